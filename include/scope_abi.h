@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every byte that crosses plugin -> BPF -> loader. The only header that all three compile: plain
+ * fixed-width types, widest first, no pointers, no bit-fields, padding spelled out, sizes asserted.
+ *
+ * Three layers, from the inside out:
+ *   scope_rec_*   what the plugin appends to its thread's buffer, one per callback
+ *   scope_tbuf    the thread's buffer (job memory; BPF and loader read it and trust nothing)
+ *   scope_ev_*    what BPF writes to the ring: an identity stamp, then a copy of a buffer
+ * and beside them scope_control, through which the loader finds and arms a process.
+ *
+ * Kinds are append-only; retired numbers stay as holes. Readers skip a kind that they do not know by
+ * its size, and count it.
+ */
+#ifndef NCCLSCOPE_SCOPE_ABI_H
+#define NCCLSCOPE_SCOPE_ABI_H
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#else
+#include <linux/types.h>
+#endif
+
+#define SCOPE_ABI 1 /* bumped on any incompatible change */
+
+/* ---- Ids ---------------------------------------------------------------------------------------
+ *
+ * Handles and contexts given to NCCL: tag (16 bits) | what (5 bits) | counter (43 bits). The tag
+ * tells processes apart, the counter never repeats in a process, `what` is the bit number of the
+ * event's type, so that a stop, which comes with nothing but the id, still knows its type. An id is
+ * never 0 and never dereferenced by anyone.
+ */
+#define SCOPE_ID_COUNTER_BITS 43
+#define SCOPE_ID_WHAT_BITS    5
+#define SCOPE_ID_TAG_SHIFT    (SCOPE_ID_COUNTER_BITS + SCOPE_ID_WHAT_BITS)
+#define SCOPE_ID_WHAT_CTX     16 /* a context (communicator); 0 to 15 are event types */
+
+#define SCOPE_ID_TAG(id)  ((__u16)((__u64)(id) >> SCOPE_ID_TAG_SHIFT))
+#define SCOPE_ID_WHAT(id) ((__u32)((__u64)(id) >> SCOPE_ID_COUNTER_BITS) & 31)
+
+/* Bit numbers of NCCL's event types: scope's name for 1 << n in the activation mask. */
+enum scope_what {
+	SCOPE_GROUP = 0,
+	SCOPE_COLL = 1,
+	SCOPE_P2P = 2,
+	SCOPE_PROXY_OP = 3,
+	SCOPE_PROXY_STEP = 4,
+	SCOPE_PROXY_CTRL = 5,
+	SCOPE_KERNEL_CH = 6,
+	SCOPE_NET_PLUGIN = 7,
+	SCOPE_GROUP_API = 8,
+	SCOPE_COLL_API = 9,
+	SCOPE_P2P_API = 10,
+	SCOPE_KERNEL_LAUNCH = 11,
+	SCOPE_CE_COLL = 12,
+	SCOPE_CE_SYNC = 13,
+	SCOPE_CE_BATCH = 14,
+	SCOPE_KERNEL_PHASE = 15,
+	SCOPE_NTYPES = 16,
+};
+
+/* ---- Records in a thread's buffer --------------------------------------------------------------
+ *
+ * Little-endian like every machine we run on; 8-byte aligned; `size` a multiple of 8.
+ */
+enum scope_rec_kind {
+	SCOPE_REC_START = 1, /* scope_rec_start and the payload of its type */
+	SCOPE_REC_STATE = 2, /* scope_rec_hdr (u8 = state), then an argument if size says so */
+	SCOPE_REC_STOP = 3,  /* scope_rec_hdr alone */
+	SCOPE_REC_STATE_REPEAT = 4, /* u8 = state, u32 = how often more, ts = the last time */
+	SCOPE_REC_START_REPEAT = 5, /* u32 = how often more NCCL started the same step, ts = last */
+	SCOPE_REC_STRING = 6,	    /* u32 = string id; text follows, u8 bytes, not terminated */
+	SCOPE_REC_COMM = 7,	    /* scope_rec_comm: init of a context */
+	SCOPE_REC_COMM_NAME = 8,    /* scope_rec_comm_name: v1 to v3 tell name and hash per event */
+	SCOPE_REC_FINALIZE = 9,	    /* scope_rec_hdr, id = the context */
+};
+
+struct scope_rec_hdr {
+	__u16 size; /* bytes of the whole record */
+	__u8 kind;  /* enum scope_rec_kind */
+	__u8 u8;    /* by kind */
+	__u32 u32;  /* by kind */
+	__u64 ts;   /* ticks of the buffer's clock, see scope_tbuf.clock */
+	__u64 id;   /* event or context */
+};
+
+/*
+ * A state that carries an argument: transSize (bytes), appendedProxyOps, net data or pTimer (ns). With
+ * the ProxyOp states of v1 to v3, h.u32 is `steps`.
+ */
+struct scope_rec_state {
+	struct scope_rec_hdr h;
+	__u64 arg;
+};
+
+/* Every start: the event's type is SCOPE_ID_WHAT(h.id). */
+struct scope_rec_start {
+	struct scope_rec_hdr h; /* u8 and u32 by type, see the payloads */
+	__u64 parent;		/* as NCCL gave it; 0 none; foreign under PXN */
+	__u64 ctx;		/* as NCCL gave it; foreign under PXN */
+};
+
+/* Payloads. func, datatype, algo, ... are string ids, 0 none. Pointers of the job are numbers. */
+
+/* GroupApi: h.u8 graphCaptured, h.u32 groupDepth; no more. Group, ProxyCtrl: nothing. */
+/* ProxyStep: h.u32 step; no more. */
+
+struct scope_rec_coll_api { /* CollApi and P2pApi (root unused); h.u8 graphCaptured */
+	struct scope_rec_start s;
+	__u64 count;
+	__u64 stream;
+	__u64 user_tag; /* v7, else 0 */
+	__s32 root;
+	__u16 func;
+	__u16 datatype;
+};
+
+struct scope_rec_stream { /* KernelLaunch */
+	struct scope_rec_start s;
+	__u64 stream;
+};
+
+struct scope_rec_coll { /* h.u8 nChannels, h.u32 nWarps */
+	struct scope_rec_start s;
+	__u64 seq;
+	__u64 send_buff;
+	__u64 recv_buff;
+	__u64 count;
+	__u64 parent_group;
+	__u64 user_tag; /* v7, else 0 */
+	__s32 root;
+	__s32 rank;
+	__u16 func;
+	__u16 datatype;
+	__u16 algo;
+	__u16 proto;
+	__u16 kernel_variant; /* v7 */
+	__u8 is_sym_coll;     /* v7 */
+	__u8 pad[5];
+};
+
+struct scope_rec_p2p { /* h.u8 nChannels */
+	struct scope_rec_start s;
+	__u64 buff;
+	__u64 count;
+	__u64 parent_group;
+	__u64 user_tag; /* v7, else 0 */
+	__s32 peer;
+	__s32 rank;
+	__u16 func;
+	__u16 datatype;
+	__u8 pad[4];
+};
+
+struct scope_rec_proxy_op { /* h.u8 channelId, h.u32 isSend */
+	struct scope_rec_start s;
+	__s32 pid; /* of the originator, in its own namespace */
+	__s32 peer;
+	__s32 nsteps;
+	__s32 chunk_size_bytes;
+	__s32 rank;
+	__s32 pad;
+};
+
+struct scope_rec_kernel_ch { /* KernelCh; h.u8 channelId */
+	struct scope_rec_start s;
+	__u64 ptimer_ns; /* GPU globaltimer; 0 before v4 */
+};
+
+struct scope_rec_kernel_phase { /* h.u8 channelId, h.u32 phaseId */
+	struct scope_rec_start s;
+	__u64 ptimer_ns;
+	__u16 phase_name;
+	__u8 pad[6];
+};
+
+struct scope_rec_net_plugin { /* h.u8: 1 when the fields behind `data` were decoded */
+	struct scope_rec_start s;
+	__s64 net_id;
+	__u64 data;
+	__u64 wr_id; /* IB */
+	__u64 length_bytes;
+	__s32 device_or_fd; /* IB: device, socket: fd */
+	__s32 opcode_or_op; /* IB: opcode, socket: 0 send, 1 receive */
+	__s32 qp_num;	    /* IB */
+	__s32 pad;
+};
+
+struct scope_rec_ce_coll { /* h.u8 intraBatchSync */
+	struct scope_rec_start s;
+	__u64 seq;
+	__u64 send_buff;
+	__u64 recv_buff;
+	__u64 count;
+	__u64 stream;
+	__u64 user_tag; /* v7, else 0 */
+	__s32 root;
+	__s32 rank;
+	__u32 batch_size;
+	__u32 num_batches;
+	__u32 ce_seq;
+	__u16 func;
+	__u16 datatype;
+	__u16 sync_strategy;
+	__u8 pad[6];
+};
+
+/* CeSync: h.u8 isComplete, h.u32 nRanks; no more. */
+
+struct scope_rec_ce_batch { /* h.u8 useIntraSync, h.u32 numOps */
+	struct scope_rec_start s;
+	__u64 total_bytes;
+};
+
+#define SCOPE_COMM_NAME_MAX 64 /* with the terminating 0; longer names are cut */
+#define SCOPE_GPU_UUID_LEN  36 /* as nvidia-smi prints it after "GPU-", not terminated */
+
+struct scope_comm {
+	__u64 ctx;			   /* 0: slot free */
+	__u64 hash;			   /* commHash / commId */
+	__u64 mask_addr;		   /* of NCCL's activation mask, in the job */
+	__s32 rank;			   /* -1 unknown (v1 to v3 do not say) */
+	__s32 nranks;			   /* 0 unknown */
+	__s32 nnodes;			   /* 0 unknown */
+	__u32 nccl_version;		   /* as ncclGetVersion(), 0 unknown */
+	__u32 api;			   /* 1 to 7 */
+	__u32 mask;			   /* the activation mask when init returned */
+	char gpu_uuid[SCOPE_GPU_UUID_LEN]; /* all 0: unknown */
+	char name[SCOPE_COMM_NAME_MAX];
+	__u8 pad[4];
+};
+
+struct scope_rec_comm {
+	struct scope_rec_hdr h;
+	struct scope_comm comm;
+};
+
+struct scope_rec_comm_name {
+	struct scope_rec_hdr h; /* u32 = rank as the event said */
+	__u64 hash;
+	char name[SCOPE_COMM_NAME_MAX];
+};
+
+#define SCOPE_STRING_MAX 63  /* bytes of an interned string; longer ones are cut */
+#define SCOPE_STRINGS	 256 /* ids 1 to 255; 0 is "none" (or: the table was full) */
+
+/* ---- A thread's buffer -------------------------------------------------------------------------
+ *
+ * One writer, the thread. Committed with a release store of `len`, after the bytes. `pos` and
+ * `rec_pos` count since the buffer was made and never go back, so a reader that sees a chunk twice
+ * (once by a probe, once by reading the memory of a dying thread) drops the second copy, and one that
+ * misses a chunk knows how many records it held.
+ */
+#define SCOPE_TBUF_MAGIC     0x6662742d65706f63ULL /* "cope-tbf" */
+#define SCOPE_TBUF_HDR_SIZE  128
+#define SCOPE_TBUF_DATA_SIZE (8192 - SCOPE_TBUF_HDR_SIZE)
+
+enum scope_clock {
+	SCOPE_CLOCK_MONOTONIC = 0, /* ns, clock_gettime(CLOCK_MONOTONIC) */
+	SCOPE_CLOCK_TSC = 1,	   /* x86 invariant time-stamp counter */
+	SCOPE_CLOCK_CNTVCT = 2,	   /* arm64 virtual counter */
+};
+
+struct scope_tbuf_hdr {
+	__u64 magic;
+	__u64 pos;	/* bytes ever committed before data[0] */
+	__u64 rec_pos;	/* records ever committed before data[0] */
+	__u64 lost_cnt; /* records of threads without a buffer, in the whole process */
+	__u64 flush_ts; /* ticks, when last flushed */
+	__u64 next_id;	/* of this thread's block of ids */
+	__u64 end_id;
+	__u64 strings[SCOPE_STRINGS / 64]; /* bit set: the string was announced in this epoch */
+	__u32 len;			   /* bytes committed in data */
+	__u32 rec_cnt;			   /* records committed in data */
+	__u32 tid;			   /* as the job sees it; 0: free for another thread */
+	__u32 epoch; /* scope_control.epoch that this thread has seen; 0 after a fork */
+	__u16 tag;   /* of the process: SCOPE_ID_TAG of its ids */
+	__u8 clock;  /* enum scope_clock of the records in data */
+	__u8 pad[21];
+};
+
+/* ---- The control block -------------------------------------------------------------------------
+ *
+ * Symbol ncclscope_control of the plugin. The loader finds it in a process by the ELF symbol and
+ * /proc/PID/maps, reads it with process_vm_readv and writes `epoch`, `flush_ticks` and its own slot
+ * with process_vm_writev. It survives fork; what `area` points to does not (MADV_WIPEONFORK), so a
+ * child starts afresh.
+ */
+#define SCOPE_CONTROL_MAGIC  0x6c7274632d65706fULL /* "ope-ctrl" */
+#define SCOPE_CONTROL_SYMBOL "ncclscope_control"
+#define SCOPE_WANT_SLOTS     8
+#define SCOPE_MASKS	     8	  /* copies of libnccl in one process */
+#define SCOPE_COMMS	     4096 /* live communicators of one process that are published */
+#define SCOPE_TBUFS	     4096 /* threads that ever made a callback at the same time */
+
+struct scope_want {
+	__u32 mask;  /* event types wanted; 0 with owner 0: slot free */
+	__u32 owner; /* pid of the loader; SCOPE_OWNER_MANUAL for `ncclscope arm` */
+};
+#define SCOPE_OWNER_MANUAL 0xffffffffu
+
+struct scope_control {
+	__u64 magic;
+	__u32 abi;
+	__u32 size;	   /* of this struct */
+	__u64 area;	   /* address of struct scope_area, 0 before the first init */
+	__u64 flush_ticks; /* age at which a buffer is flushed at the next callback; the loader
+			       writes 10 ms in ticks once it knows the rate */
+	__u32 epoch;	   /* bumped by the loader: threads announce strings and themselves anew */
+	__u32 pad;
+	struct scope_want want[SCOPE_WANT_SLOTS];
+};
+
+struct scope_area {
+	__u64 magic;	      /* SCOPE_CONTROL_MAGIC once ready; 0 after a fork */
+	__u32 state;	      /* 0, 1 being set up, 2 ready */
+	__u32 pid;	      /* as the job sees it */
+	__u64 ids;	      /* next block of ids */
+	__u64 nobuf_lost_cnt; /* records of threads that could not get a buffer */
+	__u32 ceiling;	      /* NCCL_PROFILE_EVENT_MASK */
+	__u32 kernel_ch_ok;   /* a loader was there at the first init: KernelCh may be armed */
+	__u16 tag;
+	__u8 clock;
+	__u8 pad;
+	__u32 lock;		       /* the plugin's own, for init and finalize */
+	__u64 masks[SCOPE_MASKS];      /* addresses of activation masks; 0 none */
+	__u64 mask_bases[SCOPE_MASKS]; /* load address of the libnccl that owns it */
+	__u64 tbufs[SCOPE_TBUFS];      /* addresses of thread buffers */
+	struct scope_comm comms[SCOPE_COMMS];
+};
+
+/* ---- Ring records ------------------------------------------------------------------------------ */
+
+enum scope_ev_kind {
+	SCOPE_EV_CHUNK = 1, /* scope_ev_chunk: a copy of a thread's buffer */
+	SCOPE_EV_EXIT = 2,  /* scope_ev_exit: a thread or a process ended */
+	SCOPE_EV_EXEC = 3,  /* scope_ev_hdr: the process became another program */
+	SCOPE_EV_FAULT = 4, /* scope_ev_hdr: a buffer could not be read */
+};
+
+/* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
+enum scope_flush_reason {
+	SCOPE_FLUSH_FULL = 0,
+	SCOPE_FLUSH_TOP = 1, /* a top-level event ended on this thread */
+	SCOPE_FLUSH_AGE = 2,
+	SCOPE_FLUSH_INIT = 3, /* a communicator was made: the loader wants to know at once */
+	SCOPE_FLUSH_FINALIZE = 4,
+	SCOPE_FLUSH_EXIT = 5,	  /* thread or process exits in good order */
+	SCOPE_FLUSH_EPOCH = 6,	  /* first record since the loader asked */
+	SCOPE_FLUSH_DYING = 16,	  /* read by BPF: fatal signal or exit */
+	SCOPE_FLUSH_OUTSIDE = 17, /* read by the loader from outside */
+};
+
+#define SCOPE_COMM_LEN 16 /* TASK_COMM_LEN */
+
+/* Stamped by BPF from the kernel's own knowledge: nothing here comes from the job but `comm`. */
+struct scope_ev_hdr {
+	__u16 abi;
+	__u16 kind;	/* enum scope_ev_kind */
+	__u32 size;	/* of the whole record */
+	__u64 ts_ns;	/* CLOCK_MONOTONIC */
+	__u64 start_ns; /* CLOCK_MONOTONIC when the thread group leader started: with tgid, a process
+			   for ever */
+	__u64 cgroup;	/* id in the default hierarchy */
+	__u32 tgid;	/* host */
+	__u32 tid;	/* host */
+	__u32 ns_tgid;	/* as the job sees it */
+	__u32 ns_tid;
+	__u32 uid;
+	__u32 gid;
+	char comm[SCOPE_COMM_LEN];
+};
+
+struct scope_ev_chunk {
+	struct scope_ev_hdr h;
+	__u64 tbuf; /* its address in the job: the stream's key in this process */
+	__u64 pos;  /* bytes, see scope_tbuf_hdr */
+	__u64 rec_pos;
+	__u64 lost_cnt;
+	__u32 len; /* bytes of data that follow */
+	__u32 rec_cnt;
+	__u16 tag;
+	__u8 clock;
+	__u8 reason; /* enum scope_flush_reason */
+	__u8 pad[4];
+};
+
+struct scope_ev_exit {
+	struct scope_ev_hdr h;
+	__s32 code;	  /* as wait(2)'s status; of the group when group_dead */
+	__u32 group_dead; /* this was the last thread */
+	__u64 lost_recs;  /* of this process: records in chunks that found the ring full, ever */
+	__u64 lost_chunks;
+};
+
+/* Per process, in the BPF map scope_procs, key tgid. BPF writes; the loader reads and deletes. */
+struct scope_proc_stat {
+	__u64 start_ns;
+	__u64 lost_recs;
+	__u64 lost_chunks;
+	__u64 faults;
+};
+
+/* Counters of the BPF side, map scope_stats (per CPU). */
+enum scope_stat {
+	SCOPE_STAT_CHUNKS,
+	SCOPE_STAT_RECS,
+	SCOPE_STAT_RING_FULL, /* chunks or events that found the ring full */
+	SCOPE_STAT_BAD_TBUF,  /* header unreadable or nonsense */
+	SCOPE_STAT_FAULT,     /* data not readable */
+	SCOPE_STAT_DYING,     /* buffers read from dying threads */
+	SCOPE_STAT_MAP_FULL,
+	SCOPE_STAT_N,
+};
+
+#define SCOPE_ABI_SIZE(t, n) _Static_assert(sizeof(struct t) == (n), "scope ABI: sizeof " #t)
+#define SCOPE_ABI_AT(t, f, n)                                                                      \
+	_Static_assert(__builtin_offsetof(struct t, f) == (n), "scope ABI: " #t "." #f)
+
+SCOPE_ABI_SIZE(scope_rec_hdr, 24);
+SCOPE_ABI_SIZE(scope_rec_state, 32);
+SCOPE_ABI_SIZE(scope_rec_start, 40);
+SCOPE_ABI_SIZE(scope_rec_coll_api, 72);
+SCOPE_ABI_SIZE(scope_rec_stream, 48);
+SCOPE_ABI_SIZE(scope_rec_coll, 112);
+SCOPE_ABI_SIZE(scope_rec_p2p, 88);
+SCOPE_ABI_SIZE(scope_rec_proxy_op, 64);
+SCOPE_ABI_SIZE(scope_rec_kernel_ch, 48);
+SCOPE_ABI_SIZE(scope_rec_kernel_phase, 56);
+SCOPE_ABI_SIZE(scope_rec_net_plugin, 88);
+SCOPE_ABI_SIZE(scope_rec_ce_coll, 120);
+SCOPE_ABI_SIZE(scope_rec_ce_batch, 48);
+SCOPE_ABI_SIZE(scope_comm, 152);
+SCOPE_ABI_SIZE(scope_rec_comm, 176);
+SCOPE_ABI_SIZE(scope_rec_comm_name, 96);
+SCOPE_ABI_SIZE(scope_tbuf_hdr, SCOPE_TBUF_HDR_SIZE);
+SCOPE_ABI_AT(scope_tbuf_hdr, pos, 8);
+SCOPE_ABI_AT(scope_tbuf_hdr, len, 88);
+SCOPE_ABI_SIZE(scope_want, 8);
+SCOPE_ABI_SIZE(scope_control, 40 + 8 * SCOPE_WANT_SLOTS);
+SCOPE_ABI_AT(scope_control, epoch, 32);
+SCOPE_ABI_AT(scope_control, want, 40);
+SCOPE_ABI_SIZE(scope_area, 48 + 16 * SCOPE_MASKS + 8 * SCOPE_TBUFS + 152 * SCOPE_COMMS);
+SCOPE_ABI_SIZE(scope_ev_hdr, 72);
+SCOPE_ABI_SIZE(scope_ev_chunk, 120);
+SCOPE_ABI_SIZE(scope_ev_exit, 96);
+SCOPE_ABI_SIZE(scope_proc_stat, 32);
+
+#endif
