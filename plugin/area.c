@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the process publishes: the control block that the loader finds by symbol, and the area with
+ * communicators, masks and buffers. Set-up, arming at init and disarming live here, off the hot path.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "plugin.h"
+
+/* Exported: see scope_abi.h. In .data, so that it survives fork; what it points to does not. */
+__attribute__((visibility("default"))) struct scope_control ncclscope_control = {
+	.magic = SCOPE_CONTROL_MAGIC,
+	.abi = SCOPE_ABI,
+	.size = sizeof(struct scope_control),
+	.flush_ticks = 25000000, /* 10 ms at 2.5 GHz, until the loader knows better */
+	.epoch = 1,		 /* 0 is what a buffer reads after a fork */
+};
+
+enum { AREA_NEW, AREA_SETUP, AREA_READY };
+
+#define MASK_NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
+
+/* ---- The area ---------------------------------------------------------------------------------- */
+
+static struct scope_area *area_map(void)
+{
+	uint64_t none = 0;
+	struct scope_area *area;
+
+	area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (area == MAP_FAILED)
+		return NULL;
+	madvise(area, sizeof(*area), MADV_WIPEONFORK);
+	if (__atomic_compare_exchange_n(&ncclscope_control.area, &none, (uintptr_t)area, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return area;
+	munmap(area, sizeof(*area)); /* another thread was first */
+	return (struct scope_area *)(uintptr_t)none;
+}
+
+static uint16_t make_tag(uint32_t pid)
+{
+	uint64_t x = clock_now() ^ (uint64_t)pid << 32 ^ (uintptr_t)&ncclscope_control;
+
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+	x ^= x >> 33;
+	return (uint16_t)(x % 0xfffe +
+			  1); /* 1 to 0xfffe: an id is never 0, 0xffff is "no memory" */
+}
+
+static void area_setup(struct scope_area *area)
+{
+	clock_setup();
+	area->pid = (uint32_t)getpid();
+	area->clock = clock_kind;
+	area->tag = make_tag(area->pid);
+	area->ids = 1;
+	/*
+	 * KernelCh cannot be switched on later without upsetting NCCL's work counters: only a loader
+	 * that is here from the start may have it.
+	 */
+	area->kernel_ch_ok = sems_read().all != 0;
+	area->ceiling = 0xfff;
+	area->magic = SCOPE_CONTROL_MAGIC;
+	__atomic_store_n(&area->state, AREA_READY, __ATOMIC_RELEASE);
+}
+
+struct scope_area *area_peek(void)
+{
+	struct scope_area *area = (struct scope_area *)(uintptr_t)__atomic_load_n(
+		&ncclscope_control.area, __ATOMIC_ACQUIRE);
+
+	if (area && __atomic_load_n(&area->state, __ATOMIC_ACQUIRE) != AREA_READY)
+		area = NULL;
+	return area;
+}
+
+struct scope_area *area_get(void)
+{
+	struct scope_area *area = (struct scope_area *)(uintptr_t)__atomic_load_n(
+		&ncclscope_control.area, __ATOMIC_ACQUIRE);
+	uint32_t state = AREA_NEW;
+
+	if (!area)
+		area = area_map();
+	if (!area)
+		return NULL;
+	/* New, or zeroed by a fork: one thread sets it up, others wait the microseconds it takes. */
+	if (__atomic_compare_exchange_n(&area->state, &state, AREA_SETUP, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_ACQUIRE))
+		area_setup(area);
+	while (__atomic_load_n(&area->state, __ATOMIC_ACQUIRE) != AREA_READY)
+		sched_yield();
+	return area;
+}
+
+/*
+ * init and finalize are rare and may take turns; events never come here. A fork in between leaves no
+ * lock behind: the area is zeroed in the child.
+ */
+static void area_lock(struct scope_area *area)
+{
+	while (__atomic_exchange_n(&area->lock, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void area_unlock(struct scope_area *area)
+{
+	__atomic_store_n(&area->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- Masks ------------------------------------------------------------------------------------- */
+
+/* Ceiling from the environment, once per init: the variable is the user's, not the loader's. */
+static uint32_t mask_ceiling(uint32_t api, ncclDebugLogger_t logfn)
+{
+	uint32_t all = api >= 6 ? 0x7fff : 0xfff;
+	const char *env = getenv("NCCL_PROFILE_EVENT_MASK");
+	unsigned long v;
+	char *end;
+
+	if (!env || !*env)
+		return all;
+	errno = 0;
+	v = strtoul(env, &end, 0);
+	if (errno || *end || *env == '-' || v > 0xffff) {
+		if (logfn)
+			logfn(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__,
+			      "ncclscope: NCCL_PROFILE_EVENT_MASK='%.32s' is no event mask "
+			      "(decimal or "
+			      "0x hex, at most 0xffff), using 0x%x",
+			      env, all);
+		return all;
+	}
+	return (uint32_t)v;
+}
+
+/* What is wanted of this process, by all loaders together; everything until one has said. */
+static uint32_t mask_wanted(void)
+{
+	uint32_t want = 0, any = 0;
+	int i;
+
+	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
+		any |= __atomic_load_n(&ncclscope_control.want[i].owner, __ATOMIC_RELAXED);
+		want |= __atomic_load_n(&ncclscope_control.want[i].mask, __ATOMIC_RELAXED);
+	}
+	return any ? want : ~0u;
+}
+
+static bool manual_arm(void)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_WANT_SLOTS; i++)
+		if (__atomic_load_n(&ncclscope_control.want[i].owner, __ATOMIC_RELAXED) ==
+		    SCOPE_OWNER_MANUAL)
+			return true;
+	return false;
+}
+
+/* Where the object that holds `addr` is loaded; 0 when nothing is there any more. */
+static uint64_t object_base(uint64_t addr)
+{
+	Dl_info info;
+
+	return dladdr((void *)(uintptr_t)addr, &info) ? (uintptr_t)info.dli_fbase : 0;
+}
+
+/* Under the lock. */
+static void mask_publish(struct scope_area *area, const int *mask)
+{
+	uint64_t addr = (uintptr_t)mask;
+	int i, at = -1;
+
+	for (i = 0; i < SCOPE_MASKS; i++) {
+		if (area->masks[i] == addr)
+			return;
+		if (!area->masks[i] && at < 0)
+			at = i;
+	}
+	if (at < 0)
+		return; /* a ninth libnccl in one process: recorded, but not armed from outside */
+	area->mask_bases[at] = object_base(addr);
+	__atomic_store_n(&area->masks[at], addr, __ATOMIC_RELEASE);
+	/* A libnccl not seen before may have other strings at known addresses. */
+	__atomic_fetch_add(&ncclscope_control.epoch, 1, __ATOMIC_RELEASE);
+}
+
+/* Forgets a mask when the last communicator that came with it is gone. Under the lock. */
+static void mask_unpublish(struct scope_area *area, uint64_t addr)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_COMMS; i++)
+		if (area->comms[i].ctx && area->comms[i].mask_addr == addr)
+			return;
+	for (i = 0; i < SCOPE_MASKS; i++)
+		if (area->masks[i] == addr)
+			__atomic_store_n(&area->masks[i], 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * NCCL shares one mask word between all communicators, and RAS may have set it: a later init must not
+ * turn it back. Only the first finds it 0.
+ */
+static uint32_t mask_at_init(struct scope_area *area, int *mask)
+{
+	uint32_t allowed = area->ceiling, now;
+
+	if (!area->kernel_ch_ok)
+		allowed &= ~(uint32_t)MASK_NEVER_TOGGLE;
+	now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
+	if (!sems_read().all && !manual_arm())
+		now = 0;
+	else if (!now)
+		now = mask_wanted() & allowed;
+	__atomic_store_n(mask, (int)now, __ATOMIC_RELAXED);
+	return now;
+}
+
+void area_disarm(void)
+{
+	struct scope_area *area = area_peek();
+	uint64_t addr;
+	int i;
+
+	if (!area || manual_arm())
+		return;
+	/* All loaders are gone, also those that were killed before they could give back their slot. */
+	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
+		__atomic_store_n(&ncclscope_control.want[i].mask, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&ncclscope_control.want[i].owner, 0, __ATOMIC_RELAXED);
+	}
+	for (i = 0; i < SCOPE_MASKS; i++) {
+		addr = __atomic_load_n(&area->masks[i], __ATOMIC_ACQUIRE);
+		/* libnccl may have been unloaded without a finalize: write only where it still is. */
+		if (addr && object_base(addr) == area->mask_bases[i] && area->mask_bases[i])
+			__atomic_store_n((int *)(uintptr_t)addr, 0, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- Communicators ----------------------------------------------------------------------------- */
+
+/* ncclGetVersion() of the libnccl that owns the mask word; 0 when it cannot be found. */
+static uint32_t nccl_version(const int *mask)
+{
+	int (*get_version)(int *) = NULL;
+	void *lib = NULL;
+	int version = 0;
+	Dl_info info;
+
+	if (dladdr(mask, &info) && info.dli_fname)
+		lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	get_version = (int (*)(int *))dlsym(lib ? lib : RTLD_DEFAULT, "ncclGetVersion");
+	if (get_version && get_version(&version))
+		version = 0;
+	if (lib)
+		dlclose(lib);
+	return version > 0 ? (uint32_t)version : 0;
+}
+
+/*
+ * Under the lock; the context last, so that the loader, reading from outside, sees a whole entry. A
+ * full table is no loss: the loader learns of this communicator by its record all the same.
+ */
+static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_COMMS; i++) {
+		struct scope_comm *slot = &area->comms[i];
+
+		if (slot->ctx)
+			continue;
+		memcpy((char *)slot + sizeof(slot->ctx), (const char *)comm + sizeof(comm->ctx),
+		       sizeof(*slot) - sizeof(slot->ctx));
+		__atomic_store_n(&slot->ctx, comm->ctx, __ATOMIC_RELEASE);
+		return;
+	}
+}
+
+uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn)
+{
+	struct scope_area *area = area_get();
+
+	if (!area) {
+		if (logfn)
+			logfn(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__,
+			      "ncclscope: no memory for the profiler, this process is not "
+			      "recorded");
+		return id_slow(NULL, SCOPE_ID_WHAT_CTX);
+	}
+	comm->ctx = id_next(tbuf_get(), SCOPE_ID_WHAT_CTX);
+	comm->mask_addr = (uintptr_t)mask;
+	comm->nccl_version = mask ? nccl_version(mask) : 0;
+	if (name)
+		strncpy(comm->name, name, sizeof(comm->name) - 1);
+	cuda_uuid(comm->gpu_uuid);
+	area_lock(area);
+	area->ceiling = mask_ceiling(comm->api, logfn);
+	if (mask) {
+		mask_publish(area, mask);
+		comm->mask = mask_at_init(area, mask);
+	}
+	comm_publish(area, comm);
+	area_unlock(area);
+	if (logfn)
+		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
+		      "ncclscope: rank %d of %d, commHash 0x%llx, event mask 0x%x%s", comm->rank,
+		      comm->nranks, (unsigned long long)comm->hash, comm->mask,
+		      comm->mask ? "" : " (no loader attached)");
+	return comm->ctx;
+}
+
+bool comm_finalize(uint64_t ctx)
+{
+	struct scope_area *area = area_peek();
+	bool found = false;
+	int i;
+
+	if (!area || SCOPE_ID_WHAT(ctx) != SCOPE_ID_WHAT_CTX)
+		return false;
+	area_lock(area);
+	for (i = 0; i < SCOPE_COMMS && !found; i++) {
+		if (area->comms[i].ctx != ctx)
+			continue;
+		__atomic_store_n(&area->comms[i].ctx, 0, __ATOMIC_RELEASE);
+		if (area->comms[i].mask_addr)
+			mask_unpublish(area, area->comms[i].mask_addr);
+		found = true;
+	}
+	area_unlock(area);
+	return found;
+}

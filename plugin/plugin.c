@@ -1,0 +1,799 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The tables that NCCL looks up (ncclProfiler_v1 ... v7) and what its callbacks do: one record into the
+ * thread's buffer. One body serves v4 to v7, whose descriptors only grow; v1 to v3 are mapped onto it.
+ * Every callback returns ncclSuccess, whatever it was given.
+ */
+#include <string.h>
+#include "plugin.h"
+
+#define PLUGIN_NAME "ncclscope"
+#define EXPORT	    __attribute__((visibility("default")))
+
+/* A record is written to a thread without a buffer too, for the public probes; here. */
+#define SCRATCH_SIZE 128
+
+typedef ncclProfilerEventDescr_v7_t descr;
+
+static inline struct scope_rec_hdr rec_hdr(size_t size, uint8_t kind, uint64_t now, uint64_t id)
+{
+	return (struct scope_rec_hdr){.size = (uint16_t)size, .kind = kind, .ts = now, .id = id};
+}
+
+/* ---- Start -------------------------------------------------------------------------------------
+ *
+ * fill_*() write the payload of one type behind a scope_rec_start that the caller has filled, and
+ * return the size of the whole record. String ids are taken first, in struct names: announcing a
+ * string appends a record of its own.
+ */
+struct names {
+	uint16_t func, datatype, algo, proto, extra;
+};
+
+static inline uint32_t fill_coll_api(void *rec, const descr *d, const struct names *n, int api,
+				     uint32_t what)
+{
+	struct scope_rec_coll_api *r = rec;
+
+	if (what == SCOPE_COLL_API) {
+		r->s.h.u8 = d->collApi.graphCaptured;
+		r->count = d->collApi.count;
+		r->stream = (uintptr_t)d->collApi.stream;
+		r->user_tag = api >= 7 ? d->collApi.userTag : 0;
+		r->root = d->collApi.root;
+	} else {
+		r->s.h.u8 = d->p2pApi.graphCaptured;
+		r->count = d->p2pApi.count;
+		r->stream = (uintptr_t)d->p2pApi.stream;
+		r->user_tag = api >= 7 ? d->p2pApi.userTag : 0;
+		r->root = 0;
+	}
+	r->func = n->func;
+	r->datatype = n->datatype;
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_coll(void *rec, const descr *d, const struct names *n, int api)
+{
+	struct scope_rec_coll *r = rec;
+
+	r->s.h.u8 = d->coll.nChannels;
+	r->s.h.u32 = d->coll.nWarps;
+	r->seq = d->coll.seqNumber;
+	r->send_buff = (uintptr_t)d->coll.sendBuff;
+	r->recv_buff = (uintptr_t)d->coll.recvBuff;
+	r->count = d->coll.count;
+	r->parent_group = api >= 5 ? (uintptr_t)d->coll.parentGroup : 0;
+	r->user_tag = api >= 7 ? d->coll.userTag : 0;
+	r->root = d->coll.root;
+	r->rank = d->rank;
+	r->func = n->func;
+	r->datatype = n->datatype;
+	r->algo = n->algo;
+	r->proto = n->proto;
+	r->kernel_variant = n->extra;
+	r->is_sym_coll = api >= 7 ? d->coll.isSymColl : 0;
+	memset(r->pad, 0, sizeof(r->pad));
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_p2p(void *rec, const descr *d, const struct names *n, int api)
+{
+	struct scope_rec_p2p *r = rec;
+
+	r->s.h.u8 = d->p2p.nChannels;
+	r->buff = (uintptr_t)d->p2p.buff;
+	r->count = d->p2p.count;
+	r->parent_group = api >= 5 ? (uintptr_t)d->p2p.parentGroup : 0;
+	r->user_tag = api >= 7 ? d->p2p.userTag : 0;
+	r->peer = d->p2p.peer;
+	r->rank = d->rank;
+	r->func = n->func;
+	r->datatype = n->datatype;
+	memset(r->pad, 0, sizeof(r->pad));
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_proxy_op(void *rec, const descr *d)
+{
+	struct scope_rec_proxy_op *r = rec;
+
+	r->s.h.u8 = d->proxyOp.channelId;
+	r->s.h.u32 = d->proxyOp.isSend != 0;
+	r->pid = d->proxyOp.pid;
+	r->peer = d->proxyOp.peer;
+	r->nsteps = d->proxyOp.nSteps;
+	r->chunk_size_bytes = d->proxyOp.chunkSize;
+	r->rank = d->rank;
+	r->pad = 0;
+	return sizeof(*r);
+}
+
+/*
+ * `data` is the net plugin's, valid now and only now. Its layout is known for version 1 of NCCL's own
+ * two transports; anything else is recorded as a number.
+ */
+static inline uint32_t fill_net_plugin(void *rec, const descr *d)
+{
+	struct scope_rec_net_plugin *r = rec;
+	uint64_t id = (uint64_t)d->netPlugin.id;
+	const ncclProfilerNetIbDescr_v1_t *ib = d->netPlugin.data;
+	const ncclProfilerNetSockDescr_v1_t *sock = d->netPlugin.data;
+
+	memset(&r->net_id, 0, sizeof(*r) - sizeof(r->s));
+	r->net_id = d->netPlugin.id;
+	r->data = (uintptr_t)d->netPlugin.data;
+	if (!d->netPlugin.data || (id & 0xffff) != 1)
+		return sizeof(*r);
+	if (id >> 16 == NCCL_PROFILER_NET_TYPE_IB && ib->type == 1) {
+		r->s.h.u8 = 1;
+		r->device_or_fd = ib->qp.device;
+		r->wr_id = ib->qp.wr_id;
+		r->opcode_or_op = ib->qp.opcode;
+		r->qp_num = ib->qp.qpNum;
+		r->length_bytes = ib->qp.length;
+	} else if (id >> 16 == NCCL_PROFILER_NET_TYPE_SOCK && sock->type == 1) {
+		r->s.h.u8 = 1;
+		r->device_or_fd = sock->sock.fd;
+		r->opcode_or_op = sock->sock.op;
+		r->length_bytes = sock->sock.length;
+	}
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_ce_coll(void *rec, const descr *d, const struct names *n, int api)
+{
+	struct scope_rec_ce_coll *r = rec;
+
+	r->s.h.u8 = d->ceColl.intraBatchSync;
+	r->seq = d->ceColl.seqNumber;
+	r->send_buff = (uintptr_t)d->ceColl.sendBuff;
+	r->recv_buff = (uintptr_t)d->ceColl.recvBuff;
+	r->count = d->ceColl.count;
+	r->stream = (uintptr_t)d->ceColl.stream;
+	r->user_tag = api >= 7 ? d->ceColl.userTag : 0;
+	r->root = d->ceColl.root;
+	r->rank = d->rank;
+	r->batch_size = d->ceColl.batchSize;
+	r->num_batches = d->ceColl.numBatches;
+	r->ce_seq = d->ceColl.ceSeqNum;
+	r->func = n->func;
+	r->datatype = n->datatype;
+	r->sync_strategy = n->extra;
+	memset(r->pad, 0, sizeof(r->pad));
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_kernel(void *rec, const descr *d, const struct names *n, uint32_t what,
+				   int api)
+{
+	struct scope_rec_kernel_phase *phase = rec;
+	struct scope_rec_kernel_ch *ch = rec;
+
+	if (what == SCOPE_KERNEL_PHASE) {
+		phase->s.h.u8 = d->kernelPhase.channelId;
+		phase->s.h.u32 = d->kernelPhase.phaseId;
+		phase->ptimer_ns = d->kernelPhase.pTimer;
+		phase->phase_name = n->extra;
+		memset(phase->pad, 0, sizeof(phase->pad));
+		return sizeof(*phase);
+	}
+	ch->s.h.u8 = d->kernelCh.channelId;
+	ch->ptimer_ns = api >= 4 ? d->kernelCh.pTimer : 0;
+	return sizeof(*ch);
+}
+
+static inline uint32_t fill_ce_batch(void *rec, const descr *d)
+{
+	struct scope_rec_ce_batch *r = rec;
+
+	r->s.h.u8 = d->ceCollBatch.useIntraSync;
+	r->s.h.u32 = (uint32_t)d->ceCollBatch.numOps;
+	r->total_bytes = d->ceCollBatch.totalBytes;
+	return sizeof(*r);
+}
+
+static inline uint32_t fill_stream(void *rec, const descr *d)
+{
+	struct scope_rec_stream *r = rec;
+
+	r->stream = (uintptr_t)d->kernelLaunch.stream;
+	return sizeof(*r);
+}
+
+static uint32_t fill(void *rec, uint32_t what, const descr *d, const struct names *n, int api)
+{
+	struct scope_rec_start *s = rec;
+
+	switch (what) {
+	case SCOPE_COLL:
+		return fill_coll(rec, d, n, api);
+	case SCOPE_P2P:
+		return fill_p2p(rec, d, n, api);
+	case SCOPE_PROXY_OP:
+		return fill_proxy_op(rec, d);
+	case SCOPE_KERNEL_CH:
+	case SCOPE_KERNEL_PHASE:
+		return fill_kernel(rec, d, n, what, api);
+	case SCOPE_NET_PLUGIN:
+		return fill_net_plugin(rec, d);
+	case SCOPE_COLL_API:
+	case SCOPE_P2P_API:
+		return fill_coll_api(rec, d, n, api, what);
+	case SCOPE_KERNEL_LAUNCH:
+		return fill_stream(rec, d);
+	case SCOPE_CE_COLL:
+		return fill_ce_coll(rec, d, n, api);
+	case SCOPE_CE_BATCH:
+		return fill_ce_batch(rec, d);
+	case SCOPE_CE_SYNC:
+		s->h.u8 = d->ceCollSync.isComplete;
+		s->h.u32 = (uint32_t)d->ceCollSync.nRanks;
+		return sizeof(*s);
+	case SCOPE_GROUP_API:
+		s->h.u8 = d->groupApi.graphCaptured;
+		s->h.u32 = (uint32_t)d->groupApi.groupDepth;
+		return sizeof(*s);
+	default: /* Group, ProxyCtrl */
+		return sizeof(*s);
+	}
+}
+
+static void take_names(struct tbuf *tb, struct names *n, uint32_t what, const descr *d, int api)
+{
+	switch (what) {
+	case SCOPE_COLL:
+		n->func = string_id(tb, d->coll.func);
+		n->datatype = string_id(tb, d->coll.datatype);
+		n->algo = string_id(tb, d->coll.algo);
+		n->proto = string_id(tb, d->coll.proto);
+		n->extra = api >= 7 ? string_id(tb, d->coll.kernelVariant) : 0;
+		return;
+	case SCOPE_P2P:
+		n->func = string_id(tb, d->p2p.func);
+		n->datatype = string_id(tb, d->p2p.datatype);
+		return;
+	case SCOPE_COLL_API: /* func and datatype lie at one place in collApi and p2pApi */
+	case SCOPE_P2P_API:
+		n->func = string_id(tb, d->collApi.func);
+		n->datatype = string_id(tb, d->collApi.datatype);
+		return;
+	case SCOPE_CE_COLL:
+		n->func = string_id(tb, d->ceColl.func);
+		n->datatype = string_id(tb, d->ceColl.datatype);
+		n->extra = string_id(tb, d->ceColl.syncStrategy);
+		return;
+	case SCOPE_KERNEL_PHASE:
+		n->extra = string_id(tb, d->kernelPhase.phaseName);
+		return;
+	default:
+		return;
+	}
+}
+
+/* The step that this start repeats, if NCCL started the same one before and it is still open. */
+static inline struct fold *fold_repeat(struct tbuf *tb, void *const *handle, const descr *d)
+{
+	uint64_t h = (uintptr_t)*handle;
+	struct fold *f = &tb->folds[h % FOLDS];
+
+	if (h && f->id == h && f->parent == (uintptr_t)d->parentObj &&
+	    f->step == (uint32_t)d->proxyStep.step)
+		return f;
+	return NULL;
+}
+
+static inline void fold_open(struct tbuf *tb, uint64_t id, const descr *d)
+{
+	struct fold *f = &tb->folds[id % FOLDS];
+
+	f->id = id;
+	f->parent = (uintptr_t)d->parentObj;
+	f->step = (uint32_t)d->proxyStep.step;
+	f->state = FOLD_NO_STATE;
+	f->state_repeats = 0;
+	f->start_repeats = 0;
+}
+
+static void repeat_write(struct tbuf *tb, uint8_t kind, uint64_t id, uint8_t state, uint32_t n,
+			 uint64_t last)
+{
+	struct scope_rec_hdr *r = tbuf_reserve(tb, sizeof(*r));
+
+	*r = rec_hdr(sizeof(*r), kind, last, id);
+	r->u8 = state;
+	r->u32 = n;
+	tbuf_commit(tb, sizeof(*r));
+}
+
+/* Writes what was folded, before the step goes on to another state or stops. */
+static inline void fold_settle(struct tbuf *tb, struct fold *f)
+{
+	if (unlikely(f->start_repeats)) {
+		repeat_write(tb, SCOPE_REC_START_REPEAT, f->id, 0, f->start_repeats,
+			     f->last_start_ts);
+		f->start_repeats = 0;
+	}
+	if (unlikely(f->state_repeats)) {
+		repeat_write(tb, SCOPE_REC_STATE_REPEAT, f->id, (uint8_t)f->state, f->state_repeats,
+			     f->last_state_ts);
+		f->state_repeats = 0;
+	}
+}
+
+/*
+ * What remains when nobody listens to the buffers: an id for NCCL, and NCCL's mask to 0 unless the
+ * public probes are wanted. Callbacks of operations already in flight come here as well.
+ */
+static uint64_t start_unheard(void *context, const descr *d, uint32_t what, uint64_t type, int api,
+			      union scope_sems sems)
+{
+	uint64_t scratch[SCRATCH_SIZE / 8], id = id_next(tbuf_get(), what);
+	const struct names none = {0};
+
+	if (!sems.all) {
+		area_disarm();
+		return id;
+	}
+	if (sems.start && what < SCOPE_NTYPES) {
+		struct scope_rec_start *s = (void *)scratch;
+
+		s->h = rec_hdr(0, SCOPE_REC_START, clock_now(), id);
+		s->parent = (uintptr_t)d->parentObj;
+		s->ctx = (uintptr_t)context;
+		if (what == SCOPE_PROXY_STEP)
+			s->h.u32 = (uint32_t)d->proxyStep.step;
+		s->h.size = (uint16_t)fill(s, what, d, &none, api);
+		probe_start(id, type, s);
+	}
+	return id;
+}
+
+static inline __attribute__((always_inline)) ncclProfResult_t
+start(void *context, void **handle, const descr *d, uint64_t type, int api)
+{
+	union scope_sems sems = sems_read();
+	struct scope_rec_start *s;
+	struct names n = {0};
+	struct fold *f;
+	struct tbuf *tb;
+	uint64_t id, now;
+	uint32_t what, size;
+
+	if (unlikely(!handle || !d))
+		return ncclSuccess;
+	/* A type that no ABI we know has gets an id, no record. */
+	what = type && !(type & (type - 1)) ? (uint32_t)__builtin_ctzll(type) : SCOPE_NTYPES;
+	if (unlikely(what >= SCOPE_NTYPES))
+		what = 31;
+	if (unlikely(!sems.flush || what == 31)) {
+		*handle = (void *)(uintptr_t)start_unheard(context, d, what, type, api, sems);
+		return ncclSuccess;
+	}
+	now = clock_now();
+	tb = tbuf_get();
+	if (unlikely(!tb)) {
+		*handle = (void *)(uintptr_t)id_next(tb, what);
+		return ncclSuccess;
+	}
+	if (likely(what == SCOPE_PROXY_STEP)) {
+		f = fold_repeat(tb, handle, d);
+		if (unlikely(f)) {
+			f->start_repeats++;
+			f->last_start_ts = now;
+			if (unlikely(sems.start))
+				probe_start(f->id, type, NULL);
+			tbuf_flush_if_old(tb, now);
+			return ncclSuccess; /* *handle stays what it was */
+		}
+	} else {
+		take_names(tb, &n, what, d, api);
+	}
+	id = id_next(tb, what);
+	s = tbuf_reserve(tb, SCRATCH_SIZE);
+	s->h = rec_hdr(0, SCOPE_REC_START, now, id);
+	s->parent = (uintptr_t)d->parentObj;
+	s->ctx = (uintptr_t)context;
+	if (likely(what == SCOPE_PROXY_STEP)) {
+		s->h.u32 = (uint32_t)d->proxyStep.step;
+		size = sizeof(*s);
+		fold_open(tb, id, d);
+	} else {
+		size = fill(s, what, d, &n, api);
+	}
+	s->h.size = (uint16_t)size;
+	if (unlikely(sems.start))
+		probe_start(id, type, s);
+	tbuf_commit(tb, size);
+	tbuf_flush_if_old(tb, now);
+	*handle = (void *)(uintptr_t)id;
+	return ncclSuccess;
+}
+
+/* ---- Stop -------------------------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle, int api)
+{
+	union scope_sems sems = sems_read();
+	uint64_t id = (uintptr_t)handle, now;
+	uint32_t what = SCOPE_ID_WHAT(id);
+	struct scope_rec_hdr *r;
+	struct tbuf *tb;
+	struct fold *f;
+
+	if (unlikely(!id))
+		return ncclSuccess; /* NCCL stops NULL where a start was declined or masked */
+	if (unlikely(sems.stop))
+		probe_stop(id);
+	if (unlikely(!sems.flush)) {
+		if (!sems.all)
+			area_disarm();
+		return ncclSuccess;
+	}
+	now = clock_now();
+	tb = tbuf_get();
+	if (unlikely(!tb))
+		return ncclSuccess;
+	f = &tb->folds[id % FOLDS];
+	if (f->id == id) {
+		fold_settle(tb, f);
+		f->id = 0;
+	}
+	r = tbuf_reserve(tb, sizeof(*r));
+	*r = rec_hdr(sizeof(*r), SCOPE_REC_STOP, now, id);
+	tbuf_commit(tb, sizeof(*r));
+	/* The end of a user's call: the thread may not come back for long. */
+	if (what == SCOPE_GROUP_API || (api < 5 && what == SCOPE_GROUP))
+		tbuf_flush(tb, SCOPE_FLUSH_TOP);
+	else
+		tbuf_flush_if_old(tb, now);
+	return ncclSuccess;
+}
+
+/* ---- State ------------------------------------------------------------------------------------- */
+
+static inline void state_write(struct tbuf *tb, uint64_t id, uint32_t state, bool has_arg,
+			       uint64_t arg, uint32_t steps, uint64_t now)
+{
+	struct scope_rec_state *r = tbuf_reserve(tb, sizeof(*r));
+	uint32_t size = has_arg ? sizeof(*r) : sizeof(r->h);
+
+	r->h = rec_hdr(size, SCOPE_REC_STATE, now, id);
+	r->h.u8 = (uint8_t)state;
+	r->h.u32 = steps;
+	if (has_arg)
+		r->arg = arg;
+	tbuf_commit(tb, size);
+}
+
+static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint64_t arg,
+				uint32_t steps)
+{
+	union scope_sems sems = sems_read();
+	struct tbuf *tb;
+	struct fold *f;
+	uint64_t now;
+
+	if (unlikely(!id))
+		return;
+	if (unlikely(sems.state))
+		probe_state(id, state, arg);
+	if (unlikely(!sems.flush)) {
+		if (!sems.all)
+			area_disarm();
+		return;
+	}
+	now = clock_now();
+	tb = tbuf_get();
+	if (unlikely(!tb))
+		return;
+	f = &tb->folds[id % FOLDS];
+	if (f->id == id) {
+		if (unlikely(f->state == state && f->arg == arg)) {
+			f->state_repeats++;
+			f->last_state_ts = now;
+			tbuf_flush_if_old(tb, now);
+			return;
+		}
+		fold_settle(tb, f);
+		f->state = state;
+		f->arg = arg;
+	}
+	state_write(tb, id, state, has_arg, arg, steps, now);
+	tbuf_flush_if_old(tb, now);
+}
+
+/*
+ * Which member of the union counts follows from the state; NCCL passes an args pointer for many states
+ * that have no argument, and none at all for the two of GroupApi.
+ */
+static ncclProfResult_t state_v4(void *handle, ncclProfilerEventState_t state,
+				 ncclProfilerEventStateArgs_v4_t *args)
+{
+	uint64_t arg = 0;
+	bool has_arg = false;
+
+	if (args) {
+		switch ((int)state) {
+		case ncclProfilerProxyStepSendWait:
+		case ncclProfilerProxyStepRecvFlushWait:
+			arg = args->proxyStep.transSize;
+			has_arg = true;
+			break;
+		case ncclProfilerProxyCtrlAppendEnd:
+			arg = (uint64_t)(int64_t)args->proxyCtrl.appendedProxyOps;
+			has_arg = true;
+			break;
+		case ncclProfilerNetPluginUpdate:
+			arg = (uintptr_t)args->netPlugin.data;
+			has_arg = true;
+			break;
+		case ncclProfilerKernelChStop:
+		case ncclProfilerKernelPhaseStop:
+			arg = args->kernelCh.pTimer;
+			has_arg = true;
+			break;
+		default:
+			break;
+		}
+	}
+	state_record((uintptr_t)handle, (uint32_t)state & 0xff, has_arg, arg, 0);
+	return ncclSuccess;
+}
+
+/* v1 to v3 give transSize and steps with the states of ProxyOp, and with every one of them. */
+static ncclProfResult_t state_v1(void *handle, ncclProfilerEventState_t state,
+				 ncclProfilerEventStateArgs_v1_t *args)
+{
+	uint32_t steps = 0;
+	uint64_t arg = 0;
+	bool has_arg = false;
+
+	if (args && (uint32_t)state <= ncclProfilerProxyOpRecvDone) {
+		arg = args->proxyOp.transSize;
+		steps = (uint32_t)args->proxyOp.steps;
+		has_arg = true;
+	} else if (args && state == ncclProfilerProxyCtrlAppendEnd) {
+		arg = (uint64_t)(int64_t)args->proxyCtrl.appendedProxyOps;
+		has_arg = true;
+	}
+	state_record((uintptr_t)handle, (uint32_t)state & 0xff, has_arg, arg, steps);
+	return ncclSuccess;
+}
+
+/* ---- init and finalize ------------------------------------------------------------------------- */
+
+static void comm_record(const struct scope_comm *comm)
+{
+	struct tbuf *tb = sems_read().flush ? tbuf_get() : NULL;
+	struct scope_rec_comm *r;
+
+	if (!tb)
+		return;
+	r = tbuf_reserve(tb, sizeof(*r));
+	r->h = rec_hdr(sizeof(*r), SCOPE_REC_COMM, clock_now(), comm->ctx);
+	r->comm = *comm;
+	tbuf_commit(tb, sizeof(*r));
+	tbuf_flush(tb, SCOPE_FLUSH_INIT);
+}
+
+static ncclProfResult_t init(void **context, struct scope_comm *comm, int *mask, const char *name,
+			     ncclDebugLogger_t logfn)
+{
+	uint64_t ctx = comm_init(comm, mask, name, logfn);
+
+	if (context)
+		*context = (void *)(uintptr_t)ctx;
+	comm_record(comm);
+	return ncclSuccess;
+}
+
+static ncclProfResult_t init_v1to3(void **context, int *mask, uint32_t api)
+{
+	struct scope_comm comm = {.api = api, .rank = -1};
+
+	return init(context, &comm, mask, NULL, NULL);
+}
+
+static ncclProfResult_t init_v1(void **context, int *mask)
+{
+	return init_v1to3(context, mask, 1);
+}
+
+static ncclProfResult_t init_v2(void **context, int *mask)
+{
+	return init_v1to3(context, mask, 2);
+}
+
+static ncclProfResult_t init_v3(void **context, int *mask)
+{
+	return init_v1to3(context, mask, 3);
+}
+
+static ncclProfResult_t init_v4(void **context, int *mask, const char *name, uint64_t hash,
+				int nnodes, int nranks, int rank, ncclDebugLogger_t logfn)
+{
+	struct scope_comm comm = {
+		.api = 4, .hash = hash, .nnodes = nnodes, .nranks = nranks, .rank = rank};
+
+	return init(context, &comm, mask, name, logfn);
+}
+
+#define INIT_V5(v)                                                                                 \
+	static ncclProfResult_t init_v##v(void **context, uint64_t hash, int *mask,                \
+					  const char *name, int nnodes, int nranks, int rank,      \
+					  ncclDebugLogger_t logfn)                                 \
+	{                                                                                          \
+		struct scope_comm comm = {                                                         \
+			.api = v, .hash = hash, .nnodes = nnodes, .nranks = nranks, .rank = rank}; \
+                                                                                                   \
+		return init(context, &comm, mask, name, logfn);                                    \
+	}
+INIT_V5(5)
+INIT_V5(6)
+INIT_V5(7)
+
+static ncclProfResult_t finalize(void *context)
+{
+	uint64_t ctx = (uintptr_t)context;
+	struct scope_rec_hdr *r;
+	struct tbuf *tb;
+
+	/* Once per context: a second finalize, or a foreign context, says nothing. */
+	if (!comm_finalize(ctx) || !sems_read().flush)
+		return ncclSuccess;
+	tb = tbuf_get();
+	if (!tb)
+		return ncclSuccess;
+	r = tbuf_reserve(tb, sizeof(*r));
+	*r = rec_hdr(sizeof(*r), SCOPE_REC_FINALIZE, clock_now(), ctx);
+	tbuf_commit(tb, sizeof(*r));
+	tbuf_flush(tb, SCOPE_FLUSH_FINALIZE);
+	return ncclSuccess;
+}
+
+/* ---- v4 to v7 ---------------------------------------------------------------------------------- */
+
+#define START_V5(v)                                                                                \
+	static ncclProfResult_t start_v##v(void *context, void **handle, void *d)                  \
+	{                                                                                          \
+		return start(context, handle, d, d ? ((const descr *)d)->type : 0, v);             \
+	}
+START_V5(5)
+START_V5(6)
+START_V5(7)
+
+static ncclProfResult_t start_v4(void *context, void **handle, void *d)
+{
+	/* One byte wide, and what follows it is padding: garbage. */
+	return start(context, handle, d, d ? ((const ncclProfilerEventDescr_v4_t *)d)->type : 0, 4);
+}
+
+static ncclProfResult_t stop_v1to4(void *handle)
+{
+	return stop(handle, 4);
+}
+
+static ncclProfResult_t stop_v5(void *handle)
+{
+	return stop(handle, 5);
+}
+
+/* ---- v1 to v3 ----------------------------------------------------------------------------------
+ *
+ * Everything but Coll, P2p and KernelCh lies where v4 has it. NCCL before 2.27 names the communicator
+ * in each Coll and P2p: the loader is told when a thread sees one for the first time.
+ */
+static void comm_name_record(uint64_t ctx, const char *name, uint64_t hash, int rank)
+{
+	static __thread uint64_t last_ctx, last_hash;
+	struct scope_rec_comm_name *r;
+	struct tbuf *tb;
+
+	if ((!hash && !name) || (last_ctx == ctx && last_hash == hash) || !sems_read().flush)
+		return;
+	tb = tbuf_get();
+	if (!tb)
+		return;
+	last_ctx = ctx;
+	last_hash = hash;
+	r = tbuf_reserve(tb, sizeof(*r));
+	memset(r, 0, sizeof(*r));
+	r->h = rec_hdr(sizeof(*r), SCOPE_REC_COMM_NAME, clock_now(), ctx);
+	r->h.u32 = (uint32_t)rank;
+	r->hash = hash;
+	if (name)
+		strncpy(r->name, name, sizeof(r->name) - 1);
+	tbuf_commit(tb, sizeof(*r));
+}
+
+/* Copies a v1 to v3 Coll or P2p into v4's places; N() turns v1's enumerations into strings. */
+#define MAP_COLL(v4, old, N_FUNC, N_TYPE, N_ALGO, N_PROTO)                                         \
+	do {                                                                                       \
+		(v4)->coll.seqNumber = (old)->coll.seqNumber;                                      \
+		(v4)->coll.func = N_FUNC((old)->coll.func);                                        \
+		(v4)->coll.sendBuff = (old)->coll.sendBuff;                                        \
+		(v4)->coll.recvBuff = (old)->coll.recvBuff;                                        \
+		(v4)->coll.count = (old)->coll.count;                                              \
+		(v4)->coll.root = (old)->coll.root;                                                \
+		(v4)->coll.datatype = N_TYPE((old)->coll.datatype);                                \
+		(v4)->coll.nChannels = (old)->coll.nMaxChannels;                                   \
+		(v4)->coll.nWarps = (old)->coll.nWarps;                                            \
+		(v4)->coll.algo = N_ALGO((old)->coll.algo);                                        \
+		(v4)->coll.proto = N_PROTO((old)->coll.proto);                                     \
+	} while (0)
+#define MAP_P2P(v4, old, N_FUNC, N_TYPE)                                                           \
+	do {                                                                                       \
+		(v4)->p2p.func = N_FUNC((old)->p2p.func);                                          \
+		(v4)->p2p.buff = (old)->p2p.buff;                                                  \
+		(v4)->p2p.datatype = N_TYPE((old)->p2p.datatype);                                  \
+		(v4)->p2p.count = (old)->p2p.count;                                                \
+		(v4)->p2p.peer = (old)->p2p.peer;                                                  \
+	} while (0)
+#define AS_IS(x) (x)
+
+/* A Coll or P2p in v4's places; anything else of v1 to v3 is there already. */
+static const descr *map_v1(const ncclProfilerEventDescr_v1_t *o, descr *d)
+{
+	memset(d, 0, sizeof(*d));
+	if (o->type == ncclProfileColl)
+		MAP_COLL(d, o, name_func, name_datatype, name_algo, name_proto);
+	else
+		MAP_P2P(d, o, name_func, name_datatype);
+	return d;
+}
+
+static const descr *map_v2(const ncclProfilerEventDescr_v2_t *o, descr *d)
+{
+	memset(d, 0, sizeof(*d));
+	if (o->type == ncclProfileColl)
+		MAP_COLL(d, o, AS_IS, AS_IS, AS_IS, AS_IS);
+	else
+		MAP_P2P(d, o, AS_IS, AS_IS);
+	return d;
+}
+
+static const descr *map_v3(const ncclProfilerEventDescr_v3_t *o, descr *d)
+{
+	memset(d, 0, sizeof(*d));
+	if (o->type == ncclProfileColl)
+		MAP_COLL(d, o, AS_IS, AS_IS, AS_IS, AS_IS);
+	else
+		MAP_P2P(d, o, AS_IS, AS_IS);
+	return d;
+}
+
+#define START_OLD(v)                                                                               \
+	static ncclProfResult_t start_v##v(void *context, void **handle, void *old)                \
+	{                                                                                          \
+		const ncclProfilerEventDescr_v##v##_t *o = old;                                    \
+		const descr *d = old;                                                              \
+		descr mapped;                                                                      \
+                                                                                                   \
+		if (o && (o->type == ncclProfileColl || o->type == ncclProfileP2p)) {              \
+			/* name and commHash lie at one place in coll and p2p */                   \
+			comm_name_record((uintptr_t)context, o->coll.name, o->coll.commHash,       \
+					 o->rank);                                                 \
+			d = map_v##v(o, &mapped);                                                  \
+			mapped.parentObj = o->parentObj;                                           \
+			mapped.rank = o->rank;                                                     \
+		}                                                                                  \
+		return start(context, handle, d, o ? o->type : 0, v);                              \
+	}
+START_OLD(1)
+START_OLD(2)
+START_OLD(3)
+
+/* ---- What NCCL looks up ------------------------------------------------------------------------ */
+
+#define TABLE(v, type, stop_fn, state_fn)                                                          \
+	EXPORT const type ncclProfiler_v##v = {PLUGIN_NAME, init_v##v, start_v##v,                 \
+					       stop_fn,	    state_fn,  finalize}
+
+TABLE(1, ncclProfiler_v1_t, stop_v1to4, state_v1);
+TABLE(2, ncclProfiler_v1_t, stop_v1to4, state_v1);
+TABLE(3, ncclProfiler_v1_t, stop_v1to4, state_v1);
+TABLE(4, ncclProfiler_v4_t, stop_v1to4, state_v4);
+TABLE(5, ncclProfiler_v5_t, stop_v5, state_v4);
+TABLE(6, ncclProfiler_v5_t, stop_v5, state_v4);
+TABLE(7, ncclProfiler_v5_t, stop_v5, state_v4);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the plugin: the thread's buffer and the hot path over it, inline; the slow paths beside it.
+ * Rules of the house: no lock, no allocation, no file and no environment on the event path; nothing
+ * that NCCL hands us is dereferenced but descriptors and NCCL's own static strings.
+ */
+#ifndef NCCLSCOPE_PLUGIN_H
+#define NCCLSCOPE_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "clock.h"
+#include "nccl_profiler.h"
+#include "scope_abi.h"
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* ---- Semaphores --------------------------------------------------------------------------------
+ *
+ * The four USDT semaphores lie in one word (plugin/probes.c), so that one load on the hot path tells
+ * who listens: nobody, only the loader (the usual case), or somebody on the public probes.
+ */
+union scope_sems {
+	struct {
+		uint16_t flush, start, state, stop;
+	};
+	uint64_t all;
+};
+extern union scope_sems scope_sems;
+
+static inline union scope_sems sems_read(void)
+{
+	union scope_sems s;
+
+	s.all = __atomic_load_n(&scope_sems.all, __ATOMIC_RELAXED);
+	return s;
+}
+
+/* The probe sites; fire only when the semaphore is set. */
+void probe_flush(void *tb, uint64_t reason);
+void probe_start(uint64_t id, uint64_t type, const void *rec);
+void probe_state(uint64_t id, uint64_t state, uint64_t arg);
+void probe_stop(uint64_t id);
+
+/* ---- Folding of repeats ------------------------------------------------------------------------
+ *
+ * NCCL repeats some callbacks at poll rate: the start of one receive step, SendPeerWait. The live
+ * steps of this thread, direct-mapped by id; an evicted one is simply no longer folded.
+ */
+#define FOLDS 256
+
+struct fold {
+	uint64_t id; /* 0: free */
+	uint64_t parent;
+	uint64_t arg; /* of the last state */
+	uint64_t last_state_ts, last_start_ts;
+	uint32_t step;
+	uint32_t state; /* last state, FOLD_NO_STATE before the first */
+	uint32_t state_repeats, start_repeats;
+};
+#define FOLD_NO_STATE 0xffffffffu
+
+/* ---- The thread's buffer ----------------------------------------------------------------------- */
+
+struct tbuf {
+	struct scope_tbuf_hdr h; /* what BPF and the loader read */
+	unsigned char data[SCOPE_TBUF_DATA_SIZE];
+	struct fold folds[FOLDS]; /* ours alone */
+};
+
+/* initial-exec: one load, no call; the 8 bytes come from the space glibc keeps for such libraries. */
+extern __thread struct tbuf *tbuf_self __attribute__((tls_model("initial-exec")));
+
+extern struct scope_control ncclscope_control;
+
+/*
+ * First callback of a thread, first since the loader bumped the epoch, or first after a fork.
+ * Returns NULL when there is no memory: the event is then counted as lost.
+ */
+struct tbuf *tbuf_slow(void);
+
+/* Hands the buffer to whoever listens and empties it. */
+void tbuf_flush(struct tbuf *tb, uint32_t reason);
+
+static inline struct tbuf *tbuf_get(void)
+{
+	struct tbuf *tb = tbuf_self;
+
+	if (unlikely(!tb ||
+		     tb->h.epoch != __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_RELAXED)))
+		tb = tbuf_slow();
+	return tb;
+}
+
+/* Room for a record of `size` bytes, written but not committed. */
+static inline void *tbuf_reserve(struct tbuf *tb, uint32_t size)
+{
+	if (unlikely(tb->h.len + size > SCOPE_TBUF_DATA_SIZE))
+		tbuf_flush(tb, SCOPE_FLUSH_FULL);
+	return tb->data + tb->h.len;
+}
+
+/*
+ * len and rec_cnt change in one store: whoever reads this buffer from outside sees both or neither,
+ * and the bytes before them.
+ */
+static inline void tbuf_commit(struct tbuf *tb, uint32_t size)
+{
+	uint64_t v = (uint64_t)(tb->h.rec_cnt + 1) << 32 | (tb->h.len + size);
+
+	__atomic_store_n((uint64_t *)(void *)&tb->h.len, v, __ATOMIC_RELEASE);
+}
+
+static inline void tbuf_flush_if_old(struct tbuf *tb, uint64_t now)
+{
+	if (unlikely(now - tb->h.flush_ts > ncclscope_control.flush_ticks))
+		tbuf_flush(tb, SCOPE_FLUSH_AGE);
+}
+
+/* ---- Ids --------------------------------------------------------------------------------------- */
+
+/* An id for a thread without a buffer, or with its block used up. */
+uint64_t id_slow(struct tbuf *tb, uint32_t what);
+
+static inline uint64_t id_make(uint64_t tag, uint64_t what, uint64_t counter)
+{
+	return tag << SCOPE_ID_TAG_SHIFT | what << SCOPE_ID_COUNTER_BITS | counter;
+}
+
+static inline uint64_t id_next(struct tbuf *tb, uint32_t what)
+{
+	if (unlikely(!tb || tb->h.next_id == tb->h.end_id))
+		return id_slow(tb, what);
+	return id_make(tb->h.tag, what, tb->h.next_id++);
+}
+
+/* ---- Interned strings -------------------------------------------------------------------------- */
+
+/*
+ * The id of one of NCCL's static strings, announced to the loader once per thread and epoch. Called
+ * before the record that uses it is reserved, since it may append one of its own.
+ */
+uint16_t string_id(struct tbuf *tb, const char *s);
+
+/* v1's enumerations as the strings that v2 and later use; "" for a number NCCL never had. */
+const char *name_func(uint8_t func);
+const char *name_datatype(uint8_t datatype);
+const char *name_algo(uint8_t algo);
+const char *name_proto(uint8_t proto);
+
+/* ---- The process ------------------------------------------------------------------------------- */
+
+/* The process' area, made or (after a fork) made anew; NULL without memory. */
+struct scope_area *area_get(void);
+
+/* The area if it is ready, else NULL; never makes one. */
+struct scope_area *area_peek(void);
+
+/* Nobody listens any more: NCCL's masks to 0, unless `ncclscope arm` asked to stay. */
+void area_disarm(void);
+
+/*
+ * init of a communicator: publishes it, decides the mask (*mask is NCCL's word) and fills `comm`.
+ * Returns the context to give to NCCL, never 0.
+ */
+uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn);
+/* finalize; false when the context is not (or no longer) known. */
+bool comm_finalize(uint64_t ctx);
+
+/* UUID of the current CUDA device, 36 characters, if libcuda is already there; else all 0. */
+void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN]);
+
+#endif
