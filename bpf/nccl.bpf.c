@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * From the plugin to the ring: at the flush probe, and when a thread dies with records left, the
+ * thread's buffer is copied as it is, with an identity that the job cannot forge.
+ */
+#include "scope.bpf.h"
+#include <bpf/usdt.bpf.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define SIGKILL 9
+
+/* The process, registered at its first buffer. A reused tgid is told by its start time. */
+static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_ns)
+{
+	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+
+	if (!stat || stat->start_ns != start_ns) {
+		struct scope_proc_stat fresh = {.start_ns = start_ns};
+
+		if (bpf_map_update_elem(&scope_procs, &tgid, &fresh, BPF_ANY))
+			scope_count(SCOPE_STAT_MAP_FULL, 1);
+		stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+	}
+	return stat;
+}
+
+static __always_inline void chunk_lost(struct task_struct *task, const struct scope_tbuf_hdr *tb,
+				       bool fault)
+{
+	struct scope_proc_stat *stat = proc_get(bpf_get_current_pid_tgid() >> 32,
+						BPF_CORE_READ(task, group_leader, start_time));
+
+	scope_count(fault ? SCOPE_STAT_FAULT : SCOPE_STAT_RING_FULL, 1);
+	if (!stat)
+		return;
+	__sync_fetch_and_add(&stat->lost_recs, tb->rec_cnt);
+	__sync_fetch_and_add(&stat->lost_chunks, 1);
+	if (fault)
+		__sync_fetch_and_add(&stat->faults, 1);
+}
+
+/*
+ * The verifier wants constant sizes, so a chunk takes the smallest of six; `size` in its header says
+ * how much of it counts. Returns false when the chunk does not fit into CLASS bytes.
+ */
+#define CHUNK_ROOM(class) ((class) - sizeof(struct scope_ev_chunk))
+
+#define CHUNK_TRY(class)                                                                           \
+	static __always_inline bool chunk_try_##class(struct task_struct * task,                   \
+						      const struct scope_tbuf_hdr *tb, __u64 addr, \
+						      __u32 reason)                                \
+	{                                                                                          \
+		__u32 len = tb->len;                                                               \
+		struct scope_ev_chunk *e;                                                          \
+		bool urgent = reason == SCOPE_FLUSH_INIT || reason == SCOPE_FLUSH_FINALIZE;        \
+                                                                                                   \
+		if (len > CHUNK_ROOM(class))                                                       \
+			return false;                                                              \
+		e = bpf_ringbuf_reserve(&scope_ring, class, 0);                                    \
+		if (!e) {                                                                          \
+			chunk_lost(task, tb, false);                                               \
+			return true;                                                               \
+		}                                                                                  \
+		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                        \
+		chunk_fill(e, tb, addr, reason);                                                   \
+		/* the buffer's pages were touched just before the probe */                        \
+		if (bpf_probe_read_user(e + 1, len, (void *)(addr + SCOPE_TBUF_HDR_SIZE))) {       \
+			bpf_ringbuf_discard(e, scope_wake_flags(false));                           \
+			chunk_lost(task, tb, true);                                                \
+			return true;                                                               \
+		}                                                                                  \
+		bpf_ringbuf_submit(e, scope_wake_flags(urgent));                                   \
+		return true;                                                                       \
+	}
+
+static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
+				       __u64 addr, __u32 reason)
+{
+	e->tbuf = addr;
+	e->pos = tb->pos;
+	e->rec_pos = tb->rec_pos;
+	e->lost_cnt = tb->lost_cnt;
+	e->len = tb->len;
+	e->rec_cnt = tb->rec_cnt;
+	e->tag = tb->tag;
+	e->clock = tb->clock;
+	e->reason = reason;
+	__builtin_memset(e->pad, 0, sizeof(e->pad));
+}
+
+CHUNK_TRY(256)
+CHUNK_TRY(512)
+CHUNK_TRY(1024)
+CHUNK_TRY(2048)
+CHUNK_TRY(4096)
+CHUNK_TRY(8192)
+
+static __always_inline void chunk_submit(struct task_struct *task, const struct scope_tbuf_hdr *tb,
+					 __u64 addr, __u32 reason)
+{
+	if (chunk_try_256(task, tb, addr, reason) || chunk_try_512(task, tb, addr, reason) ||
+	    chunk_try_1024(task, tb, addr, reason) || chunk_try_2048(task, tb, addr, reason) ||
+	    chunk_try_4096(task, tb, addr, reason) || chunk_try_8192(task, tb, addr, reason)) {
+		scope_count(SCOPE_STAT_CHUNKS, 1);
+		scope_count(SCOPE_STAT_RECS, tb->rec_cnt);
+	}
+}
+
+/* Reads a buffer's header; the job wrote it, so nothing in it is believed before it is bounded. */
+static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
+{
+	if (bpf_probe_read_user(tb, sizeof(*tb), (void *)addr))
+		return false;
+	return tb->magic == SCOPE_TBUF_MAGIC && tb->len <= SCOPE_TBUF_DATA_SIZE &&
+	       tb->rec_cnt <= tb->len / sizeof(struct scope_rec_hdr);
+}
+
+SEC("usdt")
+int BPF_USDT(scope_flush, void *arg_tbuf, __u64 reason)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 addr = (__u64)arg_tbuf, ids = bpf_get_current_pid_tgid(), *known;
+	struct scope_tbuf_hdr tb;
+	__u32 tid = (__u32)ids;
+
+	if (!tbuf_read(&tb, addr)) {
+		scope_count(SCOPE_STAT_BAD_TBUF, 1);
+		return 0;
+	}
+	known = bpf_map_lookup_elem(&scope_threads, &tid);
+	if (!known || *known != addr) {
+		if (bpf_map_update_elem(&scope_threads, &tid, &addr, BPF_ANY))
+			scope_count(SCOPE_STAT_MAP_FULL, 1);
+		proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
+	}
+	if (tb.len)
+		chunk_submit(task, &tb, addr, (__u32)reason & 0xf);
+	return 0;
+}
+
+/* What a dying thread has left in its buffer, while its memory is still there. */
+static __always_inline void flush_dying(__u32 tid)
+{
+	__u64 *addr = bpf_map_lookup_elem(&scope_threads, &tid);
+	struct scope_tbuf_hdr tb;
+
+	if (!addr || !tbuf_read(&tb, *addr) || !tb.len)
+		return;
+	scope_count(SCOPE_STAT_DYING, 1);
+	chunk_submit((void *)bpf_get_current_task(), &tb, *addr, SCOPE_FLUSH_DYING);
+}
+
+/*
+ * Runs in every thread of a process that a signal kills, with its memory still mapped, also on kernels
+ * where sched_process_exit comes too late. A handled signal leaves the thread alive: not our business.
+ */
+SEC("tp_btf/signal_deliver")
+int BPF_PROG(scope_signal, int sig, struct kernel_siginfo *info, struct k_sigaction *ka)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+
+	if (!bpf_map_lookup_elem(&scope_threads, &tid))
+		return 0;
+	if (sig == SIGKILL || !BPF_CORE_READ(ka, sa.sa_handler))
+		flush_dying(tid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(scope_exit, struct task_struct *task)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = (__u32)ids;
+	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+	struct scope_ev_exit *e;
+	__u32 group_dead;
+
+	if (!stat)
+		return 0;
+	flush_dying(tid);
+	bpf_map_delete_elem(&scope_threads, &tid);
+	group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (e) {
+		scope_stamp(&e->h, SCOPE_EV_EXIT, sizeof(*e), task);
+		e->code = BPF_CORE_READ(task, exit_code);
+		/* exit_group and fatal signals: the group's code, whoever is the last to go */
+		if (group_dead && BPF_CORE_READ(task, signal, group_exit_code))
+			e->code = BPF_CORE_READ(task, signal, group_exit_code);
+		e->group_dead = group_dead;
+		e->lost_recs = stat->lost_recs;
+		e->lost_chunks = stat->lost_chunks;
+		bpf_ringbuf_submit(e, scope_wake_flags(group_dead));
+	} else {
+		scope_count(SCOPE_STAT_RING_FULL, 1);
+	}
+	if (group_dead)
+		bpf_map_delete_elem(&scope_procs, &tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(scope_exec, struct task_struct *task)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = (__u32)ids;
+	struct scope_ev_exit *e;
+	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+
+	if (!stat)
+		return 0;
+	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (e) {
+		scope_stamp(&e->h, SCOPE_EV_EXEC, sizeof(*e), task);
+		e->code = 0;
+		e->group_dead = 1;
+		e->lost_recs = stat->lost_recs;
+		e->lost_chunks = stat->lost_chunks;
+		bpf_ringbuf_submit(e, scope_wake_flags(true));
+	} else {
+		scope_count(SCOPE_STAT_RING_FULL, 1);
+	}
+	bpf_map_delete_elem(&scope_threads, &tid);
+	bpf_map_delete_elem(&scope_procs, &tgid);
+	return 0;
+}

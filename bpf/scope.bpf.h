@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What every BPF program here shares: maps, counters, the wake-up policy and the identity stamp. No
+ * policy lives on this side: copy, stamp, count.
+ */
+#ifndef NCCLSCOPE_SCOPE_BPF_H
+#define NCCLSCOPE_SCOPE_BPF_H
+
+#include "scope_abi.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* Set by the loader before load: unread bytes from which on a record wakes it up. */
+const volatile __u64 scope_wake_bytes = 256 * 1024;
+
+/* The one way to the loader. Full means: the record is dropped and counted, the job never waits. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024 * 1024); /* the loader sets what was asked for */
+} scope_ring SEC(".maps");
+
+/*
+ * Processes that have handed us a buffer, by tgid. BPF inserts and deletes at exit; the loader reads
+ * the loss counts. Full means: processes beyond are recorded, but their end and their loss are not.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct scope_proc_stat);
+} scope_procs SEC(".maps");
+
+/*
+ * Where the buffer of a thread lies, by tid, so that it can be read when the thread dies. BPF inserts
+ * at each flush and deletes at exit. Full means: the last records of threads beyond may be missed.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_threads SEC(".maps");
+
+/* enum scope_stat; the loader prints all of them at the end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCOPE_STAT_N);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_stats SEC(".maps");
+
+static __always_inline void scope_count(__u32 which, __u64 n)
+{
+	__u64 *v = bpf_map_lookup_elem(&scope_stats, &which);
+
+	if (v)
+		*v += n;
+}
+
+/*
+ * One policy for all records: wake the loader past a threshold, or when `urgent`; it consumes at each
+ * poll timeout anyway. Waking it for every record would cost the job 2 us each.
+ */
+static __always_inline __u64 scope_wake_flags(bool urgent)
+{
+	if (urgent || bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) >= scope_wake_bytes)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+/* The number that the task's innermost pid namespace knows it by. */
+static __always_inline __u32 scope_ns_nr(struct pid *pid)
+{
+	__u32 level = BPF_CORE_READ(pid, level);
+	struct upid upid = {};
+
+	bpf_probe_read_kernel(&upid, sizeof(upid),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * sizeof(struct upid));
+	return upid.nr;
+}
+
+/* Fills all of `h`; nothing in it comes from the job but comm, which the loader escapes. */
+static __always_inline void scope_stamp(struct scope_ev_hdr *h, __u16 kind, __u32 size,
+					struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 ids = bpf_get_current_pid_tgid(), ugid = bpf_get_current_uid_gid();
+
+	h->abi = SCOPE_ABI;
+	h->kind = kind;
+	h->size = size;
+	h->ts_ns = bpf_ktime_get_ns();
+	h->start_ns = BPF_CORE_READ(leader, start_time);
+	h->cgroup = bpf_get_current_cgroup_id();
+	h->tgid = ids >> 32;
+	h->tid = (__u32)ids;
+	h->ns_tgid = scope_ns_nr(BPF_CORE_READ(leader, thread_pid));
+	h->ns_tid = scope_ns_nr(BPF_CORE_READ(task, thread_pid));
+	h->uid = (__u32)ugid;
+	h->gid = ugid >> 32;
+	if (bpf_get_current_comm(h->comm, sizeof(h->comm)))
+		__builtin_memset(h->comm, 0, sizeof(h->comm));
+}
+
+#endif
