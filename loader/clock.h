@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a job's ticks to CLOCK_MONOTONIC. The loader runs on the same machine and reads the same
+ * counter, so it keeps a history of (ticks, ns) pairs and interpolates between the two around a record:
+ * exact also while NTP changes the rate, and
+ * one monotone function for the whole recording, since pairs are only ever added at the end. Every new pair checks the fit that was in use before it.
+ */
+#ifndef NCCLSCOPE_CLOCK_H
+#define NCCLSCOPE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "scope_abi.h"
+
+#define CLOCK_HISTORY 65536 /* pairs: seconds at the highest rate of chunks, more at others */
+
+struct clock_pair {
+	uint64_t ticks;
+	uint64_t ns;
+};
+
+struct clock_fit {
+	struct clock_pair pair[CLOCK_HISTORY]; /* a ring, oldest first from `first` */
+	uint32_t first, n;
+	uint8_t source;		/* enum scope_clock of the ticks */
+	uint64_t hz;		/* measured over the whole history, 0 before the second pair */
+	uint64_t error_ns;	/* largest |predicted - measured| of a new pair, ever */
+	uint64_t last_error_ns; /* of the last one */
+};
+
+/* Reads the counter that the plugin reads on this machine. */
+uint64_t clock_ticks(uint8_t source);
+/* The clock that plugins on this machine use. */
+uint8_t clock_source(void);
+
+void clock_fit__init(struct clock_fit *fit, uint8_t source);
+
+/* Takes a pair now. */
+void clock_fit__sample(struct clock_fit *fit);
+
+/* Adds a pair; for tests and for replaying a capture. Pairs must not go back. */
+void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns);
+
+/* CLOCK_MONOTONIC in ns of a record. `source` is the record's; ns pass through. */
+uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks);
+
+/* True when `ticks` is not covered by the newest pair: take another before converting. */
+bool clock_fit__is_ahead(const struct clock_fit *fit, uint64_t ticks);
+
+uint64_t monotonic_ns(void);
+
+/* CLOCK_REALTIME - CLOCK_MONOTONIC in ns, and the bound of its error. */
+int64_t realtime_offset_ns(uint64_t *error_ns);
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* JSON text on the hot path; see json.h. */
+#include "json.h"
+
+/* Two digits at a time: a division by 100 instead of two by 10. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+			    "25262728293031323334353637383940414243444546474849"
+			    "50515253545556575859606162636465666768697071727374"
+			    "75767778798081828384858687888990919293949596979899";
+
+static const char hex[] = "0123456789abcdef";
+
+void json_u64(struct json *j, uint64_t v)
+{
+	char tmp[20], *p = tmp + sizeof(tmp);
+
+	while (v >= 100) {
+		p -= 2;
+		memcpy(p, pairs + 2 * (v % 100), 2);
+		v /= 100;
+	}
+	if (v >= 10) {
+		p -= 2;
+		memcpy(p, pairs + 2 * v, 2);
+	} else {
+		*--p = (char)('0' + v);
+	}
+	json_raw(j, p, (size_t)(tmp + sizeof(tmp) - p));
+}
+
+void json_i64(struct json *j, int64_t v)
+{
+	if (v < 0)
+		json_char(j, '-');
+	json_u64(j, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void json_hex(struct json *j, uint64_t v)
+{
+	int shift = v ? (63 - __builtin_clzll(v)) & ~3 : 0;
+
+	json_lit(j, "\"0x");
+	for (; shift >= 0; shift -= 4)
+		json_char(j, hex[(v >> shift) & 15]);
+	json_char(j, '"');
+}
+
+void json_ptr(struct json *j, uint64_t v)
+{
+	if (v)
+		json_hex(j, v);
+	else
+		json_lit(j, "\"null\"");
+}
+
+void json_us(struct json *j, uint64_t ns)
+{
+	uint32_t frac = (uint32_t)(ns % 1000);
+
+	json_u64(j, ns / 1000);
+	json_char(j, '.');
+	json_char(j, (char)('0' + frac / 100));
+	json_raw(j, pairs + 2 * (frac % 100), 2);
+}
+
+void json_us_signed(struct json *j, int64_t ns)
+{
+	if (ns < 0)
+		json_char(j, '-');
+	json_us(j, ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns);
+}
+
+/*
+ * Length of the well-formed UTF-8 sequence at s, 0 if there is none (Unicode 15, table 3-7: no
+ * surrogates, no overlong forms, nothing above U+10FFFF).
+ */
+static size_t utf8_len(const unsigned char *s, size_t left)
+{
+	unsigned char lo = 0x80, hi = 0xbf;
+	size_t n, i;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		n = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		n = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (n > left)
+		return 0;
+	if (s[0] == 0xe0)
+		lo = 0xa0;
+	else if (s[0] == 0xed)
+		hi = 0x9f;
+	else if (s[0] == 0xf0)
+		lo = 0x90;
+	else if (s[0] == 0xf4)
+		hi = 0x8f;
+	if (s[1] < lo || s[1] > hi)
+		return 0;
+	for (i = 2; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+static void json_escape(struct json *j, unsigned char c)
+{
+	switch (c) {
+	case '"':
+		json_lit(j, "\\\"");
+		return;
+	case '\\':
+		json_lit(j, "\\\\");
+		return;
+	case '\n':
+		json_lit(j, "\\n");
+		return;
+	case '\t':
+		json_lit(j, "\\t");
+		return;
+	default:
+		json_lit(j, "\\u00");
+		json_char(j, hex[c >> 4]);
+		json_char(j, hex[c & 15]);
+	}
+}
+
+void json_str(struct json *j, const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t i, n;
+
+	json_char(j, '"');
+	for (i = 0; i < len; i += n) {
+		n = utf8_len(u + i, len - i);
+		if (!n) {
+			json_lit(j, "\xef\xbf\xbd");
+			n = 1;
+		} else if (n == 1 && (u[i] < 0x20 || u[i] == '"' || u[i] == '\\' || u[i] == 0x7f)) {
+			json_escape(j, u[i]);
+		} else {
+			json_raw(j, s + i, n);
+		}
+	}
+	json_char(j, '"');
+}

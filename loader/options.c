@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Numbers with units and pids, from the command line. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "options.h"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A whole number and one of the units; the last unit has the name "". */
+static int parse_unit(const char *text, const struct unit *units, uint64_t *out)
+{
+	unsigned long long v;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	for (; *units->name; units++)
+		if (!strcmp(end, units->name))
+			break;
+	if (strcmp(end, units->name) || v > UINT64_MAX / 2 / units->factor)
+		return -EINVAL;
+	*out = v * units->factor;
+	return 0;
+}
+
+int parse_duration(const char *text, uint64_t *ns)
+{
+	static const struct unit units[] = {{"ms", 1000000},
+					    {"s", 1000000000},
+					    {"m", 60 * 1000000000ull},
+					    {"h", 3600 * 1000000000ull},
+					    {"", 1000000000}};
+
+	return parse_unit(text, units, ns);
+}
+
+int parse_size(const char *text, uint64_t *bytes)
+{
+	static const struct unit units[] = {
+		{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"", 1}};
+
+	return parse_unit(text, units, bytes);
+}
+
+int parse_pid(const char *text, pid_t *pid)
+{
+	uint64_t v;
+	static const struct unit none[] = {{"", 1}};
+
+	if (parse_unit(text, none, &v) || !v || v > INT_MAX)
+		return -EINVAL;
+	*pid = (pid_t)v;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parsing that several sub-commands share: numbers with units, pids. */
+#ifndef NCCLSCOPE_OPTIONS_H
+#define NCCLSCOPE_OPTIONS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* "500ms", "10s", "2m", "1h", or seconds without a unit; into ns. 0 or -EINVAL. */
+int parse_duration(const char *text, uint64_t *ns);
+
+/* "64M", "1G", "4096"; binary units, into bytes. 0 or -EINVAL. */
+int parse_size(const char *text, uint64_t *bytes);
+
+/* 0 or -EINVAL. */
+int parse_pid(const char *text, pid_t *pid);
+
+#endif
