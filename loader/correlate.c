@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Events in flight: see correlate.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "correlate.h"
+
+#define TABLE_MIN	1024
+#define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
+#define MAX_GONE	(1u << 16)
+#define MAX_FREE	(1u << 14)
+#define CHILD_GRACE_NS	(1 * NSEC_PER_SEC)  /* no child has started or ended for so long */
+#define STUCK_CHILD_NS	(60 * NSEC_PER_SEC) /* NCCL may never stop a child: see schema, exec */
+#define PARENT_GRACE_NS (1 * NSEC_PER_SEC) /* the parent's thread flushes after 10 ms, or is read */
+#define GONE_NS		(2 * NSEC_PER_SEC)
+#define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
+
+#define NO_STATE UINT32_MAX
+
+/* ---- Lists ------------------------------------------------------------------------------------- */
+
+static void list_add(struct corr_list *l, struct corr_event *ev, uint64_t now_ns)
+{
+	ev->list_ns = now_ns;
+	ev->prev = l->last;
+	ev->next = NULL;
+	if (l->last)
+		l->last->next = ev;
+	else
+		l->first = ev;
+	l->last = ev;
+	l->n++;
+}
+
+static void list_del(struct corr_list *l, struct corr_event *ev)
+{
+	if (ev->prev)
+		ev->prev->next = ev->next;
+	else
+		l->first = ev->next;
+	if (ev->next)
+		ev->next->prev = ev->prev;
+	else
+		l->last = ev->prev;
+	l->n--;
+}
+
+/* ---- Table by id: open addressing, linear probing, no tombstones -------------------------------- */
+
+static uint32_t slot_of(const struct correlate *c, uint64_t id)
+{
+	return (uint32_t)((id * 0x9e3779b97f4a7c15ULL) >> 32) & (c->table_size - 1);
+}
+
+struct corr_event *correlate__find(const struct correlate *c, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = slot_of(c, id); c->table[i]; i = (i + 1) & (c->table_size - 1))
+		if (c->table[i]->id == id)
+			return c->table[i];
+	return NULL;
+}
+
+static void table_put(struct correlate *c, struct corr_event *ev)
+{
+	uint32_t i = slot_of(c, ev->id);
+
+	while (c->table[i])
+		i = (i + 1) & (c->table_size - 1);
+	c->table[i] = ev;
+}
+
+static int table_grow(struct correlate *c)
+{
+	struct corr_event **old = c->table;
+	uint32_t i, size = c->table_size;
+
+	c->table = calloc((size_t)size * 2, sizeof(*c->table));
+	if (!c->table) {
+		c->table = old;
+		return -ENOMEM;
+	}
+	c->table_size = size * 2;
+	for (i = 0; i < size; i++)
+		if (old[i])
+			table_put(c, old[i]);
+	free(old);
+	return 0;
+}
+
+/* Closes the gap, so that a search may stop at the first empty slot. */
+static void table_del(struct correlate *c, const struct corr_event *ev)
+{
+	uint32_t mask = c->table_size - 1, i = slot_of(c, ev->id), j, home;
+
+	while (c->table[i] != ev)
+		i = (i + 1) & mask;
+	for (j = (i + 1) & mask; c->table[j]; j = (j + 1) & mask) {
+		home = slot_of(c, c->table[j]->id);
+		if (((j - home) & mask) >= ((j - i) & mask)) {
+			c->table[i] = c->table[j];
+			i = j;
+		}
+	}
+	c->table[i] = NULL;
+	c->table_used--;
+}
+
+/* ---- Communicators ----------------------------------------------------------------------------- */
+
+struct corr_comm *correlate__comm_find(struct correlate *c, uint64_t ctx)
+{
+	struct corr_comm *comm;
+
+	if (c->last_comm && c->last_comm->info.ctx == ctx)
+		return c->last_comm;
+	HASH_FIND(hh, c->comms, &ctx, sizeof(ctx), comm);
+	if (comm)
+		c->last_comm = comm;
+	return comm;
+}
+
+static void comm_put(struct correlate *c, struct corr_comm *comm)
+{
+	if (!comm || --comm->refs)
+		return;
+	HASH_DELETE(hh, c->comms, comm);
+	if (c->last_comm == comm)
+		c->last_comm = NULL;
+	free(comm);
+}
+
+void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_t ts_ns,
+		     const struct corr_thread *thread)
+{
+	struct corr_comm *comm = correlate__comm_find(c, info->ctx);
+
+	if (comm) /* told twice: by its record and from outside */
+		return;
+	comm = calloc(1, sizeof(*comm));
+	if (!comm)
+		return;
+	comm->info = *info;
+	comm->refs = 1; /* until finalize */
+	HASH_ADD(hh, c->comms, info.ctx, sizeof(comm->info.ctx), comm);
+	c->sink.lifecycle(c->sink.arg, comm, true, ts_ns, thread);
+}
+
+void correlate__comm_name(struct correlate *c, uint64_t ctx, uint64_t hash, const char *name,
+			  int32_t rank)
+{
+	struct corr_comm *comm = correlate__comm_find(c, ctx);
+
+	if (!comm)
+		return;
+	comm->info.hash = hash;
+	comm->info.rank = rank;
+	strncpy(comm->info.name, name, sizeof(comm->info.name) - 1);
+}
+
+void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
+			 const struct corr_thread *thread)
+{
+	struct corr_comm *comm = correlate__comm_find(c, ctx);
+
+	if (!comm || comm->finalized)
+		return;
+	comm->finalized = true;
+	c->sink.lifecycle(c->sink.arg, comm, false, ts_ns, thread);
+	comm_put(c, comm);
+}
+
+/* ---- Life of an event -------------------------------------------------------------------------- */
+
+static struct corr_event *event_new(struct correlate *c)
+{
+	struct corr_event *ev = c->free;
+
+	if (c->table_used * 2 >= c->table_size && table_grow(c))
+		return NULL;
+	if (ev) {
+		c->free = ev->next;
+		c->nfree--;
+		memset(ev, 0, sizeof(*ev));
+		return ev;
+	}
+	return calloc(1, sizeof(*ev));
+}
+
+static void event_free(struct correlate *c, struct corr_event *ev)
+{
+	table_del(c, ev);
+	comm_put(c, ev->comm);
+	if (c->nfree >= MAX_FREE) {
+		free(ev);
+		return;
+	}
+	ev->next = c->free;
+	c->free = ev;
+	c->nfree++;
+}
+
+static bool is_operation(uint32_t what)
+{
+	return what == SCOPE_COLL || what == SCOPE_P2P;
+}
+
+/* Kinds that others may name as their parent after they have stopped. */
+static bool has_late_children(uint32_t what)
+{
+	return what != SCOPE_PROXY_STEP && what != SCOPE_PROXY_CTRL && what != SCOPE_NET_PLUGIN &&
+	       what != SCOPE_KERNEL_LAUNCH;
+}
+
+static bool is_captured(const struct corr_event *ev)
+{
+	return (ev->what == SCOPE_GROUP_API || ev->what == SCOPE_COLL_API ||
+		ev->what == SCOPE_P2P_API) &&
+	       ev->start.s.h.u8;
+}
+
+static void state_settle(struct correlate *c, struct corr_event *ev)
+{
+	if (!ev->has_state)
+		return;
+	c->sink.state(c->sink.arg, ev->id, ev, &ev->pending);
+	ev->has_state = false;
+}
+
+static void exec_close(struct corr_event *ev)
+{
+	if (ev->exec == EXEC_KERNEL)
+		ev->exec_stop_ns = ev->child_ns;
+	if (ev->exec == EXEC_NONE) {
+		ev->exec = EXEC_ENQUEUE;
+		ev->exec_stop_ns = ev->stop_ns;
+	}
+	if (ev->exec_stop_ns < ev->start_ns)
+		ev->exec_stop_ns = ev->start_ns;
+}
+
+/* Out with it; then it is kept for children to come, or forgotten. `ev` is on no list. */
+static void event_write(struct correlate *c, struct corr_event *ev)
+{
+	if (is_operation(ev->what) && ev->stopped)
+		exec_close(ev);
+	if (ev->orphan)
+		c->counts.orphans++;
+	c->sink.event(c->sink.arg, ev);
+	ev->written = true;
+	if (!has_late_children(ev->what) || ev->unfinished) {
+		event_free(c, ev);
+		return;
+	}
+	list_add(&c->gone, ev, c->now_ns);
+}
+
+static void gone_expire(struct correlate *c)
+{
+	struct corr_event *ev = c->gone.first, *next;
+
+	for (; ev; ev = next) {
+		next = ev->next;
+		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
+			return;
+		/* A graph's replays name the captured call as their parent for as long as it lives. */
+		if (is_captured(ev) && c->gone.n <= MAX_GONE)
+			continue;
+		list_del(&c->gone, ev);
+		event_free(c, ev);
+	}
+}
+
+/* ---- Parents and children ---------------------------------------------------------------------- */
+
+/* A child of a Coll or P2p that its closure waits for. */
+static bool counts_for_closure(uint32_t what)
+{
+	return what == SCOPE_PROXY_OP || what == SCOPE_KERNEL_CH || what == SCOPE_KERNEL_PHASE;
+}
+
+static void exec_note(struct corr_event *op, const struct corr_event *child)
+{
+	uint64_t end = child->stop_ns;
+
+	if (child->what != SCOPE_PROXY_OP) {
+		if (op->exec == EXEC_NONE)
+			op->exec = EXEC_KERNEL;
+		if (end > op->child_ns)
+			op->child_ns = end;
+		return;
+	}
+	/* NCCL stops all operations of one proxy args together: the last step tells the true end. */
+	if (child->child_ns)
+		end = child->child_ns;
+	op->exec = EXEC_PROXY;
+	if (end > op->exec_stop_ns)
+		op->exec_stop_ns = end;
+}
+
+static void child_started(struct corr_event *parent, struct corr_event *ev)
+{
+	ev->linked = true;
+	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
+		parent->open_children++;
+		ev->has_op = true;
+		ev->channel = parent->start.s.h.u8;
+		ev->is_send = (uint8_t)parent->start.s.h.u32;
+		ev->peer = parent->start.proxy_op.peer;
+	}
+	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
+		parent->open_children++;
+		if (ev->start_ns > parent->activity_ns)
+			parent->activity_ns = ev->start_ns;
+	}
+	if (parent->pxn) { /* what runs below a neighbour's operation is the neighbour's */
+		ev->pxn = true;
+		ev->origin_pid = parent->origin_pid;
+	}
+}
+
+static void child_stopped(struct corr_event *parent, const struct corr_event *ev)
+{
+	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
+		if (parent->open_children)
+			parent->open_children--;
+		if (ev->stop_ns > parent->child_ns)
+			parent->child_ns = ev->stop_ns;
+	}
+	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
+		if (parent->open_children)
+			parent->open_children--;
+		if (ev->stop_ns > parent->activity_ns)
+			parent->activity_ns = ev->stop_ns;
+		exec_note(parent, ev);
+	}
+}
+
+/* The parent's start has come after its children's: from another thread's buffer. */
+static void adopt(struct correlate *c, struct corr_event *parent)
+{
+	struct corr_event *ev;
+
+	for (ev = c->parentless.first; ev; ev = ev->next) {
+		if (ev->start.s.parent != parent->id || ev->linked)
+			continue;
+		child_started(parent, ev);
+		child_stopped(parent, ev);
+	}
+	for (ev = c->open.last; ev; ev = ev->prev)
+		if (ev->start.s.parent == parent->id && !ev->linked && !ev->pxn)
+			child_started(parent, ev);
+}
+
+/*
+ * A ProxyOp of another process names its maker; everything below it is found by its parent. A step
+ * whose ProxyOp was lost is told by its context, which carries the maker's tag.
+ */
+static void pxn_detect(const struct correlate *c, struct corr_event *ev)
+{
+	bool foreign = ev->start.s.ctx && SCOPE_ID_TAG(ev->start.s.ctx) != c->tag;
+
+	if (ev->what == SCOPE_PROXY_OP) {
+		int32_t pid = ev->start.proxy_op.pid;
+
+		ev->pxn = pid ? pid != (int32_t)c->ns_tgid : foreign;
+		ev->origin_pid = pid;
+	} else if ((ev->what == SCOPE_PROXY_STEP || ev->what == SCOPE_NET_PLUGIN) && !ev->linked) {
+		ev->pxn = foreign;
+	}
+}
+
+static void comm_resolve(struct correlate *c, struct corr_event *ev)
+{
+	int32_t rank = -1;
+
+	ev->comm = correlate__comm_find(c, ev->start.s.ctx);
+	if (!ev->comm)
+		return;
+	ev->comm->refs++;
+	if (ev->what == SCOPE_COLL)
+		rank = ev->start.coll.rank;
+	else if (ev->what == SCOPE_P2P)
+		rank = ev->start.p2p.rank;
+	else if (ev->what == SCOPE_PROXY_OP)
+		rank = ev->start.proxy_op.rank;
+	/* v1 to v3 do not give the rank at init, but with these. */
+	if (ev->comm->info.rank < 0 && rank >= 0)
+		ev->comm->info.rank = rank;
+}
+
+/* ---- Records in -------------------------------------------------------------------------------- */
+
+static void give_up_oldest(struct correlate *c)
+{
+	struct corr_event *ev = c->open.first;
+
+	if (!ev)
+		return;
+	list_del(&c->open, ev);
+	state_settle(c, ev);
+	ev->unfinished = true;
+	c->counts.evicted++;
+	event_write(c, ev);
+}
+
+static void note_time(struct correlate *c, uint64_t ts_ns)
+{
+	if (ts_ns > c->now_ns)
+		c->now_ns = ts_ns;
+}
+
+void correlate__start(struct correlate *c, const struct scope_rec_start *rec, uint64_t ts_ns,
+		      const struct corr_thread *thread)
+{
+	struct corr_event *ev, *parent;
+
+	note_time(c, ts_ns);
+	if (correlate__find(c, rec->h.id)) {
+		c->counts.malformed++; /* ids are used once: not our plugin's doing */
+		return;
+	}
+	if (c->table_used >= MAX_EVENTS)
+		give_up_oldest(c);
+	ev = event_new(c);
+	if (!ev) {
+		c->counts.evicted++;
+		return;
+	}
+	ev->id = rec->h.id;
+	ev->what = SCOPE_ID_WHAT(ev->id);
+	memcpy(&ev->start, rec, rec->h.size);
+	ev->start_ns = ts_ns;
+	ev->start_thread = *thread;
+	ev->last_state = NO_STATE;
+	ev->loss_at_start = c->lost;
+	table_put(c, ev);
+	c->table_used++;
+	list_add(&c->open, ev, ts_ns);
+
+	parent = rec->parent ? correlate__find(c, rec->parent) : NULL;
+	if (parent)
+		child_started(parent, ev);
+	pxn_detect(c, ev);
+	if (!ev->pxn)
+		comm_resolve(c, ev);
+	if (is_operation(ev->what) || ev->what == SCOPE_PROXY_OP)
+		adopt(c, ev);
+}
+
+void correlate__start_repeat(struct correlate *c, uint64_t id, uint32_t n)
+{
+	struct corr_event *ev = correlate__find(c, id);
+
+	if (ev && !ev->stopped)
+		ev->start_repeats += n;
+}
+
+/* A state or stop of an event that is not open. */
+static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t id)
+{
+	/* After a loss, the start is what was lost; otherwise NCCL repeats itself, which it does. */
+	if (!ev && c->lost && SCOPE_ID_TAG(id) == c->tag)
+		c->counts.orphans++;
+	else
+		c->counts.late++;
+}
+
+void correlate__state(struct correlate *c, uint64_t id, const struct corr_state *st)
+{
+	struct corr_event *ev = correlate__find(c, id);
+
+	note_time(c, st->ts_ns);
+	if (!ev || ev->stopped) {
+		latecomer(c, ev, id);
+		return;
+	}
+	state_settle(c, ev);
+	ev->pending = *st;
+	if (ev->pending.ts_ns < ev->start_ns)
+		ev->pending.ts_ns = ev->start_ns;
+	ev->has_state = true;
+	ev->last_state = st->id;
+	if (!st->has_arg)
+		return;
+	if (ev->what == SCOPE_PROXY_STEP) {
+		ev->trans_size = st->arg;
+		ev->has_trans_size = true;
+	} else if (ev->what == SCOPE_KERNEL_CH || ev->what == SCOPE_KERNEL_PHASE) {
+		ev->ptimer_stop_ns = st->arg;
+		ev->has_ptimer_stop = true;
+	}
+}
+
+void correlate__state_repeat(struct correlate *c, uint64_t id, uint32_t state, uint32_t n,
+			     uint64_t last_ts_ns)
+{
+	struct corr_event *ev = correlate__find(c, id);
+
+	if (!ev || ev->stopped) {
+		latecomer(c, ev, id);
+		return;
+	}
+	if (last_ts_ns < ev->start_ns)
+		last_ts_ns = ev->start_ns;
+	/* The first may have been written already because it was old: the repeats then stand alone. */
+	if (!ev->has_state || ev->pending.id != state) {
+		state_settle(c, ev);
+		memset(&ev->pending, 0, sizeof(ev->pending));
+		ev->pending.id = state;
+		ev->pending.ts_ns = last_ts_ns;
+		ev->pending.thread = ev->start_thread;
+		ev->has_state = true;
+	}
+	ev->pending.repeats += n;
+	ev->pending.last_ts_ns = last_ts_ns;
+}
+
+void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
+		     const struct corr_thread *thread)
+{
+	struct corr_event *ev = correlate__find(c, id), *parent;
+
+	note_time(c, ts_ns);
+	if (!ev || ev->stopped) {
+		latecomer(c, ev, id);
+		return;
+	}
+	list_del(&c->open, ev);
+	if (ts_ns < ev->start_ns)
+		ts_ns = ev->start_ns;
+	if (ev->has_state && ev->pending.ts_ns > ts_ns)
+		ev->pending.ts_ns = ts_ns;
+	state_settle(c, ev);
+	ev->stopped = true;
+	ev->stop_ns = ts_ns;
+	ev->stop_thread = *thread;
+	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
+	parent = ev->start.s.parent ? correlate__find(c, ev->start.s.parent) : NULL;
+	if (parent && !ev->linked && !ev->pxn)
+		child_started(parent, ev);
+	if (parent && ev->linked)
+		child_stopped(parent, ev);
+	if (is_operation(ev->what)) {
+		if (ts_ns > ev->activity_ns)
+			ev->activity_ns = ts_ns;
+		list_add(&c->closing, ev, ts_ns);
+	} else if (ev->start.s.parent && !ev->linked && !ev->pxn) {
+		list_add(&c->parentless, ev, ts_ns);
+	} else {
+		event_write(c, ev);
+	}
+}
+
+/* ---- Time goes by ------------------------------------------------------------------------------ */
+
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
+{
+	struct corr_event *ev, *next;
+	uint64_t quiet;
+
+	for (ev = c->closing.first; ev; ev = next) {
+		next = ev->next;
+		quiet = since(now_ns, ev->activity_ns);
+		if (!all && quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))
+			continue;
+		list_del(&c->closing, ev);
+		ev->orphan = ev->start.s.parent && !ev->linked &&
+			     !correlate__find(c, ev->start.s.parent);
+		event_write(c, ev);
+	}
+}
+
+static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
+{
+	struct corr_event *ev, *next;
+
+	for (ev = c->parentless.first; ev; ev = next) {
+		next = ev->next;
+		if (!ev->linked && correlate__find(c, ev->start.s.parent))
+			ev->linked = true;
+		if (!all && !ev->linked && since(now_ns, ev->stop_ns) < PARENT_GRACE_NS)
+			continue;
+		ev->orphan = !ev->linked;
+		list_del(&c->parentless, ev);
+		event_write(c, ev);
+	}
+}
+
+/* Whoever follows the file wants to see in which state a long wait is. */
+static void tick_states(struct correlate *c, uint64_t now_ns)
+{
+	struct corr_event *ev;
+
+	for (ev = c->open.first; ev; ev = ev->next) {
+		if (since(now_ns, ev->start_ns) < STATE_GRACE_NS)
+			return;
+		if (ev->has_state && since(now_ns, ev->pending.ts_ns) >= STATE_GRACE_NS)
+			state_settle(c, ev);
+	}
+}
+
+void correlate__tick(struct correlate *c, uint64_t now_ns)
+{
+	note_time(c, now_ns);
+	tick_parentless(c, now_ns, false);
+	tick_closing(c, now_ns, false);
+	tick_states(c, now_ns);
+	gone_expire(c);
+}
+
+void correlate__end(struct correlate *c)
+{
+	struct corr_event *ev;
+
+	tick_parentless(c, c->now_ns, true);
+	tick_closing(c, c->now_ns, true);
+	while ((ev = c->open.first)) {
+		list_del(&c->open, ev);
+		state_settle(c, ev);
+		ev->unfinished = true;
+		ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
+		ev->orphan = ev->start.s.parent && !ev->linked && !ev->pxn &&
+			     !correlate__find(c, ev->start.s.parent);
+		c->sink.event(c->sink.arg, ev);
+		if (ev->orphan)
+			c->counts.orphans++;
+		ev->written = true;
+		list_add(&c->gone, ev,
+			 c->now_ns); /* parents must outlive their children's checks */
+	}
+}
+
+int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid,
+		    uint64_t begin_ns)
+{
+	memset(c, 0, sizeof(*c));
+	c->sink = *sink;
+	c->ns_tgid = ns_tgid;
+	c->begin_ns = begin_ns;
+	c->table = calloc(TABLE_MIN, sizeof(*c->table));
+	if (!c->table)
+		return -ENOMEM;
+	c->table_size = TABLE_MIN;
+	return 0;
+}
+
+void correlate__free(struct correlate *c)
+{
+	struct corr_comm *comm, *tmp;
+	struct corr_event *ev;
+	uint32_t i;
+
+	if (!c)
+		return;
+	for (i = 0; i < c->table_size; i++)
+		free(c->table[i]);
+	free(c->table);
+	while ((ev = c->free)) {
+		c->free = ev->next;
+		free(ev);
+	}
+	HASH_ITER (hh, c->comms, comm, tmp) {
+		HASH_DELETE(hh, c->comms, comm);
+		free(comm);
+	}
+	memset(c, 0, sizeof(*c));
+}

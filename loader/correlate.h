@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The events of one process in flight: starts, states and stops in, whole events out. Pure: no I/O, no
+ * clock, no globals; time comes in with the records and with correlate__tick(). Kernel context joins
+ * here, as a further input, before an event goes out.
+ *
+ * Order: an event's start, states and stop come from one thread and so in order; its parent's start
+ * may come later than the event itself, from another thread's buffer. Nothing that comes in is trusted.
+ */
+#ifndef NCCLSCOPE_CORRELATE_H
+#define NCCLSCOPE_CORRELATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+#include "scope_abi.h"
+
+#define NSEC_PER_SEC 1000000000ULL
+
+/* Which thread made a callback, as the job and as the node see it. */
+struct corr_thread {
+	uint32_t tid, host_tid;
+};
+
+/* A communicator; lives as long as it is open or an event refers to it. */
+struct corr_comm {
+	struct scope_comm info;
+	uint32_t refs;
+	bool finalized;
+	UT_hash_handle hh; /* by info.ctx */
+};
+
+/* One state of an event, held back until the next record tells whether it repeats. */
+struct corr_state {
+	uint64_t ts_ns, last_ts_ns;
+	uint64_t arg;
+	uint32_t id;
+	uint32_t steps;
+	uint32_t repeats;
+	struct corr_thread thread;
+	bool has_arg;
+	bool orphan; /* of an event that is not known (any more) */
+};
+
+enum corr_exec { EXEC_NONE, EXEC_ENQUEUE, EXEC_KERNEL, EXEC_PROXY };
+
+/* The start record as it came, by type; see scope_abi.h. */
+union corr_start {
+	struct scope_rec_start s;
+	struct scope_rec_coll_api coll_api;
+	struct scope_rec_stream stream;
+	struct scope_rec_coll coll;
+	struct scope_rec_p2p p2p;
+	struct scope_rec_proxy_op proxy_op;
+	struct scope_rec_kernel_ch kernel_ch;
+	struct scope_rec_kernel_phase kernel_phase;
+	struct scope_rec_net_plugin net_plugin;
+	struct scope_rec_ce_coll ce_coll;
+	struct scope_rec_ce_batch ce_batch;
+};
+
+struct corr_event {
+	uint64_t id; /* key in the table */
+	uint64_t start_ns, stop_ns;
+	struct corr_thread start_thread, stop_thread;
+	union corr_start start;
+	struct corr_comm *comm; /* NULL: not known, or PXN */
+	uint32_t what;		/* enum scope_what */
+	uint32_t last_state;	/* UINT32_MAX: none yet */
+	struct corr_state pending;
+	uint64_t trans_size; /* ProxyStep: the last seen; valid with has_trans_size */
+	uint64_t ptimer_stop_ns;
+	uint32_t start_repeats;
+	uint32_t loss_near; /* records lost in the process between start and stop */
+	uint64_t loss_at_start;
+
+	/* ProxyStep: of its operation; also valid when that has gone */
+	uint8_t channel;
+	uint8_t is_send;
+	int32_t peer;
+
+	/* Coll, P2p: closure. ProxyOp: its steps */
+	uint32_t open_children;
+	uint64_t child_ns;    /* last end of a child (ProxyOp: of a step) */
+	uint64_t activity_ns; /* a child last started or ended */
+	uint64_t exec_stop_ns;
+	enum corr_exec exec;
+
+	int32_t origin_pid; /* PXN */
+	bool has_state, has_trans_size, has_op, has_ptimer_stop;
+	bool stopped, unfinished, orphan, pxn;
+	bool linked;  /* its parent is known and counts it */
+	bool written; /* stays in the table for children and late records */
+
+	struct corr_event *prev, *next; /* in exactly one of the lists below */
+	uint64_t list_ns;		/* when it came onto it */
+};
+
+/* A list in the order of entry. */
+struct corr_list {
+	struct corr_event *first, *last;
+	uint32_t n;
+};
+
+/* Where events go. Called with whole events; the pointers are valid during the call only. */
+struct corr_sink {
+	void *arg;
+	void (*event)(void *arg, const struct corr_event *ev);
+	/* `ev` is NULL for a state of an unknown event */
+	void (*state)(void *arg, uint64_t id, const struct corr_event *ev,
+		      const struct corr_state *st);
+	/* ProfilerInit, ProfilerFinalize */
+	void (*lifecycle)(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
+			  const struct corr_thread *thread);
+};
+
+struct corr_counts {
+	uint64_t late;	    /* states and stops after the stop: NCCL's quirks, harmless */
+	uint64_t orphans;   /* events without a parent, states and stops without an event */
+	uint64_t before;    /* states and stops of events older than the recording */
+	uint64_t malformed; /* records that make no sense */
+	uint64_t evicted;   /* open events given up because there were too many */
+};
+
+struct correlate {
+	struct corr_sink sink;
+	uint32_t ns_tgid;	   /* of the process, as it sees itself */
+	uint16_t tag;		   /* of its ids */
+	uint64_t begin_ns;	   /* of the recording */
+	uint64_t lost;		   /* records lost so far, set by the decoder */
+	uint64_t now_ns;	   /* newest record or tick */
+	struct corr_event **table; /* open addressing, by id */
+	uint32_t table_size, table_used;
+	struct corr_list open;	     /* started, not stopped */
+	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
+	struct corr_list parentless; /* stopped, waiting for the parent's start */
+	struct corr_list gone;	     /* written, kept for latecomers */
+	struct corr_event *free;
+	uint32_t nfree;
+	struct corr_comm *comms; /* uthash */
+	struct corr_comm *last_comm;
+	struct corr_counts counts;
+};
+
+/* begin_ns: CLOCK_MONOTONIC when the recording of this process began. Returns 0 or -ENOMEM. */
+int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid,
+		    uint64_t begin_ns);
+/* Frees everything; writes nothing. NULL is fine, twice is fine. */
+void correlate__free(struct correlate *c);
+
+void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_t ts_ns,
+		     const struct corr_thread *thread);
+void correlate__comm_name(struct correlate *c, uint64_t ctx, uint64_t hash, const char *name,
+			  int32_t rank);
+void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
+			 const struct corr_thread *thread);
+/* `rec` is a scope_rec_start and its payload, its size already checked against its type. */
+void correlate__start(struct correlate *c, const struct scope_rec_start *rec, uint64_t ts_ns,
+		      const struct corr_thread *thread);
+void correlate__start_repeat(struct correlate *c, uint64_t id, uint32_t n);
+void correlate__state(struct correlate *c, uint64_t id, const struct corr_state *st);
+void correlate__state_repeat(struct correlate *c, uint64_t id, uint32_t state, uint32_t n,
+			     uint64_t last_ts_ns);
+void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
+		     const struct corr_thread *thread);
+
+/* Time has come to now_ns and everything older is in: writes what need not wait any longer. */
+void correlate__tick(struct correlate *c, uint64_t now_ns);
+
+/* The recording or the process has ended: writes everything, open events as unfinished. */
+void correlate__end(struct correlate *c);
+
+/* The event with this id, open or recently written; NULL. */
+struct corr_event *correlate__find(const struct correlate *c, uint64_t id);
+struct corr_comm *correlate__comm_find(struct correlate *c, uint64_t ctx);
+
+#endif

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Ring records in, correlate's input out; see decode.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "decode.h"
+#include "log.h"
+#include "nccl_names.h"
+#include "trace.h"
+
+/* What a chunk's records have in common. */
+struct chunk_ctx {
+	struct session *s;
+	struct proc *p;
+	const struct scope_ev_chunk *c;
+	struct stream *stream;
+	struct corr_thread thread;
+	uint64_t last_ns;
+};
+
+/* ---- Times ------------------------------------------------------------------------------------- */
+
+/*
+ * A record was made after its process began and before its chunk reached BPF; a clock that says
+ * otherwise is the job's own invention.
+ */
+static uint64_t to_ns(struct chunk_ctx *x, uint64_t ticks)
+{
+	struct session *s = x->s;
+	uint64_t ns;
+
+	if (x->c->clock != SCOPE_CLOCK_MONOTONIC && clock_fit__is_ahead(&s->clock, ticks))
+		clock_fit__sample(&s->clock);
+	ns = clock_fit__to_ns(&s->clock, x->c->clock, ticks);
+	if (ns > x->c->h.ts_ns)
+		ns = x->c->h.ts_ns;
+	if (ns < x->p->key.start_ns)
+		ns = x->p->key.start_ns;
+	return ns;
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------------- */
+
+static size_t start_size(uint32_t what)
+{
+	switch (what) {
+	case SCOPE_COLL:
+		return sizeof(struct scope_rec_coll);
+	case SCOPE_P2P:
+		return sizeof(struct scope_rec_p2p);
+	case SCOPE_PROXY_OP:
+		return sizeof(struct scope_rec_proxy_op);
+	case SCOPE_KERNEL_CH:
+		return sizeof(struct scope_rec_kernel_ch);
+	case SCOPE_KERNEL_PHASE:
+		return sizeof(struct scope_rec_kernel_phase);
+	case SCOPE_NET_PLUGIN:
+		return sizeof(struct scope_rec_net_plugin);
+	case SCOPE_COLL_API:
+	case SCOPE_P2P_API:
+		return sizeof(struct scope_rec_coll_api);
+	case SCOPE_KERNEL_LAUNCH:
+		return sizeof(struct scope_rec_stream);
+	case SCOPE_CE_COLL:
+		return sizeof(struct scope_rec_ce_coll);
+	case SCOPE_CE_BATCH:
+		return sizeof(struct scope_rec_ce_batch);
+	default:
+		return sizeof(struct scope_rec_start);
+	}
+}
+
+/* ---- Records ----------------------------------------------------------------------------------- */
+
+static enum role role_of(uint32_t what)
+{
+	switch (what) {
+	case SCOPE_PROXY_OP:
+	case SCOPE_PROXY_STEP:
+	case SCOPE_PROXY_CTRL:
+	case SCOPE_KERNEL_CH:
+	case SCOPE_KERNEL_PHASE:
+		return ROLE_PROXY;
+	case SCOPE_NET_PLUGIN:
+		return ROLE_OTHER;
+	default:
+		return ROLE_APP;
+	}
+}
+
+/* The thread's first event tells its role; only then is it worth a record. */
+static void note_thread(struct chunk_ctx *x, uint32_t what, uint64_t ns)
+{
+	struct thread *t = proc__thread(x->p, x->thread.tid, x->thread.host_tid, x->c->h.comm);
+
+	if (!t || t->role != ROLE_UNKNOWN)
+		return;
+	t->role = role_of(what);
+	t->start_ns = ns;
+	trace__thread(x->p, t, 0);
+}
+
+static bool rec_start(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_t ns)
+{
+	uint32_t what = SCOPE_ID_WHAT(r->id);
+
+	if (what >= SCOPE_NTYPES || r->size < start_size(what) ||
+	    r->size > sizeof(union corr_start))
+		return false;
+	note_thread(x, what, ns);
+	correlate__start(&x->p->corr, (const struct scope_rec_start *)r, ns, &x->thread);
+	return true;
+}
+
+static bool rec_state(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_t ns)
+{
+	struct corr_state st = {.ts_ns = ns, .id = r->u8, .steps = r->u32, .thread = x->thread};
+
+	if (!event_state_name(r->u8))
+		return false;
+	if (r->size >= sizeof(struct scope_rec_state)) {
+		st.arg = ((const struct scope_rec_state *)r)->arg;
+		st.has_arg = true;
+	}
+	correlate__state(&x->p->corr, r->id, &st);
+	return true;
+}
+
+static bool rec_string(struct chunk_ctx *x, const struct scope_rec_hdr *r)
+{
+	struct interned *s;
+
+	if (!r->u32 || r->u32 >= SCOPE_STRINGS || r->u8 > SCOPE_STRING_MAX ||
+	    r->size < sizeof(*r) + r->u8)
+		return false;
+	s = &x->p->strings[r->u32];
+	s->len = r->u8;
+	memcpy(s->text, r + 1, r->u8);
+	return true;
+}
+
+static bool rec_comm(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_t ns)
+{
+	struct scope_comm comm;
+
+	if (r->size < sizeof(struct scope_rec_comm))
+		return false;
+	comm = ((const struct scope_rec_comm *)r)->comm;
+	comm.name[sizeof(comm.name) - 1] = 0;
+	if (comm.ctx != r->id || comm.api < 1 || comm.api > 7)
+		return false;
+	correlate__comm(&x->p->corr, &comm, ns, &x->thread);
+	return true;
+}
+
+static bool rec_comm_name(struct chunk_ctx *x, const struct scope_rec_hdr *r)
+{
+	struct scope_rec_comm_name c;
+
+	if (r->size < sizeof(c))
+		return false;
+	memcpy(&c, r, sizeof(c));
+	c.name[sizeof(c.name) - 1] = 0;
+	correlate__comm_name(&x->p->corr, r->id, c.hash, c.name, (int32_t)r->u32);
+	return true;
+}
+
+/* Types that were not asked for reach us until NCCL's mask is narrowed, or for another recorder. */
+static bool wanted(const struct session *s, const struct scope_rec_hdr *r)
+{
+	uint32_t what = SCOPE_ID_WHAT(r->id);
+
+	return what >= SCOPE_NTYPES || (s->keep & 1u << what);
+}
+
+static bool rec_event(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_t ns)
+{
+	if (!wanted(x->s, r))
+		return true;
+	switch (r->kind) {
+	case SCOPE_REC_START:
+		return rec_start(x, r, ns);
+	case SCOPE_REC_STATE:
+		return rec_state(x, r, ns);
+	case SCOPE_REC_STATE_REPEAT:
+		if (!event_state_name(r->u8))
+			return false;
+		correlate__state_repeat(&x->p->corr, r->id, r->u8, r->u32, ns);
+		return true;
+	case SCOPE_REC_START_REPEAT:
+		correlate__start_repeat(&x->p->corr, r->id, r->u32);
+		return true;
+	default: /* SCOPE_REC_STOP */
+		correlate__stop(&x->p->corr, r->id, ns, &x->thread);
+		return true;
+	}
+}
+
+/* False: a record that makes no sense; it is counted and skipped. */
+static bool rec_decode(struct chunk_ctx *x, const struct scope_rec_hdr *r)
+{
+	uint64_t ns;
+
+	if (r->kind == SCOPE_REC_STRING)
+		return rec_string(x, r);
+	ns = to_ns(x, r->ts);
+	x->last_ns = ns;
+	/* From before this recording: what an earlier one left in the buffer. */
+	if (ns < x->p->begin_ns) {
+		x->p->corr.counts.before++;
+		return true;
+	}
+	switch (r->kind) {
+	case SCOPE_REC_START:
+	case SCOPE_REC_STATE:
+	case SCOPE_REC_STOP:
+	case SCOPE_REC_STATE_REPEAT:
+	case SCOPE_REC_START_REPEAT:
+		return rec_event(x, r, ns);
+	case SCOPE_REC_COMM:
+		return rec_comm(x, r, ns);
+	case SCOPE_REC_COMM_NAME:
+		return rec_comm_name(x, r);
+	case SCOPE_REC_FINALIZE:
+		correlate__finalize(&x->p->corr, r->id, ns, &x->thread);
+		return true;
+	default:
+		return false; /* a kind from the future */
+	}
+}
+
+/* ---- Chunks ------------------------------------------------------------------------------------ */
+
+static struct stream *stream_get(struct proc *p, const struct scope_ev_chunk *c)
+{
+	struct stream *st;
+
+	HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
+	if (st)
+		return st;
+	st = calloc(1, sizeof(*st));
+	if (!st)
+		return NULL;
+	st->tbuf = c->tbuf;
+	/* What came before we attached is none of ours; of a process seen from its start all is. */
+	st->pos = p->from_start ? 0 : c->pos;
+	st->rec_pos = p->from_start ? 0 : c->rec_pos;
+	st->last_ns = p->begin_ns;
+	HASH_ADD(hh, p->streams, tbuf, sizeof(st->tbuf), st);
+	return st;
+}
+
+/*
+ * Chunks of one buffer reach us in order, some perhaps twice (a probe, then a dying thread's memory)
+ * or in part before in whole (read from outside). Returns how many bytes of this one are old.
+ */
+static uint32_t chunk_overlap(struct proc *p, struct stream *st, const struct scope_ev_chunk *c)
+{
+	if (c->pos > st->pos) {
+		if (!p->lost_from_ns || st->last_ns < p->lost_from_ns)
+			p->lost_from_ns = st->last_ns;
+		proc__count_loss(p, LOSS_RING_FULL,
+				 c->rec_pos > st->rec_pos ? c->rec_pos - st->rec_pos : 1);
+		st->pos = c->pos;
+		st->rec_pos = c->rec_pos;
+	}
+	return st->pos - c->pos > c->len ? c->len : (uint32_t)(st->pos - c->pos);
+}
+
+static void chunk_records(struct chunk_ctx *x, uint32_t off)
+{
+	const unsigned char *data = (const unsigned char *)(x->c + 1);
+	const struct scope_rec_hdr *r;
+
+	while (off + sizeof(*r) <= x->c->len) {
+		r = (const struct scope_rec_hdr *)(data + off);
+		if (r->size < sizeof(*r) || r->size % 8 || r->size > x->c->len - off) {
+			/* No way to find the next one: the rest of this chunk is void. */
+			x->s->bad_records++;
+			x->p->corr.counts.malformed++;
+			break;
+		}
+		if (!rec_decode(x, r)) {
+			x->s->bad_records++;
+			x->p->corr.counts.malformed++;
+		}
+		x->p->recs++;
+		x->stream->rec_pos++;
+		off += r->size;
+	}
+	x->stream->pos = x->c->pos + x->c->len;
+	if (x->stream->rec_pos < x->c->rec_pos + x->c->rec_cnt)
+		x->stream->rec_pos = x->c->rec_pos + x->c->rec_cnt;
+}
+
+struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, size_t size)
+{
+	struct chunk_ctx x = {.s = s, .c = c};
+	uint32_t skip;
+
+	if (size < sizeof(*c) || c->len > size - sizeof(*c) || c->len > SCOPE_TBUF_DATA_SIZE ||
+	    c->pos > UINT64_MAX - c->len || c->rec_pos > UINT64_MAX - c->rec_cnt) {
+		s->bad_records++;
+		return NULL;
+	}
+	x.p = proc__get(s, &c->h, true);
+	if (!x.p)
+		return NULL;
+	x.stream = stream_get(x.p, c);
+	if (!x.stream)
+		return NULL;
+	x.thread.tid = c->h.ns_tid;
+	x.thread.host_tid = c->h.tid;
+	if (!x.p->corr.tag) {
+		x.p->corr.tag = c->tag;
+		x.p->clock = c->clock;
+	}
+	if (c->lost_cnt > x.p->lost[LOSS_THREAD_BUFFER])
+		proc__count_loss(x.p, LOSS_THREAD_BUFFER,
+				 c->lost_cnt - x.p->lost[LOSS_THREAD_BUFFER]);
+	skip = chunk_overlap(x.p, x.stream, c);
+	x.last_ns = x.stream->last_ns;
+	chunk_records(&x, skip);
+	x.stream->last_ns = x.last_ns;
+	x.stream->seen_ns = c->h.ts_ns;
+	x.stream->tid = x.thread.tid;
+	x.stream->host_tid = x.thread.host_tid;
+	return x.p;
+}
+
+/* ---- Ends -------------------------------------------------------------------------------------- */
+
+/* What the ring had no room for after the last chunk that came through. */
+static void tail_loss(struct proc *p, uint64_t lost_recs)
+{
+	if (lost_recs > p->lost[LOSS_RING_FULL])
+		proc__count_loss(p, LOSS_RING_FULL, lost_recs - p->lost[LOSS_RING_FULL]);
+}
+
+static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
+{
+	uint32_t tid = h->ns_tid;
+	struct thread *t;
+
+	HASH_FIND_INT(p->threads, &tid, t);
+	if (!t)
+		return;
+	if (t->role != ROLE_UNKNOWN)
+		trace__thread(p, t, h->ts_ns);
+	HASH_DEL(p->threads, t);
+	free(t);
+}
+
+static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e)
+{
+	struct proc *p = proc__get(s, &e->h, false);
+	char how[32];
+
+	if (!p)
+		return NULL;
+	if (e->h.ts_ns > p->corr.now_ns)
+		p->corr.now_ns = e->h.ts_ns;
+	thread_end(p, &e->h);
+	if (!e->group_dead)
+		return p;
+	tail_loss(p, e->lost_recs);
+	if (e->h.kind == SCOPE_EV_EXEC) {
+		proc__end(p, "exec", false, 0);
+	} else if (WIFSIGNALED(e->code)) {
+		snprintf(how, sizeof(how), "signal %d", WTERMSIG(e->code));
+		proc__end(p, how, false, 0);
+	} else {
+		proc__end(p, "exit", true, WEXITSTATUS(e->code));
+	}
+	return NULL;
+}
+
+struct proc *decode__event(struct session *s, const void *data, size_t size)
+{
+	const struct scope_ev_hdr *h = data;
+
+	if (size < sizeof(*h) || h->abi != SCOPE_ABI || h->size > size) {
+		s->bad_records++;
+		return NULL;
+	}
+	switch (h->kind) {
+	case SCOPE_EV_CHUNK:
+		return decode__chunk(s, data, h->size);
+	case SCOPE_EV_EXIT:
+	case SCOPE_EV_EXEC:
+		if (h->size < sizeof(struct scope_ev_exit)) {
+			s->bad_records++;
+			return NULL;
+		}
+		return decode_exit(s, data);
+	default:
+		s->skipped_kinds++;
+		return NULL;
+	}
+}

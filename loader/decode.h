@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From ring records to correlate's input: checks every length and number that a job may have written,
+ * converts times, drops what was seen before, counts what was missed.
+ */
+#ifndef NCCLSCOPE_DECODE_H
+#define NCCLSCOPE_DECODE_H
+
+#include <stddef.h>
+#include "session.h"
+
+/* One ring record of `size` bytes. Returns the process it belongs to, NULL if none or ended by it. */
+struct proc *decode__event(struct session *s, const void *data, size_t size);
+
+/* One chunk whose header is filled and whose `len` bytes of records follow it. */
+struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *chunk, size_t size);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The processes being recorded; see proc.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "log.h"
+#include "proc.h"
+#include "session.h"
+#include "trace.h"
+
+const char *const loss_names[LOSS_CAUSES] = {
+	[LOSS_RING_FULL] = "ring-full",
+	[LOSS_THREAD_BUFFER] = "thread-buffer",
+	[LOSS_ORPHAN] = "orphan",
+	[LOSS_WRITE_ERROR] = "write-error",
+};
+
+static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
+			      const struct proc_key *key)
+{
+	const struct corr_sink sink_of = {
+		.event = trace__event, .state = trace__state, .lifecycle = trace__lifecycle};
+	struct proc *p = calloc(1, sizeof(*p));
+	struct corr_sink sink = sink_of;
+
+	if (!p)
+		return NULL;
+	p->key = *key;
+	p->id = *id;
+	p->session = s;
+	p->from_start = id->start_ns > s->attach_ns;
+	p->begin_ns = p->from_start ? id->start_ns : s->attach_ns;
+	p->out.fd = -1;
+	sink.arg = p;
+	if (correlate__init(&p->corr, &sink, id->ns_tgid, p->begin_ns)) {
+		free(p);
+		return NULL;
+	}
+	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
+	s->summary.procs++;
+	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
+		 id->comm);
+	return p;
+}
+
+struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make)
+{
+	struct proc_key key = {.start_ns = id->start_ns, .tgid = id->tgid};
+	struct proc *p;
+
+	HASH_FIND(hh, s->procs, &key, sizeof(key), p);
+	if (!p && make)
+		p = proc_make(s, id, &key);
+	return p;
+}
+
+void proc__count_loss(struct proc *p, enum loss cause, uint64_t n)
+{
+	p->lost[cause] += n;
+	p->session->summary.lost[cause] += n;
+	if (cause != LOSS_WRITE_ERROR) /* what is near an event is what never reached it */
+		p->corr.lost += n;
+}
+
+struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm)
+{
+	struct thread *t;
+
+	HASH_FIND_INT(p->threads, &tid, t);
+	if (t)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	t->host_tid = host_tid;
+	memcpy(t->comm, comm, sizeof(t->comm));
+	HASH_ADD_INT(p->threads, tid, t);
+	return t;
+}
+
+static void free_threads(struct proc *p, uint64_t stop_ns)
+{
+	struct thread *t, *tmp;
+
+	HASH_ITER (hh, p->threads, t, tmp) {
+		if (t->role != ROLE_UNKNOWN)
+			trace__thread(p, t, stop_ns);
+		HASH_DEL(p->threads, t);
+		free(t);
+	}
+}
+
+static void free_streams(struct proc *p)
+{
+	struct stream *st, *tmp;
+
+	HASH_ITER (hh, p->streams, st, tmp) {
+		HASH_DEL(p->streams, st);
+		free(st);
+	}
+}
+
+void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
+{
+	struct session *s = p->session;
+	uint64_t now = p->corr.now_ns, orphans;
+
+	correlate__end(&p->corr);
+	orphans = p->corr.counts.orphans;
+	if (orphans > p->lost[LOSS_ORPHAN])
+		proc__count_loss(p, LOSS_ORPHAN, orphans - p->lost[LOSS_ORPHAN]);
+	if (p->header_written || p->recs)
+		free_threads(p, now);
+	trace__lost(p, now);
+	trace__footer(p, end, exited, exit_code);
+	if (p->out.write_lost)
+		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
+	summary__proc_end(&s->summary, p);
+	out_file__close(&p->out);
+	HASH_DEL(s->procs, p);
+	free_streams(p);
+	correlate__free(&p->corr);
+	free(p->job_id);
+	free(p);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The processes being recorded. A process is (tgid, start time), so that a reused pid is another one;
+ * everything the loader knows of it, and its trace file, hangs here.
+ */
+#ifndef NCCLSCOPE_PROC_H
+#define NCCLSCOPE_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+#include "correlate.h"
+#include "out.h"
+#include "scope_abi.h"
+
+/* Why records were lost; the causes of the trace's `lost` records. */
+enum loss {
+	LOSS_RING_FULL,
+	LOSS_THREAD_BUFFER,
+	LOSS_ORPHAN,
+	LOSS_WRITE_ERROR,
+	LOSS_CAUSES,
+};
+extern const char *const loss_names[LOSS_CAUSES];
+
+/* One thread's buffer as a stream of bytes and records; keyed by the buffer's address in the job. */
+struct stream {
+	uint64_t tbuf;
+	uint64_t pos;	  /* next byte expected */
+	uint64_t rec_pos; /* next record expected */
+	uint64_t last_ns; /* of its last record */
+	uint64_t seen_ns; /* when it was last heard of */
+	uint32_t tid, host_tid; /* whose buffer it is now */
+	UT_hash_handle hh;
+};
+
+enum role { ROLE_UNKNOWN, ROLE_APP, ROLE_PROXY, ROLE_OTHER };
+
+struct thread {
+	uint32_t tid; /* as the job sees it: the key */
+	uint32_t host_tid;
+	uint64_t start_ns;
+	enum role role;
+	char comm[SCOPE_COMM_LEN];
+	UT_hash_handle hh;
+};
+
+struct interned {
+	uint8_t len;
+	char text[SCOPE_STRING_MAX];
+};
+
+struct proc_key {
+	uint64_t start_ns;
+	uint32_t tgid;
+	uint32_t pad;
+};
+
+struct proc {
+	struct proc_key key;
+	struct scope_ev_hdr id; /* the identity stamp of its first record */
+	uint64_t begin_ns;	/* CLOCK_MONOTONIC when its recording began */
+	bool from_start;	/* it started after the recorder had attached: nothing was missed */
+	bool contacted;		/* its control block was found, or given up */
+	struct correlate corr;
+	struct stream *streams;
+	struct thread *threads;
+	struct interned strings[SCOPE_STRINGS];
+	uint32_t comms_made, comms_finalized;
+	uint32_t mask; /* of its first communicator */
+	uint32_t nccl_version;
+	uint8_t clock;			     /* enum scope_clock of its records */
+	uint64_t recs;			     /* decoded */
+	uint64_t lost[LOSS_CAUSES];	     /* all */
+	uint64_t lost_reported[LOSS_CAUSES]; /* of these, in the trace */
+	uint64_t lost_from_ns;		     /* newest time before the loss */
+	struct out_file out;
+	bool out_failed; /* no file could be opened: everything is lost, and counted */
+	bool header_written;
+	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
+	struct session *session;
+	UT_hash_handle hh;
+};
+
+struct session;
+
+/* Finds the process of an identity stamp; makes it if `make`. NULL: not known, or no memory. */
+struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make);
+
+/*
+ * Its end: writes what is open, the footer, closes the file, frees. `end` as in the footer; exit_code is
+ * written if `exited`.
+ */
+void proc__end(struct proc *p, const char *end, bool exited, int exit_code);
+
+void proc__count_loss(struct proc *p, enum loss cause, uint64_t n);
+
+/* The thread that made a record; told to the trace when its role shows. */
+struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm);
+
+#endif

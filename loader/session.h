@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One run of `record`: what its stages share. Data flows one way: ring, decode, correlate, trace. */
+#ifndef NCCLSCOPE_SESSION_H
+#define NCCLSCOPE_SESSION_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "clock.h"
+#include "proc.h"
+#include "summary.h"
+
+/* A directory that traces go to. */
+struct out_dir {
+	char path[PATH_MAX]; /* key */
+	int fd;
+	UT_hash_handle hh;
+};
+
+struct session {
+	/* options */
+	const char *dir; /* -o; NULL: by job or time */
+	uint32_t mask;	 /* --mask: what to ask for */
+	uint32_t keep;	 /* its closure: what to write */
+
+	uint64_t attach_ns; /* when the probes were on */
+	char stamp[32];	    /* YYYYMMDD-HHMMSS, in the directory's name */
+	uid_t uid;	    /* who called us, through sudo: owner of directories that we make */
+	gid_t gid;
+	struct clock_fit clock;
+	struct proc *procs;
+	struct out_dir *dirs;
+	struct summary summary;
+	uint64_t skipped_kinds; /* ring records of kinds that we do not know */
+	uint64_t bad_records;	/* that made no sense */
+};
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What `record` prints at its end; see summary.h. */
+#include <string.h>
+#include "nccl_names.h"
+#include "session.h"
+#include "summary.h"
+
+static void op_fill(struct summary_op *op, const struct proc *p, const struct corr_event *ev)
+{
+	uint16_t func = ev->what == SCOPE_COLL ? ev->start.coll.func : ev->start.p2p.func;
+	uint16_t type = ev->what == SCOPE_COLL ? ev->start.coll.datatype : ev->start.p2p.datatype;
+
+	memset(op, 0, sizeof(*op));
+	op->duration_ns = ev->exec_stop_ns - ev->start_ns;
+	op->seq = ev->what == SCOPE_COLL ? ev->start.coll.seq : 0;
+	op->count = ev->what == SCOPE_COLL ? ev->start.coll.count : ev->start.p2p.count;
+	op->comm_hash = ev->comm ? ev->comm->info.hash : 0;
+	op->rank = ev->comm ? ev->comm->info.rank : -1;
+	op->pid = p->id.ns_tgid;
+	op->exec = (uint8_t)ev->exec;
+	if (func < SCOPE_STRINGS)
+		memcpy(op->func, p->strings[func].text,
+		       p->strings[func].len < sizeof(op->func) ? p->strings[func].len
+							       : sizeof(op->func) - 1);
+	if (type < SCOPE_STRINGS)
+		memcpy(op->datatype, p->strings[type].text,
+		       p->strings[type].len < sizeof(op->datatype) ? p->strings[type].len
+								   : sizeof(op->datatype) - 1);
+}
+
+static void note_slow(struct summary *s, const struct proc *p, const struct corr_event *ev)
+{
+	uint64_t d = ev->exec_stop_ns - ev->start_ns;
+	uint32_t i = s->nslowest;
+
+	if (i == SUMMARY_SLOWEST && s->slowest[i - 1].duration_ns >= d)
+		return;
+	if (i < SUMMARY_SLOWEST)
+		s->nslowest++;
+	else
+		i--;
+	for (; i > 0 && s->slowest[i - 1].duration_ns < d; i--)
+		s->slowest[i] = s->slowest[i - 1];
+	op_fill(&s->slowest[i], p, ev);
+}
+
+void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev)
+{
+	s->events[ev->what]++;
+	s->unfinished += ev->unfinished;
+	s->orphans += ev->orphan;
+	/* Only where something tells when it really ended. */
+	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&
+	    ev->exec > EXEC_ENQUEUE)
+		note_slow(s, p, ev);
+}
+
+void summary__proc_end(struct summary *s, const struct proc *p)
+{
+	s->late += p->corr.counts.late;
+	s->malformed += p->corr.counts.malformed;
+	s->evicted += p->corr.counts.evicted;
+	if (!p->out.path)
+		return;
+	s->files++;
+	if (!s->example[0])
+		snprintf(s->example, sizeof(s->example), "%s", p->out.path);
+}
+
+uint64_t summary__lost(const struct summary *s)
+{
+	uint64_t n = 0;
+	int i;
+
+	for (i = 0; i < LOSS_CAUSES; i++)
+		n += s->lost[i];
+	return n;
+}
+
+/* Job text on a terminal: what could steer it becomes '?'. */
+static void print_clean(const char *s, FILE *f)
+{
+	for (; *s; s++)
+		fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
+}
+
+static void print_events(const struct summary *s, FILE *f)
+{
+	uint32_t what;
+
+	fprintf(f, "\nEvents\n");
+	for (what = 0; what < SCOPE_NTYPES; what++)
+		if (s->events[what])
+			fprintf(f, "  %-24s %12llu\n", event_type_name(what),
+				(unsigned long long)s->events[what]);
+	fprintf(f, "  %-24s %12llu\n", "states", (unsigned long long)s->states);
+	if (s->unfinished)
+		fprintf(f, "  %-24s %12llu\n", "unfinished", (unsigned long long)s->unfinished);
+}
+
+static void print_slowest(const struct summary *s, FILE *f)
+{
+	const struct summary_op *op;
+	uint32_t i;
+
+	if (!s->nslowest)
+		return;
+	fprintf(f,
+		"\nSlowest operations, by execution time (to the end of their last child)\n"
+		"  %12s  %-14s %6s %12s  %-13s %5s %8s  %s\n",
+		"exec ms", "func", "seq", "count", "datatype", "rank", "pid", "communicator");
+	for (i = 0; i < s->nslowest; i++) {
+		op = &s->slowest[i];
+		fprintf(f, "  %12.3f  ", (double)op->duration_ns / 1e6);
+		print_clean(op->func, f);
+		fprintf(f, "%*s %6llu %12llu  ", (int)(14 - (int)strnlen(op->func, 14)), "",
+			(unsigned long long)op->seq, (unsigned long long)op->count);
+		print_clean(op->datatype, f);
+		fprintf(f, "%*s %5d %8u  0x%llx\n", (int)(13 - (int)strnlen(op->datatype, 13)), "",
+			op->rank, op->pid, (unsigned long long)op->comm_hash);
+	}
+}
+
+void summary__print(const struct summary *s, const char *dir, FILE *f)
+{
+	uint64_t lost = summary__lost(s);
+	const char *sep = " (";
+	int i;
+
+	print_events(s, f);
+	print_slowest(s, f);
+	fprintf(f, "\nLoss: %llu", (unsigned long long)lost);
+	for (i = 0; i < LOSS_CAUSES; i++) {
+		if (!s->lost[i])
+			continue;
+		fprintf(f, "%s%s %llu", sep, loss_names[i], (unsigned long long)s->lost[i]);
+		sep = ", ";
+	}
+	fprintf(f, "%s\n", lost ? ")" : "");
+	if (s->malformed || s->evicted)
+		fprintf(f, "Malformed records: %llu, events given up: %llu\n",
+			(unsigned long long)s->malformed, (unsigned long long)s->evicted);
+	if (s->files)
+		fprintf(f, "Trace: %u file%s of %u process%s in %s/\n", s->files,
+			s->files == 1 ? "" : "s", s->procs, s->procs == 1 ? "" : "es", dir);
+	else
+		fprintf(f, "Trace: none, no process with the plugin made a communicator\n");
+}

@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The writer; see trace.h. Key order is the seed format's, added keys behind. */
+#include <stdio.h>
+#include <sys/resource.h>
+#include "header.h"
+#include "nccl_names.h"
+#include "session.h"
+#include "trace.h"
+
+/* Longest event line: fixed keys and numbers, and six names of at most 63 bytes, escaped. */
+#define EVENT_MAX 8192
+#define STATE_MAX 1024
+
+#define KEY_STR(j, key, s, len)                                                                    \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_str(j, s, len);                                                               \
+	} while (0)
+#define KEY_U64(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_u64(j, v);                                                                    \
+	} while (0)
+#define KEY_I64(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_i64(j, v);                                                                    \
+	} while (0)
+#define KEY_PTR(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_ptr(j, v);                                                                    \
+	} while (0)
+#define KEY_BOOL(j, key, v)                                                                        \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_bool(j, v);                                                                   \
+	} while (0)
+#define KEY_US(j, key, v)                                                                          \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_us(j, v);                                                                     \
+	} while (0)
+
+/* The header goes first, whenever the first line comes; again if a full disk swallowed it. */
+static bool trace_ready(struct proc *p)
+{
+	if (p->out_failed)
+		return false;
+	if (!p->header_written)
+		p->header_written = header__write(p) == 0;
+	return !p->out_failed;
+}
+
+static struct json begin(struct proc *p, size_t max)
+{
+	struct json none = {0};
+
+	if (!trace_ready(p)) {
+		p->out.write_lost++;
+		return none;
+	}
+	return out_line_begin(&p->out, max);
+}
+
+static void end(struct proc *p, struct json *j, enum out_kind kind)
+{
+	out_line_end(&p->out, j, kind, p->corr.now_ns);
+}
+
+/* ---- Parts of an event ------------------------------------------------------------------------- */
+
+static void put_where(struct json *j, const struct proc *p, uint64_t ts_ns,
+		      const struct corr_thread *t)
+{
+	json_lit(j, "{\"ts\":");
+	json_us(j, ts_ns);
+	KEY_U64(j, "pid", p->id.ns_tgid);
+	KEY_U64(j, "tid", t->tid);
+	if (p->id.tgid != p->id.ns_tgid)
+		KEY_U64(j, "hostPid", p->id.tgid);
+	if (t->host_tid != t->tid)
+		KEY_U64(j, "hostTid", t->host_tid);
+	json_char(j, '}');
+}
+
+static void put_string(struct json *j, const struct proc *p, uint16_t id)
+{
+	if (id < SCOPE_STRINGS)
+		json_str(j, p->strings[id].text, p->strings[id].len);
+	else
+		json_lit(j, "\"\"");
+}
+
+#define KEY_STRING(j, key, id)                                                                     \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		put_string(j, p, id);                                                              \
+	} while (0)
+
+static uint16_t func_id(const struct corr_event *ev)
+{
+	switch (ev->what) {
+	case SCOPE_COLL:
+		return ev->start.coll.func;
+	case SCOPE_P2P:
+		return ev->start.p2p.func;
+	case SCOPE_COLL_API:
+	case SCOPE_P2P_API:
+		return ev->start.coll_api.func;
+	case SCOPE_CE_COLL:
+		return ev->start.ce_coll.func;
+	default:
+		return 0;
+	}
+}
+
+static void put_comm(struct json *j, const struct corr_comm *comm, bool pxn)
+{
+	uint64_t hash = comm && !pxn ? comm->info.hash : 0;
+	int32_t rank = comm && !pxn ? comm->info.rank : -1;
+
+	json_lit(j, ",\"gpuUuid\":");
+	if (comm && !pxn && comm->info.gpu_uuid[0])
+		json_str(j, comm->info.gpu_uuid, SCOPE_GPU_UUID_LEN);
+	else
+		json_lit(j, "\"\"");
+	KEY_U64(j, "commId", hash);
+	if (!pxn) {
+		json_lit(j, ",\"commHash\":");
+		json_hex(j, hash);
+	}
+	KEY_I64(j, "rank", rank);
+}
+
+/* ---- Details, by type. Each writes its keys with a leading comma but for the first --------------- */
+
+static void put_coll_api(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	const struct scope_rec_coll_api *r = &ev->start.coll_api;
+
+	json_lit(j, "\"func\":");
+	put_string(j, p, r->func);
+	KEY_U64(j, "count", r->count);
+	KEY_STRING(j, "dtype", r->datatype);
+	if (ev->what == SCOPE_COLL_API)
+		KEY_I64(j, "root", r->root);
+	KEY_PTR(j, "stream", r->stream);
+	KEY_BOOL(j, "graphCaptured", r->s.h.u8);
+	if (r->user_tag)
+		KEY_U64(j, "userTag", r->user_tag);
+}
+
+static void put_coll(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	const struct scope_rec_coll *r = &ev->start.coll;
+
+	json_lit(j, "\"func\":");
+	put_string(j, p, r->func);
+	KEY_U64(j, "seq", r->seq);
+	KEY_STRING(j, "algo", r->algo);
+	KEY_STRING(j, "proto", r->proto);
+	KEY_U64(j, "channels", r->s.h.u8);
+	KEY_U64(j, "warps", r->s.h.u32);
+	KEY_U64(j, "count", r->count);
+	KEY_I64(j, "root", r->root);
+	KEY_STRING(j, "dtype", r->datatype);
+	KEY_PTR(j, "sendBuff", r->send_buff);
+	KEY_PTR(j, "recvBuff", r->recv_buff);
+	KEY_PTR(j, "parentGroup", r->parent_group);
+	if (r->kernel_variant)
+		KEY_STRING(j, "kernelVariant", r->kernel_variant);
+	if (r->is_sym_coll)
+		KEY_BOOL(j, "isSymColl", 1);
+	if (r->user_tag)
+		KEY_U64(j, "userTag", r->user_tag);
+}
+
+static void put_p2p(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	const struct scope_rec_p2p *r = &ev->start.p2p;
+
+	json_lit(j, "\"func\":");
+	put_string(j, p, r->func);
+	KEY_I64(j, "peer", r->peer);
+	KEY_U64(j, "channels", r->s.h.u8);
+	KEY_U64(j, "count", r->count);
+	KEY_STRING(j, "dtype", r->datatype);
+	KEY_PTR(j, "buff", r->buff);
+	KEY_PTR(j, "parentGroup", r->parent_group);
+	if (r->user_tag)
+		KEY_U64(j, "userTag", r->user_tag);
+}
+
+static void put_proxy_op(struct json *j, const struct corr_event *ev)
+{
+	const struct scope_rec_proxy_op *r = &ev->start.proxy_op;
+
+	json_lit(j, "\"channel\":");
+	json_u64(j, r->s.h.u8);
+	KEY_I64(j, "peer", r->peer);
+	KEY_I64(j, "steps", r->nsteps);
+	KEY_I64(j, "chunkSize", r->chunk_size_bytes);
+	KEY_BOOL(j, "isSend", r->s.h.u32);
+	KEY_I64(j, "eventPid", r->pid);
+}
+
+static void put_proxy_step(struct json *j, const struct corr_event *ev)
+{
+	json_lit(j, "\"step\":");
+	json_i64(j, (int32_t)ev->start.s.h.u32);
+	if (ev->has_op) {
+		KEY_U64(j, "channel", ev->channel);
+		KEY_I64(j, "peer", ev->peer);
+		KEY_BOOL(j, "isSend", ev->is_send);
+	}
+	if (ev->has_trans_size)
+		KEY_U64(j, "transSize", ev->trans_size);
+	if (ev->start_repeats)
+		KEY_U64(j, "repeats", ev->start_repeats);
+}
+
+static void put_kernel(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	json_lit(j, "\"channel\":");
+	json_u64(j, ev->start.s.h.u8);
+	if (ev->what == SCOPE_KERNEL_PHASE) {
+		KEY_U64(j, "phaseId", ev->start.s.h.u32);
+		if (ev->start.kernel_phase.phase_name)
+			KEY_STRING(j, "phaseName", ev->start.kernel_phase.phase_name);
+	}
+	if (ev->start.kernel_ch.ptimer_ns) /* at one place in both */
+		KEY_U64(j, "pTimer", ev->start.kernel_ch.ptimer_ns);
+	if (ev->has_ptimer_stop)
+		KEY_U64(j, "pTimerStop", ev->ptimer_stop_ns);
+}
+
+static void put_net_plugin(struct json *j, const struct corr_event *ev)
+{
+	const struct scope_rec_net_plugin *r = &ev->start.net_plugin;
+
+	json_lit(j, "\"id\":");
+	json_i64(j, r->net_id);
+	KEY_PTR(j, "data", r->data);
+	if (!r->s.h.u8)
+		return;
+	if ((uint64_t)r->net_id >> 16 == 1) {
+		json_lit(j, ",\"netType\":\"ib\"");
+		KEY_I64(j, "device", r->device_or_fd);
+		KEY_U64(j, "wrId", r->wr_id);
+		KEY_I64(j, "opcode", r->opcode_or_op);
+		KEY_I64(j, "qp", r->qp_num);
+	} else {
+		json_lit(j, ",\"netType\":\"socket\"");
+		KEY_I64(j, "fd", r->device_or_fd);
+		KEY_I64(j, "op", r->opcode_or_op);
+	}
+	KEY_U64(j, "length", r->length_bytes);
+}
+
+static void put_ce_coll(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	const struct scope_rec_ce_coll *r = &ev->start.ce_coll;
+
+	json_lit(j, "\"func\":");
+	put_string(j, p, r->func);
+	KEY_U64(j, "seq", r->seq);
+	KEY_U64(j, "count", r->count);
+	KEY_I64(j, "root", r->root);
+	KEY_STRING(j, "dtype", r->datatype);
+	KEY_PTR(j, "sendBuff", r->send_buff);
+	KEY_PTR(j, "recvBuff", r->recv_buff);
+	KEY_STRING(j, "syncStrategy", r->sync_strategy);
+	KEY_BOOL(j, "intraBatchSync", r->s.h.u8);
+	KEY_U64(j, "batchSize", r->batch_size);
+	KEY_U64(j, "numBatches", r->num_batches);
+	KEY_U64(j, "ceSeqNum", r->ce_seq);
+	KEY_PTR(j, "stream", r->stream);
+	if (r->user_tag)
+		KEY_U64(j, "userTag", r->user_tag);
+}
+
+static void put_details(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	json_lit(j, ",\"details\":{");
+	switch (ev->what) {
+	case SCOPE_GROUP_API:
+		json_lit(j, "\"depth\":");
+		json_i64(j, (int32_t)ev->start.s.h.u32);
+		KEY_BOOL(j, "graphCaptured", ev->start.s.h.u8);
+		break;
+	case SCOPE_COLL_API:
+	case SCOPE_P2P_API:
+		put_coll_api(j, p, ev);
+		break;
+	case SCOPE_KERNEL_LAUNCH:
+		json_lit(j, "\"stream\":");
+		json_ptr(j, ev->start.stream.stream);
+		break;
+	case SCOPE_COLL:
+		put_coll(j, p, ev);
+		break;
+	case SCOPE_P2P:
+		put_p2p(j, p, ev);
+		break;
+	case SCOPE_PROXY_OP:
+		put_proxy_op(j, ev);
+		break;
+	case SCOPE_PROXY_STEP:
+		put_proxy_step(j, ev);
+		break;
+	case SCOPE_KERNEL_CH:
+	case SCOPE_KERNEL_PHASE:
+		put_kernel(j, p, ev);
+		break;
+	case SCOPE_NET_PLUGIN:
+		put_net_plugin(j, ev);
+		break;
+	case SCOPE_CE_COLL:
+		put_ce_coll(j, p, ev);
+		break;
+	case SCOPE_CE_SYNC:
+		json_lit(j, "\"isComplete\":");
+		json_bool(j, ev->start.s.h.u8);
+		KEY_I64(j, "nRanks", (int32_t)ev->start.s.h.u32);
+		break;
+	case SCOPE_CE_BATCH:
+		json_lit(j, "\"numOps\":");
+		json_i64(j, (int32_t)ev->start.s.h.u32);
+		KEY_U64(j, "totalBytes", ev->start.ce_batch.total_bytes);
+		KEY_BOOL(j, "useIntraSync", ev->start.s.h.u8);
+		break;
+	default: /* Group, ProxyCtrl */
+		break;
+	}
+	json_char(j, '}');
+}
+
+static void put_exec(struct json *j, const struct corr_event *ev)
+{
+	static const char *const sources[] = {
+		[EXEC_ENQUEUE] = "enqueue", [EXEC_KERNEL] = "kernel", [EXEC_PROXY] = "proxy"};
+	const char *source = sources[ev->exec];
+
+	if (!source)
+		return;
+	json_lit(j, ",\"exec\":{\"stop\":");
+	json_us(j, ev->exec_stop_ns);
+	KEY_US(j, "duration", ev->exec_stop_ns - ev->start_ns);
+	KEY_STR(j, "source", source, strlen(source));
+	json_char(j, '}');
+}
+
+/* ---- Records ----------------------------------------------------------------------------------- */
+
+static void put_unfinished(struct json *j, const struct corr_event *ev)
+{
+	const char *name = event_state_name(ev->last_state);
+
+	json_lit(j, ",\"unfinished\":true");
+	KEY_STR(j, "lastState", name ? name : "", name ? strlen(name) : 0);
+}
+
+void trace__event(void *arg, const struct corr_event *ev)
+{
+	struct proc *p = arg;
+	struct json j = begin(p, EVENT_MAX);
+	const char *type = event_type_name(ev->what);
+
+	summary__event(&p->session->summary, p, ev);
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"event\"");
+	KEY_STR(&j, "type", type, strlen(type));
+	KEY_STRING(&j, "func", func_id(ev));
+	put_comm(&j, ev->comm, ev->pxn);
+	json_lit(&j, ",\"start\":");
+	put_where(&j, p, ev->start_ns, &ev->start_thread);
+	if (ev->stopped) {
+		json_lit(&j, ",\"stop\":");
+		put_where(&j, p, ev->stop_ns, &ev->stop_thread);
+		KEY_US(&j, "duration", ev->stop_ns - ev->start_ns);
+	} else {
+		json_lit(&j, ",\"stop\":null,\"duration\":null");
+	}
+	KEY_U64(&j, "myPid", p->id.ns_tgid);
+	if (ev->pxn)
+		KEY_I64(&j, "originPid", ev->origin_pid);
+	KEY_PTR(&j, "parentObj", ev->start.s.parent);
+	json_lit(&j, ",\"eventAddr\":");
+	json_hex(&j, ev->id);
+	if (!ev->pxn)
+		KEY_PTR(&j, "ctx", ev->start.s.ctx);
+	else
+		json_lit(&j, ",\"isPxn\":true");
+	put_details(&j, p, ev);
+	if (ev->stopped)
+		put_exec(&j, ev);
+	else
+		put_unfinished(&j, ev);
+	if (ev->orphan)
+		json_lit(&j, ",\"orphan\":true");
+	if (ev->loss_near)
+		KEY_U64(&j, "lossNear", ev->loss_near);
+	json_char(&j, '}');
+	end(p, &j, OUT_EVENT);
+}
+
+/* What NCCL's argument means follows from the state. */
+static void put_state_arg(struct json *j, const struct corr_state *st)
+{
+	switch (st->id) {
+	case 9:	 /* ProxyStepSendWait */
+	case 11: /* ProxyStepRecvFlushWait */
+		KEY_U64(j, "transSize", st->arg);
+		break;
+	case 18: /* ProxyCtrlAppendEnd */
+		KEY_I64(j, "appendedProxyOps", (int64_t)st->arg);
+		break;
+	case 21: /* NetPluginUpdate */
+		KEY_PTR(j, "data", st->arg);
+		break;
+	case 22: /* KernelChStop */
+	case 31: /* KernelPhaseStop */
+		KEY_U64(j, "pTimer", st->arg);
+		break;
+	default: /* 0 to 7: ProxyOp of v1 to v3 */
+		KEY_U64(j, "transSize", st->arg);
+		KEY_U64(j, "steps", st->steps);
+	}
+}
+
+void trace__state(void *arg, uint64_t id, const struct corr_event *ev, const struct corr_state *st)
+{
+	const char *name = event_state_name(st->id);
+	struct proc *p = arg;
+	struct json j;
+
+	(void)ev;
+	if (!name) /* not NCCL's: the decoder has counted it */
+		return;
+	j = begin(p, STATE_MAX);
+	if (!j.at)
+		return;
+	p->session->summary.states++;
+	json_lit(&j, "{\"recordType\":\"state\",\"eventAddr\":");
+	json_hex(&j, id);
+	KEY_US(&j, "ts", st->ts_ns);
+	KEY_STR(&j, "name", name, strlen(name));
+	KEY_U64(&j, "id", st->id);
+	KEY_U64(&j, "pid", p->id.ns_tgid);
+	KEY_U64(&j, "tid", st->thread.tid);
+	if (p->id.tgid != p->id.ns_tgid)
+		KEY_U64(&j, "hostPid", p->id.tgid);
+	if (st->thread.host_tid != st->thread.tid)
+		KEY_U64(&j, "hostTid", st->thread.host_tid);
+	if (st->has_arg)
+		put_state_arg(&j, st);
+	if (st->repeats) {
+		KEY_U64(&j, "repeats", st->repeats);
+		KEY_US(&j, "lastTs", st->last_ts_ns);
+	}
+	json_char(&j, '}');
+	end(p, &j, OUT_STATE);
+}
+
+void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
+		      const struct corr_thread *thread)
+{
+	const struct scope_comm *c = &comm->info;
+	struct proc *p = arg;
+	struct json j;
+
+	if (init)
+		p->comms_made++;
+	else
+		p->comms_finalized++;
+	if (!p->header_written) {
+		p->mask = c->mask;
+		p->nccl_version = c->nccl_version;
+	}
+	j = begin(p, EVENT_MAX);
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\"");
+	if (init)
+		json_lit(&j, ",\"func\":\"ProfilerInit\"");
+	else
+		json_lit(&j, ",\"func\":\"ProfilerFinalize\"");
+	put_comm(&j, comm, false);
+	json_lit(&j, ",\"start\":");
+	put_where(&j, p, ts_ns, thread);
+	json_lit(&j, ",\"stop\":");
+	put_where(&j, p, ts_ns, thread);
+	json_lit(&j, ",\"duration\":0.000");
+	KEY_U64(&j, "myPid", p->id.ns_tgid);
+	json_lit(&j, ",\"ctx\":");
+	json_hex(&j, c->ctx);
+	json_lit(&j, ",\"details\":{");
+	json_lit(&j, "\"nranks\":");
+	json_i64(&j, c->nranks);
+	KEY_I64(&j, "nNodes", c->nnodes);
+	KEY_STR(&j, "commName", c->name, strnlen(c->name, sizeof(c->name)));
+	KEY_U64(&j, "eventMask", c->mask);
+	KEY_U64(&j, "ncclApi", c->api);
+	json_lit(&j, "}}");
+	end(p, &j, OUT_EVENT);
+}
+
+void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
+{
+	static const char *const roles[] = {"other", "app", "proxy", "other"};
+	struct json j = begin(p, STATE_MAX);
+
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"thread\"");
+	KEY_U64(&j, "tid", t->tid);
+	if (t->host_tid != t->tid)
+		KEY_U64(&j, "hostTid", t->host_tid);
+	KEY_STR(&j, "comm", t->comm, strnlen(t->comm, sizeof(t->comm)));
+	KEY_STR(&j, "role", roles[t->role], strlen(roles[t->role]));
+	KEY_US(&j, "start", t->start_ns);
+	if (stop_ns)
+		KEY_US(&j, "stop", stop_ns);
+	json_char(&j, '}');
+	end(p, &j, OUT_THREAD);
+}
+
+void trace__clock(struct proc *p, uint64_t now_ns)
+{
+	struct json j = begin(p, STATE_MAX);
+	uint64_t error;
+	int64_t offset;
+
+	if (!j.at)
+		return;
+	offset = realtime_offset_ns(&error);
+	json_lit(&j, "{\"recordType\":\"clock\"");
+	KEY_US(&j, "ts", now_ns);
+	json_lit(&j, ",\"realtimeOffset\":");
+	json_us_signed(&j, offset);
+	KEY_US(&j, "error", error + p->session->clock.last_error_ns);
+	json_char(&j, '}');
+	end(p, &j, OUT_CLOCK);
+}
+
+/* Where each cause strikes. */
+static const char *const loss_where[LOSS_CAUSES] = {
+	[LOSS_RING_FULL] = "ring buffer",
+	[LOSS_THREAD_BUFFER] = "plugin, no memory for a buffer",
+	[LOSS_ORPHAN] = "correlate, start lost",
+	[LOSS_WRITE_ERROR] = "trace file",
+};
+
+void trace__lost(struct proc *p, uint64_t now_ns)
+{
+	uint64_t n;
+	int cause;
+	struct json j;
+
+	if (p->out.write_lost && !p->out.failing) {
+		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
+		p->out.write_lost = 0;
+	}
+	for (cause = 0; cause < LOSS_CAUSES; cause++) {
+		n = p->lost[cause] - p->lost_reported[cause];
+		if (!n)
+			continue;
+		j = begin(p, STATE_MAX);
+		if (!j.at)
+			return;
+		json_lit(&j, "{\"recordType\":\"lost\"");
+		KEY_US(&j, "from", p->lost_from_ns ? p->lost_from_ns : p->begin_ns);
+		KEY_US(&j, "to", now_ns);
+		KEY_U64(&j, "n", n);
+		KEY_STR(&j, "cause", loss_names[cause], strlen(loss_names[cause]));
+		KEY_STR(&j, "where", loss_where[cause], strlen(loss_where[cause]));
+		json_char(&j, '}');
+		end(p, &j, OUT_LOST);
+		p->lost_reported[cause] = p->lost[cause];
+	}
+	p->lost_from_ns = now_ns;
+}
+
+void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
+{
+	struct rusage ru = {0};
+	const char *sep = "";
+	struct json j;
+	int i;
+
+	/* What is still in the buffer may not reach the file; the counts must be the file's. */
+	out_file__flush(&p->out);
+	j = begin(p, STATE_MAX);
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"footer\"");
+	KEY_STR(&j, "end", how, strlen(how));
+	if (exited)
+		KEY_I64(&j, "exitCode", exit_code);
+	json_lit(&j, ",\"counts\":{");
+	for (i = 0; i < OUT_FOOTER; i++, sep = ",") {
+		json_raw(&j, sep, strlen(sep));
+		json_str(&j, out_kind_names[i], strlen(out_kind_names[i]));
+		json_char(&j, ':');
+		json_u64(&j, p->out.counts[i]);
+	}
+	json_lit(&j, "},\"lost\":{");
+	for (i = 0, sep = ""; i < LOSS_CAUSES; i++) {
+		if (!p->lost_reported[i])
+			continue;
+		json_raw(&j, sep, strlen(sep));
+		json_str(&j, loss_names[i], strlen(loss_names[i]));
+		json_char(&j, ':');
+		json_u64(&j, p->lost_reported[i]);
+		sep = ",";
+	}
+	getrusage(RUSAGE_SELF, &ru);
+	json_lit(&j, "},\"self\":{\"cpu\":");
+	json_us(&j, ((uint64_t)ru.ru_utime.tv_sec + (uint64_t)ru.ru_stime.tv_sec) * NSEC_PER_SEC +
+			    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000);
+	KEY_U64(&j, "peakMemory", (uint64_t)ru.ru_maxrss * 1024);
+	json_lit(&j, "}}");
+	end(p, &j, OUT_FOOTER);
+	out_file__flush(&p->out);
+}

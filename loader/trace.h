@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The writer: whole events, states and the further records of one process as JSON lines into its file.
+ * docs/trace.md is the format; `ncclscope check` holds this file to it.
+ */
+#ifndef NCCLSCOPE_TRACE_H
+#define NCCLSCOPE_TRACE_H
+
+#include "correlate.h"
+#include "proc.h"
+
+/* Where correlate's events go; arg is the struct proc. */
+void trace__event(void *arg, const struct corr_event *ev);
+void trace__state(void *arg, uint64_t id, const struct corr_event *ev, const struct corr_state *st);
+void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
+		      const struct corr_thread *thread);
+
+/* A thread's record: at its start (stop_ns 0) or its end. */
+void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
+
+/* The clocks' relation now. */
+void trace__clock(struct proc *p, uint64_t now_ns);
+
+/* Losses counted since the last call, up to now_ns. */
+void trace__lost(struct proc *p, uint64_t now_ns);
+
+void trace__footer(struct proc *p, const char *end, bool exited, int exit_code);
+
+#endif
