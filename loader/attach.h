@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* BPF on this side: load, attach to a plugin, poll the ring, counters, detach. */
+#ifndef NCCLSCOPE_ATTACH_H
+#define NCCLSCOPE_ATTACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attach;
+
+/* A ring record; see scope_abi.h. */
+typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
+
+/*
+ * Loads the BPF programs with a ring of ring_bytes (rounded up to a power of two of pages) and attaches
+ * those that belong to no plugin. Logs why it fails; *status is then the exit status (EXIT_KERNEL,
+ * EXIT_PRIVILEGE, EXIT_FAILED). `fn` is called from attach__poll().
+ */
+struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg, int *status);
+
+/* Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all. 0 or -errno. */
+int attach__plugin(struct attach *a, const char *path, pid_t pid);
+
+/* Waits at most timeout_ms for records and takes all there are. Number of records or -errno. */
+int attach__poll(struct attach *a, int timeout_ms);
+
+/* One of enum scope_stat, summed over CPUs. */
+uint64_t attach__stat(const struct attach *a, uint32_t which);
+
+/* Takes the probes off, so that plugins find their semaphore at 0; records already made stay readable. */
+void attach__detach(struct attach *a);
+
+/* Frees all; NULL is fine. */
+void attach__close(struct attach *a);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Facts about ELF files: build id, symbols, segments, USDT notes. The files belong to the jobs
+ * that are traced, in containers of users nobody trusts, so nothing in them is believed.
+ * (Not named elf.h: with -I of this directory that would hide the system header of that name.)
+ *
+ * Only ELF64 little-endian is read. All functions take an open, seekable descriptor, leave its
+ * position alone, and return 0 or -errno:
+ *	-ENOEXEC	not an ELF file of that kind, or a damaged one
+ *	-EFBIG		so large or so crooked that looking at it further is not worth the time
+ */
+#ifndef NCCLSCOPE_ELF_FILE_H
+#define NCCLSCOPE_ELF_FILE_H
+
+#include <stddef.h>
+
+/* Room for the build id that elf__build_id() writes: SHA-1, two digits a byte, and the NUL. */
+#define ELF_BUILD_ID_LEN (2 * 20 + 1)
+
+/* Lower-case hex build id; -ENODATA: has none, -EOVERFLOW: longer than buf holds. */
+int elf__build_id(int fd, char *buf, size_t len);
+
+/*
+ * Value (a virtual address as the file has it, before relocation) and size of a defined symbol,
+ * from the dynamic symbol table or else the static one; -ENOENT: neither defines it.
+ * Both value and size may be NULL.
+ */
+int elf__symbol(int fd, const char *name, unsigned long long *value, unsigned long long *size);
+
+/*
+ * Virtual address, as the file has it, of the byte at a page-aligned file offset; -ENOENT: no
+ * segment loads it. With a line of /proc/PID/maps (start, offset) and an address st_value of the
+ * file, the address in the process is start + st_value - vaddr.
+ *
+ * Where two segments share that page, the one that starts in it wins over the one that ends in
+ * it, and the first one over later ones: take the first line of maps that shows the file.
+ */
+int elf__vaddr_of_offset(int fd, unsigned long long offset, unsigned long long *vaddr);
+
+/*
+ * Number of USDT sites (notes) of a probe, and the virtual address of the semaphore of the first,
+ * as the file has it, 0 where it has none; -ENOENT: no such probe. sites and semaphore may be NULL.
+ */
+int elf__usdt(int fd, const char *provider, const char *name, int *sites,
+	      unsigned long long *semaphore);
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The job that `record -- CMD` starts; see job.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "job.h"
+
+static bool env_id(const char *name, unsigned int *id)
+{
+	const char *v = getenv(name);
+	unsigned long n;
+	char *end;
+
+	if (!v || !*v)
+		return false;
+	errno = 0;
+	n = strtoul(v, &end, 10);
+	if (errno || *end || *v == '-' || n >= (unsigned int)-1)
+		return false;
+	*id = (unsigned int)n;
+	return true;
+}
+
+void invoking_user(uid_t *uid, gid_t *gid)
+{
+	*uid = getuid();
+	*gid = getgid();
+	/* sudo sets both; only root may be asked to act for somebody else */
+	if (geteuid() == 0 && env_id("SUDO_UID", uid))
+		env_id("SUDO_GID", gid);
+}
+
+/* For good: supplementary groups first, the uid last. */
+static int become(uid_t uid, gid_t gid)
+{
+	const struct passwd *pw;
+
+	if (uid == geteuid())
+		return 0;
+	pw = getpwuid(uid);
+	if (pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid))
+		return -errno;
+	if (setgid(gid) || setuid(uid))
+		return -errno;
+	if (pw) {
+		setenv("HOME", pw->pw_dir, 1);
+		setenv("USER", pw->pw_name, 1);
+		setenv("LOGNAME", pw->pw_name, 1);
+	}
+	return 0;
+}
+
+/* In the child; returns only if it failed. */
+static int run(char **argv, const char *plugin)
+{
+	sigset_t none;
+	uid_t uid;
+	gid_t gid;
+	int err;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	invoking_user(&uid, &gid);
+	err = become(uid, gid);
+	if (err)
+		return err;
+	setenv("NCCL_PROFILER_PLUGIN", plugin, 1);
+	execvp(argv[0], argv);
+	return -errno;
+}
+
+pid_t job__start(char **argv, const char *plugin)
+{
+	int pipefd[2], err = 0;
+	ssize_t n;
+	pid_t pid;
+
+	/* Closed by a successful exec; otherwise carries the child's errno. */
+	if (pipe2(pipefd, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		err = -errno;
+	if (!pid) {
+		close(pipefd[0]);
+		err = run(argv, plugin);
+		n = write(pipefd[1], &err, sizeof(err));
+		_exit(n == sizeof(err) ? 127 : 126);
+	}
+	close(pipefd[1]);
+	if (pid > 0) {
+		do {
+			n = read(pipefd[0], &err, sizeof(err));
+		} while (n < 0 && errno == EINTR);
+		if (n == sizeof(err))
+			waitpid(pid, NULL, 0);
+		else
+			err = 0;
+	}
+	close(pipefd[0]);
+	return err ? err : pid;
+}
+
+bool job__ended(pid_t pid, int *code)
+{
+	int status;
+
+	if (waitpid(pid, &status, WNOHANG) != pid)
+		return false;
+	*code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return true;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The job that `record -- CMD` starts: as the invoking user, with the plugin in its environment. */
+#ifndef NCCLSCOPE_JOB_H
+#define NCCLSCOPE_JOB_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Starts argv with NCCL_PROFILER_PLUGIN=plugin, as SUDO_UID when run under sudo. Returns its pid, or
+ * -errno of what failed (of exec too); logs nothing.
+ */
+pid_t job__start(char **argv, const char *plugin);
+
+/*
+ * True once the job has ended; *code is then its exit status, 128 + N for signal N.
+ */
+bool job__ended(pid_t pid, int *code);
+
+/* Who called us, before sudo: the owner of what we make. Our own ids without sudo. */
+void invoking_user(uid_t *uid, gid_t *gid);
+
+#endif

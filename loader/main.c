@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ncclscope: one binary, sub-commands like git's and perf's. */
+#include <stdio.h>
+#include <string.h>
+#include "cmd.h"
+#include "log.h"
+#include "version.h"
+
+static int cmd_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("ncclscope %s\n", NCCLSCOPE_VERSION);
+	return EXIT_OK;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *brief;
+} commands[] = {
+	{"record", cmd_record, "record the NCCL events of this node's jobs"},
+	{"check", cmd_check, "hold traces against the format and its rules"},
+	{"doctor", cmd_doctor, "tell what works on this machine, and what to do about the rest"},
+	{"arm", cmd_arm, "turn a job's public probes on for other tracers"},
+	{"disarm", cmd_disarm, "turn them off again"},
+	{"schema", cmd_schema, "print the JSON Schema of a trace"},
+	{"version", cmd_version, "print the version"},
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void usage(FILE *f)
+{
+	size_t i;
+
+	fprintf(f, "Usage: ncclscope COMMAND [OPTION...]\n"
+		   "Why was this NCCL collective slow? Down to the thread and the socket.\n\n");
+	for (i = 0; i < NCOMMANDS; i++)
+		fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].brief);
+	fprintf(f, "\n'ncclscope COMMAND --help' or 'man ncclscope-COMMAND' tells more.\n");
+}
+
+int main(int argc, char **argv)
+{
+	static char name[64];
+	size_t i;
+
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version"))
+		return cmd_version(argc, argv);
+	for (i = 0; i < NCOMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		/* usage and error texts begin with the whole command */
+		snprintf(name, sizeof(name), "ncclscope %s", commands[i].name);
+		argv[1] = name;
+		return commands[i].run(argc - 1, argv + 1);
+	}
+	pr_err("unknown command '%s', see 'ncclscope --help'\n", argv[1]);
+	return EXIT_USAGE;
+}
