@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * `ncclscope check`: holds traces against the schema and against the rules between records, and
+ * says file, line and what is wrong. This file reads the input and prints what is found.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "check.h"
+#include "cmd.h"
+#include "log.h"
+
+static const char usage[] =
+	"Usage: ncclscope check [OPTION]... TRACE...\n"
+	"Holds traces against the schema and the rules between records (docs/trace.md).\n"
+	"A TRACE is a file, a directory (its trace_*.jsonl), or - for standard input.\n\n"
+	"  --compat        accept what the original minimal_profiler writes\n"
+	"  --strict        warnings are errors\n"
+	"  --json          findings as one JSON object\n"
+	"  --max-errors N  print at most N findings, 0: all (default 100); all are counted\n"
+	"  -q, --quiet     print nothing, only the exit status counts\n"
+	"  -h, --help      this text\n\n"
+	"Exit status: 0 clean, 1 something is wrong, 2 usage.\n";
+
+/* ------------------------------------------------------------------ findings */
+
+static const char *const level_names[] = {"error", "warning", "note"};
+
+const char *quote(const char *s, size_t len)
+{
+	static char text[4][128];
+	static unsigned int turn;
+	char *to = text[turn++ % 4], *out = to;
+	size_t i;
+
+	for (i = 0; i < len && out < to + 96; i++) {
+		unsigned char ch = s[i];
+
+		if (ch >= 0x20 && ch < 0x7f)
+			*out++ = ch;
+		else
+			out += sprintf(out, "\\x%02x", ch);
+	}
+	strcpy(out, i < len ? "..." : "");
+	return to;
+}
+
+/* A JSON string; bytes that are not UTF-8 (of file names) as quote() shows them. */
+static json_t *json_text(const char *s)
+{
+	json_t *text = json_string(s);
+
+	return text ? text : json_string(quote(s, strlen(s)));
+}
+
+static void print_json(struct check *c, enum level level, uint64_t line, const char *code,
+		       const char *message)
+{
+	json_t *obj =
+		json_pack("{so si ss ss so}", "file", json_text(c->file), "line", (int)line,
+			  "level", level_names[level], "code", code, "message", json_text(message));
+
+	if (!obj) {
+		c->err = -ENOMEM;
+		return;
+	}
+	fputs(c->nr_shown ? ",\n" : "\n", stdout);
+	json_dumpf(obj, stdout, JSON_COMPACT);
+	json_decref(obj);
+}
+
+void find_at(struct check *c, enum level level, uint64_t line, const char *code, const char *fmt,
+	     ...)
+{
+	char message[512];
+	va_list ap;
+
+	if (c->strict && level == FIND_WARNING)
+		level = FIND_ERROR;
+	c->nr[level]++;
+	if (c->quiet || (c->max_shown && c->nr_shown >= c->max_shown))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	if (c->json)
+		print_json(c, level, line, code, message);
+	else if (line)
+		printf("%s:%llu: %s: %s [%s]\n", c->file, (unsigned long long)line,
+		       level_names[level], message, code);
+	else
+		printf("%s: %s: %s [%s]\n", c->file, level_names[level], message, code);
+	c->nr_shown++;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+/* The recording of the file before broke off in this line, and cat put the next file behind it. */
+static bool torn_by_cat(struct check *c, const char *s, size_t len)
+{
+	static const char begin[] = "{\"recordType\":\"header\"";
+	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+
+	if (!at || at == s || json_doc__parse(&c->doc, at, len - (at - s)))
+		return false;
+	find(c, FIND_NOTE, "torn", "a torn record, and the header of the next file behind it");
+	return true;
+}
+
+static void parse_failed(struct check *c)
+{
+	const char *code = c->doc.err_utf8 ? "utf8" : c->doc.err_dup ? "key-twice" : "json";
+
+	find(c, FIND_ERROR, code, "column %zu: %s", c->doc.err_at + 1, c->doc.err);
+	rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
+}
+
+/* @whole: the line ends with a newline. */
+static void check_line(struct check *c, const char *s, size_t len, bool whole)
+{
+	enum etype etype;
+	enum kind kind;
+	struct json_doc doc;
+	int err;
+
+	c->line++;
+	err = json_doc__parse(&c->doc, s, len);
+	if (err == -ENOMEM) {
+		c->err = err;
+		return;
+	}
+	if (err && !whole) {
+		find(c, FIND_NOTE, "torn", "the last record is torn, skipped");
+		return;
+	}
+	doc = c->doc;
+	if (err && !torn_by_cat(c, s, len)) {
+		c->doc.err = doc.err;
+		c->doc.err_at = doc.err_at;
+		c->doc.err_utf8 = doc.err_utf8;
+		c->doc.err_dup = doc.err_dup;
+		parse_failed(c);
+		return;
+	}
+	if (c->doc.nodes[0].kind != JSON_KIND_OBJ) {
+		find(c, FIND_ERROR, "json", "not an object");
+		rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
+		return;
+	}
+	c->nr_records++;
+	err = keys_check(c, &c->doc.nodes[0], &kind, &etype);
+	rules_record(c, &c->doc.nodes[0], kind, etype, err);
+}
+
+static void line_too_long(struct check *c)
+{
+	c->line++;
+	find(c, FIND_ERROR, "line-long", "the line has more than 1 MiB");
+	rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
+}
+
+/* Splits what is read into lines. A line beyond the limit is passed over, never kept whole. */
+struct reader {
+	char *buf;
+	size_t len, cap;
+	bool too_long; /* within such a line */
+};
+
+static void reader_lines(struct check *c, struct reader *r)
+{
+	char *at = r->buf, *end = r->buf + r->len, *nl;
+
+	while (!c->err && (nl = memchr(at, '\n', end - at))) {
+		if (r->too_long)
+			r->too_long = false;
+		else if (nl - at > JSON_MAX_LINE)
+			line_too_long(c);
+		else
+			check_line(c, at, nl - at, true);
+		at = nl + 1;
+	}
+	r->len = end - at;
+	memmove(r->buf, at, r->len);
+	if (r->len > JSON_MAX_LINE && !r->too_long) {
+		line_too_long(c);
+		r->too_long = true;
+	}
+	if (r->too_long)
+		r->len = 0;
+}
+
+/* 0 or -errno of read(). */
+static int check_fd(struct check *c, int fd, struct reader *r)
+{
+	ssize_t n;
+
+	c->line = 0;
+	r->len = 0;
+	r->too_long = false;
+	while (!c->err) {
+		n = read(fd, r->buf + r->len, r->cap - r->len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		r->len += n;
+		reader_lines(c, r);
+	}
+	if (r->len && !c->err)
+		check_line(c, r->buf, r->len, false);
+	if (!c->line)
+		find_at(c, FIND_ERROR, 0, "header-first", "the file is empty");
+	rules_end_process(c);
+	return 0;
+}
+
+static int check_file(struct check *c, const char *path, struct reader *r)
+{
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	int err = fd < 0 ? -errno : 0;
+
+	c->file = is_stdin ? "(stdin)" : path;
+	if (!err)
+		err = check_fd(c, fd, r);
+	if (fd >= 0 && !is_stdin)
+		close(fd);
+	c->nr_files++;
+	if (err)
+		pr_err("Failed to read '%s': %s\n", path, strerror(-err));
+	return err;
+}
+
+static int is_trace(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return len > 12 && !strncmp(entry->d_name, "trace_", 6) &&
+	       !strcmp(entry->d_name + len - 6, ".jsonl");
+}
+
+/* Its trace_*.jsonl, by name. A directory without any is not clean: it is the wrong one. */
+static int check_dir(struct check *c, const char *path, struct reader *r)
+{
+	struct dirent **names;
+	int n = scandir(path, &names, is_trace, alphasort), i, err = 0;
+	char *file;
+
+	if (n <= 0) {
+		pr_err("Failed to read '%s': %s\n", path,
+		       n ? strerror(errno) : "no trace_*.jsonl in it");
+		if (!n)
+			free(names);
+		return -ENOENT;
+	}
+	for (i = 0; i < n; i++) {
+		if (asprintf(&file, "%s/%s", path, names[i]->d_name) < 0) {
+			c->err = -ENOMEM;
+		} else {
+			err = check_file(c, file, r) ?: err;
+			free(file);
+		}
+		free(names[i]);
+	}
+	free(names);
+	return err;
+}
+
+static int check_inputs(struct check *c, char **paths)
+{
+	struct reader r = {.cap = 4 * JSON_MAX_LINE};
+	struct stat st;
+	int err = 0;
+
+	r.buf = malloc(r.cap);
+	if (!r.buf)
+		return -ENOMEM;
+	for (; *paths && !c->err; paths++) {
+		if (strcmp(*paths, "-") && !stat(*paths, &st) && S_ISDIR(st.st_mode))
+			err = check_dir(c, *paths, &r) ?: err;
+		else
+			err = check_file(c, *paths, &r) ?: err;
+	}
+	free(r.buf);
+	return c->err ? c->err : err;
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static void print_end(const struct check *c, uint64_t matched, uint64_t unmatched)
+{
+	uint64_t found = c->nr[FIND_ERROR] + c->nr[FIND_WARNING] + c->nr[FIND_NOTE];
+	json_t *obj;
+
+	if (c->json && !c->quiet) {
+		obj = json_pack("{sI sI sI sI sI s{sI sI} sI}", "files", (json_int_t)c->nr_files,
+				"records", (json_int_t)c->nr_records, "errors",
+				(json_int_t)c->nr[FIND_ERROR], "warnings",
+				(json_int_t)c->nr[FIND_WARNING], "notes",
+				(json_int_t)c->nr[FIND_NOTE], "pxn", "matched", (json_int_t)matched,
+				"unmatched", (json_int_t)unmatched, "notShown",
+				(json_int_t)(found - c->nr_shown));
+		fputs(c->nr_shown ? "\n],\n" : "],\n", stdout);
+		if (obj)
+			json_dumpf(obj, stdout, JSON_EMBED);
+		fputs("}\n", stdout);
+		json_decref(obj);
+	}
+	if (c->quiet)
+		return;
+	if (found > c->nr_shown)
+		pr_info("%llu more findings not shown, see --max-errors\n",
+			(unsigned long long)(found - c->nr_shown));
+	if (matched + unmatched)
+		pr_info("PXN: %llu operations joined with their origin, %llu without it\n",
+			(unsigned long long)matched, (unsigned long long)unmatched);
+	pr_info("%llu files, %llu records, %llu errors, %llu warnings\n",
+		(unsigned long long)c->nr_files, (unsigned long long)c->nr_records,
+		(unsigned long long)c->nr[FIND_ERROR], (unsigned long long)c->nr[FIND_WARNING]);
+}
+
+static int check_run(struct check *c, char **paths)
+{
+	uint64_t matched, unmatched;
+	int err, ret = EXIT_FAILED;
+
+	err = json_doc__init(&c->doc) ?: rules_init(c);
+	if (err)
+		goto cleanup;
+	if (c->json && !c->quiet)
+		fputs("{\"findings\": [", stdout);
+	err = check_inputs(c, paths);
+	rules_join_pxn(c, &matched, &unmatched);
+	print_end(c, matched, unmatched);
+	if (fflush(stdout) || ferror(stdout)) {
+		pr_err("Failed to write the findings: %s\n", strerror(errno));
+		goto cleanup;
+	}
+	if (!err && !c->nr[FIND_ERROR])
+		ret = EXIT_OK;
+cleanup:
+	if (err == -ENOMEM)
+		pr_err("Failed to check '%s': %s\n", c->file ? c->file : "", strerror(ENOMEM));
+	rules_free(c);
+	json_doc__free(&c->doc);
+	return ret;
+}
+
+enum { OPT_COMPAT = 256, OPT_STRICT, OPT_JSON, OPT_MAX, OPT_DUMP };
+
+static const struct option options[] = {
+	{"compat", no_argument, NULL, OPT_COMPAT},
+	{"strict", no_argument, NULL, OPT_STRICT},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"quiet", no_argument, NULL, 'q'},
+	{"max-errors", required_argument, NULL, OPT_MAX},
+	{"dump-tables", no_argument, NULL, OPT_DUMP}, /* for the test of the schema */
+	{"help", no_argument, NULL, 'h'},
+	{},
+};
+
+static int parse_max(struct check *c, const char *arg)
+{
+	char *end;
+
+	errno = 0;
+	c->max_shown = strtoull(arg, &end, 10);
+	if (*arg >= '0' && *arg <= '9' && !*end && !errno)
+		return 0;
+	pr_err("--max-errors needs a number, not '%s'\n", arg);
+	return -EINVAL;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct check c = {.max_shown = 100};
+	int opt;
+
+	optind = 0; /* begin anew: the caller has parsed options of its own */
+	while ((opt = getopt_long(argc, argv, "qh", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_COMPAT:
+			c.compat = true;
+			break;
+		case OPT_STRICT:
+			c.strict = true;
+			break;
+		case OPT_JSON:
+			c.json = true;
+			break;
+		case OPT_MAX:
+			if (parse_max(&c, optarg))
+				return EXIT_USAGE;
+			break;
+		case OPT_DUMP:
+			keys_dump(stdout);
+			return EXIT_OK;
+		case 'q':
+			c.quiet = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
+			fputs(usage, stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc)
+		return check_run(&c, argv + optind);
+	pr_err("check needs a trace: a file, a directory, or - for standard input\n");
+	fputs(usage, stderr);
+	return EXIT_USAGE;
+}

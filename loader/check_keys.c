@@ -1,0 +1,847 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The keys of every record kind, as tables: docs/trace.schema.json in C. A unit test compares the
+ * two key by key (`check --dump-tables`), so neither changes alone.
+ */
+#include <string.h>
+#include "check.h"
+
+/* A type says what a value may be: by a test of its own, a list of words, or a table of keys. */
+struct object;
+struct type {
+	const char *name; /* of its definition in the schema; NULL: written in place there */
+	const char *want; /* for the message: "is 5, not <want>" */
+	bool (*ok)(const struct check *c, const struct json_node *node);
+	const char *const *words;
+	const struct object *object;
+};
+
+enum {
+	REQ = 1,      /* required */
+	SEED = 2,     /* not required with --compat: the seed's traces lack it */
+	NULLABLE = 4, /* or null */
+	LIST = 8,     /* an array of these */
+	MAP = 16,     /* an object of any keys and these values */
+};
+
+struct key {
+	const char *name;
+	const struct type *type;
+	unsigned int flags;
+};
+
+struct object {
+	const char *name;
+	const struct key *keys;
+	unsigned int nr;
+	bool open; /* further keys are expected, not just tolerated */
+};
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool is_str(const struct json_node *n)
+{
+	return n->kind == JSON_KIND_STR;
+}
+
+static bool ok_time(const struct check *c, const struct json_node *n)
+{
+	int64_t ns;
+
+	return jn_time(n, c->compat, &ns) && ns >= 0;
+}
+
+static bool ok_signed_time(const struct check *c, const struct json_node *n)
+{
+	int64_t ns;
+
+	return jn_time(n, c->compat, &ns);
+}
+
+static bool ok_u64(const struct check *c, const struct json_node *n)
+{
+	uint64_t val;
+
+	(void)c;
+	return jn_u64(n, &val);
+}
+
+static bool in_range(const struct json_node *n, int64_t min, int64_t max)
+{
+	int64_t val;
+
+	return jn_i64(n, &val) && val >= min && val <= max;
+}
+
+static bool ok_i64(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, INT64_MIN, INT64_MAX);
+}
+
+static bool ok_i32(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, INT32_MIN, INT32_MAX);
+}
+
+static bool ok_pid(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, 0, INT32_MAX);
+}
+
+static bool ok_rank(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, -1, INT32_MAX);
+}
+
+static bool ok_api(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, 1, 7);
+}
+
+static bool ok_one(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return in_range(n, 1, 1);
+}
+
+static bool ok_string(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return is_str(n);
+}
+
+static bool ok_bool(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return n->kind == JSON_KIND_TRUE || n->kind == JSON_KIND_FALSE;
+}
+
+static bool ok_true(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return n->kind == JSON_KIND_TRUE;
+}
+
+static bool ok_object(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	return n->kind == JSON_KIND_OBJ;
+}
+
+static bool ok_id(const struct check *c, const struct json_node *n)
+{
+	uint64_t val;
+
+	(void)c;
+	return jn_hex(n, &val) && val;
+}
+
+static bool ok_id_or_null(const struct check *c, const struct json_node *n)
+{
+	/* the seed prints some null pointers as its C library does */
+	return jn_is(n, "null") || ok_id(c, n) || (c->compat && is_str(n));
+}
+
+static bool ok_hash(const struct check *c, const struct json_node *n)
+{
+	uint64_t val;
+
+	(void)c;
+	return jn_hex(n, &val);
+}
+
+static bool lower_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool ok_uuid(const struct check *c, const struct json_node *n)
+{
+	uint32_t i;
+
+	(void)c;
+	if (!is_str(n) || n->len != 36)
+		return false;
+	for (i = 0; i < 36; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (dash ? n->s[i] != '-' : !lower_hex(n->s[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool ok_gpu_uuid(const struct check *c, const struct json_node *n)
+{
+	/* The seed prints bytes >= 0x80 sign-extended and cuts the result. */
+	return ok_uuid(c, n) || (is_str(n) && (!n->len || c->compat));
+}
+
+static bool ok_hex_bytes(const struct check *c, const struct json_node *n)
+{
+	uint32_t i;
+
+	(void)c;
+	if (!is_str(n) || !n->len || n->len % 2)
+		return false;
+	for (i = 0; i < n->len; i++)
+		if (!lower_hex(n->s[i]))
+			return false;
+	return true;
+}
+
+/* One end of a flow, "address:port", of which the last colon counts. */
+static bool flow_end(const char *s, size_t len)
+{
+	size_t port = 0;
+
+	if (memchr(s, ' ', len) || memchr(s, '>', len))
+		return false;
+	while (len && s[len - 1] >= '0' && s[len - 1] <= '9') {
+		len--;
+		port++;
+	}
+	return port >= 1 && port <= 5 && len >= 2 && s[len - 1] == ':';
+}
+
+static bool ok_flow(const struct check *c, const struct json_node *n)
+{
+	const char *gt = is_str(n) ? memchr(n->s, '>', n->len) : NULL;
+
+	(void)c;
+	return gt && flow_end(n->s, gt - n->s) && flow_end(gt + 1, n->s + n->len - gt - 1);
+}
+
+static bool ok_end(const struct check *c, const struct json_node *n)
+{
+	(void)c;
+	if (jn_is(n, "finalize") || jn_is(n, "exit") || jn_is(n, "exec") || jn_is(n, "detached") ||
+	    jn_is(n, "loader-stopped"))
+		return true;
+	return is_str(n) && (n->len == 8 || n->len == 9) && !memcmp(n->s, "signal ", 7) &&
+	       n->s[7] >= '1' && n->s[7] <= '9' &&
+	       (n->len == 8 || (n->s[8] >= '0' && n->s[8] <= '9'));
+}
+
+static bool in_words(const char *const *words, const struct json_node *n)
+{
+	for (; *words; words++)
+		if (jn_is(n, *words))
+			return true;
+	return false;
+}
+
+/* The names; index is the number, so the schema's order is NCCL's. */
+const char *const kind_names[] = {"event", "state", "header", "thread", "slice",  "flow",
+				  "drop",  "node",  "clock",  "lost",	"footer", NULL};
+
+const char *const etype_names[] = {
+	"ncclProfileGroupApi",	   "ncclProfileCollApi",  "ncclProfileP2pApi",
+	"ncclProfileKernelLaunch", "ncclProfileGroup",	  "ncclProfileColl",
+	"ncclProfileP2p",	   "ncclProfileProxyOp",  "ncclProfileProxyStep",
+	"ncclProfileProxyCtrl",	   "ncclProfileKernelCh", "ncclProfileNetPlugin",
+	"ncclProfileCeColl",	   "ncclProfileCeSync",	  "ncclProfileCeBatch",
+	"ncclProfileKernelPhase",  "ProfilerLifecycle",	  NULL};
+
+#define STATE_NAMES                                                                                \
+	"ProxyOpSendPosted", "ProxyOpSendRemFifoWait", "ProxyOpSendTransmitted",                   \
+		"ProxyOpSendDone", "ProxyOpRecvPosted", "ProxyOpRecvReceived",                     \
+		"ProxyOpRecvTransmitted", "ProxyOpRecvDone", "ProxyStepSendGPUWait",               \
+		"ProxyStepSendWait", "ProxyStepRecvWait", "ProxyStepRecvFlushWait",                \
+		"ProxyStepRecvGPUWait", "ProxyCtrlIdle", "ProxyCtrlActive", "ProxyCtrlSleep",      \
+		"ProxyCtrlWakeup", "ProxyCtrlAppend", "ProxyCtrlAppendEnd", "ProxyOpInProgress",   \
+		"ProxyStepSendPeerWait", "NetPluginUpdate", "KernelChStop", "GroupStartApiStop",   \
+		"GroupEndApiStart", "CeCollStart", "CeCollComplete", "CeSyncStart",                \
+		"CeSyncComplete", "CeBatchStart", "CeBatchComplete", "KernelPhaseStop"
+
+const char *const state_names[] = {STATE_NAMES, NULL};
+static const char *const last_states[] = {"", STATE_NAMES, NULL};
+
+static bool ok_state(const struct check *c, const struct json_node *n)
+{
+	/* The seed has names of its own for 23 and 24; that they fit the number is checked then. */
+	return in_words(state_names, n) || (c->compat && is_str(n));
+}
+
+#define TYPE(var, nm, wnt, fn) static const struct type var = {.name = nm, .want = wnt, .ok = fn}
+TYPE(t_time, "time", "a time (microseconds with three decimals, not negative)", ok_time);
+TYPE(t_signed_time, "signedTime", "a time (microseconds with three decimals)", ok_signed_time);
+TYPE(t_u64, "u64", "an unsigned 64-bit integer", ok_u64);
+TYPE(t_i64, "i64", "a signed 64-bit integer", ok_i64);
+TYPE(t_i32, "i32", "a signed 32-bit integer", ok_i32);
+TYPE(t_pid, "pid", "a process or thread id", ok_pid);
+TYPE(t_rank, "rank", "a rank (-1 or more)", ok_rank);
+TYPE(t_api, "ncclApi", "a version from 1 to 7", ok_api);
+TYPE(t_string, "string", "a string", ok_string);
+TYPE(t_bool, "bool", "true or false", ok_bool);
+TYPE(t_true, "true", "true (it is left out otherwise)", ok_true);
+TYPE(t_object, "object", "an object", ok_object);
+TYPE(t_id, "id", "an id (\"0x\" and lower-case hex without leading zeros)", ok_id);
+TYPE(t_id_or_null, "idOrNull", "an id (\"0x\" and lower-case hex) or \"null\"", ok_id_or_null);
+TYPE(t_hash, "hash", "a 64-bit value in lower-case hex (\"0x...\")", ok_hash);
+TYPE(t_gpu_uuid, "gpuUuid", "a UUID of 36 characters, or empty", ok_gpu_uuid);
+TYPE(t_uuid, "uuid", "a UUID of 36 characters", ok_uuid);
+TYPE(t_hex_bytes, "hexBytes", "bytes in lower-case hex", ok_hex_bytes);
+TYPE(t_flow_name, "flowName", "a flow (\"address:port>address:port\")", ok_flow);
+TYPE(t_end, "recordingEnd", "an end (finalize, exit, exec, signal N, detached, loader-stopped)",
+     ok_end);
+TYPE(t_one, "1", "1, the version that this ncclscope knows", ok_one);
+TYPE(t_state_name, "stateName", "the name of an NCCL state", ok_state);
+
+#define WORDS(var, nm, ...)                                                                        \
+	static const char *const var##_words[] = {__VA_ARGS__, NULL};                              \
+	static const struct type var = {.name = nm, .words = var##_words}
+static const struct type t_etype = {"eventType", "an event type of NCCL", NULL, etype_names, NULL};
+static const struct type t_last_state = {"lastState", "the name of an NCCL state, or empty", NULL,
+					 last_states, NULL};
+WORDS(t_exec_source, NULL, "proxy", "kernel", "enqueue");
+WORDS(t_net_type, NULL, "ib", "socket");
+WORDS(t_clock_source, NULL, "tsc", "cntvct", "clock_gettime");
+WORDS(t_role, NULL, "app", "proxy", "other");
+WORDS(t_slice_state, NULL, "run", "runq", "blocked");
+WORDS(t_cause, NULL, "ring-full", "thread-buffer", "orphan", "write-error", "rate-limit");
+WORDS(t_is_event, NULL, "event");
+WORDS(t_is_state, NULL, "state");
+WORDS(t_is_header, NULL, "header");
+WORDS(t_is_thread, NULL, "thread");
+WORDS(t_is_slice, NULL, "slice");
+WORDS(t_is_flow, NULL, "flow");
+WORDS(t_is_drop, NULL, "drop");
+WORDS(t_is_node, NULL, "node");
+WORDS(t_is_clock, NULL, "clock");
+WORDS(t_is_lost, NULL, "lost");
+WORDS(t_is_footer, NULL, "footer");
+
+/* OBJECT() also makes the type t_<var>, so that other tables can contain it. */
+#define OBJECT_OPEN(var, nm, opn, ...)                                                             \
+	static const struct key var##_keys[] = {__VA_ARGS__};                                      \
+	static const struct object var = {nm, var##_keys, ARRAY_SIZE(var##_keys), opn};            \
+	__attribute__((unused)) static const struct type t_##var = {                               \
+		.name = nm, .want = "an object", .object = &var}
+#define OBJECT(var, nm, ...) OBJECT_OPEN(var, nm, false, __VA_ARGS__)
+
+OBJECT(point, "point", {"ts", &t_time, REQ}, {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ},
+       {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0});
+OBJECT(exec, "exec", {"stop", &t_time, REQ}, {"duration", &t_time, REQ},
+       {"source", &t_exec_source, REQ});
+OBJECT(behind, "behind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
+OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
+OBJECT(sched, "sched", {"onCpu", &t_time, REQ}, {"runq", &t_time, REQ}, {"blocked", &t_time, REQ},
+       {"irq", &t_time, 0}, {"throttled", &t_time, 0}, {"switches", &t_u64, 0},
+       {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0}, {"cpus", &t_u64, LIST},
+       {"behind", &t_behind, LIST}, {"blockedIn", &t_blocked_in, LIST});
+OBJECT(drop_count, "dropCount", {"reason", &t_string, REQ}, {"n", &t_u64, REQ});
+OBJECT_OPEN(rdma, "rdma", true, {"device", &t_string, REQ}, {"port", &t_u64, REQ});
+OBJECT(net, "net", {"flow", &t_flow_name, 0}, {"flows", &t_flow_name, LIST}, {"txBytes", &t_u64, 0},
+       {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0}, {"rxOoo", &t_u64, 0}, {"rtt", &t_time, 0},
+       {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"sndbufLimited", &t_time, 0},
+       {"rwndLimited", &t_time, 0}, {"busy", &t_time, 0}, {"drops", &t_drop_count, LIST},
+       {"softirqRx", &t_time, 0}, {"rdma", &t_rdma, 0});
+OBJECT(origin, "origin", {"commHash", &t_hash, REQ}, {"rank", &t_rank, REQ}, {"seq", &t_u64, 0});
+
+OBJECT(d_group_api, "details.GroupApi", {"depth", &t_i32, REQ}, {"graphCaptured", &t_bool, REQ});
+OBJECT(d_coll_api, "details.CollApi", {"func", &t_string, REQ}, {"count", &t_u64, REQ},
+       {"dtype", &t_string, REQ}, {"root", &t_i32, REQ}, {"stream", &t_id_or_null, REQ},
+       {"graphCaptured", &t_bool, REQ}, {"userTag", &t_u64, 0});
+OBJECT(d_p2p_api, "details.P2pApi", {"func", &t_string, REQ}, {"count", &t_u64, REQ},
+       {"dtype", &t_string, REQ}, {"stream", &t_id_or_null, REQ}, {"graphCaptured", &t_bool, REQ},
+       {"userTag", &t_u64, 0});
+OBJECT(d_kernel_launch, "details.KernelLaunch", {"stream", &t_id_or_null, REQ});
+static const struct object d_group = {"details.Group", NULL, 0, false};
+OBJECT(d_coll, "details.Coll", {"func", &t_string, REQ}, {"seq", &t_u64, REQ},
+       {"algo", &t_string, REQ}, {"proto", &t_string, REQ}, {"channels", &t_u64, 0},
+       {"warps", &t_u64, 0}, {"count", &t_u64, REQ}, {"root", &t_i32, REQ},
+       {"dtype", &t_string, REQ}, {"sendBuff", &t_id_or_null, REQ},
+       {"recvBuff", &t_id_or_null, REQ}, {"parentGroup", &t_id_or_null, 0},
+       {"kernelVariant", &t_string, 0}, {"isSymColl", &t_bool, 0}, {"userTag", &t_u64, 0});
+OBJECT(d_p2p, "details.P2p", {"func", &t_string, REQ}, {"peer", &t_i32, REQ},
+       {"channels", &t_u64, 0}, {"count", &t_u64, REQ}, {"dtype", &t_string, REQ},
+       {"buff", &t_id_or_null, REQ}, {"parentGroup", &t_id_or_null, 0}, {"userTag", &t_u64, 0});
+OBJECT(d_proxy_op, "details.ProxyOp", {"channel", &t_u64, REQ}, {"peer", &t_i32, REQ},
+       {"steps", &t_u64, REQ}, {"chunkSize", &t_i64, REQ}, {"isSend", &t_bool, REQ},
+       {"eventPid", &t_pid, REQ});
+OBJECT(d_proxy_step, "details.ProxyStep", {"step", &t_u64, REQ}, {"channel", &t_u64, 0},
+       {"peer", &t_i32, 0}, {"isSend", &t_bool, 0}, {"transSize", &t_u64, 0},
+       {"repeats", &t_u64, 0});
+static const struct object d_proxy_ctrl = {"details.ProxyCtrl", NULL, 0, false};
+OBJECT(d_kernel_ch, "details.KernelCh", {"channel", &t_u64, REQ}, {"pTimer", &t_u64, 0},
+       {"pTimerStop", &t_u64, 0}, {"gpuStart", &t_time, 0}, {"gpuStop", &t_time, 0},
+       {"gpuError", &t_time, 0});
+OBJECT(d_net_plugin, "details.NetPlugin", {"id", &t_i64, REQ}, {"data", &t_id_or_null, REQ},
+       {"netType", &t_net_type, 0}, {"device", &t_i32, 0}, {"wrId", &t_u64, 0},
+       {"opcode", &t_i32, 0}, {"qp", &t_i32, 0}, {"fd", &t_i32, 0}, {"op", &t_i32, 0},
+       {"length", &t_u64, 0});
+OBJECT(d_ce_coll, "details.CeColl", {"func", &t_string, REQ}, {"seq", &t_u64, REQ},
+       {"count", &t_u64, REQ}, {"root", &t_i32, REQ}, {"dtype", &t_string, REQ},
+       {"sendBuff", &t_id_or_null, REQ}, {"recvBuff", &t_id_or_null, REQ},
+       {"syncStrategy", &t_string, REQ}, {"intraBatchSync", &t_bool, REQ},
+       {"batchSize", &t_u64, REQ}, {"numBatches", &t_u64, REQ}, {"ceSeqNum", &t_u64, REQ},
+       {"stream", &t_id_or_null, REQ}, {"userTag", &t_u64, 0});
+OBJECT(d_ce_sync, "details.CeSync", {"isComplete", &t_bool, REQ}, {"nRanks", &t_i32, REQ});
+OBJECT(d_ce_batch, "details.CeBatch", {"numOps", &t_i32, REQ}, {"totalBytes", &t_u64, REQ},
+       {"useIntraSync", &t_bool, REQ});
+OBJECT(d_kernel_phase, "details.KernelPhase", {"channel", &t_u64, REQ}, {"phaseId", &t_u64, REQ},
+       {"phaseName", &t_string, 0}, {"pTimer", &t_u64, 0}, {"pTimerStop", &t_u64, 0});
+OBJECT(d_lifecycle, "details.ProfilerLifecycle", {"nranks", &t_u64, 0}, {"nNodes", &t_u64, 0},
+       {"commName", &t_string, 0}, {"eventMask", &t_u64, 0}, {"ncclApi", &t_api, 0},
+       {"parentComm", &t_hash, 0});
+
+static const struct object *const details[NR_ETYPES] = {
+	[ET_GROUP_API] = &d_group_api,
+	[ET_COLL_API] = &d_coll_api,
+	[ET_P2P_API] = &d_p2p_api,
+	[ET_KERNEL_LAUNCH] = &d_kernel_launch,
+	[ET_GROUP] = &d_group,
+	[ET_COLL] = &d_coll,
+	[ET_P2P] = &d_p2p,
+	[ET_PROXY_OP] = &d_proxy_op,
+	[ET_PROXY_STEP] = &d_proxy_step,
+	[ET_PROXY_CTRL] = &d_proxy_ctrl,
+	[ET_KERNEL_CH] = &d_kernel_ch,
+	[ET_NET_PLUGIN] = &d_net_plugin,
+	[ET_CE_COLL] = &d_ce_coll,
+	[ET_CE_SYNC] = &d_ce_sync,
+	[ET_CE_BATCH] = &d_ce_batch,
+	[ET_KERNEL_PHASE] = &d_kernel_phase,
+	[ET_LIFECYCLE] = &d_lifecycle,
+};
+
+OBJECT(r_event, "event", {"recordType", &t_is_event, REQ | SEED}, {"type", &t_etype, REQ},
+       {"func", &t_string, REQ | SEED}, {"gpuUuid", &t_gpu_uuid, REQ}, {"commId", &t_u64, REQ},
+       {"commHash", &t_hash, 0}, {"rank", &t_rank, REQ}, {"start", &t_point, REQ},
+       {"stop", &t_point, REQ | NULLABLE}, {"duration", &t_time, REQ | NULLABLE},
+       {"myPid", &t_pid, REQ | SEED}, {"originPid", &t_pid, 0}, {"parentObj", &t_id_or_null, 0},
+       {"eventAddr", &t_id, 0}, {"ctx", &t_id, 0}, {"isPxn", &t_true, 0}, {"orphan", &t_true, 0},
+       {"details", &t_object, REQ}, {"exec", &t_exec, 0}, {"sched", &t_sched, 0},
+       {"net", &t_net, 0}, {"origin", &t_origin, 0}, {"unfinished", &t_true, 0},
+       {"lastState", &t_last_state, 0}, {"lossNear", &t_u64, 0});
+OBJECT(r_state, "state", {"recordType", &t_is_state, REQ}, {"eventAddr", &t_id, REQ},
+       {"ts", &t_time, REQ}, {"name", &t_state_name, REQ}, {"id", &t_u64, REQ},
+       {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0},
+       {"transSize", &t_u64, 0}, {"appendedProxyOps", &t_i32, 0}, {"pTimer", &t_u64, 0},
+       {"steps", &t_i32, 0}, {"data", &t_id_or_null, 0}, {"repeats", &t_u64, 0},
+       {"lastTs", &t_time, 0}, {"orphan", &t_true, 0});
+OBJECT(slurm, "slurm", {"jobId", &t_string, 0}, {"stepId", &t_string, 0}, {"procId", &t_u64, 0},
+       {"nodeId", &t_u64, 0});
+OBJECT(header_clock, "headerClock", {"source", &t_clock_source, REQ}, {"tscHz", &t_u64, 0},
+       {"realtimeOffset", &t_signed_time, REQ}, {"realtimeError", &t_time, REQ});
+OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one, REQ},
+       {"tool", &t_string, REQ}, {"version", &t_string, REQ}, {"host", &t_string, REQ},
+       {"bootId", &t_uuid, REQ}, {"kernel", &t_string, REQ}, {"arch", &t_string, REQ},
+       {"pid", &t_pid, REQ}, {"hostPid", &t_pid, REQ}, {"uid", &t_u64, REQ},
+       {"comm", &t_string, REQ}, {"cmdline", &t_string, LIST}, {"cgroup", &t_string, 0},
+       {"slurm", &t_slurm, 0}, {"launcher", &t_string, MAP}, {"ncclVersion", &t_string, 0},
+       {"ncclBuildId", &t_hex_bytes, 0}, {"mask", &t_u64, REQ}, {"clock", &t_header_clock, REQ},
+       {"features", &t_object, 0});
+OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, REQ},
+       {"hostTid", &t_pid, 0}, {"comm", &t_string, REQ}, {"role", &t_role, REQ},
+       {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"onCpu", &t_time, 0}, {"runq", &t_time, 0},
+       {"blocked", &t_time, 0}, {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0});
+OBJECT(slice_behind, "sliceBehind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
+OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ}, {"cpu", &t_u64, 0},
+       {"state", &t_slice_state, REQ}, {"ts", &t_time, REQ}, {"dur", &t_time, REQ},
+       {"behind", &t_slice_behind, 0}, {"why", &t_string, 0});
+OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t_time, 0},
+       {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"ssthresh", &t_u64, 0}, {"mss", &t_u64, 0},
+       {"deliveryRate", &t_u64, 0});
+// clang-format off
+#define FLOW_COUNTERS                                                                              \
+	{"txBytes", &t_u64, 0}, {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0},                    \
+	{"rxOoo", &t_u64, 0}, {"lost", &t_u64, 0}, {"reordering", &t_u64, 0},                      \
+	{"busy", &t_time, 0}, {"rwndLimited", &t_time, 0}, {"sndbufLimited", &t_time, 0}
+// clang-format on
+OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS);
+OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, REQ},
+       {"tid", &t_pid, REQ}, {"peerRank", &t_rank, 0}, {"ts", &t_time, REQ}, {"end", &t_true, 0},
+       {"tcp", &t_tcp, REQ}, FLOW_COUNTERS, {"delta", &t_flow_delta, 0});
+OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
+       {"ts", &t_time, REQ}, {"reason", &t_string, REQ}, {"where", &t_string, 0});
+OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_time, REQ});
+OBJECT(gpu_clock, "gpuClock", {"offset", &t_signed_time, REQ}, {"error", &t_time, REQ});
+OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_time, REQ},
+       {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
+OBJECT(r_lost, "lost", {"recordType", &t_is_lost, REQ}, {"from", &t_time, REQ},
+       {"to", &t_time, REQ}, {"n", &t_u64, REQ}, {"cause", &t_cause, REQ}, {"where", &t_string, 0});
+OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ});
+OBJECT(r_footer, "footer", {"recordType", &t_is_footer, REQ}, {"end", &t_end, REQ},
+       {"exitCode", &t_i32, 0}, {"counts", &t_u64, REQ | MAP}, {"lost", &t_u64, REQ | MAP},
+       {"self", &t_self, REQ});
+
+static const struct object *const records[NR_KINDS] = {
+	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state,   [KIND_HEADER] = &r_header,
+	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice,   [KIND_FLOW] = &r_flow,
+	[KIND_DROP] = &r_drop,	   [KIND_NODE] = &r_node,     [KIND_CLOCK] = &r_clock,
+	[KIND_LOST] = &r_lost,	   [KIND_FOOTER] = &r_footer,
+};
+
+/* Where in the record a value is, for messages: built only when there is one. */
+struct path {
+	const struct path *up;
+	const char *name;
+	size_t len;
+};
+
+static const char *path_text(const struct path *path)
+{
+	static char text[256];
+	size_t at = sizeof(text) - 1;
+
+	text[at] = '\0';
+	for (; path && path->name; path = path->up) {
+		if (path->len + 1 > at)
+			break;
+		if (text[at])
+			text[--at] = '.';
+		at -= path->len;
+		memcpy(text + at, path->name, path->len);
+	}
+	return quote(text + at, strlen(text + at));
+}
+
+static const char *node_text(const struct json_node *n)
+{
+	static char text[128];
+
+	switch (n->kind) {
+	case JSON_KIND_OBJ:
+		return "an object";
+	case JSON_KIND_ARR:
+		return "an array";
+	case JSON_KIND_STR:
+		snprintf(text, sizeof(text), "\"%s\"", quote(n->s, n->len));
+		return text;
+	default:
+		return quote(n->s, n->len);
+	}
+}
+
+static const char *want_text(const struct type *type)
+{
+	static char text[256];
+	size_t at = 0, i;
+
+	if (type->want || !type->words)
+		return type->want;
+	for (i = 0; type->words[i] && at < sizeof(text) - 64; i++)
+		at += snprintf(text + at, sizeof(text) - at, "%s\"%s\"", i ? " or " : "",
+			       type->words[i]);
+	return text;
+}
+
+static int object_check(struct check *c, const struct object *obj, const struct json_node *node,
+			const struct path *path);
+
+static int value_check(struct check *c, const struct type *type, const struct json_node *n,
+		       const struct path *path)
+{
+	bool ok = type->object	? n->kind == JSON_KIND_OBJ
+		  : type->words ? in_words(type->words, n)
+				: type->ok(c, n);
+
+	if (!ok) {
+		find(c, FIND_ERROR, "key-value", "key '%s' is %s, not %s", path_text(path),
+		     node_text(n), want_text(type));
+		return 1;
+	}
+	return type->object ? object_check(c, type->object, n, path) : 0;
+}
+
+static int key_check(struct check *c, const struct key *key, const struct json_node *n,
+		     const struct path *path)
+{
+	bool many = key->flags & (LIST | MAP);
+	int nr = 0;
+	uint32_t i;
+
+	if (n->kind == JSON_KIND_NULL && (key->flags & NULLABLE))
+		return 0;
+	if (!many)
+		return value_check(c, key->type, n, path);
+	if (n->kind != (key->flags & LIST ? JSON_KIND_ARR : JSON_KIND_OBJ)) {
+		find(c, FIND_ERROR, "key-value", "key '%s' is %s, not %s", path_text(path),
+		     node_text(n), key->flags & LIST ? "an array" : "an object");
+		return 1;
+	}
+	for (i = n->first; i; i = c->doc.nodes[i].next) {
+		const struct json_node *val = &c->doc.nodes[i];
+		struct path here = {path, val->key, val->key_len};
+
+		nr += value_check(c, key->type, val, val->key ? &here : path);
+	}
+	return nr;
+}
+
+/* Keys come in the order of the table as a rule, so the search goes on from the last hit. */
+static int key_index(const struct object *obj, const struct json_node *n, unsigned int from)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < obj->nr; i++) {
+		k = (from + i) % obj->nr;
+		if (strlen(obj->keys[k].name) == n->key_len &&
+		    !memcmp(obj->keys[k].name, n->key, n->key_len))
+			return k;
+	}
+	return -1;
+}
+
+static int object_check(struct check *c, const struct object *obj, const struct json_node *node,
+			const struct path *path)
+{
+	unsigned int k, last = 0;
+	uint64_t seen = 0;
+	int at, nr = 0;
+	uint32_t i;
+
+	for (i = node->first; i; i = c->doc.nodes[i].next) {
+		const struct json_node *n = &c->doc.nodes[i];
+		struct path here = {path, n->key, n->key_len};
+
+		at = key_index(obj, n, last);
+		if (at >= 0) {
+			seen |= 1ULL << at;
+			last = at + 1;
+			nr += key_check(c, &obj->keys[at], n, &here);
+		} else if (!obj->open && !c->compat) {
+			find(c, FIND_WARNING, "key-unknown", "key '%s' is none of schema 1",
+			     path_text(&here));
+		}
+	}
+	for (k = 0; k < obj->nr; k++) {
+		struct path here = {path, obj->keys[k].name, strlen(obj->keys[k].name)};
+
+		if (!(obj->keys[k].flags & REQ) || (seen & 1ULL << k) ||
+		    (c->compat && obj->keys[k].flags & SEED))
+			continue;
+		find(c, FIND_ERROR, "key-missing", "key '%s' is missing", path_text(&here));
+		nr++;
+	}
+	return nr;
+}
+
+_Static_assert(ARRAY_SIZE(r_event_keys) < 64, "object_check() keeps one bit for each key");
+
+/* What the schema says by if and then. @want: the key must be there, or must not. */
+static int presence(struct check *c, const struct json_node *rec, const char *key, bool want,
+		    const char *where)
+{
+	if (!!jn_get(&c->doc, rec, key) == want)
+		return 0;
+	if (want && c->compat)
+		return 0;
+	find(c, FIND_ERROR, want ? "key-missing" : "key-excess", "key '%s' %s %s", key,
+	     want ? "is missing from" : "does not belong to", where);
+	return 1;
+}
+
+static int pxn_keys(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	static const char where[] = "a PXN event";
+	uint64_t comm_id = 0;
+	int64_t rank = 0;
+	int nr = 0;
+
+	nr += presence(c, rec, "originPid", true, where);
+	nr += presence(c, rec, "ctx", false, where);
+	nr += presence(c, rec, "commHash", false, where);
+	jn_u64(jn_get(&c->doc, rec, "commId"), &comm_id);
+	jn_i64(jn_get(&c->doc, rec, "rank"), &rank);
+	if (comm_id || rank != -1 || !jn_is(jn_get(&c->doc, rec, "gpuUuid"), "")) {
+		find(c, FIND_ERROR, "pxn-keys",
+		     "a PXN event has gpuUuid \"\", commId 0 and rank -1, not those of a "
+		     "communicator");
+		nr++;
+	}
+	if (etype != ET_PROXY_OP && etype != ET_PROXY_STEP && etype != ET_NET_PLUGIN) {
+		find(c, FIND_ERROR, "pxn-keys", "%s cannot be a PXN event", etype_names[etype]);
+		nr++;
+	}
+	return nr;
+}
+
+static int unfinished_keys(struct check *c, const struct json_node *rec, bool unfinished)
+{
+	const char *where = unfinished ? "an unfinished event" : "an event that is not unfinished";
+	bool stop = jn_get(&c->doc, rec, "stop")->kind != JSON_KIND_NULL;
+	bool duration = jn_get(&c->doc, rec, "duration")->kind != JSON_KIND_NULL;
+	int nr = presence(c, rec, "lastState", unfinished, where);
+
+	if (stop == !unfinished && duration == !unfinished)
+		return nr;
+	find(c, FIND_ERROR, "unfinished",
+	     unfinished ? "%s has stop and duration null" : "%s has neither stop nor duration null",
+	     where);
+	return nr + 1;
+}
+
+static int event_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	bool pxn = jn_get(&c->doc, rec, "isPxn"), life = etype == ET_LIFECYCLE;
+	const struct json_node *func = jn_get(&c->doc, rec, "func");
+	const char *where = life ? "ProfilerLifecycle" : "an event";
+	struct path path = {NULL, "details", 7};
+	int nr;
+
+	nr = unfinished_keys(c, rec, jn_get(&c->doc, rec, "unfinished"));
+	nr += object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
+	nr += presence(c, rec, "eventAddr", !life, where);
+	nr += presence(c, rec, "parentObj", !life, where);
+	if (etype != ET_COLL && etype != ET_P2P)
+		nr += presence(c, rec, "exec", false, "an event that is no Coll or P2p");
+	if (pxn)
+		return nr + pxn_keys(c, rec, etype);
+	nr += presence(c, rec, "commHash", true, "an event that is not PXN");
+	nr += presence(c, rec, "originPid", false, "an event that is not PXN");
+	nr += presence(c, rec, "origin", false, "an event that is not PXN");
+	if (!life)
+		return nr + presence(c, rec, "ctx", true, "an event that is not PXN");
+	nr += presence(c, rec, "unfinished", false, where);
+	if (func && !jn_is(func, "ProfilerInit") && !jn_is(func, "ProfilerFinalize")) {
+		find(c, FIND_ERROR, "key-value",
+		     "key 'func' is %s, not \"ProfilerInit\" or \"ProfilerFinalize\"",
+		     node_text(func));
+		nr++;
+	}
+	return nr;
+}
+
+static int state_keys_check(struct check *c, const struct json_node *rec)
+{
+	const struct json_node *name = jn_get(&c->doc, rec, "name");
+	uint64_t id = NR_STATES;
+	int nr = 0;
+
+	jn_u64(jn_get(&c->doc, rec, "id"), &id);
+	if (id >= NR_STATES) {
+		find(c, FIND_ERROR, "state-name", "NCCL has no state %llu", (unsigned long long)id);
+		nr++;
+	} else if (!jn_is(name, state_names[id]) &&
+		   !(c->compat && ((id == 23 && jn_is(name, "EndGroupApiStart")) ||
+				   (id == 24 && jn_is(name, "BeginGroupApiEnd"))))) {
+		find(c, FIND_ERROR, "state-name", "state %llu is %s in NCCL, not %s",
+		     (unsigned long long)id, state_names[id], quote(name->s, name->len));
+		nr++;
+	}
+	if (!jn_get(&c->doc, rec, "repeats") != !jn_get(&c->doc, rec, "lastTs")) {
+		find(c, FIND_ERROR, "key-missing",
+		     "keys 'repeats' and 'lastTs' go together, one is missing");
+		nr++;
+	}
+	return nr;
+}
+
+static enum kind kind_of(struct check *c, const struct json_node *type)
+{
+	int i;
+
+	for (i = 0; i < NR_KINDS; i++)
+		if (jn_is(type, kind_names[i]))
+			return i;
+	(void)c;
+	return KIND_OTHER;
+}
+
+int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, enum etype *etype)
+{
+	const struct json_node *record_type = jn_get(&c->doc, rec, "recordType");
+	const struct json_node *type = jn_get(&c->doc, rec, "type");
+	int nr, i;
+
+	*etype = NR_ETYPES;
+	*kind = KIND_OTHER;
+	if (record_type && record_type->kind != JSON_KIND_STR) {
+		find(c, FIND_ERROR, "key-value", "key 'recordType' is %s, not a string",
+		     node_text(record_type));
+		return 1;
+	}
+	*kind = kind_of(c, record_type);
+	if (!record_type && c->compat && jn_is(type, "ProfilerLifecycle"))
+		*kind = KIND_EVENT;
+	if (!record_type && *kind != KIND_EVENT) {
+		find(c, FIND_ERROR, "key-missing", "key 'recordType' is missing");
+		return 1;
+	}
+	if (*kind != KIND_EVENT && type && !c->compat) {
+		find(c, FIND_ERROR, "type-key",
+		     "only events may have a key 'type', a %s record has one",
+		     quote(record_type->s, record_type->len));
+		return 1;
+	}
+	if (*kind == KIND_OTHER) {
+		if (!c->compat)
+			find(c, FIND_WARNING, "kind-unknown",
+			     "record kind '%s' is none of schema 1",
+			     quote(record_type->s, record_type->len));
+		return 0;
+	}
+	nr = object_check(c, records[*kind], rec, NULL);
+	for (i = 0; i < NR_ETYPES; i++)
+		if (*kind == KIND_EVENT && jn_is(type, etype_names[i]))
+			*etype = i;
+	/* The finer rules read keys that the tables have just vouched for. */
+	if (!nr && *kind == KIND_EVENT)
+		nr = event_keys_check(c, rec, *etype);
+	if (!nr && *kind == KIND_STATE)
+		nr = state_keys_check(c, rec);
+	return nr;
+}
+
+/* "object key type required": the types as the test reads them from the schema. */
+static void object_dump(FILE *to, const struct object *obj)
+{
+	unsigned int i, w;
+
+	for (i = 0; i < obj->nr; i++) {
+		const struct key *key = &obj->keys[i];
+
+		fprintf(to, "%s %s %s", obj->name, key->name,
+			key->flags & LIST  ? "["
+			: key->flags & MAP ? "{"
+					   : "");
+		if (key->type->name)
+			fputs(key->type->name, to);
+		for (w = 0; !key->type->name && key->type->words[w]; w++)
+			fprintf(to, "%s%s", w ? "|" : "", key->type->words[w]);
+		fprintf(to, "%s%s %s\n",
+			key->flags & LIST  ? "]"
+			: key->flags & MAP ? "}"
+					   : "",
+			key->flags & NULLABLE ? "?" : "",
+			key->flags & REQ ? "required" : "optional");
+	}
+}
+
+static void words_dump(FILE *to, const char *name, const char *const *words)
+{
+	int i;
+
+	fprintf(to, "%s", name);
+	for (i = 0; words[i]; i++)
+		fprintf(to, " \"%s\"", words[i]);
+	fputc('\n', to);
+}
+
+void keys_dump(FILE *to)
+{
+	static const struct object *const parts[] = {
+		&point, &exec,	     &behind,	 &blocked_in, &sched,	     &drop_count,
+		&rdma,	&net,	     &origin,	 &slurm,      &header_clock, &slice_behind,
+		&tcp,	&flow_delta, &gpu_clock, &self,
+	};
+	size_t i;
+
+	words_dump(to, "eventType", etype_names);
+	words_dump(to, "stateName", state_names);
+	words_dump(to, "lastState", last_states);
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		object_dump(to, parts[i]);
+	for (i = 0; i < NR_ETYPES; i++)
+		object_dump(to, details[i]);
+	for (i = 0; i < NR_KINDS; i++)
+		object_dump(to, records[i]);
+}

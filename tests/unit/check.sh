@@ -1,0 +1,316 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `ncclscope check` and `ncclscope schema`: every rule is broken once, by one edit of a good trace,
+# and must be reported once, with its place, its words and its code. The same edits go to a JSON
+# Schema engine where there is one, so that docs/trace.schema.json and the C tables say the same.
+#
+# Usage: check.sh [NCCLSCOPE [SCHEMA_TABLES]]
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tool=$(realpath "${1:-$top/build/ncclscope}")
+tables=$(realpath "${2:-$top/build/tests/schema_tables}")
+traces=$top/tests/unit/traces
+schema=$top/docs/trace.schema.json
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+failed=0
+cases=0
+
+fail()
+{
+	echo "FAIL: $*"
+	failed=$((failed + 1))
+}
+
+# expect NAME STATUS STDOUT-REGEX (of the whole) COMMAND...
+expect()
+{
+	local name=$1 status=$2 regex=$3 out rc
+	shift 3
+	cases=$((cases + 1))
+	out=$("$@" 2>stderr)
+	rc=$?
+	[ "$rc" = "$status" ] || fail "$name: exit status $rc, not $status: $out $(head -3 stderr)"
+	[[ $out =~ ^($regex)$ ]] || fail "$name: printed '$out', not '$regex'"
+}
+
+# broken S|R|J TRACE LINE[:LEVEL] CODE 'MESSAGE REGEX' 'SED SCRIPT'
+# S: one line alone shows it, so the schema must refuse it too; R: only the lines together do, so
+# the schema must accept it; J: not even JSON, or beyond what a schema can say of a line.
+broken()
+{
+	local by=$1 trace=$2 line=${3%%:*} level=error code=$4 message=$5 script=$6 status=1
+	[[ $3 == *:* ]] && level=${3##*:}
+	[ "$level" = warning ] && status=0
+	sed -E "$script" "$traces/$trace.jsonl" >"$code.jsonl"
+	cmp -s "$traces/$trace.jsonl" "$code.jsonl" && fail "$code: the edit '$script' changes nothing"
+	expect "$code ($script)" $status "$code\\.jsonl:$line: $level: $message \\[$code\\]" \
+		"$tool" check "$code.jsonl"
+	cp "$code.jsonl" "for-engine-$by-$cases-$code.jsonl"
+}
+
+# ---- good traces
+cp "$traces/good.jsonl" trace_1_pid4711.jsonl
+cp "$traces/pxn.jsonl" trace_1_pid4712.jsonl
+cp "$traces/running.jsonl" trace_1_pid4713.jsonl
+cp "$traces/orphans.jsonl" trace_1_pid4714.jsonl
+expect good 0 '' "$tool" check trace_1_pid4711.jsonl
+expect good-strict 0 '' "$tool" check --strict trace_1_pid4711.jsonl
+expect seed 0 '' "$tool" check --compat "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
+expect seed-without-compat 1 '.*:1: error: key .recordType. is missing \[key-missing\].*' \
+	"$tool" check "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
+orphans='[^ ]*: warning: ncclProfileKernelCh 0x2d0000000040 is an orphan: its parent was not seen \[orphan\]
+[^ ]*: warning: KernelChStop is an orphan: its event was not seen \[orphan\]'
+running='[^ ]*:7: note: the last record is torn, skipped \[torn\]
+[^ ]*:1: warning: process 4713 has no footer: [^[]* \[footer-missing\]'
+expect pxn 0 '' "$tool" check --strict trace_1_pid4712.jsonl
+expect orphans 0 "$orphans" "$tool" check trace_1_pid4714.jsonl
+expect orphans-strict 1 "${orphans//warning/error}" "$tool" check --strict trace_1_pid4714.jsonl
+expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
+expect directory 0 "$running
+$orphans" "$tool" check .
+grep -q 'PXN: 1 operations joined with their origin, 1 without' stderr || fail "PXN join: $(cat stderr)"
+grep -q '4 files, 78 records, 0 errors, 3 warnings' stderr || fail "summary: $(cat stderr)"
+
+# cat of all files, in any order, is a valid trace, torn ends included
+for order in "1 2 3 4" "4 3 1 2" "2 3 4 1"; do
+	for i in $order; do cat "trace_1_pid471$i.jsonl"; done >all.jsonl
+	expect "cat $order" 0 '.*is an orphan.*' "$tool" check all.jsonl
+	grep -q 'PXN: 1 operations joined with their origin, 1 without' stderr ||
+		fail "PXN join in cat $order"
+	expect "cat $order to stdin" 0 '\(stdin\):.*' sh -c "'$tool' check - <all.jsonl"
+	grep -q ', 78 records, 0 errors, 3 warnings' stderr || fail "cat $order: $(cat stderr)"
+done
+
+# ---- the form of a line
+broken J good 9 json "column [0-9]*: ',' or '}' is expected here" '9s/\{"stream/{{"stream/;9s/\{\{"stream/{"a":1 "stream/'
+broken J good 9 json 'column [0-9]*: not a value of JSON \(NaN and Infinity are none\)' '9s/"duration":[0-9.]+/"duration":NaN/'
+broken J good 9 json 'column [0-9]*: text behind the object' '9s/$/ {}/'
+broken J good 9 json 'not an object' '9s/.*/[1]/'
+broken J good 9 utf8 'column [0-9]*: not UTF-8' '9s/"stream":"0x3/&\xff/'
+broken J good 9 key-twice 'column [0-9]*: a key occurs twice in this object' '9s/"rank":0/"rank":0,"rank":0/'
+broken J good 9 key-twice 'column [0-9]*: a key occurs twice in this object' '9s/"rank":0/"rank":0,"r\\u0061nk":0/'
+{ head -c 1100000 /dev/zero | tr '\0' ' '; echo; } >long
+broken J good 10 line-long 'the line has more than 1 MiB' '9r long'
+
+# ---- the keys of a record
+broken S good 43 key-missing "key 'recordType' is missing" '43s/"recordType":"node",//'
+broken S good 9 key-missing "key 'rank' is missing" '9s/"rank":0,//'
+broken S good 9 key-missing "key 'start.tid' is missing" '9s/,"tid":4711//'
+broken S good 9 key-missing "key 'details.stream' is missing" '9s/"stream":"0x3b35350"//'
+broken S good 9 key-missing "key 'commHash' is missing from an event that is not PXN" '9s/"commHash":"0x[0-9a-f]*",//'
+broken S good 9 key-missing "key 'ctx' is missing from an event that is not PXN" '9s/"ctx":"0x[0-9a-f]*",//'
+broken S good 9 key-missing "key 'eventAddr' is missing from an event" '9s/"eventAddr":"0x[0-9a-f]*",//'
+broken S good 46 key-missing "key 'lastState' is missing from an unfinished event" '46s/,"lastState":""//'
+broken S good 14 key-missing "keys 'repeats' and 'lastTs' go together, one is missing" '14s/,"repeats":7//'
+broken S pxn 4 key-missing "key 'originPid' is missing from a PXN event" '4s/"originPid":4711,//'
+broken S good 9 key-excess "key 'exec' does not belong to an event that is no Coll or P2p" '9s/\}$/,"exec":{"stop":9000000000000.000,"duration":0.000,"source":"enqueue"}}/'
+broken S good 9 key-excess "key 'originPid' does not belong to an event that is not PXN" '9s/\}$/,"originPid":4711}/'
+broken S pxn 4 key-excess "key 'ctx' does not belong to a PXN event" '4s/\}$/,"ctx":"0x1"}/'
+broken S pxn 4 pxn-keys 'a PXN event has gpuUuid "", commId 0 and rank -1, not those of a communicator' '4s/"rank":-1/"rank":1/'
+broken S good 9 unfinished 'an event that is not unfinished has neither stop nor duration null' '9s/"duration":[0-9.]+/"duration":null/'
+broken S good 46 unfinished 'an unfinished event has stop and duration null' '46s/"duration":null/"duration":1.000/'
+broken S good 9 key-value "key 'commId' is -1, not an unsigned 64-bit integer" '9s/"commId":[0-9]+/"commId":-1/'
+broken S good 9 key-value "key 'commId' is 18446744073709551616, not an unsigned 64-bit integer" '9s/"commId":[0-9]+/"commId":18446744073709551616/'
+broken S good 9 key-value "key 'rank' is \"0\", not a rank .*" '9s/"rank":0/"rank":"0"/'
+broken S good 9 key-value "key 'type' is \"ncclProfileX\", not an event type of NCCL" '9s/ncclProfileKernelLaunch/ncclProfileX/'
+broken S good 9 key-value "key 'gpuUuid' is \"ffffffd4[^\"]*\", not a UUID of 36 characters, or empty" '9s/"gpuUuid":"[^"]*"/"gpuUuid":"ffffffd4ffffffecffffffd1ffffffb7-637"/'
+broken S good 9 key-value "key 'eventAddr' is \"0x0\", not an id .*" '9s/"eventAddr":"[^"]*"/"eventAddr":"0x0"/'
+broken S good 9 key-value "key 'eventAddr' is \"0x2A\", not an id .*" '9s/"eventAddr":"[^"]*"/"eventAddr":"0x2A"/'
+broken S good 9 key-value "key 'details.stream' is \"0x\", not an id .* or \"null\"" '9s/"stream":"[^"]*"/"stream":"0x"/'
+broken S good 9 key-value "key 'details' is an array, not an object" '9s/"details":\{[^}]*\}/"details":[]/'
+broken S good 47 key-value "key 'func' is \"Finalize\", not \"ProfilerInit\" or \"ProfilerFinalize\"" '47s/ProfilerFinalize/Finalize/'
+broken S good 17 key-value "key 'sched.behind.us' is \"x\", not a time .*" '17s/"us":4.000/"us":"x"/'
+broken S good 17 key-value "key 'sched.cpus' is 3, not an array" '17s/"cpus":\[3\]/"cpus":3/'
+broken S good 17 key-value "key 'net.flow' is \"10.0.0.7>10.0.0.8:1\", not a flow .*" '17s/"flow":"[^"]*"/"flow":"10.0.0.7>10.0.0.8:1"/'
+broken S good 35 key-value "key 'exec.source' is \"guess\", not \"proxy\" or \"kernel\" or \"enqueue\"" '35s/"source":"proxy"/"source":"guess"/'
+broken S good 46 key-value "key 'lastState' is \"X\", not the name of an NCCL state, or empty" '46s/"lastState":""/"lastState":"X"/'
+broken S good 1 key-value "key 'schema' is 2, not 1, .*" '1s/"schema":1/"schema":2/'
+broken S good 1 key-value "key 'bootId' is \"1111\", not a UUID of 36 characters" '1s/"bootId":"[^"]*"/"bootId":"1111"/'
+broken S good 1 key-value "key 'launcher.RANK' is 0, not a string" '1s/"RANK":"0"/"RANK":0/'
+broken S good 1 key-value "key 'clock.source' is \"hpet\", not .*" '1s/"source":"tsc"/"source":"hpet"/'
+broken S good 49 key-value "key 'end' is \"signal\", not an end .*" '49s/"end":"exit"/"end":"signal"/'
+broken S good 49 key-value "key 'counts.flow' is null, not an unsigned 64-bit integer" '49s/"flow":1/"flow":null/'
+broken S orphans 2 key-value "key 'cause' is \"bad luck\", not .*" '2,3d;5d;4s/ring-full/bad luck/;6s/"event":1,"state":1,"lost":2/"lost":1/;6s/,"orphan":2//'
+# what a schema cannot see: the digits of a number
+broken J good 9 key-value "key 'start.ts' is 8993953423005.0, not a time .*" '9s/"ts":8993953423005.000/"ts":8993953423005.0/'
+broken J good 9 key-value "key 'duration' is 1.0000, not a time .*" '9s/"duration":[0-9.]+/"duration":1.0000/'
+broken J good 9 key-value "key 'duration' is 1e3, not a time .*" '9s/"duration":[0-9.]+/"duration":1e3/'
+broken J good 9 key-value "key 'rank' is 0.0, not a rank .*" '9s/"rank":0/"rank":0.0/'
+broken S good 12 state-name 'state 19 is ProxyOpInProgress in NCCL, not KernelChStop' '12s/ProxyOpInProgress/KernelChStop/'
+broken S good 12 state-name 'NCCL has no state 32' '12s/"id":19/"id":32/'
+broken S good 43 type-key "only events may have a key 'type', a node record has one" '43s/"ts"/"type":"x","ts"/'
+broken R good 9:warning key-unknown "key 'details.strem' is none of schema 1" '9s/"stream"/"strem":1,"stream"/'
+broken R good 9:warning key-unknown "key '\\\\x1b\[2Jx' is none of schema 1" '9s/"rank"/"\\u001b[2Jx":1,"rank"/'
+broken R good 43:warning kind-unknown "record kind 'nodes' is none of schema 1" '43s/"node"/"nodes"/;49s/"node":1,//'
+
+# ---- one record against itself and its process
+broken R good 9 time-order 'stop 8993953423004.999 is before start 8993953423005.000' '9s/23006.000/23004.999/'
+broken R good 9 duration 'duration is 1.002 but stop - start is 1.000' '9s/"duration":1.000/"duration":1.002/'
+broken R good 48 time-order 'stop 1.000 is before start 8993953423010.000' '48s/"stop":[0-9.]+/"stop":1.000/'
+broken R good 9 comm-hash 'commHash 0xc00000000000[0-9a-f]* is not commId 7 \(0x7\)' '9s/"commId":[0-9]+/"commId":7/'
+broken R good 9 rank 'rank is -1 but the communicator is known' '9s/"rank":0/"rank":-1/'
+broken R good 9 pid 'myPid is 4712 in the file of process 4711' '9s/"myPid":4711/"myPid":4712/'
+broken R good 9 pid 'start.pid is not that of process 4711' '9s/"pid":4711/"pid":4712/'
+broken R good 12 pid 'pid is 4712 in the file of process 4711' '12s/"pid":4711/"pid":4712/'
+broken R good 36 exec-order 'exec.stop 8993953423008.000 is before start 8993953423008.250' '36s/"exec":\{"stop":8993953423008.500/"exec":{"stop":8993953423008.000/'
+broken R good 36 exec-duration 'exec.duration is 0.350 but exec.stop - start is 0.250' '36s/"duration":0.250,"source"/"duration":0.350,"source"/'
+broken R good 36 exec-enqueue 'exec.source is enqueue but exec.stop is not stop' '36s/"exec":\{"stop":8993953423008.500,"duration":0.250/"exec":{"stop":8993953423008.600,"duration":0.350/'
+broken R good 17 sched-sum 'sched: onCpu \+ runq \+ blocked is 9.001, duration 8.000' '17s/"onCpu":3.000/"onCpu":4.001/'
+broken R good 17 sched-irq 'sched.irq is more than sched.onCpu' '17s/"irq":0.500/"irq":3.001/'
+broken R good 17 sched-throttled 'sched.throttled is more than sched.runq' '17s/"irq"/"throttled":4.001,"irq"/'
+broken R good 1 clock 'clock.source is tsc but clock.tscHz is missing' '1s/"tscHz":2100000000,//'
+broken R good 45 clock 'clock record of 8993953000000.999 after one of 8993953000001.000' '45s/"ts":[0-9.]+/"ts":8993953000000.999/'
+broken R pxn 6 pxn-origin 'originPid 4710 is not details.eventPid' '6s/"originPid":4799/"originPid":4710/'
+broken R good 14 state-repeats 'lastTs 8993953423021.999 is before ts 8993953423022.000' '14s/"lastTs":8993953423022.500/"lastTs":8993953423021.999/'
+broken R good 14 state-repeats 'repeats is 0: leave it out' '14s/"repeats":7/"repeats":0/'
+broken R orphans 2 time-order 'to 8993953423029.000 is before from 8993953423029.001' '4s/"from":8993953423025.000/"from":8993953423029.001/;2,3d;5d;6s/"event":1,"state":1,"lost":2/"lost":1/;6s/,"orphan":2//'
+
+# ---- an event with its states, parent and children
+broken R good 12 state-time 'state at 8993953423010.499 is before its event 0x2a0000000020 starts at 8993953423010.500 \(line 22\)' '12s/23011.000/23010.499/'
+broken R good 15 state-time 'state at 8993953423028.001 is after its event 0x2a0000000021 stopped at 8993953423028.000 \(line 17\)' '15s/23023.000/23028.001/'
+broken R good 14 state-time 'state at 8993953423028.001 is after its event 0x2a0000000021 stopped at 8993953423028.000 \(line 17\)' '14s/"lastTs":8993953423022.500/"lastTs":8993953423028.001/'
+broken R good 5 state-type 'ProxyStepSendWait is no state of ncclProfileGroupApi 0x2a0000000010 \(line 37\)' '8s/GroupEndApiStart","id":24/ProxyStepSendWait","id":9/'
+broken R good 24 state-type 'ProxyStepSendGPUWait is no state of ncclProfileProxyStep 0x2a0000000041 \(line 27\)' '24s/ProxyStepRecvWait","id":10/ProxyStepSendGPUWait","id":8/'
+broken R good 12 state-event 'ProxyOpInProgress belongs to event 0x2a00000000ff, which is not in the file' '12s/0x2a0000000020/0x2a00000000ff/'
+broken R good 18 state-late 'ProxyStepSendGPUWait comes after its event 0x2a0000000021 \(line 17\)' '18s/0x2a0000000022/0x2a0000000021/'
+broken R good 10 id-twice 'event 0x2a0000000012 was already written in line 9' '10s/0x2a0000000013/0x2a0000000012/;s/,"parentGroup":"0x2a0000000013"//'
+broken R good 40 parent-type 'ncclProfileProxyCtrl 0x2a0000000070 has a parent' '40s/"parentObj":"null"/"parentObj":"0x2a0000000010"/'
+broken R good 34 parent-type 'ncclProfileKernelCh 0x2a0000000050 has a ncclProfileGroupApi for parent \(0x2a0000000010, line 37\)' '34s/"parentObj":"0x2a0000000014"/"parentObj":"0x2a0000000010"/'
+broken R good 35 parent-type 'ncclProfileColl 0x2a0000000014 has a ncclProfileGroup for parent \(0x2a0000000013, line 10\)' '35s/"parentObj":"0x2a0000000011"/"parentObj":"0x2a0000000013"/'
+broken R good 35 parent-type 'parentGroup of ncclProfileColl 0x2a0000000014 is a ncclProfileCollApi \(0x2a0000000011, line 6\)' '35s/"parentGroup":"0x2a0000000013"/"parentGroup":"0x2a0000000011"/'
+broken R good 34 parent-missing 'ncclProfileKernelCh 0x2a0000000050 has the parent 0x2a0000000015, which is not in the file' '34s/"parentObj":"0x2a0000000014"/"parentObj":"0x2a0000000015"/'
+broken R good 35 parent-missing 'ncclProfileColl 0x2a0000000014 has the parentGroup 0x2a0000000015, which is not in the file' '35s/"parentGroup":"0x2a0000000013"/"parentGroup":"0x2a0000000015"/'
+broken R good 34 parent-none 'ncclProfileKernelCh 0x2a0000000050 has no parent' '34s/"parentObj":"0x2a0000000014"/"parentObj":"null"/'
+broken R good 9:warning parent-none 'ncclProfileKernelLaunch 0x2a0000000012 has no parent' '9s/"parentObj":"0x2a0000000010"/"parentObj":"null"/'
+broken R good 34 parent-time 'ncclProfileKernelCh 0x2a0000000050 starts at 8993953423006.000, before its parent at 8993953423007.500 \(line 35\)' '34s/23012.000/23006.000/;34s/"duration":32.500/"duration":38.500/'
+broken R good 34 parent-comm 'ncclProfileKernelCh 0x2a0000000050 has commId 7, its parent [0-9]* \(line 35\)' '34s/"commId":[0-9]+,"commHash":"[^"]*"/"commId":7,"commHash":"0x7"/'
+broken R good 21 step-range 'step 2 of a ProxyOp of 2 steps \(0x2a0000000020, line 22\)' '21s/"step":1/"step":2/'
+broken R good 17 step-time 'ProxyStep 0x2a0000000021 from 8993953423010.499 to 8993953423028.000 is not within its ProxyOp, from 8993953423010.500 to 8993953423050.000 \(line 22\)' '17s/23020.000/23010.499/;17s/"duration":8.000/"duration":17.501/;17s/,"sched":\{[^}]*\}\]?[^}]*\}\]\}//'
+broken R good 21 step-time 'ProxyStep 0x2a0000000022 from 8993953423030.000 to 8993953423038.000 is not within its ProxyOp, from 8993953423010.500 to 8993953423037.000 \(line 22\)' '22s/23050.000/23037.000/;22s/"duration":39.500/"duration":26.500/'
+broken R good 21 step-op 'channel, peer or isSend differ from those of its ProxyOp \(0x2a0000000020, line 22\)' '21s/"channel":0/"channel":1/'
+broken R pxn 4 step-op 'isPxn differs from that of its ProxyOp \(0x2b0000000020, line 5\)' '4s/"commId":0,"rank":-1/"commId":0,"commHash":"0x0","rank":-1/;4s/"originPid":4711,//;4s/"isPxn":true/"ctx":"0x1"/'
+broken R good 29 step-count 'ProxyOp 0x2a0000000040 of 2 steps has 3 ProxySteps' '17s/,"sched":.*/}/;17s/"parentObj":"0x2a0000000020"/"parentObj":"0x2a0000000040"/;17s/"isSend":true/"isSend":false/;13,15d;49s/"state":19/"state":16/'
+broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423038.249, but a child stopped at 8993953423038.250' '35s/38.250,"duration":30.750/38.249,"duration":30.749/'
+broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423050.001, but its last child stopped at 8993953423050.000' '35s/38.250,"duration":30.750/50.001,"duration":42.501/'
+broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423038.250, but a child stopped at 8993953423044.500' '35s/"source":"proxy"/"source":"kernel"/'
+broken R good 35 exec-source 'exec.source is enqueue but a child of ncclProfileColl 0x2a0000000014 stopped at 8993953423050.000' '35s/"exec":.*/"exec":{"stop":8993953423008.000,"duration":0.500,"source":"enqueue"}}/'
+broken R good 36 exec-source 'exec.source is kernel but ncclProfileP2p 0x2a0000000031 has no such child that stopped' '36s/"source":"enqueue"/"source":"kernel"/'
+
+# ---- the file as a whole
+broken R good 1 header-first 'a thread record before any header .*' '1,2d;s/"header":1,"event":19/"event":18/;s/,"parentObj":"0x2a0000000011"(.*)/,"parentObj":"0x2a0000000011"\1/'
+broken R good 2 header-again 'a second header of process 4711' '1{p};s/"header":1/"header":2/'
+broken R good 50 footer-last 'a node record after the footer in line 49' '43{h};$G'
+broken R good 48 footer-counts 'counts.state is 19 but the file has 18' '12d'
+broken R good 49 footer-counts 'counts.drop is 0 but the file has 1' '49s/,"drop":1//'
+broken R good 49 footer-lost 'lost.orphan is 1 but the file has 0' '49s/"lost":\{\}/"lost":{"orphan":1}/'
+broken R good 49 footer-lost 'lost.rats is no cause' '49s/"lost":\{\}/"lost":{"rats":1}/'
+broken R good 1:warning footer-missing 'process 4711 has no footer: .*' '49d'
+broken R good 49 lost-none 'a lost record with n 0: leave it out' '48{p};49s/"header":1/"header":1,"lost":1/;48s/.*/{"recordType":"lost","from":1.000,"to":1.000,"n":0,"cause":"orphan"}/'
+
+# ---- what was lost explains what is missing: a warning then
+sed -E '34s/"parentObj":"0x2a0000000014"/"parentObj":"0x2a0000000015"/
+48{p;s/.*/{"recordType":"lost","from":1.000,"to":2.000,"n":3,"cause":"write-error"}/}
+49s/"header":1/"header":1,"lost":1/;49s/"lost":\{\}/"lost":{"write-error":3}/' "$traces/good.jsonl" >gap.jsonl
+expect gap 0 'gap.jsonl:34: warning: .* which is not in the file \[parent-missing\]' "$tool" check gap.jsonl
+
+# ---- hostile input: refused with words, never a crash, never slow
+{ head -c 100000 /dev/zero | tr '\0' '['; echo; } >deep
+expect deep 1 '.*nested deeper than 32 levels \[json\].*' "$tool" check deep
+{ head -c 10000000 /dev/zero | tr '\0' 'x'; echo; cat "$traces/good.jsonl"; } >huge
+expect huge 1 'huge:1: error: the line has more than 1 MiB \[line-long\]' "$tool" check huge
+{ printf '{"recordType":"x"'; seq -f ',"k%.0f":1' 90000 | tr -d '\n'; echo '}'; } >many
+expect many 1 'many:1: warning: record kind .x. is none of schema 1 \[kind-unknown\]
+many:1: error: a further record before any header .*' "$tool" check many
+printf '{"recordType":"node","ts":1.000,"a":1e999999999,"b":-123456789012345678901234567890}\n' >numbers
+expect numbers 1 'numbers:1: error: a node record before any header [^[]*\[header-first\]' "$tool" check numbers
+head -c 300000 "$tool" >binary
+expect binary 1 '.*\[json\].*' "$tool" check --max-errors 3 binary
+[[ $("$tool" check binary 2>&1) == *$'\x1b'* ]] && fail "binary: an escape sequence reached the terminal"
+: >empty
+expect empty 1 'empty: error: the file is empty \[header-first\]' "$tool" check empty
+printf '\n' >blank
+expect blank 1 'blank:1: error: column 1: .* \[json\]' "$tool" check blank
+# a good trace, each time with one byte of it changed: any answer but no crash
+for i in $(seq 1 61 14000); do
+	cp "$traces/good.jsonl" mutant
+	printf '\\' | dd of=mutant bs=1 seek="$i" conv=notrunc 2>/dev/null
+	"$tool" check -q mutant
+	[ $? -le 1 ] || fail "mutant at $i: exit status above 1"
+done
+
+# ---- the command line
+expect usage 2 '' "$tool" check
+expect option 2 '' "$tool" check --nonsense trace_1_pid4711.jsonl
+expect max-errors 2 '' "$tool" check --max-errors x trace_1_pid4711.jsonl
+expect absent 1 '' "$tool" check absent.jsonl
+grep -q "Failed to read 'absent.jsonl': No such file or directory" stderr || fail "absent: $(cat stderr)"
+mkdir none
+expect no-traces 1 '' "$tool" check none
+expect help 0 'Usage: .*' "$tool" check --help
+expect quiet 1 '' "$tool" check -q empty
+[ -s stderr ] && fail "quiet: said $(cat stderr)"
+expect limit 1 '([^
+]*
+){2}[^
+]*' "$tool" check --max-errors 3 "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
+grep -q 'more findings not shown' stderr || fail "limit: $(cat stderr)"
+expect json 1 '.*"file":"empty","line":0,"level":"error","code":"header-first","message":"the file is empty".*"errors": 1.*' \
+	"$tool" check --json empty
+if command -v jq >/dev/null; then
+	"$tool" check --json empty trace_1_pid4712.jsonl trace_1_pid4714.jsonl 2>/dev/null | jq -e \
+		'.errors == 1 and .warnings == 2 and (.findings | length) == 3 and .pxn.unmatched == 2' \
+		>/dev/null || fail "json: not what jq expects"
+	"$tool" check --json trace_1_pid4711.jsonl 2>/dev/null | jq -e '.findings == []' >/dev/null ||
+		fail "json: a clean trace"
+fi
+
+# ---- the schema: printed as it is in docs/, and the same as the C tables, key by key
+"$tool" schema >schema.json 2>stderr || fail "schema: $(cat stderr)"
+cmp -s schema.json "$schema" || fail "schema: prints other than docs/trace.schema.json"
+expect schema-argument 2 '' "$tool" schema x
+"$tables" "$schema" >from-schema || fail "schema_tables failed"
+"$tool" check --dump-tables >from-tables
+[ "$(wc -l <from-schema)" -ge 250 ] || fail "schema_tables: only $(wc -l <from-schema) keys"
+diff <(sort from-schema) <(sort from-tables) >drift ||
+	fail "docs/trace.schema.json (<) and check_keys.c (>) differ: $(cat drift)"
+
+# ---- docs/trace.md explains every key
+while read -r name key _; do
+	[[ $key == \"* ]] || grep -qw -- "$key" "$top/docs/trace.md" ||
+		fail "docs/trace.md does not mention $name.$key"
+done <from-schema
+
+# ---- every code is in the man page, and the tests above have seen it
+grep -ohE '(FIND_[A-Z]+|line), "[a-z0-9-]+"' "$top"/loader/check*.c | cut -d'"' -f2 | sort -u >codes
+[ "$(wc -l <codes)" -ge 40 ] || fail "only $(wc -l <codes) codes found in the source"
+while read -r code; do
+	grep -qE "^\.It.*[ ]$code( |\$)" "$top/man/ncclscope-check.1" || fail "$code is not in the man page"
+	grep -qE "(broken [SRJ] [a-z]+ [0-9:a-z]+ $code |\[$code)" "$top/tests/unit/check.sh" || fail "no test breaks $code"
+done <codes
+
+# ---- the same edits before a JSON Schema engine
+engine='
+import glob, json, sys
+from jsonschema import Draft202012Validator as V
+schema = json.load(open(sys.argv[1]))
+V.check_schema(schema)
+v = V(schema)
+def refused(path):
+    return [n for n, l in enumerate(open(path), 1) if l.endswith("\n") and not v.is_valid(json.loads(l))]
+bad = 0
+for path in sorted(glob.glob("trace_1_*.jsonl") + glob.glob("for-engine-[RS]-*.jsonl")):
+    lines = refused(path)
+    if bool(lines) != path.startswith("for-engine-S"):
+        print("the schema engine refuses lines %s of %s" % (lines, path))
+        bad = 1
+sys.exit(bad)'
+if python3 -c 'from jsonschema import Draft202012Validator' 2>/dev/null; then
+	python3 -c "$engine" "$schema" >engine || fail "$(cat engine)"
+else
+	echo "check.sh: no python3-jsonschema, the schema was not put before an engine of its own"
+fi
+
+echo "check.sh: $cases cases, $failed failed"
+[ $failed = 0 ]
