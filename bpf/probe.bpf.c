@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One tiny program per BPF feature. loader/feat_bpf.c loads each alone, attaches it, makes it fire
+ * and looks at what it left in scope_io: a feature works when that was seen, not when it loads.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/usdt.bpf.h>
+#include "scope_probe_io.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PROBE_RING_BYTES 65536
+
+struct scope_probe_io scope_io;
+
+/* Programs write, the loader reads; when full, the hit is not counted and so the probe fails. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, PROBE_RING_BYTES);
+} scope_p_ring SEC(".maps");
+
+static __always_inline bool comm_is_ours(const __u64 comm[2])
+{
+	return comm[0] == scope_io.comm[0] && comm[1] == scope_io.comm[1];
+}
+
+/* By name, because a pid means nothing until the pid namespace is known, which is probed too. */
+static __always_inline bool is_ours(void)
+{
+	__u64 comm[2] = {};
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	return comm_is_ours(comm);
+}
+
+static __always_inline void hit(void)
+{
+	__sync_fetch_and_add(&scope_io.hits, 1);
+}
+
+static __always_inline void hit_if_ours(void)
+{
+	if (is_ours())
+		hit();
+}
+
+static __always_inline void read_user_word(void)
+{
+	__u64 value = 0;
+
+	scope_io.err = bpf_probe_read_user(&value, sizeof(value), (void *)scope_io.user_addr);
+	scope_io.value = value;
+}
+
+/* Sends a record that carries SCOPE_PROBE_COPY_BYTES of user memory, where src is given. */
+static __always_inline void send_rec(const void *src)
+{
+	struct scope_probe_rec *rec;
+
+	rec = bpf_ringbuf_reserve(&scope_p_ring, sizeof(*rec), 0);
+	if (!rec)
+		return;
+	rec->nonce = scope_io.nonce;
+	rec->ts_ns = bpf_ktime_get_ns();
+	scope_io.err = src ? bpf_probe_read_user(rec->data, sizeof(rec->data), src) : 0;
+	bpf_ringbuf_submit(rec, 0);
+	hit();
+}
+
+SEC("?raw_tp/sched_process_exit")
+int scope_p_rawtp(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?raw_tp/sched_process_exit")
+int scope_p_ringbuf(void *ctx)
+{
+	if (is_ours())
+		send_rec(NULL);
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int scope_p_switch(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int scope_p_exit(void *ctx)
+{
+	if (is_ours()) {
+		read_user_word();
+		hit();
+	}
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(scope_p_exec, struct task_struct *task)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	__u64 comm[2] = {};
+
+	/* The name of the process itself is that of the new program by now. */
+	bpf_core_read(comm, sizeof(comm), &parent->comm);
+	if (comm_is_ours(comm))
+		hit();
+	return 0;
+}
+
+SEC("?tp_btf/signal_deliver")
+int scope_p_signal(void *ctx)
+{
+	if (is_ours()) {
+		read_user_word();
+		hit();
+	}
+	return 0;
+}
+
+SEC("?tracepoint/sched/sched_process_exit")
+int scope_p_tp(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?kprobe/wake_up_new_task")
+int scope_p_kprobe(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?fentry/wake_up_new_task")
+int scope_p_fentry(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?iter/task")
+int scope_p_iter(struct bpf_iter__task *ctx)
+{
+	if (ctx->task)
+		hit();
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int scope_p_nspid(void *ctx)
+{
+	struct bpf_pidns_info info = {};
+
+	if (!is_ours())
+		return 0;
+	scope_io.err =
+		bpf_get_ns_current_pid_tgid(scope_io.ns_dev, scope_io.ns_ino, &info, sizeof(info));
+	scope_io.value = info.tgid;
+	hit();
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(scope_p_core, struct task_struct *task)
+{
+	struct pid *pid;
+	__u32 level = 0;
+	int nr = 0;
+
+	if (!is_ours())
+		return 0;
+	/* numbers[] has one entry per nested pid namespace; its index is no constant for CO-RE. */
+	pid = BPF_CORE_READ(task, thread_pid);
+	bpf_core_read(&level, sizeof(level), &pid->level);
+	scope_io.err = bpf_probe_read_kernel(&nr, sizeof(nr),
+					     (void *)pid + bpf_core_field_offset(pid->numbers) +
+						     level * bpf_core_type_size(struct upid) +
+						     bpf_core_field_offset(struct upid, nr));
+	scope_io.value = nr;
+	if (BPF_CORE_READ(task, nsproxy, pid_ns_for_children))
+		hit();
+	return 0;
+}
+
+SEC("?usdt")
+int BPF_USDT(scope_p_usdt, __u64 nonce, const void *src)
+{
+	if (nonce == scope_io.nonce)
+		send_rec(src);
+	return 0;
+}
+
+SEC("?uprobe")
+int BPF_KPROBE(scope_p_uprobe, __u64 nonce)
+{
+	if (nonce == scope_io.nonce)
+		hit();
+	return 0;
+}
+
+SEC("?uprobe")
+int BPF_KPROBE(scope_p_umulti, __u64 nonce)
+{
+	if (nonce == scope_io.nonce)
+		hit();
+	return 0;
+}
+
+SEC("?uprobe")
+int BPF_KPROBE(scope_p_rduser, __u64 nonce)
+{
+	if (nonce == scope_io.nonce) {
+		read_user_word();
+		hit();
+	}
+	return 0;
+}
+
+SEC("?uprobe.s")
+int BPF_KPROBE(scope_p_sleep, __u64 nonce)
+{
+	__u64 value = 0;
+
+	if (nonce != scope_io.nonce)
+		return 0;
+	scope_io.err = bpf_copy_from_user(&value, sizeof(value), (void *)scope_io.user_addr);
+	scope_io.value = value;
+	hit();
+	return 0;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* ncclscope doctor: what works on this node, and what to do about what does not. */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include "cmd.h"
+#include "feat.h"
+#include "log.h"
+
+#ifndef NCCLSCOPE_VERSION
+#define NCCLSCOPE_VERSION "unknown"
+#endif
+
+#define DOCTOR_SCHEMA 1
+#define WIDTH	      100
+#define DETAIL_COLUMN 47
+
+struct doctor {
+	struct feat_opts opts;
+	struct feat_result results[FEAT_CNT];
+	struct utsname uts;
+	double seconds;
+	bool json, verbose, colour;
+};
+
+static void usage(FILE *out)
+{
+	fprintf(out, "Usage: ncclscope doctor [--json] [-v] [--plugin PATH]\n"
+		     "Tries everything that ncclscope needs on this node, and says what to do "
+		     "about what "
+		     "does not work.\n"
+		     "\n"
+		     "      --json         one JSON object instead of a table\n"
+		     "      --plugin PATH  look at this plugin (else NCCLSCOPE_PLUGIN, else the "
+		     "installed)\n"
+		     "      --btf PATH     use this BTF in place of /sys/kernel/btf/vmlinux\n"
+		     "  -v, --verbose      say what each feature is needed for; libbpf's warnings "
+		     "to stderr\n"
+		     "  -h, --help         this text\n"
+		     "\n"
+		     "Exit status: 0 record can work, 1 the plugin is missing or unfit, 2 usage, 3 "
+		     "privilege\n"
+		     "is missing, 4 the kernel lacks something that record requires.\n");
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+/* Prints text from the current column, DETAIL_COLUMN, on; breaks lines at spaces where it can. */
+static void print_wrapped(const char *text)
+{
+	size_t room = WIDTH - DETAIL_COLUMN, len, n;
+
+	for (;;) {
+		len = strlen(text);
+		n = len;
+		if (len > room) {
+			for (n = room; n && text[n] != ' '; n--)
+				;
+			if (!n)
+				n = room; /* a long path, say */
+		}
+		for (size_t i = 0; i < n; i++) /* names of files may hold anything */
+			putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
+		putchar('\n');
+		text += n;
+		text += *text == ' ';
+		if (!*text)
+			return;
+		printf("%*s", DETAIL_COLUMN, "");
+	}
+}
+
+static const char *status_colour(enum feat_status status)
+{
+	return status == FEAT_WORKS		 ? "\033[32m"
+	       : status == FEAT_OPTIONAL_MISSING ? "\033[33m"
+						 : "\033[31m";
+}
+
+static void print_feature(const struct doctor *doctor, enum feat_id id, const char **advice)
+{
+	const struct feat_result *result = &doctor->results[id];
+
+	printf("  %-27s", feat_descs[id].name);
+	if (doctor->colour)
+		printf("%s%-16s\033[0m  ", status_colour(result->status),
+		       feat_status_name(result->status));
+	else
+		printf("%-16s  ", feat_status_name(result->status));
+	print_wrapped(result->detail);
+	if (doctor->verbose) {
+		printf("%*sfor: ", DETAIL_COLUMN - 5, "");
+		print_wrapped(feat_descs[id].needed_for);
+	}
+	/* Without privilege the same advice holds for dozens of rows in a row. */
+	if (result->advice[0] && strcmp(result->advice, *advice)) {
+		*advice = result->advice;
+		printf("%*s-> ", DETAIL_COLUMN - 3, "");
+		print_wrapped(result->advice);
+	}
+}
+
+static void print_verdict(const struct doctor *doctor, int status)
+{
+	static const char *const verdicts[] = {
+		[EXIT_OK] = "Ready: everything that record requires works",
+		[EXIT_FAILED] = "Not ready: the plugin is missing or unfit",
+		[EXIT_PRIVILEGE] = "Not ready: privilege is missing",
+		[EXIT_KERNEL] = "Not ready: the kernel lacks what record requires",
+	};
+	int id, n[4] = {0};
+
+	for (id = 0; id < FEAT_CNT; id++)
+		n[doctor->results[id].status]++;
+	printf("\n%s.\n%d work, %d missing, %d denied, %d optional missing; %.1f s.\n",
+	       verdicts[status], n[FEAT_WORKS], n[FEAT_MISSING], n[FEAT_DENIED],
+	       n[FEAT_OPTIONAL_MISSING], doctor->seconds);
+}
+
+static void print_text(const struct doctor *doctor, int status)
+{
+	const char *group = "", *advice = "";
+	int id;
+
+	printf("ncclscope %s, Linux %s %s\n", NCCLSCOPE_VERSION, doctor->uts.release,
+	       doctor->uts.machine);
+	for (id = 0; id < FEAT_CNT; id++) {
+		if (strcmp(group, feat_descs[id].group)) {
+			group = feat_descs[id].group;
+			printf("\n%s\n", group);
+		}
+		print_feature(doctor, id, &advice);
+	}
+	print_verdict(doctor, status);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Names of files need not be UTF-8; JSON must be. */
+static json_t *json_text(const char *text)
+{
+	json_t *json = json_string(text);
+	char ascii[512];
+	size_t i;
+
+	if (json)
+		return json;
+	snprintf(ascii, sizeof(ascii), "%s", text);
+	for (i = 0; ascii[i]; i++)
+		if ((unsigned char)ascii[i] >= 0x80)
+			ascii[i] = '?';
+	return json_string(ascii);
+}
+
+static json_t *json_feature(const struct doctor *doctor, enum feat_id id)
+{
+	const struct feat_result *result = &doctor->results[id];
+	const struct feat_desc *desc = &feat_descs[id];
+
+	return json_pack("{ss ss sb ss ss so so}", "name", desc->name, "group", desc->group,
+			 "required", desc->required, "status", feat_status_name(result->status),
+			 "neededFor", desc->needed_for, "detail", json_text(result->detail),
+			 "advice", json_text(result->advice));
+}
+
+static int print_json(const struct doctor *doctor, int status)
+{
+	json_t *root, *features = json_array();
+	int id, err = 0;
+
+	for (id = 0; id < FEAT_CNT; id++)
+		err |= json_array_append_new(features, json_feature(doctor, id));
+	root = json_pack("{si ss ss ss ss sb si sf so}", "schema", DOCTOR_SCHEMA, "tool",
+			 "ncclscope", "version", NCCLSCOPE_VERSION, "kernel", doctor->uts.release,
+			 "arch", doctor->uts.machine, "ready", status == EXIT_OK, "exit", status,
+			 "seconds", doctor->seconds, "features", features);
+	if (err || !root || json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(4)))
+		err = -EIO;
+	else
+		putchar('\n');
+	json_decref(root);
+	return err;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static int parse_options(struct doctor *doctor, int argc, char **argv)
+{
+	enum { OPT_JSON = 256, OPT_PLUGIN, OPT_BTF };
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPT_JSON},
+		{"plugin", required_argument, NULL, OPT_PLUGIN},
+		{"btf", required_argument, NULL, OPT_BTF},
+		{"verbose", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int c;
+
+	optind = 0; /* main() may have used getopt before */
+	while ((c = getopt_long(argc, argv, "vh", options, NULL)) != -1) {
+		switch (c) {
+		case OPT_JSON:
+			doctor->json = true;
+			break;
+		case OPT_PLUGIN:
+			doctor->opts.plugin = optarg;
+			break;
+		case OPT_BTF:
+			doctor->opts.btf = optarg;
+			break;
+		case 'v':
+			doctor->verbose = true;
+			if (log_level < LOG_LIBBPF)
+				log_level = log_level < LOG_DEBUG ? LOG_DEBUG : LOG_LIBBPF;
+			break;
+		case 'h':
+			usage(stdout);
+			exit(EXIT_OK);
+		default:
+			fprintf(stderr, "Try 'ncclscope doctor --help'.\n");
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		pr_err("Failed to use '%s': doctor takes options only\n", argv[optind]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct doctor doctor = {0};
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	double start = now();
+	int status, err = 0;
+
+	if (parse_options(&doctor, argc, argv))
+		return EXIT_USAGE;
+	doctor.colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+			!(term && !strcmp(term, "dumb"));
+	uname(&doctor.uts);
+	log_setup_libbpf();
+	fflush(NULL); /* the probes fork */
+	feat__probe_all(&doctor.opts, doctor.results);
+	status = feat_exit_status(doctor.results);
+	doctor.seconds = now() - start;
+
+	if (doctor.json)
+		err = print_json(&doctor, status);
+	else
+		print_text(&doctor, status);
+	if (fflush(stdout) || ferror(stdout))
+		err = errno ? -errno : -EIO;
+	if (err) {
+		pr_err("Failed to write '(stdout)': %s\n", strerror(-err));
+		return EXIT_FAILED;
+	}
+	return status;
+}

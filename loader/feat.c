@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The table of features that ncclscope wants from a node, and how a probe's result is judged. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "cmd.h"
+#include "feat_priv.h"
+
+#define PRIVILEGE "privilege"
+#define BPF	  "bpf"
+#define CONTEXT	  "kernel context"
+#define CLOCK	  "clock"
+#define PLUGIN	  "plugin"
+
+static const char run_as_root[] =
+	"Run ncclscope as root (sudo), or give it CAP_SYS_ADMIN and CAP_SYS_PTRACE.";
+
+static const char newer_or_config[] =
+	"Boot a kernel from 5.10 on with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and "
+	"CONFIG_DEBUG_INFO_BTF, as every current distribution builds it.";
+
+/* One feature a paragraph: what clang-format makes of it cannot be read. */
+/* clang-format off */
+const struct feat_desc feat_descs[FEAT_CNT] = {
+	[FEAT_CAP_BPF] = {
+		"CAP_BPF", PRIVILEGE, true,
+		"loading BPF programs and maps",
+		run_as_root},
+	[FEAT_CAP_PERFMON] = {
+		"CAP_PERFMON", PRIVILEGE, true,
+		"attaching to probes of all processes, reading their memory",
+		run_as_root},
+	[FEAT_CAP_SYS_PTRACE] = {
+		"CAP_SYS_PTRACE", PRIVILEGE, true,
+		"finding and arming jobs of other users",
+		run_as_root},
+	[FEAT_CAP_SYS_ADMIN] = {
+		"CAP_SYS_ADMIN", PRIVILEGE, true,
+		"attaching uprobes: their perf events ask for it, CAP_PERFMON or not",
+		run_as_root},
+	[FEAT_CAP_DAC_READ_SEARCH] = {
+		"CAP_DAC_READ_SEARCH", PRIVILEGE, false,
+		"opening libraries in other users' containers",
+		"Run as root, or add CAP_DAC_READ_SEARCH; without it only readable libraries are "
+		"found."},
+	[FEAT_CAP_CHOWN] = {
+		"CAP_CHOWN", PRIVILEGE, false,
+		"giving trace files to the job's user",
+		"Run as root, or add CAP_CHOWN; without it traces belong to whoever records."},
+	[FEAT_USERNS] = {
+		"init-user-namespace", PRIVILEGE, true,
+		"capabilities that count for BPF",
+		"Run outside the user namespace: BPF asks for capabilities of the host, which "
+		"root in a rootless container does not have."},
+	[FEAT_MEMLOCK] = {
+		"memlock", PRIVILEGE, true,
+		"memory of BPF maps and rings",
+		"Raise the limit: ulimit -l unlimited, LimitMEMLOCK=infinity in systemd, or "
+		"--ulimit memlock=-1 for a container."},
+	[FEAT_UNPRIV_BPF] = {
+		"unprivileged-bpf", PRIVILEGE, false,
+		"nothing; tells how BPF is guarded",
+		"Nothing to do: record needs privileges in any case."},
+	[FEAT_PERF_PARANOID] = {
+		"perf-paranoid", PRIVILEGE, false,
+		"perf events without CAP_PERFMON",
+		"Run as root or with CAP_PERFMON, which this setting does not bind."},
+	[FEAT_LOCKDOWN] = {
+		"lockdown", PRIVILEGE, true,
+		"BPF that reads memory",
+		"Boot with lockdown=integrity or none: 'confidentiality' forbids BPF to read "
+		"memory."},
+	[FEAT_VM_WRITEV] = {
+		"process-vm-writev", PRIVILEGE, true,
+		"arming a running job by writing NCCL's mask",
+		"Set kernel.yama.ptrace_scope below 3 (sysctl), and let no seccomp profile deny "
+		"process_vm_writev (docker: --cap-add SYS_PTRACE)."},
+	[FEAT_LIBBPF] = {
+		"libbpf", BPF, true,
+		"loading everything below",
+		"Install libbpf 1.1 or later."},
+	[FEAT_BTF] = {
+		"btf", BPF, true,
+		"fitting programs to this kernel (CO-RE), tp_btf",
+		"Boot a kernel with CONFIG_DEBUG_INFO_BTF=y: RHEL from 8.2, Debian from 11, "
+		"Ubuntu from 20.10; in a container mount /sys."},
+	[FEAT_RINGBUF] = {
+		"ring-buffer", BPF, true,
+		"carrying records to the loader",
+		newer_or_config},
+	[FEAT_RING_MEMORY] = {
+		"ring-memory", BPF, true,
+		"the ring that record asks for",
+		"Give the loader's cgroup more memory, or ask record for a smaller ring."},
+	[FEAT_UPROBE] = {
+		"uprobe", BPF, true,
+		"attaching to the plugin",
+		"Boot a kernel with CONFIG_UPROBE_EVENTS=y and CONFIG_PERF_EVENTS=y; in a "
+		"container let seccomp pass perf_event_open."},
+	[FEAT_READ_USER] = {
+		"probe-read-user", BPF, true,
+		"copying records out of the job",
+		newer_or_config},
+	[FEAT_USDT] = {
+		"usdt-semaphore", BPF, true,
+		"receiving records; a job that knows when nobody looks",
+		"Boot a kernel from 5.10 on with CONFIG_UPROBE_EVENTS=y."},
+	[FEAT_UPROBE_MULTI] = {
+		"uprobe-multi", BPF, false,
+		"attaching to many sites at once (Linux 6.6)",
+		"Nothing to do: record attaches site by site instead, which only starts slower."},
+	[FEAT_SLEEPABLE] = {
+		"sleepable-uprobe", BPF, false,
+		"reading user pages that are not in memory (Linux 6.0)",
+		"Nothing to do: strings that are swapped out stay unread."},
+	[FEAT_SCHED_SWITCH] = {
+		"tp_btf-sched_switch", CONTEXT, false,
+		"who ran instead of the job's threads",
+		newer_or_config},
+	[FEAT_SCHED_EXEC] = {
+		"tp_btf-sched_process_exec", CONTEXT, true,
+		"noticing that a process became another one",
+		newer_or_config},
+	[FEAT_SCHED_EXIT] = {
+		"tp_btf-sched_process_exit", CONTEXT, true,
+		"the end of threads and processes",
+		newer_or_config},
+	[FEAT_EXIT_MEMORY] = {
+		"exit-memory", CONTEXT, false,
+		"the last records of a thread that exits, read as it exits",
+		"Nothing to do: on this kernel the memory is gone by then, so record flushes at "
+		"the exit and exit_group system calls instead."},
+	[FEAT_SIGNAL_DELIVER] = {
+		"tp_btf-signal_deliver", CONTEXT, true,
+		"the last records of a process that is killed",
+		newer_or_config},
+	[FEAT_SIGNAL_MEMORY] = {
+		"signal-memory", CONTEXT, false,
+		"reading memory of a thread that is being killed",
+		"Nothing to do, but up to 10 ms of records are lost when a job is killed."},
+	[FEAT_CORE] = {
+		"core-task_struct", CONTEXT, true,
+		"pids as the job's container sees them",
+		newer_or_config},
+	[FEAT_NS_PID] = {
+		"ns-pid-helper", CONTEXT, false,
+		"the same by helper (bpf_get_ns_current_pid_tgid)",
+		"Nothing to do: record reads task_struct instead."},
+	[FEAT_RAW_TP] = {
+		"raw-tracepoint", CONTEXT, false,
+		"system-call entry and other events without BTF",
+		newer_or_config},
+	[FEAT_TRACEPOINT] = {
+		"tracepoint", CONTEXT, false,
+		"events through tracefs",
+		"Mount it, if a tool asks for it: mount -t tracefs nodev /sys/kernel/tracing. "
+		"record does without."},
+	[FEAT_ITER] = {
+		"iter-task", CONTEXT, false,
+		"the threads that are there when recording starts",
+		"Nothing to do: record reads /proc instead."},
+	[FEAT_KPROBE] = {
+		"kprobe", CONTEXT, false,
+		"extras inside kernel functions",
+		"Nothing to do: record uses tracepoints. To have it: a kernel with "
+		"CONFIG_KPROBES=y."},
+	[FEAT_FENTRY] = {
+		"fentry", CONTEXT, false,
+		"extras inside kernel functions, cheaper",
+		"Nothing to do: record uses tracepoints. To have it: a kernel with "
+		"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS that lets BPF attach to functions."},
+	[FEAT_CLOCKSOURCE] = {
+		"clocksource", CLOCK, false,
+		"cheap time stamps",
+		"Find out why the kernel left the TSC (dmesg | grep -i tsc); time stamps cost a "
+		"system call until then."},
+	[FEAT_TSC] = {
+		"cpu-counter", CLOCK, false,
+		"time stamps without the kernel",
+		"Nothing to do: the plugin calls clock_gettime() instead, about 13 ns more per "
+		"record."},
+	[FEAT_TSC_RATE] = {
+		"cpu-counter-rate", CLOCK, false,
+		"turning counter values into CLOCK_MONOTONIC",
+		"Check that the host does not change TSC scaling (live migration) while "
+		"recording; record re-fits the clock all the time and says when it was off."},
+	[FEAT_BPF_CLOCK] = {
+		"bpf-clock", CLOCK, false,
+		"one time line for job and kernel",
+		"Run outside the time namespace: its CLOCK_MONOTONIC is not the kernel's."},
+	[FEAT_PLUGIN_PATH] = {
+		"plugin-path", PLUGIN, true,
+		"what the job has to load",
+		"Install it (make install), or point to it: --plugin PATH or "
+		"NCCLSCOPE_PLUGIN=PATH."},
+	[FEAT_PLUGIN_BUILD_ID] = {
+		"plugin-build-id", PLUGIN, false,
+		"telling builds apart",
+		"Link the plugin with -Wl,--build-id."},
+	[FEAT_PLUGIN_PROBES] = {
+		"plugin-probes", PLUGIN, true,
+		"attaching to the plugin",
+		"Rebuild the plugin with systemtap-sdt-dev installed; is this really our plugin?"},
+	[FEAT_PLUGIN_NCCL] = {
+		"plugin-nccl-versions", PLUGIN, true,
+		"being loaded by NCCL",
+		"Rebuild the plugin; is this really our plugin?"},
+};
+/* clang-format on */
+
+const char *feat_status_name(enum feat_status status)
+{
+	static const char *const names[] = {"works", "missing", "denied", "optional-missing"};
+
+	return names[status];
+}
+
+void feat_works(struct feat_ctx *ctx, enum feat_id id, const char *fmt, ...)
+{
+	struct feat_result *result = &ctx->results[id];
+	va_list ap;
+
+	result->status = FEAT_WORKS;
+	result->advice[0] = '\0';
+	va_start(ap, fmt);
+	vsnprintf(result->detail, sizeof(result->detail), fmt, ap);
+	va_end(ap);
+}
+
+/* Root of a user namespace needs other advice than a plain user. */
+static const char *privilege_advice(const struct feat_ctx *ctx)
+{
+	return ctx->init_userns ? run_as_root : feat_descs[FEAT_USERNS].advice;
+}
+
+static void set_failure(struct feat_ctx *ctx, enum feat_id id, bool refused)
+{
+	struct feat_result *result = &ctx->results[id];
+	const struct feat_desc *desc = &feat_descs[id];
+
+	if (refused && (desc->required || !ctx->privileged))
+		result->status = FEAT_DENIED;
+	else
+		result->status = desc->required ? FEAT_MISSING : FEAT_OPTIONAL_MISSING;
+	feat_advise(ctx, id, "%s",
+		    refused && !ctx->privileged ? privilege_advice(ctx) : desc->advice);
+}
+
+void feat_fails(struct feat_ctx *ctx, enum feat_id id, int err, const char *fmt, ...)
+{
+	struct feat_result *result = &ctx->results[id];
+	size_t len;
+	va_list ap;
+
+	set_failure(ctx, id, err == -EPERM || err == -EACCES);
+	va_start(ap, fmt);
+	vsnprintf(result->detail, sizeof(result->detail), fmt, ap);
+	va_end(ap);
+	if (err == -ENOTSUPP_KERNEL)
+		err = -EOPNOTSUPP; /* bpf() leaks a number that strerror() cannot name */
+	len = strlen(result->detail);
+	if (err)
+		snprintf(result->detail + len, sizeof(result->detail) - len, ": %s",
+			 strerror(-err));
+}
+
+void feat_denied(struct feat_ctx *ctx, enum feat_id id, const char *fmt, ...)
+{
+	struct feat_result *result = &ctx->results[id];
+	va_list ap;
+
+	set_failure(ctx, id, true);
+	va_start(ap, fmt);
+	vsnprintf(result->detail, sizeof(result->detail), fmt, ap);
+	va_end(ap);
+}
+
+void feat_advise(struct feat_ctx *ctx, enum feat_id id, const char *fmt, ...)
+{
+	struct feat_result *result = &ctx->results[id];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(result->advice, sizeof(result->advice), fmt, ap);
+	va_end(ap);
+}
+
+bool feat_works_already(const struct feat_ctx *ctx, enum feat_id id)
+{
+	return ctx->results[id].status == FEAT_WORKS;
+}
+
+void feat__probe_all(const struct feat_opts *opts, struct feat_result results[FEAT_CNT])
+{
+	struct feat_ctx ctx = {.opts = opts, .results = results};
+
+	memset(results, 0, FEAT_CNT * sizeof(results[0]));
+	/* A first look at the clock here, the last at the end: time between tells its rate. */
+	clock_sample(&ctx.first);
+	feat_probe_privileges(&ctx);
+	feat_probe_system(&ctx);
+	feat_probe_plugin(&ctx);
+	feat_probe_bpf(&ctx);
+	feat_probe_clock(&ctx);
+}
+
+int feat_exit_status(const struct feat_result results[FEAT_CNT])
+{
+	bool kernel = false, plugin = false;
+	int id;
+
+	for (id = 0; id < FEAT_CNT; id++) {
+		if (!feat_descs[id].required)
+			continue;
+		if (results[id].status == FEAT_DENIED)
+			return EXIT_PRIVILEGE;
+		if (results[id].status != FEAT_MISSING)
+			continue;
+		if (!strcmp(feat_descs[id].group, PLUGIN))
+			plugin = true;
+		else
+			kernel = true;
+	}
+	if (kernel)
+		return EXIT_KERNEL;
+	return plugin ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What this node offers to ncclscope, found out by trying: a BPF feature counts as working when a
+ * program was loaded and attached, was made to fire, and was seen to have fired. A kernel version
+ * or a configuration option proves nothing.
+ */
+#ifndef NCCLSCOPE_FEAT_H
+#define NCCLSCOPE_FEAT_H
+
+#include <stdbool.h>
+
+/* In the order of the report. Names for people and for --json are in feat_descs[]. */
+enum feat_id {
+	FEAT_CAP_BPF,
+	FEAT_CAP_PERFMON,
+	FEAT_CAP_SYS_PTRACE,
+	FEAT_CAP_SYS_ADMIN,
+	FEAT_CAP_DAC_READ_SEARCH,
+	FEAT_CAP_CHOWN,
+	FEAT_USERNS,
+	FEAT_MEMLOCK,
+	FEAT_UNPRIV_BPF,
+	FEAT_PERF_PARANOID,
+	FEAT_LOCKDOWN,
+	FEAT_VM_WRITEV,
+	FEAT_LIBBPF,
+	FEAT_BTF,
+	FEAT_RINGBUF,
+	FEAT_RING_MEMORY,
+	FEAT_UPROBE,
+	FEAT_READ_USER,
+	FEAT_USDT,
+	FEAT_UPROBE_MULTI,
+	FEAT_SLEEPABLE,
+	FEAT_SCHED_SWITCH,
+	FEAT_SCHED_EXEC,
+	FEAT_SCHED_EXIT,
+	FEAT_EXIT_MEMORY,
+	FEAT_SIGNAL_DELIVER,
+	FEAT_SIGNAL_MEMORY,
+	FEAT_CORE,
+	FEAT_NS_PID,
+	FEAT_RAW_TP,
+	FEAT_TRACEPOINT,
+	FEAT_ITER,
+	FEAT_KPROBE,
+	FEAT_FENTRY,
+	FEAT_CLOCKSOURCE,
+	FEAT_TSC,
+	FEAT_TSC_RATE,
+	FEAT_BPF_CLOCK,
+	FEAT_PLUGIN_PATH,
+	FEAT_PLUGIN_BUILD_ID,
+	FEAT_PLUGIN_PROBES,
+	FEAT_PLUGIN_NCCL,
+	FEAT_CNT,
+};
+
+enum feat_status {
+	FEAT_WORKS,
+	FEAT_MISSING,	       /* required, and this node does not have it */
+	FEAT_DENIED,	       /* this node may have it, but not for us as we run now */
+	FEAT_OPTIONAL_MISSING, /* not there; record does without */
+};
+
+struct feat_desc {
+	const char *name;
+	const char *group;
+	bool required; /* by `ncclscope record` */
+	const char *needed_for;
+	const char *advice; /* what to do when it does not work, unless the probe knows better */
+};
+
+struct feat_result {
+	enum feat_status status;
+	char detail[160];
+	char advice[320];
+};
+
+struct feat_opts {
+	const char *btf;	  /* in place of /sys/kernel/btf/vmlinux, or NULL */
+	const char *plugin;	  /* as given by --plugin, or NULL */
+	unsigned long ring_bytes; /* what record will ask for; 0: its default */
+};
+
+extern const struct feat_desc feat_descs[FEAT_CNT];
+
+/* "works", "missing", "denied", "optional-missing": words of the --json contract. */
+const char *feat_status_name(enum feat_status status);
+
+/* Tries everything, in less than two seconds. Never fails: what cannot be tried is a result too. */
+void feat__probe_all(const struct feat_opts *opts, struct feat_result results[FEAT_CNT]);
+
+/*
+ * Exit status that the results call for: EXIT_OK, EXIT_PRIVILEGE when something required is denied
+ * (what else is wrong cannot be known before that is cured), EXIT_KERNEL when the kernel lacks it,
+ * EXIT_FAILED when only the plugin is at fault.
+ */
+int feat_exit_status(const struct feat_result results[FEAT_CNT]);
+
+#endif

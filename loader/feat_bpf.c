@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Tries each BPF feature with a program of bpf/probe.bpf.c: load, attach, fire, look. Every program
+ * is loaded alone, because the kernel refuses an object for the sake of one program in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+#include "feat_priv.h"
+#include "scope_probe_io.h"
+#include "scope_probes.h"
+#include "probe.skel.h"
+
+#define SELF		   "/proc/self/exe"
+#define VMLINUX_BTF	   "/sys/kernel/btf/vmlinux"
+#define RING_BYTES_DEFAULT (64UL << 20)
+#define TRACE_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, since Linux 6.6 */
+
+/* The kernel counts the programs that are attached to probe ncclscope:doctor in here. */
+unsigned short ncclscope_doctor_semaphore __attribute__((section(".probes"), visibility("hidden")));
+
+/* What the programs read out of this process, and out of its children, which change it first. */
+static volatile uint64_t user_word;
+static unsigned char user_page[SCOPE_PROBE_COPY_BYTES];
+
+struct trial;
+
+/* One try in progress. */
+struct run {
+	struct feat_ctx *ctx;
+	const struct trial *trial;
+	struct probe_bpf *skel;
+	struct bpf_program *prog;
+	struct bpf_link *link;
+	int link_fd; /* of a link that libbpf does not know, or -1 */
+	uint64_t nonce;
+	char comm[16];
+	pid_t child;
+	struct ring_buffer *ring;
+	unsigned int ring_recs;
+	struct scope_probe_rec ring_rec; /* the last one */
+	unsigned short semaphore_before, semaphore_attached;
+	const char *stage;
+};
+
+enum { NO_MAPS = 0, MAP_RING = 1, MAP_USDT = 2 };
+
+struct trial {
+	enum feat_id id;
+	const char *prog;
+	int (*attach)(struct run *run); /* NULL: as its section says */
+	int (*fire)(struct run *run);
+	/* Looks at what the program left; NULL: it must have fired, that is all. */
+	void (*judge)(struct run *run);
+	unsigned int maps; /* which ones it needs */
+};
+
+static struct scope_probe_io *io(struct run *run)
+{
+	return &run->skel->bss->scope_io;
+}
+
+/* ---- Making programs fire -------------------------------------------------------------------- */
+
+/* The function that uprobes are attached to: must exist once and take its argument by register. */
+__attribute__((noinline, used)) static void uprobe_target(uint64_t nonce)
+{
+	__asm__ volatile("" : : "r"(nonce) : "memory");
+}
+
+__attribute__((noinline)) static void usdt_site(uint64_t nonce, const void *page)
+{
+	STAP_PROBE2(ncclscope, doctor, nonce, page);
+}
+
+static void exec_something(void)
+{
+	static const char *const paths[] = {"/bin/true", "/usr/bin/true", "/bin/sh"};
+	char *const argv[] = {"true", NULL};
+	int fd = open("/dev/null", O_RDWR);
+	unsigned int i;
+
+	/* The shell, if it comes to that, ends at the end of its input. */
+	if (fd >= 0)
+		dup2(fd, 0);
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		execv(paths[i], argv);
+	_exit(127);
+}
+
+/* Sleeps (a switch), forks, waits, and is killed by a signal: an event of each kind we probe. */
+static void child_main(struct run *run)
+{
+	struct timespec nap = {.tv_nsec = 1000};
+	sigset_t none;
+	pid_t pid;
+
+	prctl(PR_SET_NAME, run->comm);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	alarm(1); /* whatever hangs, it does not hang doctor */
+	user_word = run->nonce + 1;
+	nanosleep(&nap, NULL);
+	pid = fork();
+	if (!pid) {
+		if (run->trial->id == FEAT_SCHED_EXEC)
+			exec_something();
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	raise(SIGTERM);
+	_exit(1);
+}
+
+static int fire_child(struct run *run)
+{
+	run->child = fork();
+	if (run->child < 0)
+		return -errno;
+	if (!run->child)
+		child_main(run);
+	while (waitpid(run->child, NULL, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+static int fire_uprobe(struct run *run)
+{
+	/* By a pointer that the compiler cannot see through, or it may call a clone of its own. */
+	void (*volatile target)(uint64_t) = uprobe_target;
+
+	target(run->nonce);
+	return 0;
+}
+
+static uint64_t mono_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static unsigned short read_semaphore(void)
+{
+	/* The kernel changes it behind the compiler's back. */
+	return *(volatile unsigned short *)&ncclscope_doctor_semaphore;
+}
+
+static int fire_usdt(struct run *run)
+{
+	run->semaphore_attached = read_semaphore();
+	run->ctx->bpf_before_ns = mono_ns();
+	usdt_site(run->nonce, user_page);
+	run->ctx->bpf_after_ns = mono_ns();
+	return 0;
+}
+
+static int fire_iter(struct run *run)
+{
+	int fd, err = 0;
+	char buf[64];
+	ssize_t n;
+
+	fd = bpf_iter_create(bpf_link__fd(run->link));
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, buf, sizeof(buf));
+	} while (n > 0);
+	if (n < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* ---- Attaching what libbpf does not attach by itself ----------------------------------------- */
+
+/* Offset in our own file of a function of ours. */
+static int self_offset(const void *func, uint64_t *offset)
+{
+	uintptr_t addr = (uintptr_t)func;
+	uint64_t start, end, off;
+	char line[512];
+	FILE *file;
+	int err = -ENOENT;
+
+	file = fopen("/proc/self/maps", "re");
+	if (!file)
+		return -errno;
+	while (err && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &off) != 3)
+			continue;
+		if (addr >= start && addr < end) {
+			*offset = addr - start + off;
+			err = 0;
+		}
+	}
+	fclose(file);
+	return err;
+}
+
+static int attach_uprobe(struct run *run)
+{
+	uint64_t offset;
+	int err;
+
+	err = self_offset(uprobe_target, &offset);
+	if (err)
+		return err;
+	/* pid -1, every process: what record asks for, and what takes the privilege. */
+	run->link = bpf_program__attach_uprobe(run->prog, false, -1, SELF, offset);
+	return run->link ? 0 : -errno;
+}
+
+/*
+ * struct of BPF_LINK_CREATE for this type of link, as far as needed: neither the headers nor the
+ * libbpf of a distribution of today need to know it.
+ */
+struct uprobe_multi_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, multi_flags, pid, pad;
+};
+
+static int attach_uprobe_multi(struct run *run)
+{
+	struct uprobe_multi_attr attr = {.attach_type = TRACE_UPROBE_MULTI, .cnt = 1};
+	unsigned long offset;
+	uint64_t offset64;
+	int err;
+
+	err = self_offset(uprobe_target, &offset64);
+	if (err)
+		return err;
+	offset = offset64;
+	attr.prog_fd = (uint32_t)bpf_program__fd(run->prog);
+	attr.path = (uintptr_t)SELF;
+	attr.offsets = (uintptr_t)&offset;
+	run->link_fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+	return run->link_fd < 0 ? -errno : 0;
+}
+
+static int attach_usdt(struct run *run)
+{
+	run->semaphore_before = read_semaphore();
+	run->link = bpf_program__attach_usdt(run->prog, -1, SELF, SCOPE_PROVIDER, "doctor", NULL);
+	return run->link ? 0 : -errno;
+}
+
+/* ---- Looking at what they left --------------------------------------------------------------- */
+
+static void judge_word(struct run *run, enum feat_id id, uint64_t want)
+{
+	if (io(run)->err)
+		feat_fails(run->ctx, id, (int)io(run)->err, "read of user memory");
+	else if (io(run)->value != want)
+		feat_fails(run->ctx, id, 0, "read of user memory gave a wrong value");
+	else
+		feat_works(run->ctx, id, "read the memory of the probing process");
+}
+
+static void judge_exit(struct run *run)
+{
+	feat_works(run->ctx, FEAT_SCHED_EXIT, "attached, fired at the exit of a process");
+	judge_word(run, FEAT_EXIT_MEMORY, run->nonce + 1);
+}
+
+static void judge_signal(struct run *run)
+{
+	feat_works(run->ctx, FEAT_SIGNAL_DELIVER, "attached, fired at a fatal SIGTERM");
+	judge_word(run, FEAT_SIGNAL_MEMORY, run->nonce + 1);
+}
+
+static void judge_parent_word(struct run *run)
+{
+	judge_word(run, run->trial->id, run->nonce);
+}
+
+static void judge_pid(struct run *run)
+{
+	enum feat_id id = run->trial->id;
+
+	if (io(run)->err)
+		feat_fails(run->ctx, id, (int)io(run)->err, "reading the pid");
+	else if (io(run)->value != (uint64_t)run->child)
+		feat_fails(run->ctx, id, 0, "pid %" PRIu64 " where %d was due",
+			   (uint64_t)io(run)->value, run->child);
+	else
+		feat_works(run->ctx, id, "pid of the process as its namespace has it");
+}
+
+static void judge_uprobe(struct run *run)
+{
+	char type[16];
+
+	if (read_line("/sys/bus/event_source/devices/uprobe/type", type, sizeof(type)))
+		feat_works(run->ctx, FEAT_UPROBE, "attached, fired (by tracefs)");
+	else
+		feat_works(run->ctx, FEAT_UPROBE, "attached, fired (perf PMU, type %s)", type);
+}
+
+static void judge_iter(struct run *run)
+{
+	feat_works(run->ctx, FEAT_ITER, "walked %" PRIu64 " tasks", (uint64_t)io(run)->hits);
+}
+
+static int ring_take(void *arg, void *data, size_t size)
+{
+	struct run *run = arg;
+
+	if (size < sizeof(run->ring_rec))
+		return 0;
+	memcpy(&run->ring_rec, data, sizeof(run->ring_rec));
+	run->ring_recs++;
+	return 0;
+}
+
+static int consume_ring(struct run *run)
+{
+	int err;
+
+	run->ring =
+		ring_buffer__new(bpf_map__fd(run->skel->maps.scope_p_ring), ring_take, run, NULL);
+	if (!run->ring)
+		return -errno;
+	err = ring_buffer__consume(run->ring);
+	if (err < 0)
+		return err;
+	return run->ring_recs && run->ring_rec.nonce == run->nonce ? 0 : -ENODATA;
+}
+
+static void judge_ring(struct run *run)
+{
+	int err = consume_ring(run);
+
+	if (err)
+		feat_fails(run->ctx, FEAT_RINGBUF, err, "the record did not come through");
+	else
+		feat_works(run->ctx, FEAT_RINGBUF, "a record came through");
+}
+
+/* Where another doctor runs at the same time, its program counts in here as well, for a moment. */
+static unsigned short semaphore_at_rest(void)
+{
+	struct timespec nap = {.tv_nsec = 1000000};
+	int i;
+
+	for (i = 0; i < 300 && read_semaphore(); i++)
+		nanosleep(&nap, NULL);
+	return read_semaphore();
+}
+
+static void judge_usdt(struct run *run)
+{
+	struct feat_ctx *ctx = run->ctx;
+	unsigned short after;
+	int err;
+
+	err = consume_ring(run);
+	bpf_link__destroy(run->link);
+	run->link = NULL;
+	after = semaphore_at_rest();
+	if (err) {
+		feat_fails(ctx, FEAT_USDT, err, "the record did not come through");
+		return;
+	}
+	ctx->bpf_ts_ns = run->ring_rec.ts_ns;
+	if (io(run)->err)
+		feat_fails(ctx, FEAT_USDT, (int)io(run)->err, "copy of %d bytes",
+			   SCOPE_PROBE_COPY_BYTES);
+	else if (memcmp(run->ring_rec.data, user_page, sizeof(user_page)))
+		feat_fails(ctx, FEAT_USDT, 0, "the copy of %d bytes is not the original",
+			   SCOPE_PROBE_COPY_BYTES);
+	else if (run->semaphore_attached <= run->semaphore_before || after != run->semaphore_before)
+		feat_fails(ctx, FEAT_USDT, 0, "semaphore went %u-%u-%u, not 0-1-0",
+			   run->semaphore_before, run->semaphore_attached, after);
+	else
+		feat_works(ctx, FEAT_USDT, "semaphore %u-%u-%u, %d bytes copied",
+			   run->semaphore_before, run->semaphore_attached, after,
+			   SCOPE_PROBE_COPY_BYTES);
+}
+
+/* ---- The trials ------------------------------------------------------------------------------ */
+
+static const struct trial trials[] = {
+	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_child, judge_ring, MAP_RING},
+	{FEAT_UPROBE, "scope_p_uprobe", attach_uprobe, fire_uprobe, judge_uprobe, NO_MAPS},
+	{FEAT_READ_USER, "scope_p_rduser", attach_uprobe, fire_uprobe, judge_parent_word, NO_MAPS},
+	{FEAT_USDT, "scope_p_usdt", attach_usdt, fire_usdt, judge_usdt, MAP_RING | MAP_USDT},
+	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe, NULL, NO_MAPS},
+	{FEAT_SLEEPABLE, "scope_p_sleep", attach_uprobe, fire_uprobe, judge_parent_word, NO_MAPS},
+	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_SCHED_EXIT, "scope_p_exit", NULL, fire_child, judge_exit, NO_MAPS},
+	{FEAT_SIGNAL_DELIVER, "scope_p_signal", NULL, fire_child, judge_signal, NO_MAPS},
+	{FEAT_CORE, "scope_p_core", NULL, fire_child, judge_pid, NO_MAPS},
+	{FEAT_NS_PID, "scope_p_nspid", NULL, fire_child, judge_pid, NO_MAPS},
+	{FEAT_RAW_TP, "scope_p_rawtp", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_TRACEPOINT, "scope_p_tp", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_ITER, "scope_p_iter", NULL, fire_iter, judge_iter, NO_MAPS},
+	{FEAT_KPROBE, "scope_p_kprobe", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_FENTRY, "scope_p_fentry", NULL, fire_child, NULL, NO_MAPS},
+};
+
+static void run_prepare(struct run *run)
+{
+	struct stat st = {0};
+
+	run->nonce = mono_ns() | 1;
+	user_word = run->nonce;
+	/* 15 characters: before Linux 5.17 what is behind a shorter name is not zeroed. */
+	snprintf(run->comm, sizeof(run->comm), "scope-dr-%06x", (unsigned int)getpid() & 0xffffff);
+	memcpy(io(run)->comm, run->comm, sizeof(run->comm));
+	io(run)->nonce = run->nonce;
+	io(run)->user_addr = (uintptr_t)&user_word;
+	stat("/proc/self/ns/pid", &st);
+	io(run)->ns_dev = st.st_dev;
+	io(run)->ns_ino = st.st_ino;
+}
+
+static int run_load(struct run *run)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = run->ctx->opts->btf);
+	const struct trial *trial = run->trial;
+
+	run->stage = "open";
+	run->skel = probe_bpf__open_opts(&opts);
+	if (!run->skel)
+		return -errno;
+	run->prog = bpf_object__find_program_by_name(run->skel->obj, trial->prog);
+	if (!run->prog)
+		return -ENOENT;
+	bpf_program__set_autoload(run->prog, true);
+	if (trial->id == FEAT_UPROBE_MULTI)
+		bpf_program__set_expected_attach_type(run->prog, TRACE_UPROBE_MULTI);
+	bpf_map__set_autocreate(run->skel->maps.scope_p_ring, trial->maps & MAP_RING);
+	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_specs, trial->maps & MAP_USDT);
+	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_ip_to_spec_id, trial->maps & MAP_USDT);
+	run->stage = "load";
+	return probe_bpf__load(run->skel);
+}
+
+static int run_attach_and_fire(struct run *run)
+{
+	int err;
+
+	run_prepare(run);
+	run->stage = "attach";
+	if (run->trial->attach) {
+		err = run->trial->attach(run);
+	} else {
+		run->link = bpf_program__attach(run->prog);
+		err = run->link ? 0 : -errno;
+	}
+	if (err)
+		return err;
+	run->stage = "fire";
+	return run->trial->fire(run);
+}
+
+/* A trial that says something about memory at the same time settles a second feature. */
+static bool second_of(enum feat_id id, enum feat_id *second)
+{
+	if (id == FEAT_SCHED_EXIT)
+		*second = FEAT_EXIT_MEMORY;
+	else if (id == FEAT_SIGNAL_DELIVER)
+		*second = FEAT_SIGNAL_MEMORY;
+	else
+		return false;
+	return true;
+}
+
+static bool tracefs_is_mounted(void)
+{
+	return !access("/sys/kernel/tracing/events", F_OK) ||
+	       !access("/sys/kernel/debug/tracing/events", F_OK);
+}
+
+static void explain_failure(struct run *run, int err)
+{
+	struct feat_ctx *ctx = run->ctx;
+	enum feat_id id = run->trial->id;
+
+	feat_fails(ctx, id, err, "%s", run->stage);
+	if (err == -EPERM && !ctx->privileged)
+		return;
+	if (id == FEAT_FENTRY && err == -EPERM)
+		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
+	if (id == FEAT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK))
+		feat_fails(ctx, id, 0, "%s: this kernel has no kprobe events", run->stage);
+	if (id == FEAT_TRACEPOINT && !tracefs_is_mounted())
+		feat_fails(ctx, id, 0, "%s: tracefs is not mounted", run->stage);
+}
+
+static void try_feature(struct feat_ctx *ctx, const struct trial *trial)
+{
+	struct run run = {.ctx = ctx, .trial = trial, .link_fd = -1};
+	enum feat_id second;
+	int err;
+
+	err = run_load(&run);
+	if (!err)
+		err = run_attach_and_fire(&run);
+	if (err)
+		explain_failure(&run, err);
+	else if (!io(&run)->hits)
+		feat_fails(ctx, trial->id, 0, "attached, but did not fire");
+	else if (trial->judge)
+		trial->judge(&run);
+	else
+		feat_works(ctx, trial->id, "attached, fired");
+	if (second_of(trial->id, &second) && !feat_works_already(ctx, trial->id))
+		feat_fails(ctx, second, err, "not tried, %s does not work",
+			   feat_descs[trial->id].name);
+
+	ring_buffer__free(run.ring);
+	bpf_link__destroy(run.link);
+	if (run.link_fd >= 0)
+		close(run.link_fd);
+	probe_bpf__destroy(run.skel);
+}
+
+static void probe_btf(struct feat_ctx *ctx)
+{
+	const char *path = ctx->opts->btf ? ctx->opts->btf : VMLINUX_BTF;
+	struct btf *btf = NULL;
+	int err = 0;
+
+	if (access(path, R_OK))
+		err = -errno;
+	if (!err) {
+		btf = btf__parse(path, NULL);
+		if (!btf)
+			err = -errno;
+	}
+	if (err)
+		feat_fails(ctx, FEAT_BTF, err, "no BTF in %s", path);
+	else if (btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT) < 0)
+		feat_fails(ctx, FEAT_BTF, 0, "%s has no task_struct", path);
+	else
+		feat_works(ctx, FEAT_BTF, "%s, %u types", path, btf__type_cnt(btf));
+	btf__free(btf);
+	clock_sample(&ctx->middle); /* somewhere in the middle, after what takes long anyway */
+}
+
+static void probe_ring_memory(struct feat_ctx *ctx)
+{
+	unsigned long bytes = ctx->opts->ring_bytes ? ctx->opts->ring_bytes : RING_BYTES_DEFAULT;
+	int fd, err = 0;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "scope_p_mem", 0, 0, (uint32_t)bytes, NULL);
+	if (fd < 0)
+		err = -errno;
+	if (err)
+		feat_fails(ctx, FEAT_RING_MEMORY, err, "a ring of %lu MiB", bytes >> 20);
+	else
+		feat_works(ctx, FEAT_RING_MEMORY, "a ring of %lu MiB", bytes >> 20);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void probe_libbpf(struct feat_ctx *ctx)
+{
+	unsigned int major = libbpf_major_version(), minor = libbpf_minor_version();
+
+	if (major > 1 || (major == 1 && minor >= 1))
+		feat_works(ctx, FEAT_LIBBPF, "%s", libbpf_version_string());
+	else
+		feat_fails(ctx, FEAT_LIBBPF, 0, "%s is older than v1.1", libbpf_version_string());
+}
+
+/* None of our objects can be loaded without BTF, even for programs that have no use for it. */
+static void skip_feature(struct feat_ctx *ctx, enum feat_id id)
+{
+	feat_fails(ctx, id, 0, "not tried, needs btf");
+	feat_advise(ctx, id, "See btf.");
+}
+
+void feat_probe_bpf(struct feat_ctx *ctx)
+{
+	enum feat_id second;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(user_page); i++)
+		user_page[i] = (unsigned char)(i * 7 + (i >> 8));
+	probe_libbpf(ctx);
+	probe_btf(ctx);
+	probe_ring_memory(ctx);
+	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+		if (feat_works_already(ctx, FEAT_BTF)) {
+			try_feature(ctx, &trials[i]);
+			continue;
+		}
+		skip_feature(ctx, trials[i].id);
+		if (second_of(trials[i].id, &second))
+			skip_feature(ctx, second);
+	}
+}

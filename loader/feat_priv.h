@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of feature probing share: feat.c (table, verdicts), feat_bpf.c, feat_sys.c. */
+#ifndef NCCLSCOPE_FEAT_PRIV_H
+#define NCCLSCOPE_FEAT_PRIV_H
+
+#include "feat.h"
+
+#define ENOTSUPP_KERNEL 524
+
+/* One reading of the CPU's counter, and the time around it. */
+struct clock_sample {
+	unsigned long long ticks;
+	unsigned long long mono_ns; /* middle of the two clock_gettime() around it */
+	unsigned long long width_ns;
+};
+
+struct feat_ctx {
+	const struct feat_opts *opts;
+	struct feat_result *results;
+	unsigned long long caps; /* effective */
+	bool init_userns;
+	bool privileged; /* no capability is missing: who refuses us does so for other reasons */
+	struct clock_sample first, middle;
+	/* the USDT program's record, and the time around it */
+	unsigned long long bpf_ts_ns, bpf_before_ns, bpf_after_ns;
+};
+
+/*
+ * Verdicts, with a printf format for the detail. feat_fails() derives the status from err (-errno,
+ * or 0 where there is none to tell), from whether the feature is required, and from our privileges;
+ * feat_denied() is the same as if err were -EPERM, where the detail says it in better words.
+ */
+__attribute__((format(printf, 3, 4))) void feat_works(struct feat_ctx *ctx, enum feat_id id,
+						      const char *fmt, ...);
+__attribute__((format(printf, 4, 5))) void feat_fails(struct feat_ctx *ctx, enum feat_id id,
+						      int err, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void feat_denied(struct feat_ctx *ctx, enum feat_id id,
+						       const char *fmt, ...);
+/* Replaces the advice of the table for this result. */
+__attribute__((format(printf, 3, 4))) void feat_advise(struct feat_ctx *ctx, enum feat_id id,
+						       const char *fmt, ...);
+
+bool feat_works_already(const struct feat_ctx *ctx, enum feat_id id);
+/* First line of a small file of /proc or /sys, without its newline; 0 or -errno. */
+int read_line(const char *path, char *buf, unsigned long len);
+
+void clock_sample(struct clock_sample *sample);
+
+void feat_probe_privileges(struct feat_ctx *ctx);
+void feat_probe_system(struct feat_ctx *ctx);
+void feat_probe_bpf(struct feat_ctx *ctx);
+void feat_probe_clock(struct feat_ctx *ctx);
+void feat_probe_plugin(struct feat_ctx *ctx);
+
+#endif

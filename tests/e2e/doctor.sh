@@ -1,0 +1,217 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# ncclscope doctor, as root, as nobody, with too few capabilities, without BTF, with good, bad and no
+# plugin. What it says is held against what the node says by other means where there are any.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+scope=$(realpath "${NCCLSCOPE:-$top/build/ncclscope}")
+plugin=$(realpath "${NCCLSCOPE_PLUGIN:-$top/build/libnccl-profiler-ncclscope.so}")
+unset NCCLSCOPE_PLUGIN NO_COLOR
+
+if [ "$(id -u)" != 0 ]; then
+	echo "SKIP: doctor.sh takes root, to become other users"
+	exit 77
+fi
+for tool in jq setpriv readelf script; do
+	if ! command -v $tool >/dev/null; then
+		echo "SKIP: doctor.sh needs $tool"
+		exit 77
+	fi
+done
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+mkdir "$tmp/bin" "$tmp/lib"
+install -m 755 "$scope" "$tmp/bin/ncclscope" # where nobody can reach it
+failed=0
+
+# ok WHAT COMMAND...: runs the command, which must succeed.
+ok() {
+	local what=$1
+	shift
+	if "$@"; then
+		echo "ok: $what"
+	else
+		echo "FAILED: $what ($*)"
+		failed=$((failed + 1))
+	fi
+}
+
+# doctor STATUS ARGS...: runs it, expects that exit status, leaves $tmp/out and $tmp/err.
+doctor() {
+	local want=$1 rc
+	shift
+	"${as[@]}" "$tmp/bin/ncclscope" doctor "$@" >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	ok "${as[*]:+${as[*]} }doctor${*:+$(printf ' %q' "$@")}: exit status $want" [ $rc = "$want" ]
+	[ $rc = "$want" ] || sed 's/^/  | /' "$tmp/out" "$tmp/err"
+}
+
+# status NAME: of that feature in the JSON of the last run; detail and advice alike.
+field() { jq -r --arg n "$1" ".features[] | select(.name == \$n) | .$2" "$tmp/out"; }
+status() { field "$1" status; }
+has() { grep -q -- "$1" "$tmp/out"; }
+hasnt() { ! has "$1"; }
+json() { jq -e "$1" "$tmp/out" >/dev/null; }
+
+as=()
+
+# ---- As root, everything there
+
+doctor 0 --json --plugin "$plugin"
+ok "JSON: head" json '.schema == 1 and .tool == "ncclscope" and .ready == true and .exit == 0'
+ok "JSON: kernel and machine" [ "$(jq -r '.kernel + " " + .arch' "$tmp/out")" = "$(uname -r) $(uname -m)" ]
+ok "JSON: every row is whole" json '.features | length > 40 and all(
+	(.name | length > 0) and (.group | length > 0) and (.neededFor | length > 0) and
+	(.required | type == "boolean") and (.detail | length > 0) and
+	(.status | IN("works", "missing", "denied", "optional-missing")) and
+	((.status == "works") == (.advice == "")))'
+ok "JSON: no name twice" json '[.features[].name] | length == (unique | length)'
+ok "JSON: ready means that all required rows work" \
+	json '[.features[] | select(.required and .status != "works")] == []'
+ok "it takes no more than 5 s (2 s meant)" json '.seconds < 5'
+ok "nothing on stderr" [ ! -s "$tmp/err" ]
+case $(field usdt-semaphore detail) in
+*"semaphore 0-1-0"*) ok "the semaphore was seen to move" true ;;
+*) ok "the semaphore was seen to move: $(field usdt-semaphore detail)" false ;;
+esac
+
+pmu=/sys/bus/event_source/devices
+if [ -e $pmu/kprobe ] || [ -d /sys/kernel/tracing/events ] || [ -d /sys/kernel/debug/tracing/events ]; then
+	echo "not checked: kprobe and tracepoint without their kernel parts, which are here"
+else
+	ok "no kprobe events, no kprobe" [ "$(status kprobe)" = optional-missing ]
+	ok "no tracefs, no tracepoint" [ "$(status tracepoint)" = optional-missing ]
+fi
+ok "clock source" grep -q "^$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" \
+	<<<"$(field clocksource detail)"
+if grep -qw nonstop_tsc /proc/cpuinfo; then
+	ok "invariant TSC as in /proc/cpuinfo" [ "$(status cpu-counter)" = works ]
+fi
+ok "plugin: build id as readelf has it" [ "$(field plugin-build-id detail)" = \
+	"$(readelf -n "$plugin" | sed -n 's/.*Build ID: //p')" ]
+ok "plugin: path" [ "$(field plugin-path detail)" = "$plugin" ]
+if command -v bpftool >/dev/null; then
+	ok "no program left behind" [ -z "$(bpftool prog show | grep scope_p_)" ]
+	ok "no map left behind" [ -z "$(bpftool map show | grep scope_p_)" ]
+fi
+
+# ---- The table
+
+doctor 0 --plugin "$plugin"
+ok "table: fits 100 columns" [ -z "$(awk 'length > 100' "$tmp/out")" ]
+ok "table: no colour into a pipe" hasnt $'\033'
+ok "table: verdict" has '^Ready: '
+doctor 0 -v --plugin "$plugin"
+ok "table: -v says what for" has 'for: '
+in_terminal() { script -qec "$1 $tmp/bin/ncclscope doctor --plugin $plugin" /dev/null >"$tmp/out"; }
+in_terminal "env TERM=xterm"
+ok "table: colour on a terminal" has $'\033\[32mworks'
+in_terminal "env TERM=xterm NO_COLOR=1"
+ok "table: no colour under NO_COLOR" hasnt $'\033'
+
+# ---- Two at a time: the semaphore is one and the same for both
+
+"$tmp/bin/ncclscope" doctor --json --plugin "$plugin" >"$tmp/other" &
+doctor 0 --plugin "$plugin"
+wait $!
+ok "another doctor at the same time" [ $? = 0 ]
+
+# ---- Where the plugin is looked for
+
+doctor 1 --json --plugin "$tmp/none.so"
+ok "no such plugin" [ "$(status plugin-path)" = missing ]
+ok "no such plugin: advice" grep -q -- --plugin <<<"$(field plugin-path advice)"
+doctor 1 --json --plugin "$tmp"
+ok "a directory is no plugin" [ "$(status plugin-path)" = missing ]
+install -m 644 "$plugin" "$tmp/lib/"
+doctor 0 --json
+ok "found in ../lib of the program" [ "$(field plugin-path detail)" = \
+	"$tmp/lib/libnccl-profiler-ncclscope.so" ]
+install -m 644 "$plugin" "$tmp/env.so"
+as=(env "NCCLSCOPE_PLUGIN=$tmp/env.so")
+doctor 0 --json
+ok "the environment beats the program's place" [ "$(field plugin-path detail)" = "$tmp/env.so" ]
+doctor 0 --json --plugin "$plugin"
+ok "the option beats the environment" [ "$(field plugin-path detail)" = "$plugin" ]
+as=(env "NCCLSCOPE_PLUGIN=$tmp/none.so")
+doctor 1
+ok "a wrong environment is not passed over" has "$tmp/none.so"
+as=()
+
+# ---- Plugins that are none
+
+echo "no library" >"$tmp/bad.so"
+doctor 1 --json --plugin "$tmp/bad.so"
+ok "a text file has no probes" [ "$(status plugin-probes)" = missing ]
+libc=$(ldd "$scope" | awk '/libc\.so/ { print $3 }')
+doctor 1 --json --plugin "$libc"
+ok "libc: build id" [ "$(status plugin-build-id)" = works ]
+ok "libc: no probes of ours" grep -q flush <<<"$(field plugin-probes detail)"
+ok "libc: no NCCL interface" [ "$(status plugin-nccl-versions)" = missing ]
+for len in 0 63 64 1000 $(($(stat -c %s "$plugin") / 2)); do
+	head -c "$len" "$plugin" >"$tmp/bad.so"
+	doctor 1 --plugin "$tmp/bad.so"
+done
+printf -v name 'bad\n\033[31m\377.so'
+cp "$tmp/env.so" "$tmp/$name"
+doctor 0 --plugin "$tmp/$name"
+ok "a hostile name brings no escape code" hasnt $'\033'
+doctor 0 --json --plugin "$tmp/$name"
+ok "a hostile name leaves JSON whole" json .
+
+# ---- Less than root
+
+as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+doctor 3
+ok "nobody: told what to do" has 'Run ncclscope as root'
+ok "nobody: told so once, not for each row" [ "$(grep -c 'Run ncclscope as root' "$tmp/out")" -le 3 ]
+ok "nobody: BTF can be read all the same" has '^  btf  *works'
+doctor 3 --json
+ok "nobody: denied, not missing" [ "$(status ring-buffer)" = denied ]
+ok "nobody: plugin is looked at" [ "$(status plugin-probes)" = works ]
+as=(setpriv --bounding-set=-bpf,-perfmon,-sys_admin)
+doctor 3 --json
+ok "root without capabilities: denied" [ "$(status uprobe)" = denied ]
+if unshare -Ur true 2>/dev/null; then
+	as=(unshare -Ur)
+	doctor 3 --json
+	ok "user namespace: said" [ "$(status init-user-namespace)" = denied ]
+	ok "user namespace: advice" grep -q 'Run outside' <<<"$(field usdt-semaphore advice)"
+fi
+# What the advice asks for must be enough.
+caps=-all,+sys_admin,+sys_ptrace
+as=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=$caps --ambient-caps=$caps
+	--bounding-set=$caps)
+doctor 0
+as=(unshare -pf --mount-proc)
+doctor 0 --json
+ok "pid namespace: pids are its own" [ "$(status core-task_struct)" = works ]
+as=()
+
+# ---- A kernel without BTF
+
+doctor 4 --json --btf "$tmp/none"
+ok "no BTF: said" grep -q '^no BTF in ' <<<"$(field btf detail)"
+ok "no BTF: advice" grep -q CONFIG_DEBUG_INFO_BTF <<<"$(field btf advice)"
+ok "no BTF: what needs it is missing" [ "$(status tp_btf-sched_process_exit)" = missing ]
+ok "no BTF: what does not need it works" [ "$(status ring-memory)" = works ]
+doctor 4 --btf /dev/null
+doctor 4 --btf "$plugin"
+
+# ---- Usage
+
+doctor 0 --help
+ok "help: on stdout" has '^Usage: ncclscope doctor'
+doctor 2 --unknown
+ok "usage: nothing on stdout" [ ! -s "$tmp/out" ]
+ok "usage: said on stderr" grep -q unknown "$tmp/err"
+doctor 2 argument
+"$scope" doctor >/dev/full 2>"$tmp/err"
+ok "full disk: exit status 1" [ $? = 1 ]
+ok "full disk: said" grep -q 'No space left' "$tmp/err"
+
+[ $failed = 0 ] && echo "doctor.sh: all passed" && exit 0
+echo "doctor.sh: $failed failed"
+exit 1
