@@ -1,0 +1,300 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The stand-in for NCCL against itself: results of every collective, counts against the formulas of
+# NCCL 2.28.9, order of callbacks (logplugin.c judges), every API version, faults. No root, no GPU.
+# Usage: selftest.sh [BUILD DIR] [NAME PATTERN]
+
+build=${1:-build}
+pattern=${2:-.}
+job=$build/standin/scope-job
+plugin=$(realpath "$build/standin/libnccl-profiler-logplugin.so")
+tmp=$(mktemp -d)
+failed=0
+trap 'rm -rf "$tmp"' EXIT
+export NCCL_PROFILER_PLUGIN=none LC_ALL=C
+
+[ -x "$job" ] && [ -e "$plugin" ] || {
+	echo "Failed to find '$job': build it first (make)" >&2
+	exit 1
+}
+
+# Runs one test function with its name and its arguments; what it prints is shown if it fails.
+t()
+{
+	local name=$1
+	shift
+	[[ $name =~ $pattern ]] || return 0
+	rm -f "$tmp"/log "$tmp"/out "$tmp"/err
+	if "$@" >"$tmp/say" 2>&1; then
+		echo "ok $name"
+	else
+		echo "not ok $name"
+		sed 's/^/# /' "$tmp/say" "$tmp/err" 2>/dev/null | head -40
+		failed=1
+	fi
+}
+
+# The job alone, result in $tmp/out.
+run()
+{
+	timeout 100 "$job" --json --timeout 60 "$@" >"$tmp/out" 2>"$tmp/err"
+}
+
+# The job under the counting plugin; one line per process in $tmp/log.
+prof()
+{
+	rm -f "$tmp/log"
+	NCCL_PROFILER_PLUGIN=$plugin LOGPLUGIN_OUT=$tmp/log run "$@"
+}
+
+# Every process has these counts: field=value ...
+each()
+{
+	local want line n=0
+	while read -r line; do
+		n=$((n + 1))
+		for want in "$@"; do
+			[[ " $line " == *" $want "* ]] || {
+				echo "want $want in: $line"
+				return 1
+			}
+		done
+	done <"$tmp/log"
+	[ "$n" -gt 0 ] || { echo "no process reported"; return 1; }
+}
+
+total()
+{
+	tr ' ' '\n' <"$tmp/log" | awk -F= -v k="$1" '$1 == k { s += $2 } END { print s + 0 }'
+}
+
+# What the stand-in says it made, over all ranks and communicators.
+made()
+{
+	grep -o "\"$1\":[0-9]*" "$tmp/out" | awk -F: '{ s += $2 } END { print s + 0 }'
+}
+
+# The plugin saw exactly what was made, nothing was left open and nothing was wrong.
+seen_all()
+{
+	each bad=0 open=0 late=0 || return 1
+	local pair k v
+	for pair in ProxyOp:proxyOps ProxyStep:proxySteps Coll:colls P2p:p2ps Group:plans; do
+		k=$(total "${pair%:*}")
+		v=$(made "${pair#*:}")
+		[ "$k" = "$v" ] || { echo "plugin saw $k ${pair%:*}, made were $v"; return 1; }
+	done
+}
+
+# ---- results ----
+
+ok() { run --check "$@"; }
+ops() { ok --op mix --iters 7 "$@"; }
+seen() { prof --check "$@" && seen_all; }
+
+for n in 1 2 3 4 5; do
+	t "results-ranks-$n" ops --ranks $n --bytes 300K
+done
+for b in 4 8 60 1K 64K 1M 4M 5000004; do
+	t "results-bytes-$b" ops --ranks 3 --bytes $b
+done
+t results-bytes-0 ops --ranks 2 --bytes 0
+for d in int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16; do
+	for r in sum prod max min avg; do
+		t "results-$d-$r" ops --ranks 3 --bytes 50K --dtype $d --red $r
+	done
+done
+t results-channels-1 ops --ranks 3 --bytes 3M --channels 1
+t results-channels-5 ops --ranks 3 --bytes 3M --channels 5
+t results-channels-16 ops --ranks 2 --bytes 3M --channels 16
+t results-groups ops --ranks 3 --bytes 1M --groups 5
+t results-in-place ok --ranks 4 --bytes 1M --in-place --iters 1
+t results-threads ops --ranks 4 --threads 4 --bytes 1M
+t results-threads-2x2 ops --ranks 4 --threads 2 --bytes 1M
+t results-init-all ops --ranks 4 --init-all --bytes 1M
+t results-split ops --ranks 4 --split 2 --bytes 1M
+t results-split-uneven ops --ranks 5 --split 2 --bytes 1M
+t results-split-share ops --ranks 4 --split 2 --split-share --bytes 1M
+t results-split-all-apart ops --ranks 3 --split 3 --bytes 100K
+t results-pxn ops --ranks 4 --pxn 2 --bytes 1M
+t results-pxn-odd ops --ranks 5 --pxn 2 --bytes 1M
+t results-pxn-3 ops --ranks 3 --pxn 3 --bytes 1M
+t results-pxn-threads ops --ranks 4 --threads 2 --pxn 2 --bytes 1M
+t results-socket-threads ops --ranks 3 --socket-threads 2 --bytes 2M
+t results-bind ops --ranks 3 --bind 127.0.0.1,127.0.0.2,127.0.0.3 --bytes 100K
+t results-many-iterations ok --ranks 2 --bytes 8K --iters 500 --op mix
+
+two_starts()
+{
+	"$job" --ranks 3 --rank-list 1-2 --id-file "$tmp/id" --bytes 100K >"$tmp/out2" 2>&1 &
+	local pid=$!
+	run --ranks 3 --rank-list 0 --id-file "$tmp/id" --bytes 100K && wait $pid
+}
+t results-two-starts two_starts
+
+refuses()
+{
+	run --ranks 2 --op nosuch
+	[ $? = 2 ] || { echo "unknown operation accepted"; return 1; }
+	run --ranks 2 --rank-list 0
+	[ $? = 2 ]
+}
+t usage refuses
+
+# ---- counts, NCCL 2.28.9 with ring and Simple, all hops over NET ----
+
+counts()
+{
+	local want=$1
+	shift
+	prof --iters 1 "$@" && each $want bad=0 open=0 late=0 && seen_all
+}
+t counts-allreduce-64M counts "ProxyOp=4 ProxyStep=192 Coll=1 CollApi=1 GroupApi=1 Group=1 \
+	KernelLaunch=1 KernelCh=2 s8=96 s20=96 s9=96 s10=96 s11=96 s12=96 s19=4 s23=1 s24=1" \
+	--ranks 4 --channels 2 --bytes 64M
+t counts-allreduce-1G counts "ProxyOp=32 ProxyStep=3584 Coll=1 CollApi=1" \
+	--ranks 8 --channels 16 --bytes 1G --dry
+t counts-allreduce-8r-1M-2c counts "ProxyOp=4 ProxyStep=112" --ranks 8 --channels 2 --bytes 1M
+t counts-allreduce-8r-1G-2c counts "ProxyOp=4 ProxyStep=3584" \
+	--ranks 8 --channels 2 --bytes 1G --dry
+t counts-allgather counts "ProxyOp=4 ProxyStep=96" \
+	--ranks 4 --op allgather --bytes 64M --dry
+t counts-reducescatter counts "ProxyOp=4 ProxyStep=96" \
+	--ranks 4 --op reducescatter --bytes 64M --dry
+# 2 of 3 ranks receive and 2 send, 512 KiB a step, 1 MiB per channel
+
+broadcast_sum() { counts "Coll=1" --ranks 3 --op "$1" --bytes 2M && [ "$(total ProxyStep)" = 16 ]; }
+t counts-broadcast-steps broadcast_sum broadcast
+t counts-reduce-steps broadcast_sum reduce
+# 4 MiB to one peer: 2 parts of 2 MiB, 128 KiB a step, both directions
+t counts-sendrecv counts "ProxyOp=4 ProxyStep=64 P2p=2 P2pApi=2 Coll=0 CollApi=0" \
+	--ranks 3 --op sendrecv --bytes 4M
+t counts-alltoall counts "P2pApi=8 P2p=8 Coll=0" --ranks 4 --op alltoall --bytes 4M
+t counts-one-rank run --ranks 1 --iters 3
+one_rank() { prof --ranks 1 --iters 3 && each Group=0 GroupApi=0 Coll=0 ProxyOp=0 bad=0; }
+t counts-one-rank-nothing one_rank
+t counts-mix seen --ranks 3 --op mix --iters 7 --bytes 1M
+t counts-group seen --ranks 3 --op mix --iters 7 --bytes 1M --groups 4
+group_api() { prof --ranks 2 --iters 3 --groups 4 && each GroupApi=3 CollApi=12 Coll=12 Group=3; }
+t counts-group-api group_api
+t counts-threads seen --ranks 4 --threads 4 --op mix --iters 7 --bytes 1M
+t counts-split seen --ranks 4 --split 2 --op mix --iters 7 --bytes 1M
+t counts-split-share seen --ranks 4 --split 2 --split-share --op mix --iters 7 --bytes 1M
+bytes_sum() { prof --ranks 4 --iters 1 --bytes 64M && [ "$(total bytes)" = 805306368 ]; }
+t counts-bytes bytes_sum
+
+# ---- masks: a child's bit brings its ancestors ----
+
+masked()
+{
+	LOGPLUGIN_MASK=$1 prof --ranks 2 --iters 1 --bytes 1M && each $2 bad=0 open=0
+}
+t mask-0 masked 0 "GroupApi=0 CollApi=0 Coll=0 ProxyOp=0 ProxyStep=0 ProxyCtrl=0"
+t mask-step masked 0x10 "GroupApi=1 CollApi=1 Group=1 Coll=1 ProxyOp=4 ProxyStep=16 ProxyCtrl=0 \
+	KernelLaunch=0 KernelCh=0"
+t mask-coll masked 0x2 "GroupApi=1 CollApi=1 Group=1 Coll=1 ProxyOp=0 ProxyStep=0"
+t mask-op masked 0x8 "Coll=1 ProxyOp=4 ProxyStep=0"
+t mask-collapi masked 0x200 "GroupApi=1 CollApi=1 Group=0 Coll=0"
+t mask-launch masked 0x800 "GroupApi=1 CollApi=0 KernelLaunch=1"
+t mask-kernelch masked 0x40 "GroupApi=1 Coll=1 ProxyOp=0 KernelCh=2"
+
+# ---- versions ----
+
+version()
+{
+	prof --api "$1" --ranks 3 --op mix --iters 7 --bytes 1M && each "api=$1" bad=0 open=0 &&
+		seen_all
+}
+for v in 1 2 3 4 5 6 7; do
+	t "api-v$v" version $v
+done
+old_states()
+{
+	prof --api "$1" --ranks 2 --iters 1 --bytes 1M &&
+		each s0=8 s1=8 s2=8 s3=8 s4=8 s5=8 s6=8 s7=8 s19=0 s20=0 GroupApi=0 bad=0
+}
+for v in 1 2 3; do
+	t "api-v$v-states" old_states $v
+done
+phases()
+{
+	LOGPLUGIN_MASK=0xffff prof --api 7 --ranks 2 --iters 1 --bytes 1M &&
+		each KernelCh=2 KernelPhase=6 s31=6 bad=0 open=0
+}
+t api-v7-phases phases
+ce()
+{
+	LOGPLUGIN_MASK=0x7fff prof --api 6 --ce --ranks 2 --iters 3 --op allgather --check &&
+		each CeColl=3 CeSync=6 CeBatch=3 CollApi=3 Coll=0 ProxyOp=0 bad=0 open=0
+}
+t api-v6-ce ce
+
+# ---- finding the plugin ----
+
+find_by_name()
+{
+	export LOGPLUGIN_OUT=$tmp/log
+	NCCL_PROFILER_PLUGIN=logplugin LD_LIBRARY_PATH=$(dirname "$plugin") run --ranks 2 &&
+		each init=1 bad=0
+}
+t plugin-by-name find_by_name
+find_default()
+{
+	mkdir -p "$tmp/lib" && cp "$plugin" "$tmp/lib/libnccl-profiler.so" || return 1
+	export LOGPLUGIN_OUT=$tmp/log
+	env -u NCCL_PROFILER_PLUGIN LD_LIBRARY_PATH="$tmp/lib" "$job" --ranks 2 && each init=1
+}
+t plugin-default find_default
+find_static()
+{
+	export LOGPLUGIN_OUT=$tmp/log
+	NCCL_PROFILER_PLUGIN=STATIC_PLUGIN LD_PRELOAD=$plugin run --ranks 2 && each init=1 bad=0
+}
+t plugin-static find_static
+find_missing() { NCCL_PROFILER_PLUGIN=/nonexistent/x.so run --ranks 2 && [ ! -e "$tmp/log" ]; }
+t plugin-missing find_missing
+
+# ---- PXN, NetPlugin, faults ----
+
+pxn()
+{
+	prof --ranks 4 --pxn 2 --bytes 4M --iters 3 --check && each bad=0 open=0 foreign=6 &&
+		seen_all
+}
+t pxn-foreign pxn
+net_plugin()
+{
+	prof --net-profiler --ranks 2 --iters 1 --bytes 1M && each NetPlugin=16 ProxyStep=16 bad=0
+}
+t net-plugin net_plugin
+fault()
+{
+	local want=$2 args=$1
+	shift 2
+	prof --fault "$args" --ranks 2 --iters 2 --bytes 1M "$@" && each $want bad=0
+}
+t fault-no-stop fault no-stop:every=2 "open=16 late=0"
+t fault-double-stop fault double-stop "open=0 late=32"
+t fault-state-after-stop fault state-after-stop "open=0 late=32"
+t fault-recv-repeat fault recv-repeat:n=1000 "repeats=4000 open=0"
+t fault-peerwait-repeat fault peerwait-repeat:n=500 "repeats=2000 open=0"
+t fault-pin fault pin-progress:rank=1:cpu=0 "open=0"
+late() {
+	run --fault late:rank=1:ms=50 --ranks 2 --iters 3 --bytes 1K &&
+		[ "$(grep -o '"p50_us":[0-9]*' "$tmp/out" | cut -d: -f2)" -ge 45000 ]
+}
+t fault-late late
+slow() {
+	run --fault slow-progress:rank=0:us=3000 --ranks 2 --iters 3 --bytes 1K &&
+		[ "$(grep -o '"min_us":[0-9]*' "$tmp/out" | cut -d: -f2)" -ge 12000 ]
+}
+t fault-slow slow
+fails() { ! run "$@"; }
+t fault-kill fails --fault kill:rank=1:after=2 --ranks 3 --iters 5
+t fault-abort fails --fault abort:rank=1:after=2 --ranks 3 --iters 5
+hang() { ! STANDIN_TIMEOUT=2 run --fault hang:rank=1:after=2 --ranks 2 --iters 3 --bytes 4M; }
+t fault-hang hang
+leftovers() { ! ls /dev/shm/nccl-* 2>/dev/null; }
+t no-shm-left leftovers
+
+exit $failed
