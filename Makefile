@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# ncclscope. Everything lands in build/. `make help` lists the targets; V=1 shows the commands,
+# ASAN=1 builds the loader and the tests with AddressSanitizer and UBSan.
+
+VERSION := 0.1.0
+
+BUILD	 ?= build
+PREFIX	 ?= /usr/local
+BINDIR	 ?= $(PREFIX)/bin
+LIBDIR	 ?= $(PREFIX)/lib
+MANDIR	 ?= $(PREFIX)/share/man
+DOCDIR	 ?= $(PREFIX)/share/doc/ncclscope
+
+# CC and friends from the environment or the command line win over make's own defaults.
+define allow-override
+  $(if $(or $(findstring environment,$(origin $(1))),$(findstring command line,$(origin $(1)))),,$(eval $(1) = $(2)))
+endef
+$(call allow-override,CC,$(CROSS_COMPILE)gcc)
+$(call allow-override,LD,$(CROSS_COMPILE)ld)
+CLANG	?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+
+# The target's architecture, from the compiler, so that CROSS_COMPILE is enough.
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+MACHINE	  := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+ARCH	  := $(MACHINE:x86_64=x86)
+ARCH	  := $(ARCH:aarch64=arm64)
+
+ifeq ($(V),1)
+  Q   =
+  msg =
+else
+  Q   = @
+  msg = @printf '  %-8s %s\n' "$(1)" "$(2)";
+endif
+
+WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
+CFLAGS ?= -O2 -g
+CFLAGS += -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -Iinclude -I$(BUILD)
+SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
+		-fno-omit-frame-pointer)
+comma  := ,
+
+LOADER_SRC := main record arm attach target decode proc correlate trace header out json clock \
+	      nccl_names summary job options plugin_path elf_file log \
+	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
+LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
+LOADER_LIB := -lbpf -lelf -lz -ljansson
+LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
+
+PLUGIN_SRC := plugin area buffer probes names cuda
+PLUGIN_OBJ := $(PLUGIN_SRC:%=$(BUILD)/plugin/%.o)
+PLUGIN	   := libnccl-profiler-ncclscope.so
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all help clean demo check check-unit check-abi check-e2e install uninstall format lint deps
+
+all: $(BUILD)/ncclscope $(BUILD)/$(PLUGIN) $(BUILD)/libnccl-profiler.so
+
+help:
+	@echo "make             build $(BUILD)/ncclscope and $(BUILD)/$(PLUGIN)"
+	@echo "sudo make demo   install what is missing, build, record a real job, print the summary"
+	@echo "sudo make check  install what tests need, build, run every test"
+	@echo "make check-unit  the tests that need no root"
+	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
+	@echo "make uninstall, clean, format, lint, deps"
+
+# ---- BPF -------------------------------------------------------------------------------------------
+# vmlinux.h is of the target; usdt.bpf.h includes <asm/errno.h>, which lies in the multiarch folder.
+
+BPF_CFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Iinclude \
+	      -idirafter /usr/include/$(MULTIARCH) -Wall -Werror
+
+$(BUILD)/%.bpf.o: bpf/%.bpf.c
+	$(call msg,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
+
+$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# ---- Loader ----------------------------------------------------------------------------------------
+
+$(BUILD)/loader/attach.o: $(BUILD)/nccl.skel.h
+$(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
+$(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
+
+$(BUILD)/trace_schema.h: docs/trace.schema.json
+	$(call msg,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo 'static const unsigned char trace_schema_json[] = {'; \
+	  od -An -v -tx1 $< | sed 's/[0-9a-f][0-9a-f]/0x&,/g'; \
+	  echo '};'; \
+	  echo 'static const unsigned int trace_schema_json_len = sizeof(trace_schema_json);'; } > $@
+
+$(BUILD)/loader/%.o: loader/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN) $(LOADER_DEF) -c $< -o $@
+
+$(BUILD)/ncclscope: $(LOADER_OBJ)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $(SAN) $^ $(LOADER_LIB) -o $@
+
+# ---- Plugin ----------------------------------------------------------------------------------------
+# A guest in somebody else's process: libc only, nothing exported but NCCL's tables and the control
+# block, never unmapped (a thread may end after dlclose, and its exit handler is ours).
+
+PLUGIN_LDFLAGS := -shared -Wl,--version-script=plugin/plugin.map -Wl,-z,nodelete -Wl,-z,defs \
+		  -Wl,-z,now -Wl,-z,relro -Wl,--build-id=sha1 -Wl,-soname,$(PLUGIN)
+
+$(BUILD)/plugin/%.o: plugin/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -Iplugin -c $< -o $@
+
+$(BUILD)/$(PLUGIN): $(PLUGIN_OBJ) plugin/plugin.map
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(PLUGIN_LDFLAGS) $(PLUGIN_OBJ) -o $@
+
+$(BUILD)/libnccl-profiler.so: $(BUILD)/$(PLUGIN)
+	$(Q)ln -sf $(PLUGIN) $@
+
+# ---- The stand-in for NCCL, and tests --------------------------------------------------------------
+
+include tests/standin/standin.mk
+include tests/tests.mk
+
+# ---- Around ----------------------------------------------------------------------------------------
+
+deps:
+	$(Q)packaging/deps.sh build
+
+demo:
+	$(Q)packaging/deps.sh build
+	$(Q)$(MAKE) --no-print-directory all standin
+	$(Q)tests/e2e/demo.sh
+
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -m 755 $(BUILD)/ncclscope $(DESTDIR)$(BINDIR)/
+	install -m 644 $(BUILD)/$(PLUGIN) $(DESTDIR)$(LIBDIR)/
+	ln -sf $(PLUGIN) $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
+	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 docs/*.md docs/*.json README.md LICENSE $(DESTDIR)$(DOCDIR)/
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/ncclscope $(DESTDIR)$(LIBDIR)/$(PLUGIN) \
+	  $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
+	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard man/*.1))
+	rm -rf $(DESTDIR)$(DOCDIR)
+
+format:
+	clang-format -i $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
+
+lint:
+	clang-format --dry-run -Werror $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] \
+	  tests/*/*.[ch])
+	mandoc -T lint -W error man/*.1
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(LOADER_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(wildcard $(BUILD)/*.bpf.d)
