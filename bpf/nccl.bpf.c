@@ -200,6 +200,20 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	return 0;
 }
 
+/*
+ * The last moment at which the memory of a thread that calls execve is still its own (tracepoint
+ * since 6.9); its siblings are killed, and seen as such. Off where the kernel has it not.
+ */
+SEC("?tp_btf/sched_prepare_exec")
+int BPF_PROG(scope_pre_exec, struct task_struct *task)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+
+	if (bpf_map_lookup_elem(&scope_threads, &tid))
+		flush_dying(tid);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(scope_exec, struct task_struct *task)
 {

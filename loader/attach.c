@@ -63,6 +63,16 @@ static int explain_load(int err)
 	return EXIT_KERNEL;
 }
 
+/* Programs on tracepoints that only newer kernels have. */
+static void choose_programs(struct nccl_bpf *skel)
+{
+	if (libbpf_find_vmlinux_btf_id("sched_prepare_exec", BPF_TRACE_RAW_TP) > 0)
+		bpf_program__set_autoload(skel->progs.scope_pre_exec, true);
+	else
+		pr_debug("This kernel has no sched_prepare_exec: what a thread has not yet handed "
+			 "in is lost when it calls execve\n");
+}
+
 struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg, int *status)
 {
 	/* Kernels before 5.11 count BPF memory against this limit. */
@@ -83,6 +93,7 @@ struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg,
 	err = a->skel ? 0 : -errno;
 	if (!err) {
 		bpf_map__set_max_entries(a->skel->maps.scope_ring, ring_size(ring_bytes));
+		choose_programs(a->skel);
 		err = nccl_bpf__load(a->skel);
 	}
 	if (!err)

@@ -171,7 +171,7 @@ void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
 	comm_put(c, comm);
 }
 
-/* ---- Life of an event -------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------ */
 
 static struct corr_event *event_new(struct correlate *c)
 {
@@ -188,8 +188,52 @@ static struct corr_event *event_new(struct correlate *c)
 	return calloc(1, sizeof(*ev));
 }
 
+/* ---- Waiting for a parent ---------------------------------------------------------------------- */
+
+static void wait_begin(struct correlate *c, struct corr_event *ev)
+{
+	struct corr_wait *w;
+
+	HASH_FIND(hh, c->waits, &ev->start.s.parent, sizeof(w->parent), w);
+	if (!w) {
+		w = calloc(1, sizeof(*w));
+		if (!w)
+			return; /* it will be found without a parent, when its time is up */
+		w->parent = ev->start.s.parent;
+		HASH_ADD(hh, c->waits, parent, sizeof(w->parent), w);
+	}
+	ev->wait = w;
+	ev->wait_prev = NULL;
+	ev->wait_next = w->first;
+	if (w->first)
+		w->first->wait_prev = ev;
+	w->first = ev;
+}
+
+static void wait_end(struct correlate *c, struct corr_event *ev)
+{
+	struct corr_wait *w = ev->wait;
+
+	if (!w)
+		return;
+	ev->wait = NULL;
+	if (ev->wait_next)
+		ev->wait_next->wait_prev = ev->wait_prev;
+	if (ev->wait_prev)
+		ev->wait_prev->wait_next = ev->wait_next;
+	else
+		w->first = ev->wait_next;
+	if (w->first)
+		return;
+	HASH_DELETE(hh, c->waits, w);
+	free(w);
+}
+
+/* ---- Life of an event -------------------------------------------------------------------------- */
+
 static void event_free(struct correlate *c, struct corr_event *ev)
 {
+	wait_end(c, ev);
 	table_del(c, ev);
 	comm_put(c, ev->comm);
 	if (c->nfree >= MAX_FREE) {
@@ -243,6 +287,7 @@ static void exec_close(struct corr_event *ev)
 /* Out with it; then it is kept for children to come, or forgotten. `ev` is on no list. */
 static void event_write(struct correlate *c, struct corr_event *ev)
 {
+	wait_end(c, ev);
 	if (is_operation(ev->what) && ev->stopped)
 		exec_close(ev);
 	if (ev->orphan)
@@ -341,16 +386,22 @@ static void child_stopped(struct corr_event *parent, const struct corr_event *ev
 static void adopt(struct correlate *c, struct corr_event *parent)
 {
 	struct corr_event *ev;
+	struct corr_wait *w;
 
-	for (ev = c->parentless.first; ev; ev = ev->next) {
-		if (ev->start.s.parent != parent->id || ev->linked)
-			continue;
+	HASH_FIND(hh, c->waits, &parent->id, sizeof(parent->id), w);
+	while (w && (ev = w->first)) {
+		if (!ev->wait_next)
+			w = NULL; /* freed with its last event */
+		wait_end(c, ev);
 		child_started(parent, ev);
+		if (!ev->stopped)
+			continue;
 		child_stopped(parent, ev);
+		if (is_operation(ev->what))
+			continue; /* waits for its own children as well */
+		list_del(&c->parentless, ev);
+		event_write(c, ev);
 	}
-	for (ev = c->open.last; ev; ev = ev->prev)
-		if (ev->start.s.parent == parent->id && !ev->linked && !ev->pxn)
-			child_started(parent, ev);
 }
 
 /*
@@ -445,7 +496,9 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	pxn_detect(c, ev);
 	if (!ev->pxn)
 		comm_resolve(c, ev);
-	if (is_operation(ev->what) || ev->what == SCOPE_PROXY_OP)
+	if (rec->parent && !parent && !ev->pxn)
+		wait_begin(c, ev);
+	if (c->waits)
 		adopt(c, ev);
 }
 
@@ -537,10 +590,8 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	ev->stop_ns = ts_ns;
 	ev->stop_thread = *thread;
 	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
-	parent = ev->start.s.parent ? correlate__find(c, ev->start.s.parent) : NULL;
-	if (parent && !ev->linked && !ev->pxn)
-		child_started(parent, ev);
-	if (parent && ev->linked)
+	parent = ev->linked ? correlate__find(c, ev->start.s.parent) : NULL;
+	if (parent)
 		child_stopped(parent, ev);
 	if (is_operation(ev->what)) {
 		if (ts_ns > ev->activity_ns)
@@ -571,24 +622,20 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 		if (!all && quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))
 			continue;
 		list_del(&c->closing, ev);
-		ev->orphan = ev->start.s.parent && !ev->linked &&
-			     !correlate__find(c, ev->start.s.parent);
+		ev->orphan = ev->start.s.parent && !ev->linked;
 		event_write(c, ev);
 	}
 }
 
+/* Those whose parent has come left the list when it came; in order of their stop. */
 static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 {
-	struct corr_event *ev, *next;
+	struct corr_event *ev;
 
-	for (ev = c->parentless.first; ev; ev = next) {
-		next = ev->next;
-		if (!ev->linked && correlate__find(c, ev->start.s.parent))
-			ev->linked = true;
-		if (!all && !ev->linked && since(now_ns, ev->stop_ns) < PARENT_GRACE_NS)
-			continue;
-		ev->orphan = !ev->linked;
+	while ((ev = c->parentless.first) &&
+	       (all || since(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
 		list_del(&c->parentless, ev);
+		ev->orphan = true;
 		event_write(c, ev);
 	}
 }
@@ -626,8 +673,7 @@ void correlate__end(struct correlate *c)
 		state_settle(c, ev);
 		ev->unfinished = true;
 		ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
-		ev->orphan = ev->start.s.parent && !ev->linked && !ev->pxn &&
-			     !correlate__find(c, ev->start.s.parent);
+		ev->orphan = ev->start.s.parent && !ev->linked && !ev->pxn;
 		c->sink.event(c->sink.arg, ev);
 		if (ev->orphan)
 			c->counts.orphans++;
@@ -659,8 +705,11 @@ void correlate__free(struct correlate *c)
 
 	if (!c)
 		return;
-	for (i = 0; i < c->table_size; i++)
+	for (i = 0; i < c->table_size; i++) {
+		if (c->table[i])
+			wait_end(c, c->table[i]);
 		free(c->table[i]);
+	}
 	free(c->table);
 	while ((ev = c->free)) {
 		c->free = ev->next;

@@ -94,6 +94,15 @@ struct corr_event {
 
 	struct corr_event *prev, *next; /* in exactly one of the lists below */
 	uint64_t list_ns;		/* when it came onto it */
+	struct corr_wait *wait; /* for its parent's start; NULL: it need not, or need no more */
+	struct corr_event *wait_prev, *wait_next;
+};
+
+/* Events that name a parent whose start has not come: it lies in another thread's buffer, or is lost. */
+struct corr_wait {
+	uint64_t parent;
+	struct corr_event *first;
+	UT_hash_handle hh; /* by parent */
 };
 
 /* A list in the order of entry. */
@@ -137,6 +146,7 @@ struct correlate {
 	struct corr_list gone;	     /* written, kept for latecomers */
 	struct corr_event *free;
 	uint32_t nfree;
+	struct corr_wait *waits; /* uthash */
 	struct corr_comm *comms; /* uthash */
 	struct corr_comm *last_comm;
 	struct corr_counts counts;

@@ -311,6 +311,16 @@ static void put_ids(struct json *j, const struct proc *p)
 	json_str(j, p->id.comm, strnlen(p->id.comm, sizeof(p->id.comm)));
 }
 
+/* What this recording could use: for people, and for bug reports. */
+static void put_features(struct json *j, const struct session *s)
+{
+	json_lit(j, ",\"features\":{\"maskAsked\":");
+	json_u64(j, s->mask);
+	json_lit(j, ",\"ringBytes\":");
+	json_u64(j, s->ring_bytes);
+	json_char(j, '}');
+}
+
 int header__write(struct proc *p)
 {
 	char boot[64], build_id[ELF_BUILD_ID_LEN], *args, *env, *cgroup;
@@ -365,7 +375,8 @@ int header__write(struct proc *p)
 	key(&j, ",", "mask");
 	json_u64(&j, p->mask);
 	put_clock(&j, p);
-	json_lit(&j, ",\"features\":{}}");
+	put_features(&j, p->session);
+	json_char(&j, '}');
 	out_line_end(&p->out, &j, OUT_HEADER, p->corr.now_ns);
 	/* At once, and alone: a trace without a header is none. */
 	err = out_file__flush(&p->out);

@@ -293,6 +293,7 @@ static void session_init(struct recorder *r)
 
 	s->dir = r->opt.dir;
 	s->mask = r->opt.mask;
+	s->ring_bytes = r->opt.ring_bytes;
 	s->keep = event_mask_closure(s->mask);
 	strftime(s->stamp, sizeof(s->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
 	invoking_user(&s->uid, &s->gid);

@@ -23,6 +23,7 @@ struct session {
 	const char *dir; /* -o; NULL: by job or time */
 	uint32_t mask;	 /* --mask: what to ask for */
 	uint32_t keep;	 /* its closure: what to write */
+	uint64_t ring_bytes;
 
 	uint64_t attach_ns; /* when the probes were on */
 	char stamp[32];	    /* YYYYMMDD-HHMMSS, in the directory's name */
