@@ -167,36 +167,54 @@ int BPF_PROG(scope_signal, int sig, struct kernel_siginfo *info, struct k_sigact
 	return 0;
 }
 
+/* wait(2)'s status of the group, whoever is the last of it to go. */
+static __always_inline __s32 exit_status(struct task_struct *task)
+{
+	__s32 group = BPF_CORE_READ(task, signal, group_exit_code);
+
+	return group ? group : BPF_CORE_READ(task, exit_code);
+}
+
+/*
+ * Tells the loader that a thread (or, `dead`, the process) is gone. With a full ring the end of a
+ * process stays behind in the map, so that its loss can be counted to the last record.
+ */
+static __always_inline void tell_end(struct task_struct *task, struct scope_proc_stat *stat,
+				     __u16 kind, __s32 code, bool dead)
+{
+	struct scope_ev_exit *e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!e) {
+		scope_count(SCOPE_STAT_RING_FULL, 1);
+		stat->code = code;
+		stat->ended = dead;
+		return;
+	}
+	scope_stamp(&e->h, kind, sizeof(*e), task);
+	e->code = code;
+	e->group_dead = dead;
+	e->lost_recs = stat->lost_recs;
+	e->lost_chunks = stat->lost_chunks;
+	bpf_ringbuf_submit(e, scope_wake_flags(dead));
+	if (dead)
+		bpf_map_delete_elem(&scope_procs, &tgid);
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(scope_exit, struct task_struct *task)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, tid = (__u32)ids;
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
-	struct scope_ev_exit *e;
-	__u32 group_dead;
+	bool dead;
 
 	if (!stat)
 		return 0;
 	flush_dying(tid);
 	bpf_map_delete_elem(&scope_threads, &tid);
-	group_dead = BPF_CORE_READ(task, signal, live.counter) == 0;
-	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (e) {
-		scope_stamp(&e->h, SCOPE_EV_EXIT, sizeof(*e), task);
-		e->code = BPF_CORE_READ(task, exit_code);
-		/* exit_group and fatal signals: the group's code, whoever is the last to go */
-		if (group_dead && BPF_CORE_READ(task, signal, group_exit_code))
-			e->code = BPF_CORE_READ(task, signal, group_exit_code);
-		e->group_dead = group_dead;
-		e->lost_recs = stat->lost_recs;
-		e->lost_chunks = stat->lost_chunks;
-		bpf_ringbuf_submit(e, scope_wake_flags(group_dead));
-	} else {
-		scope_count(SCOPE_STAT_RING_FULL, 1);
-	}
-	if (group_dead)
-		bpf_map_delete_elem(&scope_procs, &tgid);
+	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead);
 	return 0;
 }
 
@@ -219,23 +237,11 @@ int BPF_PROG(scope_exec, struct task_struct *task)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, tid = (__u32)ids;
-	struct scope_ev_exit *e;
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
 
 	if (!stat)
 		return 0;
-	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (e) {
-		scope_stamp(&e->h, SCOPE_EV_EXEC, sizeof(*e), task);
-		e->code = 0;
-		e->group_dead = 1;
-		e->lost_recs = stat->lost_recs;
-		e->lost_chunks = stat->lost_chunks;
-		bpf_ringbuf_submit(e, scope_wake_flags(true));
-	} else {
-		scope_count(SCOPE_STAT_RING_FULL, 1);
-	}
 	bpf_map_delete_elem(&scope_threads, &tid);
-	bpf_map_delete_elem(&scope_procs, &tgid);
+	tell_end(task, stat, SCOPE_EV_EXEC, 0, true);
 	return 0;
 }

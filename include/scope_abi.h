@@ -393,12 +393,17 @@ struct scope_ev_exit {
 	__u64 lost_chunks;
 };
 
-/* Per process, in the BPF map scope_procs, key tgid. BPF writes; the loader reads and deletes. */
+/*
+ * Per process, in the BPF map scope_procs, key tgid. BPF writes, and deletes at the end of the process
+ * unless it had to leave `ended` behind; the loader reads, and deletes that.
+ */
 struct scope_proc_stat {
 	__u64 start_ns;
 	__u64 lost_recs;
 	__u64 lost_chunks;
 	__u64 faults;
+	__u32 ended; /* the process has, and the ring had no room to say so */
+	__s32 code;  /* then: as in scope_ev_exit */
 };
 
 /* Counters of the BPF side, map scope_stats (per CPU). */
@@ -444,6 +449,6 @@ SCOPE_ABI_SIZE(scope_area, 48 + 16 * SCOPE_MASKS + 8 * SCOPE_TBUFS + 152 * SCOPE
 SCOPE_ABI_SIZE(scope_ev_hdr, 72);
 SCOPE_ABI_SIZE(scope_ev_chunk, 120);
 SCOPE_ABI_SIZE(scope_ev_exit, 96);
-SCOPE_ABI_SIZE(scope_proc_stat, 32);
+SCOPE_ABI_SIZE(scope_proc_stat, 40);
 
 #endif

@@ -156,6 +156,17 @@ uint64_t attach__stat(const struct attach *a, uint32_t which)
 	return sum;
 }
 
+int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *stat)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.scope_procs), &tgid, stat) ? -errno
+											: 0;
+}
+
+void attach__proc_forget(struct attach *a, uint32_t tgid)
+{
+	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.scope_procs), &tgid);
+}
+
 void attach__detach(struct attach *a)
 {
 	while (a->nplugins)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "scope_abi.h"
 
 struct attach;
 
@@ -27,6 +28,11 @@ int attach__poll(struct attach *a, int timeout_ms);
 
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);
+
+/* What BPF knows of a process. 0 or -ENOENT. */
+int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *stat);
+/* Forgets a process that ended without the ring having had room to say so. */
+void attach__proc_forget(struct attach *a, uint32_t tgid);
 
 /* Takes the probes off, so that plugins find their semaphore at 0; records already made stay readable. */
 void attach__detach(struct attach *a);

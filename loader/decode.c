@@ -331,8 +331,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 
 /* ---- Ends -------------------------------------------------------------------------------------- */
 
-/* What the ring had no room for after the last chunk that came through. */
-static void tail_loss(struct proc *p, uint64_t lost_recs)
+void decode__tail_loss(struct proc *p, uint64_t lost_recs)
 {
 	if (lost_recs > p->lost[LOSS_RING_FULL])
 		proc__count_loss(p, LOSS_RING_FULL, lost_recs - p->lost[LOSS_RING_FULL]);
@@ -352,10 +351,24 @@ static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
 	free(t);
 }
 
+void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs)
+{
+	char how[32];
+
+	decode__tail_loss(p, lost_recs);
+	if (exec) {
+		proc__end(p, "exec", false, 0);
+	} else if (WIFSIGNALED(status)) {
+		snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
+		proc__end(p, how, false, 0);
+	} else {
+		proc__end(p, "exit", true, WEXITSTATUS(status));
+	}
+}
+
 static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e)
 {
 	struct proc *p = proc__get(s, &e->h, false);
-	char how[32];
 
 	if (!p)
 		return NULL;
@@ -364,15 +377,7 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	thread_end(p, &e->h);
 	if (!e->group_dead)
 		return p;
-	tail_loss(p, e->lost_recs);
-	if (e->h.kind == SCOPE_EV_EXEC) {
-		proc__end(p, "exec", false, 0);
-	} else if (WIFSIGNALED(e->code)) {
-		snprintf(how, sizeof(how), "signal %d", WTERMSIG(e->code));
-		proc__end(p, how, false, 0);
-	} else {
-		proc__end(p, "exit", true, WEXITSTATUS(e->code));
-	}
+	decode__end(p, e->code, e->h.kind == SCOPE_EV_EXEC, e->lost_recs);
 	return NULL;
 }
 

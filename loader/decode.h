@@ -15,4 +15,13 @@ struct proc *decode__event(struct session *s, const void *data, size_t size);
 /* One chunk whose header is filled and whose `len` bytes of records follow it. */
 struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *chunk, size_t size);
 
+/*
+ * The end of a process: `status` as wait(2) has it, `exec` if it became another program; lost_recs as
+ * counted by BPF, of which what came after the last chunk is news.
+ */
+void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs);
+
+/* Counts what the ring had no room for after the last chunk that came through. */
+void decode__tail_loss(struct proc *p, uint64_t lost_recs);
+
 #endif

@@ -111,7 +111,6 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 		proc__count_loss(p, LOSS_ORPHAN, orphans - p->lost[LOSS_ORPHAN]);
 	if (p->header_written || p->recs)
 		free_threads(p, now);
-	trace__lost(p, now);
 	trace__footer(p, end, exited, exit_code);
 	if (p->out.write_lost)
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);

@@ -26,10 +26,10 @@ extern const char *const loss_names[LOSS_CAUSES];
 /* One thread's buffer as a stream of bytes and records; keyed by the buffer's address in the job. */
 struct stream {
 	uint64_t tbuf;
-	uint64_t pos;	  /* next byte expected */
-	uint64_t rec_pos; /* next record expected */
-	uint64_t last_ns; /* of its last record */
-	uint64_t seen_ns; /* when it was last heard of */
+	uint64_t pos;		/* next byte expected */
+	uint64_t rec_pos;	/* next record expected */
+	uint64_t last_ns;	/* of its last record */
+	uint64_t seen_ns;	/* when it was last heard of */
 	uint32_t tid, host_tid; /* whose buffer it is now */
 	UT_hash_handle hh;
 };
@@ -62,6 +62,7 @@ struct proc {
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC when its recording began */
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
 	bool contacted;		/* its control block was found, or given up */
+	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
 	struct correlate corr;
 	struct stream *streams;
 	struct thread *threads;

@@ -49,6 +49,7 @@ struct recorder {
 	int job_code;
 	bool job_ended;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns;
+	uint64_t ring_full; /* BPF's count when processes were last reaped */
 };
 
 /* ---- Options ----------------------------------------------------------------------------------- */
@@ -173,17 +174,18 @@ static void tell_comm(void *arg, const struct scope_comm *comm)
  * A process we have not seen: narrow its mask to what we want, tell it when to flush, and learn which
  * communicators it had before us. Failure is no disaster: it may have ended by now.
  */
-static void contact(struct recorder *r, struct proc *p)
+static void contact(struct recorder *r, struct proc *p, bool comms)
 {
 	struct target t;
 	int err;
 
 	p->contacted = true;
+	p->relearned_at = p->lost[LOSS_RING_FULL];
 	err = target__find(&t, (pid_t)p->key.tgid);
 	if (!err)
 		err = target__want(&t, (uint32_t)getpid(), r->opt.mask,
 				   r->s.clock.hz / FLUSH_AGE_PER_S);
-	if (!err && !p->from_start)
+	if (!err && comms)
 		err = target__comms(&t, tell_comm, p);
 	if (err)
 		pr_debug("Failed to reach the plugin of process %u: %s, continuing\n", p->key.tgid,
@@ -199,7 +201,7 @@ static void on_ring_record(void *arg, const void *data, size_t size)
 	if (size >= sizeof(*h) && h->abi == SCOPE_ABI && h->kind == SCOPE_EV_CHUNK) {
 		p = proc__get(&r->s, h, true);
 		if (p && !p->contacted)
-			contact(r, p);
+			contact(r, p, !p->from_start);
 	}
 	decode__event(&r->s, data, size);
 }
@@ -231,6 +233,25 @@ static void read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns)
 	}
 }
 
+/* Processes whose end the ring had no room for. */
+static void reap(struct recorder *r)
+{
+	uint64_t full = attach__stat(r->attach, SCOPE_STAT_RING_FULL);
+	struct scope_proc_stat stat;
+	struct proc *p, *tmp;
+
+	if (full == r->ring_full)
+		return;
+	r->ring_full = full;
+	HASH_ITER (hh, r->s.procs, p, tmp) {
+		if (attach__proc_stat(r->attach, p->key.tgid, &stat) ||
+		    stat.start_ns != p->key.start_ns || !stat.ended)
+			continue;
+		attach__proc_forget(r->attach, p->key.tgid);
+		decode__end(p, stat.code, false, stat.lost_recs);
+	}
+}
+
 /* ---- The loop ---------------------------------------------------------------------------------- */
 
 static void tick(struct recorder *r, uint64_t now)
@@ -241,13 +262,17 @@ static void tick(struct recorder *r, uint64_t now)
 	if (now >= r->next_outside_ns) {
 		read_outside(r, now, OUTSIDE_NS);
 		r->next_outside_ns = now + OUTSIDE_NS;
+		reap(r);
 	}
 	HASH_ITER (hh, r->s.procs, p, tmp) {
 		correlate__tick(&p->corr, now);
 		if (clock && p->header_written)
 			trace__clock(p, now);
+		/* What was lost may have been a string or a communicator: have all of them told again. */
+		if (follow && p->lost[LOSS_RING_FULL] > p->relearned_at)
+			contact(r, p, true);
 		if (follow && p->header_written) {
-			trace__lost(p, now);
+			trace__lost(p, now, false);
 			out_file__flush(&p->out);
 		}
 	}
@@ -408,6 +433,7 @@ static int start_job(struct recorder *r)
  */
 static void drain(struct recorder *r, const char *how)
 {
+	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
 	struct target t;
 
@@ -417,8 +443,12 @@ static void drain(struct recorder *r, const char *how)
 	attach__detach(r->attach);
 	attach__poll(r->attach, 0);
 	read_outside(r, monotonic_ns(), 0);
+	reap(r);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
 		p->corr.now_ns = monotonic_ns();
+		if (!attach__proc_stat(r->attach, p->key.tgid, &stat) &&
+		    stat.start_ns == p->key.start_ns)
+			decode__tail_loss(p, stat.lost_recs);
 		proc__end(p,
 			  p->comms_made && p->comms_finalized == p->comms_made ? "finalize" : how,
 			  false, 0);

@@ -553,32 +553,45 @@ static const char *const loss_where[LOSS_CAUSES] = {
 	[LOSS_WRITE_ERROR] = "trace file",
 };
 
-void trace__lost(struct proc *p, uint64_t now_ns)
+static void put_lost(struct proc *p, int cause, uint64_t n, uint64_t now_ns)
 {
-	uint64_t n;
-	int cause;
-	struct json j;
+	struct json j = begin(p, STATE_MAX);
 
-	if (p->out.write_lost && !p->out.failing) {
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"lost\"");
+	KEY_US(&j, "from", p->lost_from_ns ? p->lost_from_ns : p->begin_ns);
+	KEY_US(&j, "to", now_ns);
+	KEY_U64(&j, "n", n);
+	KEY_STR(&j, "cause", loss_names[cause], strlen(loss_names[cause]));
+	KEY_STR(&j, "where", loss_where[cause], strlen(loss_where[cause]));
+	json_char(&j, '}');
+	end(p, &j, OUT_LOST);
+	p->lost_reported[cause] += n;
+}
+
+void trace__lost(struct proc *p, uint64_t now_ns, bool last)
+{
+	uint64_t reported[LOSS_CAUSES];
+	int cause;
+
+	/* While the disk is full this would be lost too; at the end it is now or never. */
+	if (p->out.write_lost && (last || !p->out.failing)) {
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
 		p->out.write_lost = 0;
 	}
-	for (cause = 0; cause < LOSS_CAUSES; cause++) {
-		n = p->lost[cause] - p->lost_reported[cause];
-		if (!n)
-			continue;
-		j = begin(p, STATE_MAX);
-		if (!j.at)
+	memcpy(reported, p->lost_reported, sizeof(reported));
+	if (memcmp(reported, p->lost, sizeof(reported))) {
+		if (!last)
+			out_file__flush(&p->out);
+		for (cause = 0; cause < LOSS_CAUSES; cause++)
+			if (p->lost[cause] > reported[cause])
+				put_lost(p, cause, p->lost[cause] - reported[cause], now_ns);
+		/* Those that did not reach the file are told again: the footer sums up what it holds. */
+		if (!last && out_file__flush(&p->out)) {
+			memcpy(p->lost_reported, reported, sizeof(reported));
 			return;
-		json_lit(&j, "{\"recordType\":\"lost\"");
-		KEY_US(&j, "from", p->lost_from_ns ? p->lost_from_ns : p->begin_ns);
-		KEY_US(&j, "to", now_ns);
-		KEY_U64(&j, "n", n);
-		KEY_STR(&j, "cause", loss_names[cause], strlen(loss_names[cause]));
-		KEY_STR(&j, "where", loss_where[cause], strlen(loss_where[cause]));
-		json_char(&j, '}');
-		end(p, &j, OUT_LOST);
-		p->lost_reported[cause] = p->lost[cause];
+		}
 	}
 	p->lost_from_ns = now_ns;
 }
@@ -590,8 +603,12 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 	struct json j;
 	int i;
 
-	/* What is still in the buffer may not reach the file; the counts must be the file's. */
+	/*
+	 * What is still in the buffer may not reach the file; the counts must be the file's. The lost
+	 * records go out with the footer: both or none.
+	 */
 	out_file__flush(&p->out);
+	trace__lost(p, p->corr.now_ns, true);
 	j = begin(p, STATE_MAX);
 	if (!j.at)
 		return;

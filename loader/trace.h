@@ -21,8 +21,8 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);
 
-/* Losses counted since the last call, up to now_ns. */
-void trace__lost(struct proc *p, uint64_t now_ns);
+/* Losses counted since the last call, up to now_ns. `last`: the footer follows. */
+void trace__lost(struct proc *p, uint64_t now_ns, bool last);
 
 void trace__footer(struct proc *p, const char *end, bool exited, int exit_code);
 
