@@ -190,67 +190,90 @@ static int traffic_per_byte(int func, int n)
 	return func == FUNC_ALLREDUCE ? 2 : max_send_recv(func, n);
 }
 
-static void coll_schedule(struct plan *p, struct cbd *s, struct task *t)
-{
-	size_t es = type_size(t->type), cell, cells, per_cell, lo, hi, n_lo, n_mid, n_hi, off;
-	int per_byte = traffic_per_byte(t->func, p->comm->nranks), mid, n, i, first, elems;
-	size_t cells_per;
+/* A task's cells: on the first channel, on each in the middle, on the last. */
+struct cells {
+	size_t lo, per_mid, hi;
+	int mid;
+	size_t elems; /* of one cell */
+	size_t total;
+	size_t traffic;
+};
 
-	cell = ROUND_UP(DIV_UP((size_t)MIN_TRAFFIC_PER_CHANNEL, per_byte), 16);
-	elems = cell / es;
-	cells = DIV_UP(t->count * es, cell);
-	per_cell = cell * per_byte;
-	cells_per = MIN(cells, DIV_UP(s->per_channel, per_cell));
-	lo = s->channel + 1 == s->nchannels
-		     ? cells
-		     : MIN(cells, DIV_UP(s->per_channel - s->current, per_cell));
-	mid = (cells - lo) / cells_per;
-	hi = (cells - lo) % cells_per;
-	n = (lo != 0) + mid + (hi != 0);
+static void cells_split(const struct cbd *s, struct cells *c)
+{
+	int n;
+
+	c->per_mid = MIN(c->total, DIV_UP(s->per_channel, c->traffic));
+	c->lo = s->channel + 1 == s->nchannels
+			? c->total
+			: MIN(c->total, DIV_UP(s->per_channel - s->current, c->traffic));
+	c->mid = (c->total - c->lo) / c->per_mid;
+	c->hi = (c->total - c->lo) % c->per_mid;
+	n = (c->lo != 0) + c->mid + (c->hi != 0);
 	if (s->nchannels < s->channel + n) {
-		mid = s->nchannels - s->channel - 2;
-		cells_per = (cells - lo) / (mid + 1);
-		hi = cells_per + (cells - lo) % (mid + 1);
+		c->mid = s->nchannels - s->channel - 2;
+		c->per_mid = (c->total - c->lo) / (c->mid + 1);
+		c->hi = c->per_mid + (c->total - c->lo) % (c->mid + 1);
 	}
-	if (!hi && mid) {
-		hi = cells_per;
-		mid--;
+	if (!c->hi && c->mid) {
+		c->hi = c->per_mid;
+		c->mid--;
 	}
-	if (!lo) {
-		s->channel++;
-		if (!mid) {
-			lo = hi;
-			hi = 0;
-		} else {
-			lo = cells_per;
-			mid--;
-		}
+}
+
+/* Nothing fits on the current channel any more: the next one becomes the first. */
+static void cells_skip(struct cbd *s, struct cells *c)
+{
+	if (c->lo)
+		return;
+	s->channel++;
+	if (!c->mid) {
+		c->lo = c->hi;
+		c->hi = 0;
+	} else {
+		c->lo = c->per_mid;
+		c->mid--;
 	}
-	n_mid = mid ? cells_per * elems : 0;
-	n_lo = lo * elems;
-	n_hi = hi * elems;
-	*(n_hi ? &n_hi : &n_lo) -= cells * elems - t->count;
-	n = (n_lo != 0) + mid + (hi != 0);
-	t->nchannels = n;
-	first = s->channel;
-	if (n_hi) {
+}
+
+static void cbd_advance(struct cbd *s, const struct cells *c, int n)
+{
+	if (c->hi) {
 		s->channel += n - 1;
-		s->current = hi * elems * es * per_byte;
-	} else if (mid) {
+		s->current = c->hi * c->traffic;
+	} else if (c->mid) {
 		s->channel += n;
 		s->current = 0;
 	} else {
-		s->current += lo * elems * es * per_byte;
+		s->current += c->lo * c->traffic;
 	}
 	if (s->current >= s->per_channel && s->channel + 1 != s->nchannels) {
 		s->channel++;
 		s->current = 0;
 	}
-	for (i = 0, off = 0; i < n; i++) {
-		size_t count = !i ? n_lo : i == n - 1 && n_hi ? n_hi : n_mid;
+}
 
+static void coll_schedule(struct plan *p, struct cbd *s, struct task *t)
+{
+	size_t es = type_size(t->type), lo, mid, hi, off, count;
+	int per_byte = traffic_per_byte(t->func, p->comm->nranks), n, i, first;
+	size_t cell = ROUND_UP(DIV_UP((size_t)MIN_TRAFFIC_PER_CHANNEL, per_byte), 16);
+	struct cells c = {.elems = cell / es};
+
+	c.total = DIV_UP(t->count * es, cell);
+	c.traffic = cell * per_byte;
+	cells_split(s, &c);
+	cells_skip(s, &c);
+	mid = c.mid ? c.per_mid * c.elems : 0;
+	lo = c.lo * c.elems;
+	hi = c.hi * c.elems;
+	*(hi ? &hi : &lo) -= c.total * c.elems - t->count;
+	first = s->channel;
+	n = t->nchannels = (lo != 0) + c.mid + (hi != 0);
+	cbd_advance(s, &c, n);
+	for (i = 0, off = 0; i < n; i++, off += count) {
+		count = !i ? lo : i == n - 1 && hi ? hi : mid;
 		coll_part(p, t, first + i, off, count);
-		off += count;
 	}
 	p->coll_ops++;
 }
@@ -537,8 +560,8 @@ static void plan_upload(struct plan *p)
 		o->op.pid = prof_pid();
 		o->op.dev_prof = (uintptr_t)c->dev_prof;
 		o->op.conn_id = o->conn ? o->conn->id : 0;
-		o->op.op_count += o->op.op_count & 1 ? c->p2p_opcount[o->op.channel] << 1
-						     : c->coll_opcount << 1;
+		o->op.op_count += o->op.op_count & 1 ? c->proxy->p2p_opcount[o->op.channel] << 1
+						     : c->proxy->coll_opcount << 1;
 		if (o->task->is_ce)
 			continue;
 		if (o->op.kind == OP_PROF) {
@@ -548,9 +571,9 @@ static void plan_upload(struct plan *p)
 			c->cnt.proxy_steps += DIV_UP(o->op.nsteps, o->op.slice_steps);
 		}
 	}
-	c->coll_opcount += p->coll_ops;
+	c->proxy->coll_opcount += p->coll_ops;
 	for (i = 0; i < MAX_CHANNELS; i++)
-		c->p2p_opcount[i] += p->p2p_batches[i] ? p->p2p_batches[i] + 1 : 0;
+		c->proxy->p2p_opcount[i] += p->p2p_batches[i] ? p->p2p_batches[i] + 1 : 0;
 }
 
 static void plan_post_to(struct plan *p, struct opq *q)
@@ -565,7 +588,9 @@ static void plan_post_to(struct plan *p, struct opq *q)
 
 		if (to != q || (!o->conn && !kernel_ch_on(o->task)))
 			continue;
-		if (o->conn && q == own)
+		if (!o->conn)
+			atomic_fetch_add(&p->comm->dev_prof->inflight, 1);
+		else if (q == own)
 			atomic_fetch_add(&o->conn->inflight, 1);
 		opq_post(q, &o->op, q == own ? p->comm->proxy : NULL);
 	}

@@ -76,6 +76,7 @@ void fault_load(struct faults *f, int rank)
 	f->late_ms = fault_or("late", rank, "ms", 10, 0);
 	f->late_every = fault_or("late", rank, "every", 1, 1);
 	f->slow_us = fault_or("slow-progress", rank, "us", 500, 0);
+	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);
 	f->pin_cpu = fault_or("pin-progress", rank, "cpu", 0, -1);
 	f->recv_repeat = fault_or("recv-repeat", rank, "n", 1000, 0);
 	f->peerwait_repeat = fault_or("peerwait-repeat", rank, "n", 1000, 0);

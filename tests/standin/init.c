@@ -319,7 +319,8 @@ static void comm_channels(struct ncclComm *c)
 		n *= 2;
 	c->p2p_nchannels = n;
 	c->p2p_per_peer = MIN(P2P_PER_PEER, n);
-	c->pxn_local = env_long("STANDIN_PXN", 0);
+	if (!fault_get("pxn", -1, "local", 2, &c->pxn_local))
+		c->pxn_local = env_long("STANDIN_PXN", 0);
 	c->pxn = c->pxn_local > 1 && c->nranks > 1;
 	if (!c->pxn)
 		c->pxn_local = 1;
@@ -650,14 +651,21 @@ ncclResult_t ncclCommSplit(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *);
 /* ---- the end ---- */
 
 /* A shared progress thread goes on without us: our operations have to be through first. */
+static void drain(struct ncclComm *c, _Atomic int *inflight)
+{
+	while (atomic_load(inflight) > 0 && !atomic_load(&c->proxy->async_error) &&
+	       !atomic_load(&c->proxy->abort))
+		usleep(100);
+}
+
 static void drain_shared(struct ncclComm *c)
 {
 	int i;
 
 	for (i = 0; i < c->nconns; i++)
-		while (atomic_load(&c->conns[i]->inflight) > 0 &&
-		       !atomic_load(&c->proxy->async_error) && !atomic_load(&c->proxy->abort))
-			usleep(100);
+		drain(c, &c->conns[i]->inflight);
+	if (c->dev_prof)
+		drain(c, &c->dev_prof->inflight);
 }
 
 static void comm_free(struct ncclComm *c)
@@ -700,7 +708,8 @@ static void comm_free(struct ncclComm *c)
 	free(c->p2p_sends);
 	free(c->p2p_recvs);
 	free(c->peers);
-	free(c->dev_prof);
+	if (!keep)
+		free(c->dev_prof);
 	c->magic = 0;
 	prof_finalize(c);
 	free(c->name);

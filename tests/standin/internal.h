@@ -85,6 +85,7 @@ struct faults {
 	long late_ms;
 	long late_every;
 	long slow_us;
+	long slow_busy;
 	long pin_cpu;
 	long recv_repeat;
 	long peerwait_repeat;
@@ -125,6 +126,7 @@ struct sock {
 	int next;
 	int fds[MAX_SOCKS];
 	struct net_helper *helpers;
+	struct net_task *tasks; /* nsocks for each of the NCCL_STEPS requests in flight */
 };
 
 struct req {
@@ -138,7 +140,7 @@ struct req {
 	int wire;
 	int offset;
 	int ntasks;
-	struct net_task tasks[MAX_SOCKS];
+	struct net_task *tasks;
 	struct sub *sub; /* with step: whose NetPlugin event this is */
 	int step;
 	void *net_handle;
@@ -152,7 +154,9 @@ int net_accept_hello(int listen_fd, struct hello *h, int timeout_ms);
 struct sock *sock__new(int is_send);
 int sock__start(struct sock *s);
 void sock__free(struct sock *s);
-void req_start(struct req *r, struct sock *s, char *data, int size, struct sub *sub, int step);
+/* slot is the number of the request among those in flight of the connection. */
+void req_start(struct req *r, struct sock *s, int slot, char *data, int size, struct sub *sub,
+	       int step);
 /* 1 done, 0 not yet, -errno. */
 int req_test(struct req *r);
 
@@ -237,6 +241,7 @@ struct dev_stamp {
 	_Atomic uint64_t ts;
 };
 struct dev_prof {
+	_Atomic int inflight; /* KernelCh operations that the progress thread still has */
 	struct dev_stamp started[MAX_CHANNELS][PROF_SLOTS];
 	struct dev_stamp completed[MAX_CHANNELS][PROF_SLOTS];
 };
@@ -300,6 +305,9 @@ struct proxy {
 	_Atomic int async_error;
 	struct faults faults;
 	uint64_t nops;
+	/* of all communicators that share it, so that no two operations have one number */
+	uint64_t coll_opcount;
+	uint64_t p2p_opcount[MAX_CHANNELS];
 };
 
 struct proxy *proxy__new(int rank, bool in_shm);
@@ -443,7 +451,7 @@ struct ncclComm {
 	int nchannels;
 	int p2p_nchannels;
 	int p2p_per_peer;
-	int pxn_local; /* ranks per node; 1: no PXN */
+	long pxn_local; /* ranks per node; 1: no PXN */
 	bool pxn;
 	uint64_t hash;
 	char *name;
@@ -469,8 +477,6 @@ struct ncclComm {
 	bool prof_loaded;
 	uint64_t seq[FUNC_NUM];
 	uint32_t ce_seq;
-	uint64_t coll_opcount;
-	uint64_t p2p_opcount[MAX_CHANNELS];
 	uint64_t work_counter[MAX_CHANNELS];
 	struct dev_prof *dev_prof;
 	struct bell bell;

@@ -30,7 +30,7 @@ struct opts {
 	int ranks, first, last; /* of all ranks, those that this process starts */
 	int threads;		/* ranks per process */
 	int channels, iters, warmup, groups, split, pxn, api, timeout_s, check;
-	bool init_all, split_share, dry, json, in_place, no_destroy;
+	bool init_all, one_thread, overlap, split_share, dry, json, in_place, no_destroy;
 	size_t bytes;
 	enum job_op op;
 	ncclDataType_t type;
@@ -47,6 +47,7 @@ static struct opts o = {
 	.iters = 10,
 	.groups = 1,
 	.timeout_s = 120,
+	.check = 1,
 	.bytes = 1 << 20,
 	.type = ncclFloat32,
 	.red = ncclSum,
@@ -170,9 +171,14 @@ static uint64_t now_ns(void)
 
 /* ---- one rank ---- */
 
-struct part { /* a communicator that the rank works on */
+struct part { /* a communicator that the rank works on, with buffers of its own */
 	ncclComm_t comm;
 	int rank, nranks;
+	stream_t stream;
+	char *send;
+	char **recv; /* one per operation of a group */
+	struct job_call call;
+	struct iter_rec *rec;
 };
 
 struct rank {
@@ -180,10 +186,7 @@ struct rank {
 	struct rank_rec *rec;
 	struct part parts[2];
 	int nparts;
-	stream_t stream;
-	char *send, *host;
-	char **recv; /* one per operation of a group */
-	size_t buf_bytes;
+	char *host;
 	pthread_t thread;
 };
 
@@ -248,6 +251,34 @@ static int get_id(struct rank *r)
 	return rank_fail(r, "No unique id came from rank 0 within %d s", o.timeout_s);
 }
 
+static int part_alloc(struct rank *r, struct part *p)
+{
+	int i;
+
+	p->recv = calloc(o.groups, sizeof(*p->recv));
+	p->send = dev_alloc(o.bytes);
+	for (i = 0; i < o.groups && p->recv; i++)
+		p->recv[i] = o.in_place ? p->send : dev_alloc(o.bytes);
+	if (!p->recv || !p->send || !p->recv[o.groups - 1])
+		return rank_fail(r, "Failed to allocate %zu bytes", o.bytes);
+	if (stream_create(&p->stream))
+		return rank_fail(r, "Failed to create a stream");
+	return 0;
+}
+
+static void part_free(struct part *p)
+{
+	int i;
+
+	if (!o.no_destroy && p->stream)
+		stream_destroy(p->stream);
+	for (i = 0; p->recv && i < o.groups; i++)
+		if (p->recv[i] != p->send)
+			dev_free(p->recv[i]);
+	dev_free(p->send);
+	free(p->recv);
+}
+
 static int rank_split(struct rank *r)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -262,24 +293,18 @@ static int rank_split(struct rank *r)
 	ncclCommCount(p->comm, &p->nranks);
 	ncclCommUserRank(p->comm, &p->rank);
 	r->nparts = 2;
-	return 0;
+	return part_alloc(r, p);
 }
 
 static int rank_init(struct rank *r)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclResult_t res = ncclSuccess;
-	int i;
 
 	config.commName = o.name;
 	r->rec->pid = getpid();
-	r->recv = calloc(o.groups, sizeof(*r->recv));
-	r->buf_bytes = o.bytes;
-	r->send = dev_alloc(o.bytes);
 	r->host = o.dry ? calloc(1, 4096) : malloc(o.bytes + 1);
-	for (i = 0; i < o.groups && r->recv; i++)
-		r->recv[i] = o.in_place ? r->send : dev_alloc(o.bytes);
-	if (!r->recv || !r->send || !r->host || !r->recv[o.groups - 1])
+	if (!r->host)
 		return rank_fail(r, "Failed to allocate %zu bytes", o.bytes);
 	if (!r->parts[0].comm) {
 		if (get_id(r))
@@ -291,8 +316,8 @@ static int rank_init(struct rank *r)
 	r->parts[0].rank = r->rank;
 	r->parts[0].nranks = o.ranks;
 	r->nparts = 1;
-	if (stream_create(&r->stream))
-		return rank_fail(r, "Failed to create a stream");
+	if (part_alloc(r, &r->parts[0]))
+		return -1;
 	return o.split ? rank_split(r) : 0;
 }
 
@@ -361,15 +386,16 @@ static struct job_call make_call(const struct part *p, int iter)
 	return c;
 }
 
-static int check_iter(struct rank *r, const struct job_call *c)
+static int check_part(struct rank *r, struct part *p)
 {
+	const struct job_call *c = &p->call;
 	size_t es = job_type_size(c->type);
 	int g;
 
 	for (g = 0; g < o.groups; g++) {
 		long bad;
 
-		if (from_dev(r->host, r->recv[g], job_recv_count(c) * es))
+		if (from_dev(r->host, p->recv[g], job_recv_count(c) * es))
 			return rank_fail(r, "Failed to copy the result");
 		bad = job_check(c, r->host);
 		if (bad < 0)
@@ -389,50 +415,73 @@ static bool checked(int iter)
 	       iter == o.warmup + o.iters - 1;
 }
 
-static int run_call(struct rank *r, int part, int iter)
+static int part_prepare(struct rank *r, struct part *p, int iter)
 {
-	struct part *p = &r->parts[part];
-	struct job_call c = make_call(p, iter);
-	struct iter_rec *rec = &sh->recs[r->rank * max_recs + r->rec->nrecs];
-	size_t es = job_type_size(c.type);
+	size_t es = job_type_size(o.type);
+
+	p->call = make_call(p, iter);
+	p->rec = &sh->recs[r->rank * max_recs + r->rec->nrecs++];
+	p->rec->op = p->call.op;
+	p->rec->comm = p - r->parts;
+	if (!checked(iter))
+		return 0;
+	job_fill(&p->call, r->host);
+	if (to_dev(p->send, r->host, job_send_count(&p->call) * es))
+		return rank_fail(r, "Failed to copy the input");
+	return 0;
+}
+
+static int part_enqueue(struct rank *r, struct part *p)
+{
 	ncclResult_t res = ncclSuccess, end = ncclSuccess;
 	int g;
 
-	if (checked(iter)) {
-		job_fill(&c, r->host);
-		if (to_dev(r->send, r->host, job_send_count(&c) * es))
-			return rank_fail(r, "Failed to copy the input");
-	}
-	rec->op = c.op;
-	rec->comm = part;
-	rec->start_ns = now_ns();
+	p->rec->start_ns = now_ns();
 	if (o.groups > 1)
 		res = ncclGroupStart();
 	for (g = 0; g < o.groups && !res; g++)
-		res = call_nccl(&c, p, r->send, r->recv[g], r->stream);
+		res = call_nccl(&p->call, p, p->send, p->recv[g], p->stream);
 	if (o.groups > 1)
 		end = ncclGroupEnd();
 	res = res ? res : end;
-	rec->enqueued_ns = now_ns();
-	if (res)
-		return nccl_fail(r, "enqueue", res);
-	if (stream_sync(r->stream))
+	p->rec->enqueued_ns = now_ns();
+	return res ? nccl_fail(r, "enqueue", res) : 0;
+}
+
+static int part_finish(struct rank *r, struct part *p, int iter)
+{
+	if (stream_sync(p->stream))
 		return nccl_fail(r, "complete an operation", ncclRemoteError);
-	rec->end_ns = now_ns();
-	r->rec->nrecs++;
-	return checked(iter) ? check_iter(r, &c) : 0;
+	p->rec->end_ns = now_ns();
+	return checked(iter) ? check_part(r, p) : 0;
+}
+
+/* The communicators one after the other; with --overlap all at once, each on its stream. */
+static int run_iter(struct rank *r, int iter)
+{
+	int p, err = 0;
+
+	for (p = 0; p < r->nparts && !err; p++) {
+		err = part_prepare(r, &r->parts[p], iter);
+		if (!err)
+			err = part_enqueue(r, &r->parts[p]);
+		if (!err && !o.overlap)
+			err = part_finish(r, &r->parts[p], iter);
+	}
+	for (p = 0; p < r->nparts && !err && o.overlap; p++)
+		err = part_finish(r, &r->parts[p], iter);
+	return err;
 }
 
 static int rank_run(struct rank *r)
 {
-	int i, p;
+	int i;
 
 	if (o.delay_ms)
 		usleep(o.delay_ms * 1000);
 	for (i = 0; i < o.warmup + o.iters; i++) {
-		for (p = 0; p < r->nparts; p++)
-			if (run_call(r, p, i))
-				return -1;
+		if (run_iter(r, i))
+			return -1;
 		if (o.sleep_us)
 			usleep(o.sleep_us);
 	}
@@ -443,8 +492,6 @@ static void rank_end(struct rank *r, int err)
 {
 	int p;
 
-	if (o.linger_ms)
-		usleep(o.linger_ms * 1000);
 	for (p = r->nparts - 1; p >= 0; p--) {
 #ifndef USE_REAL_NCCL
 		standinCounters(r->parts[p].comm, &r->rec->cnt[p]);
@@ -456,14 +503,8 @@ static void rank_end(struct rank *r, int err)
 			ncclCommAbort(r->parts[p].comm);
 		else
 			ncclCommDestroy(r->parts[p].comm);
+		part_free(&r->parts[p]);
 	}
-	if (!o.no_destroy && r->stream)
-		stream_destroy(r->stream);
-	for (p = 0; r->recv && p < o.groups; p++)
-		if (r->recv[p] != r->send)
-			dev_free(r->recv[p]);
-	dev_free(r->send);
-	free(r->recv);
 	free(r->host);
 	r->rec->done = !err;
 }
@@ -475,8 +516,41 @@ static void *rank_main(void *arg)
 
 	if (!err)
 		err = rank_run(r);
+	if (o.linger_ms)
+		usleep(o.linger_ms * 1000);
 	rank_end(r, err);
 	return NULL;
+}
+
+/* --one-thread: one group over all ranks, as a single-threaded program of many GPUs does it. */
+static int run_grouped(struct rank *ranks, int n, int iter)
+{
+	int i, err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = part_prepare(&ranks[i], &ranks[i].parts[0], iter);
+	if (err || ncclGroupStart())
+		return -1;
+	for (i = 0; i < n && !err; i++)
+		err = part_enqueue(&ranks[i], &ranks[i].parts[0]);
+	if (ncclGroupEnd())
+		return -1;
+	for (i = 0; i < n && !err; i++)
+		err = part_finish(&ranks[i], &ranks[i].parts[0], iter);
+	return err;
+}
+
+static int one_thread_main(struct rank *ranks, int n)
+{
+	int i, err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = rank_init(&ranks[i]);
+	for (i = 0; i < o.warmup + o.iters && !err; i++)
+		err = run_grouped(ranks, n, i);
+	for (i = 0; i < n; i++)
+		rank_end(&ranks[i], err);
+	return err ? EXIT_WRONG : 0;
 }
 
 /* ---- one process: some ranks, a thread each ---- */
@@ -555,6 +629,8 @@ static int process_main(int first, int n)
 	}
 	if (o.init_all && init_all(ranks, n))
 		return EXIT_WRONG;
+	if (o.one_thread)
+		return one_thread_main(ranks, n);
 	for (i = 1; i < n; i++)
 		if (pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]))
 			return EXIT_WRONG;
@@ -790,6 +866,7 @@ static const char help[] =
 	"  --rank-list A[-B]  start only these ranks here; needs --id-file\n"
 	"  --id-file PATH     rank 0 writes the unique id there, other starts wait for it\n"
 	"  --init-all         all ranks in one process, made by ncclCommInitAll\n"
+	"  --one-thread       and driven by one thread, all ranks in one group\n"
 	"  --channels C       NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS (2)\n"
 	"  --bytes B          size of the bigger buffer, of a message for sendrecv; K, M, G (1M)\n"
 	"  --op OP            allreduce, allgather, reducescatter, broadcast, reduce, sendrecv,\n"
@@ -802,6 +879,7 @@ static const char help[] =
 	"  --groups G         operations per ncclGroupStart/End (1: no group)\n"
 	"  --split K          work also on a part of the job: ncclCommSplit with rank modulo K\n"
 	"  --split-share      the part shares the progress thread of the whole\n"
+	"  --overlap          the whole and the part at the same time, on two streams\n"
 	"  --in-place         one buffer to send and receive (not checked but for allreduce)\n"
 	"  --check            check every iteration (default: the first and the last)\n"
 	"  --no-check         check none\n"
@@ -816,7 +894,8 @@ static const char help[] =
 	"Stand-in for NCCL only:\n"
 	"  --api N            act as an NCCL that knows profiler API v1 to vN (5)\n"
 	"  --bind A[,B...]    address of each rank (127.0.0.1)\n"
-	"  --netns X[,Y...]   network namespace of each process, by its first rank\n"
+	"  --netns X[,Y...]   network namespace of each process, by its first rank;\n"
+	"                     lo must be up in it\n"
 	"  --pxn L            L ranks a node; each sends through the progress thread of the next\n"
 	"  --socket-threads N helper threads per connection (NCCL_SOCKET_NTHREADS)\n"
 	"  --dry              schedule, messages and callbacks, but 8 bytes a transfer, no data\n"
@@ -824,97 +903,19 @@ static const char help[] =
 	"  --ce               AllGather acts as copy-engine collective (needs --api 6)\n"
 	"  --fault F[,F...]   a fault is NAME[:key=value]..., with rank=R for one rank only:\n"
 	"      late:ms=M:every=E           the rank comes late to every Eth call\n"
-	"      slow-progress:us=U          the progress thread sleeps in each pass\n"
+	"      slow-progress:us=U[:busy=1] the progress thread sleeps (computes) in each pass\n"
 	"      pin-progress:cpu=C          the progress thread runs on one CPU\n"
 	"      no-stop:every=N[:all=1]     each Nth stop of a ProxyStep (of all) never comes\n"
 	"      double-stop                 stops of ProxySteps come twice\n"
 	"      state-after-stop            and a state comes after them\n"
 	"      recv-repeat:n=N             a receive step is started N times more, at poll rate\n"
 	"      peerwait-repeat:n=N         SendPeerWait comes N times more, at poll rate\n"
+	"      pxn:local=L                 as --pxn\n"
 	"      kill:after=N                SIGKILL at the Nth call\n"
 	"      abort:after=N               the communicator aborts at the Nth call\n"
 	"      hang:after=N                the progress thread stops after N proxy operations\n"
 	"\n"
 	"Exit: 0 all results right, 1 not, 2 usage.\n";
-
-enum {
-	OPT_RANKS = 256,
-	OPT_THREADS,
-	OPT_PROCS,
-	OPT_RANK_LIST,
-	OPT_ID_FILE,
-	OPT_INIT_ALL,
-	OPT_CHANNELS,
-	OPT_BYTES,
-	OPT_OP,
-	OPT_DTYPE,
-	OPT_RED,
-	OPT_ITERS,
-	OPT_WARMUP,
-	OPT_GROUPS,
-	OPT_SPLIT,
-	OPT_SPLIT_SHARE,
-	OPT_IN_PLACE,
-	OPT_CHECK,
-	OPT_NO_CHECK,
-	OPT_SLEEP,
-	OPT_DELAY,
-	OPT_LINGER,
-	OPT_NO_DESTROY,
-	OPT_NAME,
-	OPT_TIMEOUT,
-	OPT_JSON,
-	OPT_API,
-	OPT_BIND,
-	OPT_NETNS,
-	OPT_PXN,
-	OPT_SOCK_THREADS,
-	OPT_DRY,
-	OPT_NET_PROF,
-	OPT_CE,
-	OPT_FAULT,
-	OPT_HELP,
-};
-
-static const struct option long_opts[] = {
-	{"ranks", 1, NULL, OPT_RANKS},
-	{"threads", 1, NULL, OPT_THREADS},
-	{"procs", 0, NULL, OPT_PROCS},
-	{"rank-list", 1, NULL, OPT_RANK_LIST},
-	{"id-file", 1, NULL, OPT_ID_FILE},
-	{"init-all", 0, NULL, OPT_INIT_ALL},
-	{"channels", 1, NULL, OPT_CHANNELS},
-	{"bytes", 1, NULL, OPT_BYTES},
-	{"op", 1, NULL, OPT_OP},
-	{"dtype", 1, NULL, OPT_DTYPE},
-	{"red", 1, NULL, OPT_RED},
-	{"iters", 1, NULL, OPT_ITERS},
-	{"warmup", 1, NULL, OPT_WARMUP},
-	{"groups", 1, NULL, OPT_GROUPS},
-	{"split", 1, NULL, OPT_SPLIT},
-	{"split-share", 0, NULL, OPT_SPLIT_SHARE},
-	{"in-place", 0, NULL, OPT_IN_PLACE},
-	{"check", 0, NULL, OPT_CHECK},
-	{"no-check", 0, NULL, OPT_NO_CHECK},
-	{"sleep-us", 1, NULL, OPT_SLEEP},
-	{"delay-ms", 1, NULL, OPT_DELAY},
-	{"linger-ms", 1, NULL, OPT_LINGER},
-	{"no-destroy", 0, NULL, OPT_NO_DESTROY},
-	{"name", 1, NULL, OPT_NAME},
-	{"timeout", 1, NULL, OPT_TIMEOUT},
-	{"json", 0, NULL, OPT_JSON},
-	{"api", 1, NULL, OPT_API},
-	{"bind", 1, NULL, OPT_BIND},
-	{"netns", 1, NULL, OPT_NETNS},
-	{"pxn", 1, NULL, OPT_PXN},
-	{"socket-threads", 1, NULL, OPT_SOCK_THREADS},
-	{"dry", 0, NULL, OPT_DRY},
-	{"net-profiler", 0, NULL, OPT_NET_PROF},
-	{"ce", 0, NULL, OPT_CE},
-	{"fault", 1, NULL, OPT_FAULT},
-	{"help", 0, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
-};
 
 static void usage_exit(const char *what, const char *arg)
 {
@@ -981,141 +982,172 @@ static void rank_list(const char *s)
 		usage_exit("Not a valid list of ranks:", s);
 }
 
-static void one_opt(int opt)
+static void opt_op(const char *s)
 {
-	switch (opt) {
-	case OPT_RANKS:
-		o.ranks = number(optarg, 1, MAX_RANKS);
+	o.op = choice(s, op_names, JOB_NOPS + 1);
+}
+
+static void opt_type(const char *s)
+{
+	o.type = choice(s, type_names, 10);
+}
+
+static void opt_red(const char *s)
+{
+	o.red = choice(s, red_names, 5);
+}
+
+static void opt_procs(const char *s)
+{
+	(void)s;
+	o.threads = 1;
+}
+
+static void opt_check(const char *s)
+{
+	(void)s;
+	o.check = 2;
+}
+
+static void opt_no_check(const char *s)
+{
+	(void)s;
+	o.check = 0;
+}
+
+static void opt_help(const char *s)
+{
+	(void)s;
+	fputs(help, stdout);
+	exit(0);
+}
+
+/* How an option is taken: a number of some width, a flag, a string, a variable, a function. */
+enum opt_kind { TO_INT, TO_LONG, TO_SIZE, TO_FLAG, TO_STR, TO_ENV, TO_ENV_1, TO_FN, TO_FN_ARG };
+
+static const struct opt_def {
+	const char *name;
+	enum opt_kind kind;
+	void *to;
+	const char *env;
+	void (*fn)(const char *s);
+	long min, max;
+} opts[] = {
+	{"ranks", TO_INT, .to = &o.ranks, .min = 1, .max = MAX_RANKS},
+	{"threads", TO_INT, .to = &o.threads, .min = 1, .max = MAX_RANKS},
+	{"channels", TO_INT, .to = &o.channels, .min = 1, .max = 64},
+	{"iters", TO_INT, .to = &o.iters, .max = 10000000},
+	{"warmup", TO_INT, .to = &o.warmup, .max = 1000000},
+	{"groups", TO_INT, .to = &o.groups, .min = 1, .max = 64},
+	{"split", TO_INT, .to = &o.split, .max = MAX_RANKS},
+	{"pxn", TO_INT, .to = &o.pxn, .max = MAX_RANKS},
+	{"api", TO_INT, .to = &o.api, .min = 1, .max = 7},
+	{"timeout", TO_INT, .to = &o.timeout_s, .min = 1, .max = 1000000},
+	{"sleep-us", TO_LONG, .to = &o.sleep_us, .max = 1000000000},
+	{"delay-ms", TO_LONG, .to = &o.delay_ms, .max = 10000000},
+	{"linger-ms", TO_LONG, .to = &o.linger_ms, .max = 10000000},
+	{"bytes", TO_SIZE, .to = &o.bytes, .max = 1l << 40},
+	{"init-all", TO_FLAG, .to = &o.init_all},
+	{"one-thread", TO_FLAG, .to = &o.one_thread},
+	{"overlap", TO_FLAG, .to = &o.overlap},
+	{"split-share", TO_FLAG, .to = &o.split_share},
+	{"in-place", TO_FLAG, .to = &o.in_place},
+	{"no-destroy", TO_FLAG, .to = &o.no_destroy},
+	{"json", TO_FLAG, .to = &o.json},
+	{"dry", TO_FLAG, .to = &o.dry},
+	{"id-file", TO_STR, .to = &o.id_file},
+	{"name", TO_STR, .to = &o.name},
+	{"netns", TO_STR, .to = &o.netns},
+	{"bind", TO_ENV, .env = "STANDIN_BIND_ADDR"},
+	{"fault", TO_ENV, .env = "STANDIN_FAULT"},
+	{"socket-threads", TO_ENV, .env = "NCCL_SOCKET_NTHREADS"},
+	{"net-profiler", TO_ENV_1, .env = "STANDIN_NET_PROFILER"},
+	{"ce", TO_ENV_1, .env = "STANDIN_CE"},
+	{"procs", TO_FN, .fn = opt_procs},
+	{"check", TO_FN, .fn = opt_check},
+	{"no-check", TO_FN, .fn = opt_no_check},
+	{"help", TO_FN, .fn = opt_help},
+	{"rank-list", TO_FN_ARG, .fn = rank_list},
+	{"op", TO_FN_ARG, .fn = opt_op},
+	{"dtype", TO_FN_ARG, .fn = opt_type},
+	{"red", TO_FN_ARG, .fn = opt_red},
+};
+
+#define NOPTS (sizeof(opts) / sizeof(opts[0]))
+
+static void one_opt(const struct opt_def *d)
+{
+	switch (d->kind) {
+	case TO_INT:
+		*(int *)d->to = number(optarg, d->min, d->max);
 		break;
-	case OPT_THREADS:
-		o.threads = number(optarg, 1, MAX_RANKS);
+	case TO_LONG:
+		*(long *)d->to = number(optarg, d->min, d->max);
 		break;
-	case OPT_PROCS:
-		o.threads = 1;
+	case TO_SIZE:
+		*(size_t *)d->to = number(optarg, d->min, d->max);
 		break;
-	case OPT_RANK_LIST:
-		rank_list(optarg);
+	case TO_FLAG:
+		*(bool *)d->to = true;
 		break;
-	case OPT_ID_FILE:
-		o.id_file = optarg;
+	case TO_STR:
+		*(const char **)d->to = optarg;
 		break;
-	case OPT_INIT_ALL:
-		o.init_all = true;
+	case TO_ENV:
+		put_env(d->env, optarg);
 		break;
-	case OPT_CHANNELS:
-		o.channels = number(optarg, 1, 64);
+	case TO_ENV_1:
+		put_env(d->env, "1");
 		break;
-	case OPT_BYTES:
-		o.bytes = number(optarg, 0, 1l << 40);
-		break;
-	case OPT_OP:
-		o.op = choice(optarg, op_names, JOB_NOPS + 1);
-		break;
-	case OPT_DTYPE:
-		o.type = choice(optarg, type_names, 10);
-		break;
-	case OPT_RED:
-		o.red = choice(optarg, red_names, 5);
-		break;
-	case OPT_ITERS:
-		o.iters = number(optarg, 0, 10000000);
-		break;
-	case OPT_WARMUP:
-		o.warmup = number(optarg, 0, 1000000);
-		break;
-	case OPT_GROUPS:
-		o.groups = number(optarg, 1, 64);
-		break;
-	case OPT_SPLIT:
-		o.split = number(optarg, 0, MAX_RANKS);
-		break;
-	case OPT_SPLIT_SHARE:
-		o.split_share = true;
-		break;
-	case OPT_IN_PLACE:
-		o.in_place = true;
-		break;
-	case OPT_CHECK:
-		o.check = 2;
-		break;
-	case OPT_NO_CHECK:
-		o.check = 0;
-		break;
-	case OPT_SLEEP:
-		o.sleep_us = number(optarg, 0, 1000000000);
-		break;
-	case OPT_DELAY:
-		o.delay_ms = number(optarg, 0, 10000000);
-		break;
-	case OPT_LINGER:
-		o.linger_ms = number(optarg, 0, 10000000);
-		break;
-	case OPT_NO_DESTROY:
-		o.no_destroy = true;
-		break;
-	case OPT_NAME:
-		o.name = optarg;
-		break;
-	case OPT_TIMEOUT:
-		o.timeout_s = number(optarg, 1, 1000000);
-		break;
-	case OPT_JSON:
-		o.json = true;
-		break;
-	case OPT_API:
-		o.api = number(optarg, 1, 7);
-		break;
-	case OPT_BIND:
-		put_env("STANDIN_BIND_ADDR", optarg);
-		break;
-	case OPT_NETNS:
-		o.netns = optarg;
-		break;
-	case OPT_PXN:
-		o.pxn = number(optarg, 0, MAX_RANKS);
-		break;
-	case OPT_SOCK_THREADS:
-		put_env("NCCL_SOCKET_NTHREADS", optarg);
-		break;
-	case OPT_DRY:
-		o.dry = true;
-		break;
-	case OPT_NET_PROF:
-		put_env("STANDIN_NET_PROFILER", "1");
-		break;
-	case OPT_CE:
-		put_env("STANDIN_CE", "1");
-		break;
-	case OPT_FAULT:
-		put_env("STANDIN_FAULT", optarg);
-		break;
-	case OPT_HELP:
-		fputs(help, stdout);
-		exit(0);
 	default:
-		exit(EXIT_USAGE);
+		d->fn(optarg);
 	}
 }
 
-static void parse(int argc, char **argv)
+static void parse_opts(int argc, char **argv)
 {
+	struct option longs[NOPTS + 1] = {{0}};
+	size_t i;
 	int opt;
 
-	o.check = 1;
-	while ((opt = getopt_long(argc, argv, "", long_opts, NULL)) != -1)
-		one_opt(opt);
+	for (i = 0; i < NOPTS; i++) {
+		enum opt_kind k = opts[i].kind;
+
+		longs[i].name = opts[i].name;
+		longs[i].has_arg = k != TO_FLAG && k != TO_ENV_1 && k != TO_FN;
+		longs[i].val = 256 + i;
+	}
+	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (opt < 256)
+			exit(EXIT_USAGE);
+		one_opt(&opts[opt - 256]);
+	}
 	if (optind < argc)
 		usage_exit("Unexpected argument", argv[optind]);
+}
+
+static void check_opts(void)
+{
 	if (o.last < 0)
 		o.last = o.ranks - 1;
 	if (o.last >= o.ranks)
 		usage_exit("More ranks started than --ranks says:", "--rank-list");
 	if ((o.first || o.last < o.ranks - 1) && !o.id_file)
 		usage_exit("Some of the ranks need", "--id-file");
+	if (o.one_thread && (o.split || o.pxn))
+		usage_exit("--split and --pxn do not go with", "--one-thread");
+	if (o.init_all && (o.first || o.last < o.ranks - 1))
+		usage_exit("--init-all needs all ranks, not a", "--rank-list");
+	o.init_all |= o.one_thread;
 	if (o.init_all)
 		o.threads = o.ranks;
 	if (o.in_place && o.op != JOB_ALLREDUCE)
 		o.check = 0;
+}
+
+/* The stand-in and NCCL read the rest from the environment. */
+static void set_env(void)
+{
 	put_env_long("NCCL_MIN_NCHANNELS", o.channels);
 	put_env_long("NCCL_MAX_NCHANNELS", o.channels);
 	if (o.api)
@@ -1133,7 +1165,9 @@ int main(int argc, char **argv)
 	size_t len;
 	int err;
 
-	parse(argc, argv);
+	parse_opts(argc, argv);
+	check_opts();
+	set_env();
 	max_recs = (o.warmup + o.iters) * (o.split ? 2 : 1);
 	len = sizeof(*sh) + (size_t)o.ranks * max_recs * sizeof(struct iter_rec);
 	sh = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -2,7 +2,8 @@
 /*
  * A profiler plugin of all seven versions that counts callbacks and holds their order, parents,
  * threads and fields against what NCCL promises: the judge of the stand-in. One line per process
- * is appended to $LOGPLUGIN_OUT; $LOGPLUGIN_MASK is the event mask.
+ * is appended to $LOGPLUGIN_OUT; $LOGPLUGIN_MASK is the event mask; after $LOGPLUGIN_OFF_AFTER
+ * CollApi events the mask goes to 0.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,6 +40,7 @@ static long inits, finals;
 static unsigned long long trans_bytes;
 static int api;
 static int *mask_word;
+static long off_after, first_mask;
 
 static const char *const type_names[MAX_TYPES] = {
 	"Group",    "Coll",	 "P2p",	     "ProxyOp",	    "ProxyStep", "ProxyCtrl",
@@ -226,6 +228,8 @@ static ncclProfResult_t start(void *ctx, void **handle, const struct seen *s)
 		start_step(e, s);
 	}
 	starts[type]++;
+	if (type == CAPI && starts[CAPI] == off_after)
+		__atomic_store_n(mask_word, 0, __ATOMIC_RELAXED);
 	*handle = (void *)(uintptr_t)((uint64_t)getpid() << 32 | nevents);
 	pthread_mutex_unlock(&lock);
 	return ncclSuccess;
@@ -235,7 +239,7 @@ static void check_stop(struct event *e)
 {
 	if (e->tid != tid())
 		wrong("%s stops on another thread", type_names[e->type]);
-	if (e->type == OP && e->steps != e->nsteps && (*mask_word & (1 << STEP)))
+	if (e->type == OP && e->steps != e->nsteps && (first_mask & (1 << STEP)))
 		wrong("ProxyOp of %d steps had %d", e->nsteps, e->steps);
 	if (e->type == STEP && e->last_state != (e->is_send ? ncclProfilerProxyStepSendWait
 							    : ncclProfilerProxyStepRecvGPUWait))
@@ -432,8 +436,10 @@ static ncclProfResult_t init_any(void **ctx, int *mask, int version)
 	api = version;
 	inits++;
 	mask_word = mask;
+	off_after = getenv("LOGPLUGIN_OFF_AFTER") ? atol(getenv("LOGPLUGIN_OFF_AFTER")) : -1;
 	*ctx = (void *)(uintptr_t)(0xc0000000u + inits);
-	__atomic_store_n(mask, s ? strtol(s, NULL, 0) : 4095, __ATOMIC_RELAXED);
+	first_mask = s ? strtol(s, NULL, 0) : 4095;
+	__atomic_store_n(mask, first_mask, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return ncclSuccess;
 }

@@ -247,6 +247,11 @@ struct sock *sock__new(int is_send)
 		s->nthreads = threads;
 		s->nsocks = threads * per;
 	}
+	s->tasks = calloc(NCCL_STEPS * s->nsocks + 1, sizeof(*s->tasks));
+	if (!s->tasks) {
+		free(s);
+		return NULL;
+	}
 	memset(s->fds, -1, sizeof(s->fds));
 	return s;
 }
@@ -301,6 +306,7 @@ void sock__free(struct sock *s)
 		pthread_join(s->helpers[i].thread, NULL);
 	}
 	free(s->helpers);
+	free(s->tasks);
 	for (i = 0; i < s->nsocks; i++)
 		close(s->fds[i]);
 	if (s->ctrl >= 0)
@@ -310,7 +316,8 @@ void sock__free(struct sock *s)
 
 /* ---- requests ---- */
 
-void req_start(struct req *r, struct sock *s, char *data, int size, struct sub *sub, int step)
+void req_start(struct req *r, struct sock *s, int slot, char *data, int size, struct sub *sub,
+	       int step)
 {
 	r->used = 1;
 	r->is_send = s->is_send;
@@ -320,6 +327,7 @@ void req_start(struct req *r, struct sock *s, char *data, int size, struct sub *
 	r->hdr_off = 0;
 	r->offset = 0;
 	r->ntasks = 0;
+	r->tasks = s->tasks + slot * s->nsocks;
 	r->sub = sub;
 	r->step = step;
 	if (r->is_send) {

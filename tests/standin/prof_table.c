@@ -13,6 +13,7 @@
 #include "prof_table.h"
 
 #define NAME_LEN 255
+#define CE_BITS	 (ncclProfileCeColl | ncclProfileCeSync | ncclProfileCeBatch)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int refs;
@@ -200,6 +201,9 @@ int prof_init(struct ncclComm *c)
 		return 0;
 	load_stop_faults(c->rank);
 	err = call_init(c);
+	/* The v5 shim of NCCL 2.29 and later takes the copy-engine bits away, once, here. */
+	if (api_used == 5 && prof_native() >= 6)
+		__atomic_fetch_and(&event_mask, ~CE_BITS, __ATOMIC_RELAXED);
 	if (err)
 		si_info("Profiler init failed with error '%d'. Continue without profiler.", err);
 	return 0;

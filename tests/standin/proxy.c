@@ -167,10 +167,16 @@ static int proxy_append(struct proxy *p, const struct proxy_op *op)
 	return 0;
 }
 
+static struct dev_prof *sub_dev_prof(const struct sub *s)
+{
+	return (struct dev_prof *)(uintptr_t)s->op.dev_prof;
+}
+
 /* Takes the done args off the list; the next of the same connection comes in its place. */
-static void remove_args(struct proxy *p, struct args **link)
+static void remove_args(struct args **link)
 {
 	struct args *a = *link;
+	int i;
 
 	if (*a->appendp == a) {
 		*a->appendp = NULL;
@@ -179,8 +185,12 @@ static void remove_args(struct proxy *p, struct args **link)
 		a->next_peer->next = a->next;
 		*link = a->next_peer;
 	}
+	/* From here on a communicator that shares this thread may free the connection. */
+	for (i = 0; i < a->nsubs; i++)
+		atomic_fetch_sub(a->kind == OP_PROF ? &sub_dev_prof(&a->subs[i])->inflight
+						    : &a->subs[i].conn->inflight,
+				 1);
 	args_free(a);
-	(void)p;
 }
 
 /* ---- send ---- */
@@ -231,7 +241,7 @@ static bool send_transmit(struct proxy *p, struct args *a, struct sub *s)
 		s->repeats++;
 		return false;
 	}
-	req_start(&s->reqs[slot], s->conn->sock, slot_buf(s, step), size, s, step);
+	req_start(&s->reqs[slot], s->conn->sock, slot, slot_buf(s, step), size, s, step);
 	s->trans_size = size;
 	s->transmitted += s->op.slice_steps;
 	prof_op_old_state(a, s, ncclProfilerProxyOpSendTransmitted, s->transmitted);
@@ -287,10 +297,8 @@ static void args_end(struct args *a)
 
 	if (a->done < a->nsubs)
 		return;
-	for (i = 0; i < a->nsubs; i++) {
+	for (i = 0; i < a->nsubs; i++)
 		prof_op_stop(&a->subs[i]);
-		atomic_fetch_sub(&a->subs[i].conn->inflight, 1);
-	}
 	a->state = ARGS_NONE;
 }
 
@@ -312,7 +320,7 @@ static int send_progress(struct proxy *p, struct args *a)
 static void recv_post(struct proxy *p, struct args *a, struct sub *s)
 {
 	int depth = MIN(NCCL_STEPS, SHARED_STEPS / a->nsubs);
-	int step = s->posted, size;
+	int step = s->posted, size, slot;
 
 	if (step >= s->op.nsteps || step >= s->done + depth)
 		return;
@@ -324,8 +332,8 @@ static void recv_post(struct proxy *p, struct args *a, struct sub *s)
 	size = s->conn->step_size * s->op.slice_steps;
 	if (s->op.nbytes < size)
 		size = s->op.nbytes;
-	req_start(&s->reqs[(s->base + step) % NCCL_STEPS], s->conn->sock, slot_buf(s, step), size,
-		  s, step);
+	slot = (s->base + step) % NCCL_STEPS;
+	req_start(&s->reqs[slot], s->conn->sock, slot, slot_buf(s, step), size, s, step);
 	s->posted += s->op.slice_steps;
 	prof_op_old_state(a, s, ncclProfilerProxyOpRecvPosted, s->posted);
 	prof_step_state(s, step, ncclProfilerProxyStepRecvWait);
@@ -413,7 +421,7 @@ static int recv_progress(struct proxy *p, struct args *a)
 static int prof_progress(struct args *a)
 {
 	struct sub *s = &a->subs[0];
-	struct dev_prof *dp = (struct dev_prof *)(uintptr_t)s->op.dev_prof;
+	struct dev_prof *dp = sub_dev_prof(s);
 	int ch = s->op.channel, slot = s->op.work_counter % PROF_SLOTS;
 
 	if (!s->posted && atomic_load(&dp->started[ch][slot].counter) >= s->op.work_counter) {
@@ -458,7 +466,7 @@ static int progress_ops(struct proxy *p, int *idle)
 			return err;
 		*idle &= a->idle;
 		if (a->state == ARGS_NONE)
-			remove_args(p, link);
+			remove_args(link);
 		else
 			link = &a->next;
 	}
@@ -510,8 +518,12 @@ static int get_posted_ops(struct proxy *p, int *added)
 
 static void proxy_faults(struct proxy *p)
 {
-	if (p->faults.slow_us && p->active)
+	uint64_t end = now_ns() + p->faults.slow_us * 1000;
+
+	if (p->faults.slow_us && p->active && !p->faults.slow_busy)
 		usleep(p->faults.slow_us);
+	while (p->faults.slow_busy && p->active && now_ns() < end)
+		;
 	if (p->faults.hang_after && p->nops >= (uint64_t)p->faults.hang_after)
 		while (!atomic_load(&p->abort) && !opq_stopped(p->q))
 			usleep(1000);
@@ -565,7 +577,8 @@ static void *proxy_main(void *arg)
 			if (!added)
 				sched_yield();
 		}
-		proxy_faults(p);
+		if (p->faults.slow_us || p->faults.hang_after)
+			proxy_faults(p);
 		last_idle = idle;
 	} while ((!opq_stopped(p->q) || p->active) && !atomic_load(&p->abort));
 	if (err) {

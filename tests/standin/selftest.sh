@@ -112,9 +112,12 @@ t results-in-place ok --ranks 4 --bytes 1M --in-place --iters 1
 t results-threads ops --ranks 4 --threads 4 --bytes 1M
 t results-threads-2x2 ops --ranks 4 --threads 2 --bytes 1M
 t results-init-all ops --ranks 4 --init-all --bytes 1M
+t results-one-thread ops --ranks 3 --one-thread --bytes 1M
 t results-split ops --ranks 4 --split 2 --bytes 1M
 t results-split-uneven ops --ranks 5 --split 2 --bytes 1M
 t results-split-share ops --ranks 4 --split 2 --split-share --bytes 1M
+t results-overlap ops --ranks 4 --split 2 --overlap --bytes 1M --iters 21
+t results-overlap-share ops --ranks 4 --split 2 --split-share --overlap --bytes 1M --iters 21
 t results-split-all-apart ops --ranks 3 --split 3 --bytes 100K
 t results-pxn ops --ranks 4 --pxn 2 --bytes 1M
 t results-pxn-odd ops --ranks 5 --pxn 2 --bytes 1M
@@ -131,6 +134,27 @@ two_starts()
 	run --ranks 3 --rank-list 0 --id-file "$tmp/id" --bytes 100K && wait $pid
 }
 t results-two-starts two_starts
+
+# Ranks in two network namespaces, over a veth pair: root only.
+netns()
+{
+	local a=standin-$$-a b=standin-$$-b res
+	ip netns add $a && ip netns add $b &&
+		ip link add sij0 netns $a type veth peer name sij1 netns $b &&
+		ip -n $a addr add 10.213.7.1/24 dev sij0 && ip -n $b addr add 10.213.7.2/24 dev sij1 &&
+		ip -n $a link set lo up && ip -n $b link set lo up &&
+		ip -n $a link set sij0 up && ip -n $b link set sij1 up &&
+		run --ranks 4 --netns $a,$b --bind 10.213.7.1,10.213.7.2 --op mix --iters 7
+	res=$?
+	ip netns del $a
+	ip netns del $b
+	return $res
+}
+if [ "$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then
+	t results-netns netns
+else
+	echo "ok results-netns # SKIP needs root and ip netns"
+fi
 
 refuses()
 {
@@ -178,6 +202,10 @@ t counts-group seen --ranks 3 --op mix --iters 7 --bytes 1M --groups 4
 group_api() { prof --ranks 2 --iters 3 --groups 4 && each GroupApi=3 CollApi=12 Coll=12 Group=3; }
 t counts-group-api group_api
 t counts-threads seen --ranks 4 --threads 4 --op mix --iters 7 --bytes 1M
+t counts-one-thread seen --ranks 3 --one-thread --op mix --iters 7 --bytes 1M
+one_group() { prof --ranks 3 --one-thread --iters 4 && each GroupApi=4 CollApi=12 Coll=12 Group=12; }
+t counts-one-thread-group one_group
+t counts-overlap seen --ranks 4 --split 2 --overlap --op mix --iters 7 --bytes 1M
 t counts-split seen --ranks 4 --split 2 --op mix --iters 7 --bytes 1M
 t counts-split-share seen --ranks 4 --split 2 --split-share --op mix --iters 7 --bytes 1M
 bytes_sum() { prof --ranks 4 --iters 1 --bytes 64M && [ "$(total bytes)" = 805306368 ]; }
@@ -197,6 +225,14 @@ t mask-op masked 0x8 "Coll=1 ProxyOp=4 ProxyStep=0"
 t mask-collapi masked 0x200 "GroupApi=1 CollApi=1 Group=0 Coll=0"
 t mask-launch masked 0x800 "GroupApi=1 CollApi=0 KernelLaunch=1"
 t mask-kernelch masked 0x40 "GroupApi=1 Coll=1 ProxyOp=0 KernelCh=2"
+
+# The mask of the call counts for all of its operation; the CollApi handle stays and is stopped again.
+mask_off()
+{
+	LOGPLUGIN_OFF_AFTER=2 prof --ranks 2 --iters 5 --bytes 1M &&
+		each CollApi=2 Coll=2 ProxyOp=8 ProxyStep=32 KernelCh=4 GroupApi=2 open=0 late=3 bad=0
+}
+t mask-off-stale-collapi mask_off
 
 # ---- versions ----
 
@@ -251,6 +287,13 @@ find_static()
 	NCCL_PROFILER_PLUGIN=STATIC_PLUGIN LD_PRELOAD=$plugin run --ranks 2 && each init=1 bad=0
 }
 t plugin-static find_static
+find_conf()
+{
+	echo "NCCL_PROFILER_PLUGIN=$plugin" >"$tmp/nccl.conf"
+	export LOGPLUGIN_OUT=$tmp/log
+	env -u NCCL_PROFILER_PLUGIN NCCL_CONF_FILE="$tmp/nccl.conf" "$job" --ranks 2 && each init=1
+}
+t plugin-conf-file find_conf
 find_missing() { NCCL_PROFILER_PLUGIN=/nonexistent/x.so run --ranks 2 && [ ! -e "$tmp/log" ]; }
 t plugin-missing find_missing
 
@@ -267,6 +310,12 @@ net_plugin()
 	prof --net-profiler --ranks 2 --iters 1 --bytes 1M && each NetPlugin=16 ProxyStep=16 bad=0
 }
 t net-plugin net_plugin
+net_threads()
+{
+	prof --net-profiler --socket-threads 2 --ranks 2 --iters 1 --bytes 4M && each bad=0 open=0 &&
+		[ "$(total NetPlugin)" = "$((2 * $(total ProxyStep)))" ]
+}
+t net-plugin-threads net_threads
 fault()
 {
 	local want=$2 args=$1
