@@ -46,32 +46,39 @@ static __always_inline void chunk_lost(struct task_struct *task, const struct sc
  */
 #define CHUNK_ROOM(class) ((class) - sizeof(struct scope_ev_chunk))
 
-#define CHUNK_TRY(class)                                                                           \
-	static __always_inline bool chunk_try_##class(struct task_struct * task,                   \
-						      const struct scope_tbuf_hdr *tb, __u64 addr, \
-						      __u32 reason)                                \
-	{                                                                                          \
-		__u32 len = tb->len;                                                               \
-		struct scope_ev_chunk *e;                                                          \
-		bool urgent = reason == SCOPE_FLUSH_INIT || reason == SCOPE_FLUSH_FINALIZE;        \
-                                                                                                   \
-		if (len > CHUNK_ROOM(class))                                                       \
-			return false;                                                              \
-		e = bpf_ringbuf_reserve(&scope_ring, class, 0);                                    \
-		if (!e) {                                                                          \
-			chunk_lost(task, tb, false);                                               \
-			return true;                                                               \
-		}                                                                                  \
-		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                        \
-		chunk_fill(e, tb, addr, reason);                                                   \
-		/* the buffer's pages were touched just before the probe */                        \
-		if (bpf_probe_read_user(e + 1, len, (void *)(addr + SCOPE_TBUF_HDR_SIZE))) {       \
-			bpf_ringbuf_discard(e, scope_wake_flags(false));                           \
-			chunk_lost(task, tb, true);                                                \
-			return true;                                                               \
-		}                                                                                  \
-		bpf_ringbuf_submit(e, scope_wake_flags(urgent));                                   \
-		return true;                                                                       \
+#define CHUNK_TRY(class)                                                                             \
+	static __always_inline bool chunk_try_##class(struct task_struct * task,                     \
+						      const struct scope_tbuf_hdr *tb, __u64 addr,   \
+						      __u32 reason)                                  \
+	{                                                                                            \
+		__u64 len = tb->len;                                                                 \
+		struct scope_ev_chunk *e;                                                            \
+		bool urgent = reason == SCOPE_FLUSH_INIT || reason == SCOPE_FLUSH_FINALIZE;          \
+                                                                                                     \
+		if (len > CHUNK_ROOM(class))                                                         \
+			return false;                                                                \
+		e = bpf_ringbuf_reserve(&scope_ring, class, 0);                                      \
+		if (!e) {                                                                            \
+			chunk_lost(task, tb, false);                                                 \
+			return true;                                                                 \
+		}                                                                                    \
+		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                          \
+		chunk_fill(e, tb, addr, reason);                                                     \
+		/*                                                                                 \
+		 * The bound once more, on the very register that is passed: kernels up to 6.1     \
+		 * lose it in a spill ("R2 unbounded memory access").                              \
+		 */ \
+		barrier_var(len);                                                                    \
+		if (len > CHUNK_ROOM(class))                                                         \
+			len = CHUNK_ROOM(class);                                                     \
+		/* the buffer's pages were touched just before the probe */                          \
+		if (bpf_probe_read_user(e + 1, len, (void *)(addr + SCOPE_TBUF_HDR_SIZE))) {         \
+			bpf_ringbuf_discard(e, scope_wake_flags(false));                             \
+			chunk_lost(task, tb, true);                                                  \
+			return true;                                                                 \
+		}                                                                                    \
+		bpf_ringbuf_submit(e, scope_wake_flags(urgent));                                     \
+		return true;                                                                         \
 	}
 
 static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
@@ -209,10 +216,11 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
 	bool dead;
 
-	if (!stat)
-		return 0;
+	/* First: another thread that goes at this time may have told the end of the process already. */
 	flush_dying(tid);
 	bpf_map_delete_elem(&scope_threads, &tid);
+	if (!stat)
+		return 0;
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead);
 	return 0;

@@ -662,11 +662,26 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 	gone_expire(c);
 }
 
+/* A ProxyOp that never stopped: its steps that did tell how far its operation came. */
+static void exec_note_open(struct correlate *c)
+{
+	struct corr_event *ev, *op;
+
+	for (ev = c->open.first; ev; ev = ev->next) {
+		if (ev->what != SCOPE_PROXY_OP || !ev->child_ns || ev->pxn)
+			continue;
+		op = correlate__find(c, ev->start.s.parent);
+		if (op && is_operation(op->what))
+			exec_note(op, ev);
+	}
+}
+
 void correlate__end(struct correlate *c)
 {
 	struct corr_event *ev;
 
 	tick_parentless(c, c->now_ns, true);
+	exec_note_open(c);
 	tick_closing(c, c->now_ns, true);
 	while ((ev = c->open.first)) {
 		list_del(&c->open, ev);

@@ -206,8 +206,8 @@ static bool rec_decode(struct chunk_ctx *x, const struct scope_rec_hdr *r)
 		return rec_string(x, r);
 	ns = to_ns(x, r->ts);
 	x->last_ns = ns;
-	/* From before this recording: what an earlier one left in the buffer. */
-	if (ns < x->p->begin_ns) {
+	/* From before this recording (what an earlier one left in the buffer), or from after it. */
+	if (ns < x->p->begin_ns || (x->s->end_ns && ns > x->s->end_ns)) {
 		x->p->corr.counts.before++;
 		return true;
 	}
@@ -375,10 +375,20 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	if (e->h.ts_ns > p->corr.now_ns)
 		p->corr.now_ns = e->h.ts_ns;
 	thread_end(p, &e->h);
+	if (e->h.kind == SCOPE_EV_EXEC) { /* its other threads were gone before */
+		decode__end(p, 0, true, e->lost_recs);
+		return NULL;
+	}
 	if (!e->group_dead)
 		return p;
-	decode__end(p, e->code, e->h.kind == SCOPE_EV_EXEC, e->lost_recs);
-	return NULL;
+	/*
+	 * The kernel counts a thread as gone before its exit is traced: of threads that go at the same
+	 * time, any may be seen last, with its last records.
+	 */
+	p->ended_ns = e->h.ts_ns;
+	p->end_status = e->code;
+	p->end_lost_recs = e->lost_recs;
+	return p;
 }
 
 struct proc *decode__event(struct session *s, const void *data, size_t size)

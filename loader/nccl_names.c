@@ -91,7 +91,8 @@ static int mask_word(const char *word, size_t len, uint32_t *mask)
 	if (len == 4 && !strncasecmp(word, "none", 4))
 		return 0;
 	for (what = 0; what < SCOPE_NTYPES; what++) {
-		if (strlen(types[what].brief) == len && !strncasecmp(word, types[what].brief, len)) {
+		if (strlen(types[what].brief) == len &&
+		    !strncasecmp(word, types[what].brief, len)) {
 			*mask |= 1u << what;
 			return 0;
 		}

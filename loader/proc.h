@@ -63,6 +63,9 @@ struct proc {
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
 	bool contacted;		/* its control block was found, or given up */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
+	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
+	uint64_t end_lost_recs; /* BPF's count then */
+	int end_status;		/* as wait(2) has it */
 	struct correlate corr;
 	struct stream *streams;
 	struct thread *threads;

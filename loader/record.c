@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* `ncclscope record`: set up, run, drain, tear down. */
 #include <argp.h>
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "attach.h"
@@ -26,6 +28,8 @@
 #define FOLLOW_NS	(200 * 1000000ull) /* lines reach their file within this */
 #define CLOCK_NS	(10 * NSEC_PER_SEC)
 #define DRAIN_NS	(500 * 1000000ull) /* for processes of a job that has ended */
+#define SETTLE_NS	(100 * 1000000ull) /* for operations in flight when the recording ends */
+#define END_NS		(100 * 1000000ull) /* after a process' end, for its other threads' last records */
 #define FLUSH_AGE_PER_S 100		   /* buffers are flushed at an age of 1/100 s */
 
 struct options {
@@ -206,8 +210,12 @@ static void on_ring_record(void *arg, const void *data, size_t size)
 	decode__event(&r->s, data, size);
 }
 
-/* A thread that makes no callbacks flushes nothing: fetch what lies in its buffer. */
-static void read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns)
+/*
+ * A thread that makes no callbacks flushes nothing: fetch what lies in its buffer. Something missing
+ * before that is in the ring still; only with `gaps` it is taken for lost. Returns how many buffers had
+ * such gaps.
+ */
+static int read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps)
 {
 	static union {
 		struct scope_ev_chunk c;
@@ -215,6 +223,7 @@ static void read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns)
 	} u;
 	struct stream *st, *tmp;
 	struct proc *p, *ptmp;
+	int behind = 0;
 
 	HASH_ITER (hh, r->s.procs, p, ptmp) {
 		HASH_ITER (hh, p->streams, st, tmp) {
@@ -222,6 +231,10 @@ static void read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns)
 				continue;
 			if (target__read_tbuf((pid_t)p->key.tgid, st->tbuf, st->pos, &u.c) <= 0)
 				continue;
+			if (u.c.pos > st->pos && !gaps) {
+				behind++;
+				continue;
+			}
 			u.c.h = p->id;
 			u.c.h.kind = SCOPE_EV_CHUNK;
 			u.c.h.size = (uint32_t)(sizeof(u.c) + u.c.len);
@@ -231,6 +244,7 @@ static void read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns)
 			decode__chunk(&r->s, &u.c, u.c.h.size);
 		}
 	}
+	return behind;
 }
 
 /* Processes whose end the ring had no room for. */
@@ -260,11 +274,15 @@ static void tick(struct recorder *r, uint64_t now)
 	struct proc *p, *tmp;
 
 	if (now >= r->next_outside_ns) {
-		read_outside(r, now, OUTSIDE_NS);
+		read_outside(r, now, OUTSIDE_NS, false);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		reap(r);
 	}
 	HASH_ITER (hh, r->s.procs, p, tmp) {
+		if (p->ended_ns && now >= p->ended_ns + END_NS) {
+			decode__end(p, p->end_status, false, p->end_lost_recs);
+			continue;
+		}
 		correlate__tick(&p->corr, now);
 		if (clock && p->header_written)
 			trace__clock(p, now);
@@ -343,6 +361,30 @@ static int check_dir(const struct session *s)
 	return EXIT_OK;
 }
 
+/*
+ * Processes that run already have NCCL's mask at 0 and would never call us: tell those whose plugin is
+ * the very file that we attached to. mask 0 takes it back.
+ */
+static void want_running(struct recorder *r, uint32_t mask)
+{
+	struct stat ours, its;
+	struct dirent *d;
+	struct target t;
+	pid_t pid;
+	DIR *proc;
+
+	proc = stat(r->plugin, &ours) ? NULL : opendir("/proc");
+	while (proc && (d = readdir(proc))) {
+		if (parse_pid(d->d_name, &pid) || target__find(&t, pid) || stat(t.path, &its) ||
+		    its.st_dev != ours.st_dev || its.st_ino != ours.st_ino)
+			continue;
+		target__want(&t, (uint32_t)getpid(), mask,
+			     mask ? r->s.clock.hz / FLUSH_AGE_PER_S : 0);
+	}
+	if (proc)
+		closedir(proc);
+}
+
 static int attach_all(struct recorder *r)
 {
 	int err = attach__plugin(r->attach, r->plugin, -1);
@@ -352,6 +394,7 @@ static int attach_all(struct recorder *r)
 		       r->plugin, strerror(-err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_KERNEL;
 	}
+	want_running(r, r->opt.mask);
 	return EXIT_OK;
 }
 
@@ -427,24 +470,64 @@ static int start_job(struct recorder *r)
 	return EXIT_OK;
 }
 
+/* Also to those that never sent anything: idle, their mask would stay up until the next callback. */
+static void give_back(struct recorder *r)
+{
+	struct proc *p, *tmp;
+	struct target t;
+	int i;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (!target__find(&t, (pid_t)p->key.tgid))
+			target__want(&t, (uint32_t)getpid(), 0, 0);
+	for (i = 0; i < r->opt.npids; i++)
+		if (!target__find(&t, r->opt.pids[i]))
+			target__want(&t, (uint32_t)getpid(), 0, 0);
+	if (!r->opt.npids)
+		want_running(r, 0);
+}
+
+/* With the masks off, operations in flight come to their end, unless another recorder wants more. */
+static void settle(struct recorder *r)
+{
+	uint64_t end = monotonic_ns() + SETTLE_NS;
+	int quiet = 0;
+
+	while (r->s.procs && quiet < 2 && monotonic_ns() < end) {
+		clock_fit__sample(&r->s.clock);
+		quiet = attach__poll(r->attach, SETTLE_NS / 1000000 / 10) ? 0 : quiet + 1;
+	}
+}
+
 /*
- * 1. Give back what we wanted of each process, 2. take the probes off: from here on nothing is added to
- * a buffer, 3. take what the ring still holds, 4. take what the buffers still hold, 5. close the files.
+ * 1. Give back what we wanted of each process and let it come to rest, 2. draw the line: what is older
+ * lies in the ring or in the buffers, 3. take it, 4. take the probes off, between whose parts the kernel
+ * loses what is flushed then, all of it younger, 5. close the files.
  */
 static void drain(struct recorder *r, const char *how)
 {
 	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
-	struct target t;
+	int i, behind = 1;
 
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (!target__find(&t, (pid_t)p->key.tgid))
-			target__want(&t, (uint32_t)getpid(), 0, 0);
+	give_back(r);
+	settle(r);
+	clock_fit__sample(&r->s.clock);
+	r->s.end_ns = monotonic_ns();
+	for (i = 0; behind && i < 5; i++) {
+		attach__poll(r->attach, 0);
+		behind = read_outside(r, monotonic_ns(), 0, false);
+	}
+	if (behind)
+		read_outside(r, monotonic_ns(), 0, true);
 	attach__detach(r->attach);
 	attach__poll(r->attach, 0);
-	read_outside(r, monotonic_ns(), 0);
 	reap(r);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
+		if (p->ended_ns) {
+			decode__end(p, p->end_status, false, p->end_lost_recs);
+			continue;
+		}
 		p->corr.now_ns = monotonic_ns();
 		if (!attach__proc_stat(r->attach, p->key.tgid, &stat) &&
 		    stat.start_ns == p->key.start_ns)

@@ -26,6 +26,7 @@ struct session {
 	uint64_t ring_bytes;
 
 	uint64_t attach_ns; /* when the probes were on */
+	uint64_t end_ns;    /* what is younger is none of ours; 0 while recording */
 	char stamp[32];	    /* YYYYMMDD-HHMMSS, in the directory's name */
 	uid_t uid;	    /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;

@@ -252,9 +252,9 @@ int target__read_tbuf(pid_t pid, uint64_t tbuf, uint64_t pos, struct scope_ev_ch
 	if (h.magic != SCOPE_TBUF_MAGIC || h.len > SCOPE_TBUF_DATA_SIZE ||
 	    h.rec_cnt > h.len / sizeof(struct scope_rec_hdr))
 		return -EPROTO;
-	if (!h.len || h.pos + h.len <= pos)
+	if (h.pos + h.len <= pos)
 		return 0;
-	err = vm_read(pid, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len);
+	err = h.len ? vm_read(pid, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len) : 0;
 	if (!err)
 		err = vm_read(pid, tbuf, &again, sizeof(again));
 	if (err)

@@ -173,8 +173,8 @@ static uint64_t object_base(uint64_t addr)
 	return dladdr((void *)(uintptr_t)addr, &info) ? (uintptr_t)info.dli_fbase : 0;
 }
 
-/* Under the lock. */
-static void mask_publish(struct scope_area *area, const int *mask)
+/* Under the lock. `base`: of the object that holds it. */
+static void mask_publish(struct scope_area *area, const int *mask, uint64_t base)
 {
 	uint64_t addr = (uintptr_t)mask;
 	int i, at = -1;
@@ -187,7 +187,7 @@ static void mask_publish(struct scope_area *area, const int *mask)
 	}
 	if (at < 0)
 		return; /* a ninth libnccl in one process: recorded, but not armed from outside */
-	area->mask_bases[at] = object_base(addr);
+	area->mask_bases[at] = base;
 	__atomic_store_n(&area->masks[at], addr, __ATOMIC_RELEASE);
 	/* A libnccl not seen before may have other strings at known addresses. */
 	__atomic_fetch_add(&ncclscope_control.epoch, 1, __ATOMIC_RELEASE);
@@ -289,6 +289,8 @@ static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn)
 {
 	struct scope_area *area = area_get();
+	uint32_t ceiling;
+	uint64_t base;
 
 	if (!area) {
 		if (logfn)
@@ -303,10 +305,13 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 	if (name)
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
+	/* Whatever may take the dynamic linker's lock or NCCL's comes before ours. */
+	ceiling = mask_ceiling(comm->api, logfn);
+	base = mask ? object_base((uintptr_t)mask) : 0;
 	area_lock(area);
-	area->ceiling = mask_ceiling(comm->api, logfn);
+	area->ceiling = ceiling;
 	if (mask) {
-		mask_publish(area, mask);
+		mask_publish(area, mask, base);
 		comm->mask = mask_at_init(area, mask);
 	}
 	comm_publish(area, comm);

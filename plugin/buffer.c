@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "plugin.h"
 
-__thread struct tbuf *tbuf_self __attribute__((tls_model("initial-exec")));
+__thread struct tbuf *tbuf_self TLS_NO_CALL;
 
 uint8_t clock_kind;
 

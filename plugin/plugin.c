@@ -359,19 +359,24 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	struct tbuf *tb;
 	uint64_t id, now;
 	uint32_t what, size;
+	/* Event types of a version: bits 0 to n - 1. */
+	static const uint8_t ntypes[] = {0, 6, 6, 8, 8, 12, 15, 16};
 
-	if (unlikely(!handle || !d))
+	if (unlikely(!handle))
 		return ncclSuccess;
-	/* A type that no ABI we know has gets an id, no record. */
+	/*
+	 * A type that this version of the ABI does not have gets an id, no record: what lies in its
+	 * descriptor is not known, and must not be followed.
+	 */
 	what = type && !(type & (type - 1)) ? (uint32_t)__builtin_ctzll(type) : SCOPE_NTYPES;
-	if (unlikely(what >= SCOPE_NTYPES))
+	if (unlikely(what >= ntypes[api]))
 		what = 31;
 	if (unlikely(!sems.flush || what == 31)) {
 		*handle = (void *)(uintptr_t)start_unheard(context, d, what, type, api, sems);
 		return ncclSuccess;
 	}
+	tb = tbuf_get(); /* before the clock is read: the first one here also chooses it */
 	now = clock_now();
-	tb = tbuf_get();
 	if (unlikely(!tb)) {
 		*handle = (void *)(uintptr_t)id_next(tb, what);
 		return ncclSuccess;
@@ -379,7 +384,7 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	if (likely(what == SCOPE_PROXY_STEP)) {
 		f = fold_repeat(tb, handle, d);
 		if (unlikely(f)) {
-			f->start_repeats++;
+			f->start_repeats += f->start_repeats != UINT32_MAX;
 			f->last_start_ts = now;
 			if (unlikely(sems.start))
 				probe_start(f->id, type, NULL);
@@ -430,8 +435,8 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 			area_disarm();
 		return ncclSuccess;
 	}
-	now = clock_now();
 	tb = tbuf_get();
+	now = clock_now();
 	if (unlikely(!tb))
 		return ncclSuccess;
 	f = &tb->folds[id % FOLDS];
@@ -483,14 +488,14 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 			area_disarm();
 		return;
 	}
-	now = clock_now();
 	tb = tbuf_get();
+	now = clock_now();
 	if (unlikely(!tb))
 		return;
 	f = &tb->folds[id % FOLDS];
 	if (f->id == id) {
 		if (unlikely(f->state == state && f->arg == arg)) {
-			f->state_repeats++;
+			f->state_repeats += f->state_repeats != UINT32_MAX;
 			f->last_state_ts = now;
 			tbuf_flush_if_old(tb, now);
 			return;
@@ -501,6 +506,12 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 	}
 	state_write(tb, id, state, has_arg, arg, steps, now);
 	tbuf_flush_if_old(tb, now);
+}
+
+/* A number that NCCL does not have must not turn into one that it has. */
+static inline uint32_t state_number(ncclProfilerEventState_t state)
+{
+	return (uint32_t)state < 0xff ? (uint32_t)state : 0xff;
 }
 
 /*
@@ -537,7 +548,7 @@ static ncclProfResult_t state_v4(void *handle, ncclProfilerEventState_t state,
 			break;
 		}
 	}
-	state_record((uintptr_t)handle, (uint32_t)state & 0xff, has_arg, arg, 0);
+	state_record((uintptr_t)handle, state_number(state), has_arg, arg, 0);
 	return ncclSuccess;
 }
 
@@ -557,7 +568,7 @@ static ncclProfResult_t state_v1(void *handle, ncclProfilerEventState_t state,
 		arg = (uint64_t)(int64_t)args->proxyCtrl.appendedProxyOps;
 		has_arg = true;
 	}
-	state_record((uintptr_t)handle, (uint32_t)state & 0xff, has_arg, arg, steps);
+	state_record((uintptr_t)handle, state_number(state), has_arg, arg, steps);
 	return ncclSuccess;
 }
 
@@ -686,17 +697,19 @@ static ncclProfResult_t stop_v5(void *handle)
  */
 static void comm_name_record(uint64_t ctx, const char *name, uint64_t hash, int rank)
 {
-	static __thread uint64_t last_ctx, last_hash;
+	static __thread uint64_t last_ctx TLS_NO_CALL, last_hash TLS_NO_CALL;
+	static __thread uint32_t last_epoch TLS_NO_CALL;
 	struct scope_rec_comm_name *r;
 	struct tbuf *tb;
 
-	if ((!hash && !name) || (last_ctx == ctx && last_hash == hash) || !sems_read().flush)
+	if ((!hash && !name) || !sems_read().flush)
 		return;
 	tb = tbuf_get();
-	if (!tb)
+	if (!tb || (last_ctx == ctx && last_hash == hash && last_epoch == tb->h.epoch))
 		return;
 	last_ctx = ctx;
 	last_hash = hash;
+	last_epoch = tb->h.epoch; /* a loader that comes later wants to know as well */
 	r = tbuf_reserve(tb, sizeof(*r));
 	memset(r, 0, sizeof(*r));
 	r->h = rec_hdr(sizeof(*r), SCOPE_REC_COMM_NAME, clock_now(), ctx);

@@ -69,8 +69,9 @@ struct tbuf {
 	struct fold folds[FOLDS]; /* ours alone */
 };
 
-/* initial-exec: one load, no call; the 8 bytes come from the space glibc keeps for such libraries. */
-extern __thread struct tbuf *tbuf_self __attribute__((tls_model("initial-exec")));
+/* One load, no call that may allocate; the bytes come from the space glibc keeps for such libraries. */
+#define TLS_NO_CALL __attribute__((tls_model("initial-exec")))
+extern __thread struct tbuf *tbuf_self TLS_NO_CALL;
 
 extern struct scope_control ncclscope_control;
 
@@ -114,7 +115,8 @@ static inline void tbuf_commit(struct tbuf *tb, uint32_t size)
 
 static inline void tbuf_flush_if_old(struct tbuf *tb, uint64_t now)
 {
-	if (unlikely(now - tb->h.flush_ts > ncclscope_control.flush_ticks))
+	if (unlikely(now - tb->h.flush_ts >
+		     __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED)))
 		tbuf_flush(tb, SCOPE_FLUSH_AGE);
 }
 
