@@ -1,0 +1,207 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Installs what the machine lacks, on Debian and Ubuntu: of what the build needs (`deps.sh build`), the
+# tests as well (`check`), or other kernels under qemu (`vm`). Says and touches nothing when all is there.
+# Exit: 0 all there, 1 could not be installed or is too old, 2 usage, 3 root is needed.
+set -u
+LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+
+CC=${CC:-gcc}
+CLANG=${CLANG:-clang}
+CLANG_MIN=14
+LIBBPF_MIN=1
+missing='' # what is missing, in words
+packages='' # what brings it
+
+lack()
+{
+	missing="$missing $1"
+	shift
+	packages="$packages $*"
+}
+
+# cmd NAME PACKAGE: a program on the path.
+cmd()
+{
+	command -v "$1" >/dev/null 2>&1 || lack "$1" "$2"
+}
+
+# header NAME PACKAGE: the compiler finds #include <NAME>; before there is a compiler, by its place.
+header()
+{
+	if command -v "$CC" >/dev/null 2>&1; then
+		printf '#include <%s>\n' "$1" | "$CC" -E -x c - -include stddef.h -include stdarg.h \
+			-include setjmp.h -include stdint.h >/dev/null 2>&1 || lack "<$1>" "$2"
+	else
+		[ -e "/usr/include/$1" ] || lack "<$1>" "$2"
+	fi
+}
+
+os_id()
+{
+	[ -r /etc/os-release ] && sed -n 's/^ID=//p' /etc/os-release | tr -d '"'
+}
+
+# Ubuntu's /usr/sbin/bpftool only looks for the one of the running kernel, which a container or a
+# cloud kernel may not have; any real one will do. The Makefile looks in the same places.
+bpftool_works()
+{
+	for b in ${BPFTOOL:-} /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool bpftool; do
+		"$b" version >/dev/null 2>&1 && return 0
+	done
+	return 1
+}
+
+need_bpftool()
+{
+	bpftool_works && return
+	if [ "$(os_id)" = ubuntu ] && ! apt-cache show bpftool 2>/dev/null | grep -q '^Filename:'; then
+		lack bpftool linux-tools-common linux-tools-generic
+	else
+		lack bpftool bpftool
+	fi
+}
+
+# Sanitizers and fuzzer of the clang that is there, or of the one that is about to come.
+compiler_rt()
+{
+	if command -v "$CLANG" >/dev/null 2>&1; then
+		ls "$("$CLANG" -print-runtime-dir)"/libclang_rt.fuzzer* >/dev/null 2>&1 ||
+			lack "$CLANG's compiler-rt" "libclang-rt-$(clang_major)-dev"
+	else
+		lack "clang's compiler-rt" libclang-rt-dev
+	fi
+}
+
+python_module()
+{
+	python3 -c "import $1" >/dev/null 2>&1 || lack "Python's $1" "$2"
+}
+
+build_needs()
+{
+	cmd "$CC" gcc
+	header stdio.h libc6-dev
+	cmd make make
+	cmd "$CLANG" clang
+	header bpf/libbpf.h libbpf-dev
+	header libelf.h libelf-dev
+	header zlib.h zlib1g-dev
+	header jansson.h libjansson-dev
+	header uthash.h uthash-dev
+	header sys/sdt.h systemtap-sdt-dev
+	need_bpftool
+}
+
+check_needs()
+{
+	header cmocka.h libcmocka-dev
+	compiler_rt
+	cmd clang-format-14 clang-format-14 # every version formats a little differently
+	cmd aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
+	cmd bpftrace bpftrace
+	cmd ip iproute2
+	cmd jq jq
+	cmd mandoc mandoc
+	cmd nft nftables
+	cmd ps procps
+	cmd setpriv util-linux
+	cmd script bsdutils
+	cmd shellcheck shellcheck
+	cmd python3 python3
+	python_module jsonschema python3-jsonschema
+}
+
+vm_needs()
+{
+	cmd qemu-system-x86_64 qemu-system-x86
+	cmd modprobe kmod
+	cmd cpio cpio
+	cmd xz xz-utils
+	cmd jq jq # tests/e2e/lib.sh
+	cmd setpriv util-linux
+	# alone in an initramfs, so it must not want a libc
+	if ! command -v busybox >/dev/null 2>&1 || ldd "$(command -v busybox)" >/dev/null 2>&1; then
+		lack 'static busybox' busybox-static
+	fi
+}
+
+clang_major()
+{
+	"$CLANG" -dumpversion | cut -d. -f1
+}
+
+apt()
+{
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -y "$@"
+}
+
+install_packages()
+{
+	if ! command -v apt-get >/dev/null 2>&1; then
+		echo "Missing:$missing. Only Debian and Ubuntu are known to this script;" \
+			"their packages are:$packages" >&2
+		exit 1
+	fi
+	if [ "$(id -u)" != 0 ]; then
+		echo "Missing:$missing. Install with:" >&2
+		echo "  sudo apt-get install --no-install-recommends$packages" >&2
+		exit 3
+	fi
+	log=$(mktemp) || exit 1
+	echo "Installing$packages" >&2
+	# Lists first: on a new machine there are none, on an old one they name what is gone.
+	# shellcheck disable=SC2086 # one word per package
+	if ! { apt update && apt install --no-install-recommends $packages; } >"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		echo "Failed to install$packages" >&2
+		rm -f "$log"
+		exit 1
+	fi
+	rm -f "$log"
+}
+
+# What is there may be too old; no package of this release would help.
+check_versions()
+{
+	major=$(clang_major)
+	if [ "$major" -lt $CLANG_MIN ]; then
+		echo "$CLANG is version $major, at least $CLANG_MIN is needed: install a newer one and" \
+			"set CLANG" >&2
+		exit 1
+	fi
+	major=$(printf '#include <bpf/libbpf_version.h>\nLIBBPF_MAJOR_VERSION\n' |
+		"$CC" -E -P -x c - 2>/dev/null | tail -n 1)
+	case $major in
+	'' | *[!0-9]*) major=0 ;; # before 0.6 there was no such header
+	esac
+	if [ "$major" -lt $LIBBPF_MIN ]; then
+		echo "libbpf-dev is version 0.x, at least $LIBBPF_MIN.0 is needed (Debian 12, Ubuntu 24.04" \
+			"and newer have it; Ubuntu 22.04 does not)" >&2
+		exit 1
+	fi
+	bpftool_works || {
+		echo "bpftool is there but does not run: set BPFTOOL to one that does" >&2
+		exit 1
+	}
+}
+
+case ${1:-} in
+build) build_needs ;;
+check)
+	build_needs
+	check_needs
+	;;
+vm)
+	build_needs
+	vm_needs
+	;;
+*)
+	echo "Usage: deps.sh build|check|vm" >&2
+	exit 2
+	;;
+esac
+[ -z "$missing" ] || install_packages
+check_versions
