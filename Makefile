@@ -10,6 +10,8 @@ BINDIR	 ?= $(PREFIX)/bin
 LIBDIR	 ?= $(PREFIX)/lib
 MANDIR	 ?= $(PREFIX)/share/man
 DOCDIR	 ?= $(PREFIX)/share/doc/ncclscope
+INCDIR	 ?= $(PREFIX)/include/ncclscope
+COMPDIR	 ?= $(PREFIX)/share/bash-completion/completions
 
 # CC and friends from the environment or the command line win over make's own defaults.
 define allow-override
@@ -18,7 +20,9 @@ endef
 $(call allow-override,CC,$(CROSS_COMPILE)gcc)
 $(call allow-override,LD,$(CROSS_COMPILE)ld)
 CLANG	?= clang
-BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+# Ubuntu's /usr/sbin/bpftool is a script that wants the one of the running kernel; any other will do.
+BPFTOOL ?= $(firstword $(wildcard /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool \
+	     /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 
 # The target's architecture, from the compiler, so that CROSS_COMPILE is enough.
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -42,7 +46,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 comma  := ,
 
 LOADER_SRC := main record arm attach target decode proc correlate trace header out json clock \
-	      nccl_names summary job options plugin_path elf_file log \
+	      nccl_names summary job rlimits options plugin_path elf_file log \
 	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson
@@ -64,13 +68,14 @@ help:
 	@echo "sudo make check  install what tests need, build, run every test"
 	@echo "make check-unit  the tests that need no root"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
+	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make uninstall, clean, format, lint, deps"
 
 # ---- BPF -------------------------------------------------------------------------------------------
 # vmlinux.h is of the target; usdt.bpf.h includes <asm/errno.h>, which lies in the multiarch folder.
 
 BPF_CFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Iinclude \
-	      -idirafter /usr/include/$(MULTIARCH) -Wall -Werror
+	      -idirafter /usr/include/$(MULTIARCH) -idirafter /usr/$(MULTIARCH)/include -Wall -Werror
 
 $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(call msg,BPF,$@)
@@ -123,6 +128,30 @@ $(BUILD)/$(PLUGIN): $(PLUGIN_OBJ) plugin/plugin.map
 $(BUILD)/libnccl-profiler.so: $(BUILD)/$(PLUGIN)
 	$(Q)ln -sf $(PLUGIN) $@
 
+# ---- For another architecture ----------------------------------------------------------------------
+# make CROSS_COMPILE=aarch64-linux-gnu- BUILD=build/arm64 plugin bpf: what runs in the job and in the
+# kernel; the loader needs the libraries of the target besides. <sys/sdt.h> is the same everywhere, but
+# lies among the headers of the build machine: only it is borrowed.
+
+.PHONY: plugin bpf cross-check
+
+plugin: $(BUILD)/$(PLUGIN)
+
+bpf: $(patsubst bpf/%.c,$(BUILD)/%.o,$(wildcard bpf/*.bpf.c))
+
+ifneq ($(CROSS_COMPILE),)
+$(BUILD)/plugin/probes.o: $(BUILD)/sdt/sys/sdt.h
+$(BUILD)/plugin/probes.o: CFLAGS += -idirafter $(BUILD)/sdt
+
+$(BUILD)/sdt/sys/sdt.h: $(firstword $(wildcard /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h))
+	$(Q)mkdir -p $(@D)
+	$(Q)cp $< $(<D)/sdt-config.h $(@D)/
+endif
+
+cross-check:
+	$(Q)$(MAKE) --no-print-directory CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc \
+		BUILD=$(BUILD)/arm64 plugin bpf
+
 # ---- The stand-in for NCCL, and tests --------------------------------------------------------------
 
 include tests/standin/standin.mk
@@ -138,27 +167,41 @@ demo:
 	$(Q)$(MAKE) --no-print-directory all standin
 	$(Q)tests/e2e/demo.sh
 
+# What uninstall takes away is exactly what install has brought, file by file.
+INST_MAN := $(notdir $(wildcard man/*.1))
+INST_DOC := $(wildcard docs/*.md docs/*.json) README.md LICENSE LICENSE.GPL-2.0
+INST_INC := include/scope_abi.h include/scope_probes.h
+
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR) \
+	  $(DESTDIR)$(INCDIR) $(DESTDIR)$(COMPDIR)
 	install -m 755 $(BUILD)/ncclscope $(DESTDIR)$(BINDIR)/
 	install -m 644 $(BUILD)/$(PLUGIN) $(DESTDIR)$(LIBDIR)/
 	ln -sf $(PLUGIN) $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
-	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 docs/*.md docs/*.json README.md LICENSE $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(INST_MAN:%=man/%) $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 $(INST_DOC) $(DESTDIR)$(DOCDIR)/
+	install -m 644 $(INST_INC) $(DESTDIR)$(INCDIR)/
+	install -m 644 packaging/ncclscope.bash-completion $(DESTDIR)$(COMPDIR)/ncclscope
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ncclscope $(DESTDIR)$(LIBDIR)/$(PLUGIN) \
-	  $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
-	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard man/*.1))
-	rm -rf $(DESTDIR)$(DOCDIR)
+	  $(DESTDIR)$(LIBDIR)/libnccl-profiler.so $(DESTDIR)$(COMPDIR)/ncclscope
+	rm -f $(INST_MAN:%=$(DESTDIR)$(MANDIR)/man1/%)
+	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INST_DOC)))
+	rm -f $(addprefix $(DESTDIR)$(INCDIR)/,$(notdir $(INST_INC)))
+	rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(INCDIR) 2>/dev/null || true
+
+CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
+FORMAT_SRC   := $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
+LINT_SH	     := packaging/deps.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
 
 format:
-	clang-format -i $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
+	$(CLANG_FORMAT) -i $(FORMAT_SRC)
 
 lint:
-	clang-format --dry-run -Werror $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] \
-	  tests/*/*.[ch])
+	$(CLANG_FORMAT) --dry-run -Werror $(FORMAT_SRC)
 	mandoc -T lint -W error man/*.1
+	shellcheck -x -P SCRIPTDIR -S warning $(LINT_SH)
 
 clean:
 	rm -rf $(BUILD)

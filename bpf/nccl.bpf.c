@@ -123,11 +123,10 @@ static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
 	       tb->rec_cnt <= tb->len / sizeof(struct scope_rec_hdr);
 }
 
-SEC("usdt")
-int BPF_USDT(scope_flush, void *arg_tbuf, __u64 reason)
+static __always_inline int flush(__u64 addr, __u64 reason)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 addr = (__u64)arg_tbuf, ids = bpf_get_current_pid_tgid(), *known;
+	__u64 ids = bpf_get_current_pid_tgid(), *known;
 	struct scope_tbuf_hdr tb;
 	__u32 tid = (__u32)ids;
 
@@ -146,16 +145,37 @@ int BPF_USDT(scope_flush, void *arg_tbuf, __u64 reason)
 	return 0;
 }
 
-/* What a dying thread has left in its buffer, while its memory is still there. */
+SEC("usdt")
+int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
+{
+	return flush(tbuf, reason);
+}
+
+/*
+ * The same for kernels before 5.15, which have no attach cookie: libbpf's USDT programs serve one process
+ * each there. The site is in a function of its own and has that function's arguments.
+ */
+SEC("uprobe")
+int BPF_KPROBE(scope_flush_up, __u64 tbuf, __u64 reason)
+{
+	return flush(tbuf, reason);
+}
+
+/*
+ * What a dying thread has left in its buffer, while its memory is still there. A thread that has ended in
+ * good order gave its buffer back: by now another may own it, and be writing to it.
+ */
 static __always_inline void flush_dying(__u32 tid)
 {
+	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 *addr = bpf_map_lookup_elem(&scope_threads, &tid);
 	struct scope_tbuf_hdr tb;
 
-	if (!addr || !tbuf_read(&tb, *addr) || !tb.len)
+	if (!addr || !tbuf_read(&tb, *addr) || !tb.len ||
+	    tb.tid != scope_ns_nr(BPF_CORE_READ(task, thread_pid)))
 		return;
 	scope_count(SCOPE_STAT_DYING, 1);
-	chunk_submit((void *)bpf_get_current_task(), &tb, *addr, SCOPE_FLUSH_DYING);
+	chunk_submit(task, &tb, *addr, SCOPE_FLUSH_DYING);
 }
 
 /*
@@ -195,7 +215,8 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 	if (!e) {
 		scope_count(SCOPE_STAT_RING_FULL, 1);
 		stat->code = code;
-		stat->ended = dead;
+		if (dead)
+			stat->ended = kind == SCOPE_EV_EXEC ? SCOPE_ENDED_EXEC : SCOPE_ENDED_EXIT;
 		return;
 	}
 	scope_stamp(&e->h, kind, sizeof(*e), task);
@@ -228,15 +249,30 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 
 /*
  * The last moment at which the memory of a thread that calls execve is still its own (tracepoint
- * since 6.9); its siblings are killed, and seen as such. Off where the kernel has it not.
+ * since 6.10); its siblings are killed, and seen as such. Off where the kernel has it not.
  */
 SEC("?tp_btf/sched_prepare_exec")
 int BPF_PROG(scope_pre_exec, struct task_struct *task)
 {
-	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	flush_dying((__u32)bpf_get_current_pid_tgid());
+	return 0;
+}
 
-	if (bpf_map_lookup_elem(&scope_threads, &tid))
-		flush_dying(tid);
+/*
+ * In its place on older kernels, and in place of sched_process_exit before 6.16, when that came after the
+ * memory was gone. Functions are no promise of the kernel's: if they do not attach, record does without.
+ */
+SEC("?fentry/begin_new_exec")
+int BPF_PROG(scope_pre_exec_f)
+{
+	flush_dying((__u32)bpf_get_current_pid_tgid());
+	return 0;
+}
+
+SEC("?fentry/do_exit")
+int BPF_PROG(scope_exit_f)
+{
+	flush_dying((__u32)bpf_get_current_pid_tgid());
 	return 0;
 }
 

@@ -335,7 +335,6 @@ enum scope_ev_kind {
 	SCOPE_EV_CHUNK = 1, /* scope_ev_chunk: a copy of a thread's buffer */
 	SCOPE_EV_EXIT = 2,  /* scope_ev_exit: a thread or a process ended */
 	SCOPE_EV_EXEC = 3,  /* scope_ev_hdr: the process became another program */
-	SCOPE_EV_FAULT = 4, /* scope_ev_hdr: a buffer could not be read */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -393,6 +392,13 @@ struct scope_ev_exit {
 	__u64 lost_chunks;
 };
 
+/* How a process ended for whose end the ring had no room. */
+enum scope_ended {
+	SCOPE_ENDED_NOT = 0,
+	SCOPE_ENDED_EXIT = 1,
+	SCOPE_ENDED_EXEC = 2,
+};
+
 /*
  * Per process, in the BPF map scope_procs, key tgid. BPF writes, and deletes at the end of the process
  * unless it had to leave `ended` behind; the loader reads, and deletes that.
@@ -402,7 +408,7 @@ struct scope_proc_stat {
 	__u64 lost_recs;
 	__u64 lost_chunks;
 	__u64 faults;
-	__u32 ended; /* the process has, and the ring had no room to say so */
+	__u32 ended; /* enum scope_ended */
 	__s32 code;  /* then: as in scope_ev_exit */
 };
 

@@ -66,6 +66,7 @@ static int apply(pid_t pid, uint32_t mask)
 
 	if (!err)
 		err = target__want(&t, SCOPE_OWNER_MANUAL, mask, 0);
+	target__close(&t);
 	switch (err) {
 	case 0:
 		return EXIT_OK;

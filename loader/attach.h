@@ -23,7 +23,10 @@ struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg,
 /* Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all. 0 or -errno. */
 int attach__plugin(struct attach *a, const char *path, pid_t pid);
 
-/* Waits at most timeout_ms for records and takes all there are. Number of records or -errno. */
+/*
+ * Waits at most timeout_ms for records and takes what there is, up to a bound: a caller that wants all
+ * calls again until 0. Number of records or -errno.
+ */
 int attach__poll(struct attach *a, int timeout_ms);
 
 /* One of enum scope_stat, summed over CPUs. */

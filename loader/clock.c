@@ -8,7 +8,8 @@
 #endif
 #include "clock.h"
 
-#define LEVER_NS 50000000 /* a rate measured over less than this is no prediction */
+#define COARSE_NS 10000000
+#define LEVER_NS  50000000 /* a rate measured over less than this is no prediction */
 
 static uint64_t timespec_ns(const struct timespec *ts)
 {
@@ -56,11 +57,46 @@ void clock_fit__init(struct clock_fit *fit, uint8_t source)
 {
 	memset(fit, 0, sizeof(*fit));
 	fit->source = source;
+	fit->fine = (struct clock_ring){.pair = fit->pairs, .size = CLOCK_HISTORY};
+	fit->coarse = (struct clock_ring){.pair = fit->coarse_pairs, .size = CLOCK_COARSE};
 }
 
-static const struct clock_pair *pair_at(const struct clock_fit *fit, uint32_t i)
+static const struct clock_pair *pair_at(const struct clock_ring *r, uint32_t i)
 {
-	return &fit->pair[(fit->first + i) % CLOCK_HISTORY];
+	return &r->pair[(r->first + i) % r->size];
+}
+
+static const struct clock_pair *newest(const struct clock_ring *r)
+{
+	return r->n ? pair_at(r, r->n - 1) : NULL;
+}
+
+static void ring_add(struct clock_ring *r, struct clock_pair pair)
+{
+	if (r->n == r->size) {
+		r->first = (r->first + 1) % r->size;
+		r->n--;
+	}
+	r->pair[(r->first + r->n) % r->size] = pair;
+	r->n++;
+}
+
+/* Index of the pair that begins the segment around `ticks`; there are two pairs at least. */
+static uint32_t segment(const struct clock_ring *r, uint64_t ticks)
+{
+	uint32_t lo = 0, hi = r->n - 1, mid;
+
+	/* Nearly always the newest: records are milliseconds old. */
+	if (ticks >= pair_at(r, hi - 1)->ticks)
+		return hi - 1;
+	while (hi - lo > 1) {
+		mid = (lo + hi) / 2;
+		if (pair_at(r, mid)->ticks <= ticks)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 /* On the line through a and b; ticks may lie before, between or behind them. */
@@ -72,57 +108,47 @@ static uint64_t on_line(const struct clock_pair *a, const struct clock_pair *b, 
 	return ns < 0 ? 0 : ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
 }
 
-/* The newest pair that is at least LEVER_NS older than the last; NULL if the history is shorter. */
+/* A pair that is at least LEVER_NS older than the newest; NULL if the history is shorter. */
 static const struct clock_pair *lever(const struct clock_fit *fit)
 {
-	uint64_t until = pair_at(fit, fit->n - 1)->ns;
-	uint32_t lo = 0, hi = fit->n - 1, mid;
+	uint64_t until = newest(&fit->fine)->ns;
+	uint32_t i;
 
-	if (until < LEVER_NS || pair_at(fit, 0)->ns > until - LEVER_NS)
-		return NULL;
-	while (hi - lo > 1) {
-		mid = (lo + hi) / 2;
-		if (pair_at(fit, mid)->ns <= until - LEVER_NS)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return pair_at(fit, lo);
+	for (i = fit->coarse.n; i > 0; i--)
+		if (pair_at(&fit->coarse, i - 1)->ns + LEVER_NS <= until)
+			return pair_at(&fit->coarse, i - 1);
+	return NULL;
 }
 
 static void check_fit(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 {
-	const struct clock_pair *old = fit->n > 1 ? lever(fit) : NULL;
+	const struct clock_pair *last = newest(&fit->fine), *old = last ? lever(fit) : NULL;
 	uint64_t predicted, error;
 
 	if (!old)
 		return;
-	predicted = on_line(old, pair_at(fit, fit->n - 1), ticks);
+	predicted = on_line(old, last, ticks);
 	error = predicted > ns ? predicted - ns : ns - predicted;
 	fit->last_error_ns = error;
 	/* A loader that was stopped for seconds predicts far ahead, but converts nothing by it. */
-	if (error > fit->error_ns && ns - pair_at(fit, fit->n - 1)->ns < 200000000)
+	if (error > fit->error_ns && ns - last->ns < 200000000)
 		fit->error_ns = error;
 }
 
 void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 {
-	const struct clock_pair *last = fit->n ? pair_at(fit, fit->n - 1) : NULL;
+	const struct clock_pair *last = newest(&fit->fine), *coarse = newest(&fit->coarse), *old;
+	const struct clock_pair pair = {ticks, ns};
 
 	if (last && (ticks <= last->ticks || ns <= last->ns))
 		return;
 	check_fit(fit, ticks, ns);
-	if (fit->n == CLOCK_HISTORY) {
-		fit->first = (fit->first + 1) % CLOCK_HISTORY;
-		fit->n--;
-	}
-	fit->pair[(fit->first + fit->n) % CLOCK_HISTORY] = (struct clock_pair){ticks, ns};
-	fit->n++;
-	if (fit->n > 1) {
-		const struct clock_pair *old = pair_at(fit, 0);
-
+	ring_add(&fit->fine, pair);
+	if (!coarse || ns - coarse->ns >= COARSE_NS)
+		ring_add(&fit->coarse, pair);
+	old = pair_at(&fit->coarse, 0);
+	if (ns > old->ns)
 		fit->hz = (uint64_t)((__int128)(ticks - old->ticks) * 1000000000 / (ns - old->ns));
-	}
 }
 
 void clock_fit__sample(struct clock_fit *fit)
@@ -148,29 +174,23 @@ void clock_fit__sample(struct clock_fit *fit)
 
 bool clock_fit__is_ahead(const struct clock_fit *fit, uint64_t ticks)
 {
-	return fit->source != SCOPE_CLOCK_MONOTONIC &&
-	       (!fit->n || ticks > pair_at(fit, fit->n - 1)->ticks);
+	const struct clock_pair *last = newest(&fit->fine);
+
+	return fit->source != SCOPE_CLOCK_MONOTONIC && (!last || ticks > last->ticks) &&
+	       ticks <= clock_ticks(fit->source);
 }
 
 uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks)
 {
-	uint32_t lo, hi, mid;
+	const struct clock_ring *r = &fit->fine;
+	uint32_t i;
 
-	if (source == SCOPE_CLOCK_MONOTONIC || source != fit->source || fit->n < 2)
+	if (source == SCOPE_CLOCK_MONOTONIC || source != fit->source || r->n < 2)
 		return source == SCOPE_CLOCK_MONOTONIC ? ticks : 0;
-	/* Nearly always the newest: records are milliseconds old. */
-	hi = fit->n - 1;
-	if (ticks >= pair_at(fit, hi - 1)->ticks)
-		return on_line(pair_at(fit, hi - 1), pair_at(fit, hi), ticks);
-	lo = 0;
-	while (hi - lo > 1) {
-		mid = (lo + hi) / 2;
-		if (pair_at(fit, mid)->ticks <= ticks)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return on_line(pair_at(fit, lo), pair_at(fit, lo + 1), ticks);
+	if (ticks < pair_at(r, 0)->ticks && fit->coarse.n > 1)
+		r = &fit->coarse;
+	i = segment(r, ticks);
+	return on_line(pair_at(r, i), pair_at(r, i + 1), ticks);
 }
 
 int64_t realtime_offset_ns(uint64_t *error_ns)

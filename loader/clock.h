@@ -13,15 +13,22 @@
 #include "scope_abi.h"
 
 #define CLOCK_HISTORY 65536 /* pairs: seconds at the highest rate of chunks, more at others */
+#define CLOCK_COARSE  4096  /* pairs at least 10 ms apart, for records older than all of those */
 
 struct clock_pair {
 	uint64_t ticks;
 	uint64_t ns;
 };
 
+/* A ring of pairs, oldest first from `first`. */
+struct clock_ring {
+	struct clock_pair *pair;
+	uint32_t size, first, n;
+};
+
 struct clock_fit {
-	struct clock_pair pair[CLOCK_HISTORY]; /* a ring, oldest first from `first` */
-	uint32_t first, n;
+	struct clock_pair pairs[CLOCK_HISTORY], coarse_pairs[CLOCK_COARSE];
+	struct clock_ring fine, coarse;
 	uint8_t source;		/* enum scope_clock of the ticks */
 	uint64_t hz;		/* measured over the whole history, 0 before the second pair */
 	uint64_t error_ns;	/* largest |predicted - measured| of a new pair, ever */
@@ -44,7 +51,10 @@ void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns);
 /* CLOCK_MONOTONIC in ns of a record. `source` is the record's; ns pass through. */
 uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks);
 
-/* True when `ticks` is not covered by the newest pair: take another before converting. */
+/*
+ * True when `ticks` is not covered by the newest pair: take another before converting. False for ticks
+ * that the counter has not reached: no record has those.
+ */
 bool clock_fit__is_ahead(const struct clock_fit *fit, uint64_t ticks);
 
 uint64_t monotonic_ns(void);

@@ -8,6 +8,7 @@
 #define TABLE_MIN	1024
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
 #define MAX_GONE	(1u << 16)
+#define MAX_COMMS	(1u << 16) /* of one process, not finalized */
 #define MAX_FREE	(1u << 14)
 #define CHILD_GRACE_NS	(1 * NSEC_PER_SEC)  /* no child has started or ended for so long */
 #define STUCK_CHILD_NS	(60 * NSEC_PER_SEC) /* NCCL may never stop a child: see schema, exec */
@@ -138,6 +139,10 @@ void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_
 
 	if (comm) /* told twice: by its record and from outside */
 		return;
+	if (HASH_COUNT(c->comms) >= MAX_COMMS) {
+		c->counts.malformed++; /* a job that wants our memory */
+		return;
+	}
 	comm = calloc(1, sizeof(*comm));
 	if (!comm)
 		return;
@@ -268,7 +273,7 @@ static void state_settle(struct correlate *c, struct corr_event *ev)
 {
 	if (!ev->has_state)
 		return;
-	c->sink.state(c->sink.arg, ev->id, ev, &ev->pending);
+	c->sink.state(c->sink.arg, ev, &ev->pending);
 	ev->has_state = false;
 }
 
@@ -359,7 +364,8 @@ static void child_started(struct corr_event *parent, struct corr_event *ev)
 		if (ev->start_ns > parent->activity_ns)
 			parent->activity_ns = ev->start_ns;
 	}
-	if (parent->pxn) { /* what runs below a neighbour's operation is the neighbour's */
+	/* What runs below a neighbour's operation is the neighbour's. */
+	if (parent->pxn && (ev->what == SCOPE_PROXY_STEP || ev->what == SCOPE_NET_PLUGIN)) {
 		ev->pxn = true;
 		ev->origin_pid = parent->origin_pid;
 	}
@@ -627,6 +633,16 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 	}
 }
 
+/*
+ * A step is forgotten when it stops; its NetPlugin events may come later, from another thread. Where
+ * nothing was lost, it was there.
+ */
+static bool parent_forgotten(const struct correlate *c, const struct corr_event *ev)
+{
+	return ev->what == SCOPE_NET_PLUGIN && c->from_start && !c->lost &&
+	       SCOPE_ID_TAG(ev->start.s.parent) == c->tag;
+}
+
 /* Those whose parent has come left the list when it came; in order of their stop. */
 static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 {
@@ -635,7 +651,7 @@ static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 	while ((ev = c->parentless.first) &&
 	       (all || since(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
 		list_del(&c->parentless, ev);
-		ev->orphan = true;
+		ev->orphan = !parent_forgotten(c, ev);
 		event_write(c, ev);
 	}
 }
@@ -688,7 +704,8 @@ void correlate__end(struct correlate *c)
 		state_settle(c, ev);
 		ev->unfinished = true;
 		ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
-		ev->orphan = ev->start.s.parent && !ev->linked && !ev->pxn;
+		ev->orphan =
+			ev->start.s.parent && !ev->linked && !ev->pxn && !parent_forgotten(c, ev);
 		c->sink.event(c->sink.arg, ev);
 		if (ev->orphan)
 			c->counts.orphans++;

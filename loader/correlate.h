@@ -39,7 +39,6 @@ struct corr_state {
 	uint32_t repeats;
 	struct corr_thread thread;
 	bool has_arg;
-	bool orphan; /* of an event that is not known (any more) */
 };
 
 enum corr_exec { EXEC_NONE, EXEC_ENQUEUE, EXEC_KERNEL, EXEC_PROXY };
@@ -115,9 +114,7 @@ struct corr_list {
 struct corr_sink {
 	void *arg;
 	void (*event)(void *arg, const struct corr_event *ev);
-	/* `ev` is NULL for a state of an unknown event */
-	void (*state)(void *arg, uint64_t id, const struct corr_event *ev,
-		      const struct corr_state *st);
+	void (*state)(void *arg, const struct corr_event *ev, const struct corr_state *st);
 	/* ProfilerInit, ProfilerFinalize */
 	void (*lifecycle)(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
 			  const struct corr_thread *thread);
@@ -136,6 +133,7 @@ struct correlate {
 	uint32_t ns_tgid;	   /* of the process, as it sees itself */
 	uint16_t tag;		   /* of its ids */
 	uint64_t begin_ns;	   /* of the recording */
+	bool from_start;	   /* which has all of the process; set by the owner */
 	uint64_t lost;		   /* records lost so far, set by the decoder */
 	uint64_t now_ns;	   /* newest record or tick */
 	struct corr_event **table; /* open addressing, by id */

@@ -105,7 +105,7 @@ static bool rec_start(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64
 {
 	uint32_t what = SCOPE_ID_WHAT(r->id);
 
-	if (what >= SCOPE_NTYPES || r->size < start_size(what) ||
+	if (!r->id || what >= SCOPE_NTYPES || r->size < start_size(what) ||
 	    r->size > sizeof(union corr_start))
 		return false;
 	note_thread(x, what, ns);
@@ -239,6 +239,9 @@ static struct stream *stream_get(struct proc *p, const struct scope_ev_chunk *c)
 	HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
 	if (st)
 		return st;
+	/* The plugin never has more: a job that shows others wants our memory. */
+	if (HASH_COUNT(p->streams) >= SCOPE_TBUFS)
+		return NULL;
 	st = calloc(1, sizeof(*st));
 	if (!st)
 		return NULL;
@@ -289,7 +292,8 @@ static void chunk_records(struct chunk_ctx *x, uint32_t off)
 		x->stream->rec_pos++;
 		off += r->size;
 	}
-	x->stream->pos = x->c->pos + x->c->len;
+	if (x->stream->pos < x->c->pos + x->c->len)
+		x->stream->pos = x->c->pos + x->c->len;
 	if (x->stream->rec_pos < x->c->rec_pos + x->c->rec_cnt)
 		x->stream->rec_pos = x->c->rec_pos + x->c->rec_cnt;
 }
@@ -308,8 +312,10 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	if (!x.p)
 		return NULL;
 	x.stream = stream_get(x.p, c);
-	if (!x.stream)
+	if (!x.stream) {
+		s->bad_records++;
 		return NULL;
+	}
 	x.thread.tid = c->h.ns_tid;
 	x.thread.host_tid = c->h.tid;
 	if (!x.p->corr.tag) {
@@ -320,6 +326,10 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 		proc__count_loss(x.p, LOSS_THREAD_BUFFER,
 				 c->lost_cnt - x.p->lost[LOSS_THREAD_BUFFER]);
 	skip = chunk_overlap(x.p, x.stream, c);
+	if (skip % 8) { /* no record begins there */
+		s->bad_records++;
+		skip = c->len;
+	}
 	x.last_ns = x.stream->last_ns;
 	chunk_records(&x, skip);
 	x.stream->last_ns = x.last_ns;

@@ -6,6 +6,8 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -477,7 +479,7 @@ static int usdt_base(struct elf *elf, uint64_t *base)
 }
 
 static int usdt_in(struct elf *elf, const Elf64_Shdr *sh, const char *provider, const char *name,
-		   int *n, struct usdt_note *first)
+		   int *n, struct usdt_note *first, struct elf_range *args)
 {
 	struct elf_range range;
 	struct elf_note note;
@@ -491,41 +493,121 @@ static int usdt_in(struct elf *elf, const Elf64_Shdr *sh, const char *provider, 
 		err = usdt_match(elf, &note, provider, name, &usdt);
 		if (err < 0)
 			return err;
-		if (err && !(*n)++)
-			*first = usdt;
+		if (!err || (*n)++)
+			continue;
+		*first = usdt;
+		args->off = note.desc.off + sizeof(usdt) + strlen(provider) + 1 + strlen(name) + 1;
+		args->end = note.desc.end;
 	}
 	return err;
+}
+
+/* Opens the file and counts the sites of a probe; of the first, its addresses and its arguments. */
+static int usdt_find(struct elf *elf, int fd, const char *provider, const char *name, int *n,
+		     struct usdt_note *first, struct elf_range *args)
+{
+	uint64_t i, base;
+	Elf64_Shdr sh;
+	int err;
+
+	*n = 0;
+	err = elf_open(elf, fd);
+	if (!err)
+		err = elf_open_sections(elf);
+	for (i = 0; !err && i < elf->shnum; i++) {
+		err = elf_section(elf, i, &sh);
+		if (!err && sh.sh_type == SHT_NOTE)
+			err = usdt_in(elf, &sh, provider, name, n, first, args);
+	}
+	if (err)
+		return err;
+	if (!*n)
+		return -ENOENT;
+	err = usdt_base(elf, &base);
+	if (err || !base)
+		return err;
+	first->pc += base - first->base;
+	if (first->semaphore)
+		first->semaphore += base - first->base;
+	return 0;
 }
 
 int elf__usdt(int fd, const char *provider, const char *name, int *sites,
 	      unsigned long long *semaphore)
 {
-	struct usdt_note first = {0};
-	uint64_t i, base;
+	struct usdt_note first;
+	struct elf_range args;
 	struct elf elf;
-	Elf64_Shdr sh;
-	int n = 0, err;
+	int n, err;
 
-	err = elf_open(&elf, fd);
-	if (!err)
-		err = elf_open_sections(&elf);
-	for (i = 0; !err && i < elf.shnum; i++) {
-		err = elf_section(&elf, i, &sh);
-		if (!err && sh.sh_type == SHT_NOTE)
-			err = usdt_in(&elf, &sh, provider, name, &n, &first);
-	}
+	err = usdt_find(&elf, fd, provider, name, &n, &first, &args);
 	if (err)
 		return err;
-	if (!n)
-		return -ENOENT;
-	err = usdt_base(&elf, &base);
-	if (err)
-		return err;
-	if (base && first.semaphore)
-		first.semaphore += base - first.base;
 	if (sites)
 		*sites = n;
 	if (semaphore)
 		*semaphore = first.semaphore;
 	return 0;
+}
+
+/* Where in the file the byte lies that is loaded at vaddr; -ENOEXEC: in no segment. */
+static int elf_offset_of_vaddr(struct elf *elf, uint64_t vaddr, unsigned long long *offset)
+{
+	unsigned int i;
+	Elf64_Phdr ph;
+	int err;
+
+	for (i = 0; i < elf->ehdr.e_phnum; i++) {
+		err = elf_segment(elf, i, &ph);
+		if (err)
+			return err;
+		if (ph.p_type != PT_LOAD || vaddr < ph.p_vaddr || vaddr - ph.p_vaddr >= ph.p_filesz)
+			continue;
+		*offset = ph.p_offset + (vaddr - ph.p_vaddr);
+		return 0;
+	}
+	return -ENOEXEC;
+}
+
+int elf__usdt_site(int fd, const char *provider, const char *name, struct elf_usdt_site *site)
+{
+	struct usdt_note first;
+	struct elf_range args;
+	struct elf elf;
+	int n, err;
+
+	memset(site, 0, sizeof(*site));
+	err = usdt_find(&elf, fd, provider, name, &n, &first, &args);
+	if (err)
+		return err;
+	if (n > 1)
+		return -E2BIG;
+	err = elf_offset_of_vaddr(&elf, first.pc, &site->offset);
+	if (!err && first.semaphore)
+		err = elf_offset_of_vaddr(&elf, first.semaphore, &site->semaphore_offset);
+	if (!err && args.off < args.end && args.end - args.off <= sizeof(site->args))
+		err = elf_read(&elf, args.off, site->args, args.end - args.off);
+	site->args[sizeof(site->args) - 1] = '\0';
+	return err;
+}
+
+int elf__open(const char *path)
+{
+	char self[32];
+	struct stat st;
+	int fd, real;
+
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EINVAL;
+	}
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	real = open(self, O_RDONLY | O_CLOEXEC);
+	if (real < 0)
+		real = -errno;
+	close(fd);
+	return real;
 }

@@ -14,6 +14,12 @@
 
 #include <stddef.h>
 
+/*
+ * Opens a file that a job has named or mapped, for reading: an fd, or -errno; -EINVAL if it is no regular
+ * file. Nothing else is ever opened, since opening a device or a FIFO can have effects or block.
+ */
+int elf__open(const char *path);
+
 /* Room for the build id that elf__build_id() writes: SHA-1, two digits a byte, and the NUL. */
 #define ELF_BUILD_ID_LEN (2 * 20 + 1)
 
@@ -43,5 +49,15 @@ int elf__vaddr_of_offset(int fd, unsigned long long offset, unsigned long long *
  */
 int elf__usdt(int fd, const char *provider, const char *name, int *sites,
 	      unsigned long long *semaphore);
+
+/*
+ * The only site of a probe, for a plain uprobe: where in the file its instruction and its semaphore
+ * (0: none) lie, and its arguments as the note has them, "8@%rdi 8@%rsi". -E2BIG: more than one site.
+ */
+struct elf_usdt_site {
+	unsigned long long offset, semaphore_offset;
+	char args[64]; /* "" if longer */
+};
+int elf__usdt_site(int fd, const char *provider, const char *name, struct elf_usdt_site *site);
 
 #endif

@@ -266,6 +266,10 @@ static int attach_usdt(struct run *run)
 {
 	run->semaphore_before = read_semaphore();
 	run->link = bpf_program__attach_usdt(run->prog, -1, SELF, SCOPE_PROVIDER, "doctor", NULL);
+	/* Before 5.15 libbpf can for one process only; record takes a uprobe then, which is tried too. */
+	if (!run->link && errno == EOPNOTSUPP)
+		run->link = bpf_program__attach_usdt(run->prog, getpid(), SELF, SCOPE_PROVIDER,
+						     "doctor", NULL);
 	return run->link ? 0 : -errno;
 }
 

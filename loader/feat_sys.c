@@ -168,10 +168,9 @@ static void probe_memlock(struct feat_ctx *ctx)
 		feat_works(ctx, FEAT_MEMLOCK, "%s, not used by BPF on this kernel", limit);
 		return;
 	}
-	if (now.rlim_cur != RLIM_INFINITY && !setrlimit(RLIMIT_MEMLOCK, &all)) {
-		setrlimit(RLIMIT_MEMLOCK, &now); /* record raises it for itself */
-		raised = true;
-	}
+	/* It stays so, for the trials: record raises it for itself, and libbpf does only once. */
+	if (now.rlim_cur != RLIM_INFINITY)
+		raised = !setrlimit(RLIMIT_MEMLOCK, &all);
 	if (now.rlim_cur == RLIM_INFINITY || raised)
 		feat_works(ctx, FEAT_MEMLOCK, "%s%s", limit, raised ? ", can be raised" : "");
 	else

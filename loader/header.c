@@ -19,6 +19,7 @@
 #include "version.h"
 
 #define PROC_FILE_MAX (128 * 1024) /* of cmdline and environ each */
+#define MAX_TRIES     8		   /* mappings named like libnccl that are looked into */
 #define VALUE_MAX     256	   /* of one variable that we pass on */
 
 /* ---- /proc ------------------------------------------------------------------------------------- */
@@ -70,25 +71,26 @@ static void line_of(const char *path, char *buf, size_t size)
 /* ---- libnccl ----------------------------------------------------------------------------------- */
 
 /*
- * Build id of the libnccl that the process has mapped. The file is opened through the process' own
- * root: in a container it is another one than ours of the same name. Never blocks: no FIFO is opened.
+ * Build id of the libnccl that the process has mapped: of the very file, through map_files, since in a
+ * container its name leads elsewhere. Not known is no error.
  */
 static void nccl_build_id(uint32_t pid, char *id, size_t len)
 {
-	char path[64], line[1024], map[512], *name;
+	char path[64], line[1024], map[128], *name;
+	int fd, tries = 0;
 	FILE *f;
-	int fd;
 
 	*id = 0;
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	f = fopen(path, "re");
-	while (f && !*id && fgets(line, sizeof(line), f)) {
+	while (f && !*id && tries < MAX_TRIES && fgets(line, sizeof(line), f)) {
 		name = strchr(line, '/');
 		if (!name || !strstr(name, "/libnccl.so"))
 			continue;
-		name[strcspn(name, "\n")] = 0;
-		snprintf(map, sizeof(map), "/proc/%u/root%s", pid, name);
-		fd = open(map, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		tries++;
+		snprintf(map, sizeof(map), "/proc/%u/map_files/%.*s", pid, (int)strcspn(line, " "),
+			 line);
+		fd = elf__open(map);
 		if (fd < 0)
 			continue;
 		if (elf__build_id(fd, id, len))

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "job.h"
+#include "rlimits.h"
 
 static bool env_id(const char *name, unsigned int *id)
 {
@@ -20,7 +21,7 @@ static bool env_id(const char *name, unsigned int *id)
 		return false;
 	errno = 0;
 	n = strtoul(v, &end, 10);
-	if (errno || *end || *v == '-' || n >= (unsigned int)-1)
+	if (errno || *end || *v < '0' || *v > '9' || n >= (unsigned int)-1)
 		return false;
 	*id = (unsigned int)n;
 	return true;
@@ -66,6 +67,7 @@ static int run(char **argv, const char *plugin)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	limits_restore(); /* while we are root still */
 	invoking_user(&uid, &gid);
 	err = become(uid, gid);
 	if (err)

@@ -117,7 +117,7 @@ static void drop_pending(struct out_file *f, int err)
 	int i;
 
 	for (i = 0; i < OUT_KINDS; i++) {
-		n += f->pending[i];
+		n += i == OUT_HEADER ? 0 : f->pending[i]; /* that will be written again */
 		f->counts[i] -= f->pending[i];
 	}
 	f->write_lost += n;

@@ -27,14 +27,16 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 	p->key = *key;
 	p->id = *id;
 	p->session = s;
-	p->from_start = id->start_ns > s->attach_ns;
+	p->from_start = id->start_ns > s->attached_ns;
 	p->begin_ns = p->from_start ? id->start_ns : s->attach_ns;
 	p->out.fd = -1;
+	p->target.mem = -1;
 	sink.arg = p;
 	if (correlate__init(&p->corr, &sink, id->ns_tgid, p->begin_ns)) {
 		free(p);
 		return NULL;
 	}
+	p->corr.from_start = p->from_start;
 	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
 	s->summary.procs++;
 	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
@@ -116,6 +118,7 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
 	summary__proc_end(&s->summary, p);
 	out_file__close(&p->out);
+	target__close(&p->target);
 	HASH_DEL(s->procs, p);
 	free_streams(p);
 	correlate__free(&p->corr);

@@ -12,6 +12,7 @@
 #include "correlate.h"
 #include "out.h"
 #include "scope_abi.h"
+#include "target.h"
 
 /* Why records were lost; the causes of the trace's `lost` records. */
 enum loss {
@@ -61,7 +62,8 @@ struct proc {
 	struct scope_ev_hdr id; /* the identity stamp of its first record */
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC when its recording began */
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
-	bool contacted;		/* its control block was found, or given up */
+	bool contacted;		/* its control block was looked for */
+	struct target target;	/* open if it was found */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
@@ -81,7 +83,8 @@ struct proc {
 	struct out_file out;
 	bool out_failed; /* no file could be opened: everything is lost, and counted */
 	bool header_written;
-	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
+	uint64_t header_next_ns; /* when to try again; a disk stays full for a while */
+	char *job_id;		 /* of the launcher, checked for use in a name; NULL none; owned */
 	struct session *session;
 	UT_hash_handle hh;
 };

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "decode.h"
 #include "job.h"
+#include "rlimits.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "options.h"
@@ -29,6 +30,7 @@
 #define CLOCK_NS	(10 * NSEC_PER_SEC)
 #define DRAIN_NS	(500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS	(100 * 1000000ull) /* for operations in flight when the recording ends */
+#define RING_NS		(2 * NSEC_PER_SEC) /* to empty the ring at the end */
 #define END_NS		(100 * 1000000ull) /* after a process' end, for its other threads' last records */
 #define FLUSH_AGE_PER_S 100		   /* buffers are flushed at an age of 1/100 s */
 
@@ -125,6 +127,11 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARGS:
 		o->cmd = state->argv + state->next;
 		return 0;
+	case ARGP_KEY_END:
+		if (o->cmd && o->npids)
+			argp_error(state,
+				   "either --pid or CMD: a job that is started has no PID yet");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -154,13 +161,19 @@ static void on_signal(int sig)
 	}
 }
 
+/*
+ * SIGINT and SIGTERM always, also where a shell's `&` has them ignored: `kill -INT` is how a recording in
+ * the background is ended. SIGHUP not under nohup.
+ */
 static void setup_signals(void)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
+	const struct sigaction sa = {.sa_handler = on_signal};
+	struct sigaction was;
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	if (!sigaction(SIGHUP, NULL, &was) && was.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -180,17 +193,18 @@ static void tell_comm(void *arg, const struct scope_comm *comm)
  */
 static void contact(struct recorder *r, struct proc *p, bool comms)
 {
-	struct target t;
-	int err;
+	struct target *t = &p->target;
+	int err = 0;
 
 	p->contacted = true;
 	p->relearned_at = p->lost[LOSS_RING_FULL];
-	err = target__find(&t, (pid_t)p->key.tgid);
+	if (t->mem < 0)
+		err = target__find(t, (pid_t)p->key.tgid);
 	if (!err)
-		err = target__want(&t, (uint32_t)getpid(), r->opt.mask,
+		err = target__want(t, (uint32_t)getpid(), r->opt.mask,
 				   r->s.clock.hz / FLUSH_AGE_PER_S);
 	if (!err && comms)
-		err = target__comms(&t, tell_comm, p);
+		err = target__comms(t, tell_comm, p);
 	if (err)
 		pr_debug("Failed to reach the plugin of process %u: %s, continuing\n", p->key.tgid,
 			 strerror(-err));
@@ -226,10 +240,12 @@ static int read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bo
 	int behind = 0;
 
 	HASH_ITER (hh, r->s.procs, p, ptmp) {
+		if (p->target.mem < 0)
+			continue;
 		HASH_ITER (hh, p->streams, st, tmp) {
 			if (now - st->seen_ns < silent_ns && st->seen_ns < now)
 				continue;
-			if (target__read_tbuf((pid_t)p->key.tgid, st->tbuf, st->pos, &u.c) <= 0)
+			if (target__read_tbuf(&p->target, st->tbuf, st->pos, &u.c) <= 0)
 				continue;
 			if (u.c.pos > st->pos && !gaps) {
 				behind++;
@@ -262,7 +278,7 @@ static void reap(struct recorder *r)
 		    stat.start_ns != p->key.start_ns || !stat.ended)
 			continue;
 		attach__proc_forget(r->attach, p->key.tgid);
-		decode__end(p, stat.code, false, stat.lost_recs);
+		decode__end(p, stat.code, stat.ended == SCOPE_ENDED_EXEC, stat.lost_recs);
 	}
 }
 
@@ -375,11 +391,12 @@ static void want_running(struct recorder *r, uint32_t mask)
 
 	proc = stat(r->plugin, &ours) ? NULL : opendir("/proc");
 	while (proc && (d = readdir(proc))) {
-		if (parse_pid(d->d_name, &pid) || target__find(&t, pid) || stat(t.path, &its) ||
-		    its.st_dev != ours.st_dev || its.st_ino != ours.st_ino)
+		if (parse_pid(d->d_name, &pid) || target__find(&t, pid))
 			continue;
-		target__want(&t, (uint32_t)getpid(), mask,
-			     mask ? r->s.clock.hz / FLUSH_AGE_PER_S : 0);
+		if (!stat(t.path, &its) && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
+			target__want(&t, (uint32_t)getpid(), mask,
+				     mask ? r->s.clock.hz / FLUSH_AGE_PER_S : 0);
+		target__close(&t);
 	}
 	if (proc)
 		closedir(proc);
@@ -394,6 +411,7 @@ static int attach_all(struct recorder *r)
 		       r->plugin, strerror(-err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_KERNEL;
 	}
+	r->s.attached_ns = monotonic_ns();
 	want_running(r, r->opt.mask);
 	return EXIT_OK;
 }
@@ -415,13 +433,13 @@ static int attach_pid(struct recorder *r, pid_t pid)
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
 	}
 	err = attach__plugin(r->attach, t.path, pid);
-	if (err) {
-		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
-		return EXIT_FAILED;
-	}
-	err = target__want(&t, (uint32_t)getpid(), r->opt.mask, r->s.clock.hz / FLUSH_AGE_PER_S);
+	r->s.attached_ns = monotonic_ns();
+	if (!err)
+		err = target__want(&t, (uint32_t)getpid(), r->opt.mask,
+				   r->s.clock.hz / FLUSH_AGE_PER_S);
+	target__close(&t);
 	if (err && err != -EAGAIN) { /* no communicator yet: armed by its first */
-		pr_err("Failed to arm process %d: %s\n", pid, strerror(-err));
+		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;
@@ -470,19 +488,30 @@ static int start_job(struct recorder *r)
 	return EXIT_OK;
 }
 
+/* Asks one process for event types, or (mask 0) takes that back. */
+static int want_pid(struct recorder *r, pid_t pid, uint32_t mask)
+{
+	struct target t;
+	int err = target__find(&t, pid);
+
+	if (!err)
+		err = target__want(&t, (uint32_t)getpid(), mask,
+				   mask ? r->s.clock.hz / FLUSH_AGE_PER_S : 0);
+	target__close(&t);
+	return err;
+}
+
 /* Also to those that never sent anything: idle, their mask would stay up until the next callback. */
 static void give_back(struct recorder *r)
 {
 	struct proc *p, *tmp;
-	struct target t;
 	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (!target__find(&t, (pid_t)p->key.tgid))
-			target__want(&t, (uint32_t)getpid(), 0, 0);
+		if (p->target.mem >= 0)
+			target__want(&p->target, (uint32_t)getpid(), 0, 0);
 	for (i = 0; i < r->opt.npids; i++)
-		if (!target__find(&t, r->opt.pids[i]))
-			target__want(&t, (uint32_t)getpid(), 0, 0);
+		want_pid(r, r->opt.pids[i], 0);
 	if (!r->opt.npids)
 		want_running(r, 0);
 }
@@ -497,6 +526,15 @@ static void settle(struct recorder *r)
 		clock_fit__sample(&r->s.clock);
 		quiet = attach__poll(r->attach, SETTLE_NS / 1000000 / 10) ? 0 : quiet + 1;
 	}
+}
+
+/* What the ring holds now; a job that goes on filling it is not waited for. */
+static void drain_ring(struct recorder *r)
+{
+	uint64_t end = monotonic_ns() + RING_NS;
+
+	while (attach__poll(r->attach, 0) > 0 && monotonic_ns() < end)
+		;
 }
 
 /*
@@ -515,13 +553,13 @@ static void drain(struct recorder *r, const char *how)
 	clock_fit__sample(&r->s.clock);
 	r->s.end_ns = monotonic_ns();
 	for (i = 0; behind && i < 5; i++) {
-		attach__poll(r->attach, 0);
+		drain_ring(r);
 		behind = read_outside(r, monotonic_ns(), 0, false);
 	}
 	if (behind)
 		read_outside(r, monotonic_ns(), 0, true);
 	attach__detach(r->attach);
-	attach__poll(r->attach, 0);
+	drain_ring(r);
 	reap(r);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
 		if (p->ended_ns) {
@@ -602,6 +640,7 @@ int cmd_record(int argc, char **argv)
 		return EXIT_USAGE;
 	log_setup_libbpf();
 	setup_signals();
+	limits_raise();
 	status = setup(&r);
 	if (!status)
 		status = start_job(&r);

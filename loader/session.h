@@ -25,10 +25,11 @@ struct session {
 	uint32_t keep;	 /* its closure: what to write */
 	uint64_t ring_bytes;
 
-	uint64_t attach_ns; /* when the probes were on */
-	uint64_t end_ns;    /* what is younger is none of ours; 0 while recording */
-	char stamp[32];	    /* YYYYMMDD-HHMMSS, in the directory's name */
-	uid_t uid;	    /* who called us, through sudo: owner of directories that we make */
+	uint64_t attach_ns;   /* before the probes went on: nothing older is recorded */
+	uint64_t attached_ns; /* when they were on: processes that start later are seen whole */
+	uint64_t end_ns;      /* what is younger is none of ours; 0 while recording */
+	char stamp[32];	      /* YYYYMMDD-HHMMSS, in the directory's name */
+	uid_t uid;	      /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;
 	struct clock_fit clock;
 	struct proc *procs;

@@ -77,11 +77,11 @@ uint64_t summary__lost(const struct summary *s)
 	return n;
 }
 
-/* Job text on a terminal: what could steer it becomes '?'. */
+/* Job text on a terminal: what is not plain ASCII could steer it, and becomes '?'. */
 static void print_clean(const char *s, FILE *f)
 {
 	for (; *s; s++)
-		fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
+		fputc((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e ? '?' : *s, f);
 }
 
 static void print_events(const struct summary *s, FILE *f)

@@ -7,29 +7,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "elf_file.h"
 #include "log.h"
 #include "nccl_profiler.h"
 #include "target.h"
 
+#define MAX_TRIES    8 /* files named like the plugin that are looked into */
 #define NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
 
-static int vm_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
 {
-	struct iovec local = {buf, len}, remote = {(void *)(uintptr_t)addr, len};
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	ssize_t n = addr > INT64_MAX ? 0 : pread(t->mem, buf, len, (off_t)addr);
 
 	return n < 0 ? -errno : (size_t)n == len ? 0 : -EFAULT;
 }
 
-static int vm_write(pid_t pid, uint64_t addr, const void *buf, size_t len)
+static int mem_write(const struct target *t, uint64_t addr, const void *buf, size_t len)
 {
-	struct iovec local = {(void *)(uintptr_t)buf, len}, remote = {(void *)(uintptr_t)addr, len};
-	ssize_t n = process_vm_writev(pid, &local, 1, &remote, 1, 0);
+	ssize_t n = addr > INT64_MAX ? 0 : pwrite(t->mem, buf, len, (off_t)addr);
 
 	return n < 0 ? -errno : (size_t)n == len ? 0 : -EFAULT;
+}
+
+void target__close(struct target *t)
+{
+	if (t->mem >= 0)
+		close(t->mem);
+	t->mem = -1;
 }
 
 /* ---- Finding the plugin ------------------------------------------------------------------------ */
@@ -40,10 +45,9 @@ static int control_address(const char *path, uint64_t start, uint64_t offset, ui
 	unsigned long long value, size, vaddr;
 	int fd, err;
 
-	/* O_NONBLOCK: the path is the job's and may be a FIFO by now. */
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = elf__open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = elf__symbol(fd, SCOPE_CONTROL_SYMBOL, &value, &size);
 	if (!err && size < sizeof(struct scope_control))
 		err = -EPROTO;
@@ -57,61 +61,84 @@ static int control_address(const char *path, uint64_t start, uint64_t offset, ui
 
 static int control_read(const struct target *t, struct scope_control *ctl)
 {
-	int err = vm_read(t->pid, t->control, ctl, sizeof(*ctl));
+	int err = mem_read(t, t->control, ctl, sizeof(*ctl));
 
 	if (err)
 		return err;
 	return ctl->magic == SCOPE_CONTROL_MAGIC && ctl->abi == SCOPE_ABI ? 0 : -EPROTO;
 }
 
-/* One line of /proc/PID/maps; true when it is the first mapping of a file named like the plugin. */
-static bool maps_candidate(char *line, uint64_t *start, uint64_t *offset, char **name)
+struct mapping {
+	uint64_t start, end, offset;
+	char *name;
+};
+
+/* One line of /proc/PID/maps; true when it maps a file named like the plugin. */
+static bool maps_candidate(char *line, struct mapping *m)
 {
-	uint64_t end;
-	char perms[8];
 	int at = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", start, &end, perms,
-		   offset, &at) < 4 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &m->start, &m->end,
+		   &m->offset, &at) < 3 ||
 	    !at || line[at] != '/')
 		return false;
-	*name = line + at;
-	(*name)[strcspn(*name, "\n")] = 0;
+	m->name = line + at;
+	m->name[strcspn(m->name, "\n")] = 0;
 	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
-	return strstr(*name, "nccl-profiler") != NULL;
+	return strstr(m->name, "nccl-profiler") != NULL;
+}
+
+/*
+ * The plugin behind a mapping. map_files leads to the very file, whatever lies at its name now, but needs
+ * a capability; for a user who arms a process of their own, the name must do.
+ */
+static int try_mapping(struct target *t, const struct mapping *m)
+{
+	struct scope_control ctl;
+	int err, n;
+
+	snprintf(t->path, sizeof(t->path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid,
+		 m->start, m->end);
+	err = control_address(t->path, m->start, m->offset, &t->control);
+	if (err == -EPERM || err == -EACCES) {
+		n = snprintf(t->path, sizeof(t->path), "/proc/%d/root%s", t->pid, m->name);
+		err = n < (int)sizeof(t->path)
+			      ? control_address(t->path, m->start, m->offset, &t->control)
+			      : -ENAMETOOLONG;
+	}
+	if (err == -EPROTO)
+		return err;
+	return err ? -ENOENT : control_read(t, &ctl); /* -ENOENT: somebody else's plugin */
 }
 
 int target__find(struct target *t, pid_t pid)
 {
-	char path[64], line[4096 + 128], seen[4096] = "", *name;
-	uint64_t start, offset;
-	struct scope_control ctl;
-	int err = -ENOENT, e;
+	char path[64], line[4096 + 128], seen[4096] = "";
+	int err = -ENOENT, tries = 0;
+	struct mapping m;
 	FILE *f;
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	t->mem = open(path, O_RDWR | O_CLOEXEC); /* before the maps: they may be newer, not older */
+	if (t->mem < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (!maps_candidate(line, &start, &offset, &name) || !strcmp(name, seen))
+		err = errno == ENOENT ? -ESRCH : -errno;
+	while (f && err && tries < MAX_TRIES && fgets(line, sizeof(line), f)) {
+		if (!maps_candidate(line, &m) || !strcmp(m.name, seen))
 			continue;
-		snprintf(seen, sizeof(seen), "%s", name);
-		if (snprintf(t->path, sizeof(t->path), "/proc/%d/root%s", pid, name) >=
-		    (int)sizeof(t->path))
-			continue;
-		if (control_address(t->path, start, offset, &t->control))
-			continue; /* somebody else's profiler plugin */
-		e = control_read(t, &ctl);
-		if (!e) {
-			err = 0;
-			break;
-		}
-		err = e;
+		snprintf(seen, sizeof(seen), "%s", m.name);
+		err = try_mapping(t, &m);
+		tries++;
 	}
-	fclose(f);
+	if (f)
+		fclose(f);
+	if (err)
+		target__close(t);
 	return err;
 }
 
@@ -147,10 +174,10 @@ static int slot_write(const struct target *t, const struct scope_control *ctl, u
 		return mask ? -EBUSY : 0;
 	if (!mask && ctl->want[slot].owner != owner)
 		return 0; /* nothing to take back */
-	return vm_write(t->pid,
-			t->control + offsetof(struct scope_control, want) +
-				(uint64_t)slot * sizeof(want),
-			&want, sizeof(want));
+	return mem_write(t,
+			 t->control + offsetof(struct scope_control, want) +
+				 (uint64_t)slot * sizeof(want),
+			 &want, sizeof(want));
 }
 
 /* The masks of every libnccl in the process, from what all owners want together. */
@@ -161,7 +188,7 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 	const size_t head = offsetof(struct scope_area, tbufs);
 	int i, err, n = 0;
 
-	err = vm_read(t->pid, ctl->area, &area, head);
+	err = mem_read(t, ctl->area, &area, head);
 	if (err)
 		return err;
 	if (area.magic != SCOPE_CONTROL_MAGIC)
@@ -170,7 +197,7 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 		if (ctl->want[i].owner && !owner_is_dead(ctl->want[i].owner))
 			want |= ctl->want[i].mask;
 	for (i = 0; i < SCOPE_MASKS; i++) {
-		if (!area.masks[i] || vm_read(t->pid, area.masks[i], &now, sizeof(now)))
+		if (!area.masks[i] || mem_read(t, area.masks[i], &now, sizeof(now)))
 			continue;
 		allowed = area.ceiling;
 		/* These must not come on in a running job: NCCL's work counters would drift. */
@@ -178,7 +205,7 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 			allowed &= ~(uint32_t)NEVER_TOGGLE;
 		next = want & allowed;
 		if (next != now)
-			err = vm_write(t->pid, area.masks[i], &next, sizeof(next));
+			err = mem_write(t, area.masks[i], &next, sizeof(next));
 		n++;
 	}
 	return err ? err : n ? 0 : -EAGAIN;
@@ -196,14 +223,14 @@ int target__want(const struct target *t, uint32_t owner, uint32_t mask, uint64_t
 	if (err)
 		return err;
 	if (flush_ticks)
-		vm_write(t->pid, t->control + offsetof(struct scope_control, flush_ticks),
-			 &flush_ticks, sizeof(flush_ticks));
+		mem_write(t, t->control + offsetof(struct scope_control, flush_ticks), &flush_ticks,
+			  sizeof(flush_ticks));
 	if (mask) {
 		epoch = ctl.epoch + 1;
 		if (!epoch) /* 0 means: forked */
 			epoch = 1;
-		vm_write(t->pid, t->control + offsetof(struct scope_control, epoch), &epoch,
-			 sizeof(epoch));
+		mem_write(t, t->control + offsetof(struct scope_control, epoch), &epoch,
+			  sizeof(epoch));
 	}
 	err = control_read(t, &ctl);
 	if (err)
@@ -224,14 +251,14 @@ int target__comms(const struct target *t, void (*fn)(void *arg, const struct sco
 	err = control_read(t, &ctl);
 	if (err)
 		return err;
-	if (!ctl.area || vm_read(t->pid, ctl.area, &magic, sizeof(magic)) ||
+	if (!ctl.area || mem_read(t, ctl.area, &magic, sizeof(magic)) ||
 	    magic != SCOPE_CONTROL_MAGIC)
 		return 0; /* no communicator was ever made */
 	comms = malloc(SCOPE_COMMS * sizeof(*comms));
 	if (!comms)
 		return -ENOMEM;
-	err = vm_read(t->pid, ctl.area + offsetof(struct scope_area, comms), comms,
-		      SCOPE_COMMS * sizeof(*comms));
+	err = mem_read(t, ctl.area + offsetof(struct scope_area, comms), comms,
+		       SCOPE_COMMS * sizeof(*comms));
 	for (i = 0; !err && i < SCOPE_COMMS; i++) {
 		comms[i].name[SCOPE_COMM_NAME_MAX - 1] = 0;
 		if (SCOPE_ID_WHAT(comms[i].ctx) == SCOPE_ID_WHAT_CTX)
@@ -241,12 +268,13 @@ int target__comms(const struct target *t, void (*fn)(void *arg, const struct sco
 	return err;
 }
 
-int target__read_tbuf(pid_t pid, uint64_t tbuf, uint64_t pos, struct scope_ev_chunk *chunk)
+int target__read_tbuf(const struct target *t, uint64_t tbuf, uint64_t pos,
+		      struct scope_ev_chunk *chunk)
 {
 	struct scope_tbuf_hdr h, again;
 	int err;
 
-	err = vm_read(pid, tbuf, &h, sizeof(h));
+	err = mem_read(t, tbuf, &h, sizeof(h));
 	if (err)
 		return err;
 	if (h.magic != SCOPE_TBUF_MAGIC || h.len > SCOPE_TBUF_DATA_SIZE ||
@@ -254,9 +282,9 @@ int target__read_tbuf(pid_t pid, uint64_t tbuf, uint64_t pos, struct scope_ev_ch
 		return -EPROTO;
 	if (h.pos + h.len <= pos)
 		return 0;
-	err = h.len ? vm_read(pid, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len) : 0;
+	err = h.len ? mem_read(t, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len) : 0;
 	if (!err)
-		err = vm_read(pid, tbuf, &again, sizeof(again));
+		err = mem_read(t, tbuf, &again, sizeof(again));
 	if (err)
 		return err;
 	/* Flushed in between: what we copied may be a mixture, and is on its way through the ring. */

@@ -42,14 +42,17 @@
 		json_us(j, v);                                                                     \
 	} while (0)
 
-/* The header goes first, whenever the first line comes; again if a full disk swallowed it. */
+/*
+ * The header goes first, whenever the first line comes. Where a full disk swallowed it, lines are lost
+ * until it could be written.
+ */
 static bool trace_ready(struct proc *p)
 {
-	if (p->out_failed)
-		return false;
-	if (!p->header_written)
+	if (!p->header_written && !p->out_failed && p->corr.now_ns >= p->header_next_ns) {
 		p->header_written = header__write(p) == 0;
-	return !p->out_failed;
+		p->header_next_ns = p->corr.now_ns + NSEC_PER_SEC;
+	}
+	return p->header_written;
 }
 
 static struct json begin(struct proc *p, size_t max)
@@ -430,13 +433,12 @@ static void put_state_arg(struct json *j, const struct corr_state *st)
 	}
 }
 
-void trace__state(void *arg, uint64_t id, const struct corr_event *ev, const struct corr_state *st)
+void trace__state(void *arg, const struct corr_event *ev, const struct corr_state *st)
 {
 	const char *name = event_state_name(st->id);
 	struct proc *p = arg;
 	struct json j;
 
-	(void)ev;
 	if (!name) /* not NCCL's: the decoder has counted it */
 		return;
 	j = begin(p, STATE_MAX);
@@ -444,7 +446,7 @@ void trace__state(void *arg, uint64_t id, const struct corr_event *ev, const str
 		return;
 	p->session->summary.states++;
 	json_lit(&j, "{\"recordType\":\"state\",\"eventAddr\":");
-	json_hex(&j, id);
+	json_hex(&j, ev->id);
 	KEY_US(&j, "ts", st->ts_ns);
 	KEY_STR(&j, "name", name, strlen(name));
 	KEY_U64(&j, "id", st->id);

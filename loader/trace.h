@@ -11,7 +11,7 @@
 
 /* Where correlate's events go; arg is the struct proc. */
 void trace__event(void *arg, const struct corr_event *ev);
-void trace__state(void *arg, uint64_t id, const struct corr_event *ev, const struct corr_state *st);
+void trace__state(void *arg, const struct corr_event *ev, const struct corr_state *st);
 void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
 		      const struct corr_thread *thread);
 

@@ -212,16 +212,17 @@ static void mask_unpublish(struct scope_area *area, uint64_t addr)
  */
 static uint32_t mask_at_init(struct scope_area *area, int *mask)
 {
-	uint32_t allowed = area->ceiling, now;
+	uint32_t allowed = area->ceiling, was, now;
 
 	if (!area->kernel_ch_ok)
 		allowed &= ~(uint32_t)MASK_NEVER_TOGGLE;
-	now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
+	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
 	if (!sems_read().all && !manual_arm())
 		now = 0;
 	else if (!now)
 		now = mask_wanted() & allowed;
-	__atomic_store_n(mask, (int)now, __ATOMIC_RELAXED);
+	if (now != was) /* else a loader may be writing it just now */
+		__atomic_store_n(mask, (int)now, __ATOMIC_RELAXED);
 	return now;
 }
 
@@ -235,6 +236,8 @@ void area_disarm(void)
 		return;
 	/* All loaders are gone, also those that were killed before they could give back their slot. */
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
+		if (sems_read().all) /* somebody attaches at this moment, and will arm */
+			return;
 		__atomic_store_n(&ncclscope_control.want[i].mask, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ncclscope_control.want[i].owner, 0, __ATOMIC_RELAXED);
 	}

@@ -283,18 +283,6 @@ static inline struct fold *fold_repeat(struct tbuf *tb, void *const *handle, con
 	return NULL;
 }
 
-static inline void fold_open(struct tbuf *tb, uint64_t id, const descr *d)
-{
-	struct fold *f = &tb->folds[id % FOLDS];
-
-	f->id = id;
-	f->parent = (uintptr_t)d->parentObj;
-	f->step = (uint32_t)d->proxyStep.step;
-	f->state = FOLD_NO_STATE;
-	f->state_repeats = 0;
-	f->start_repeats = 0;
-}
-
 static void repeat_write(struct tbuf *tb, uint8_t kind, uint64_t id, uint8_t state, uint32_t n,
 			 uint64_t last)
 {
@@ -319,6 +307,33 @@ static inline void fold_settle(struct tbuf *tb, struct fold *f)
 			     f->last_state_ts);
 		f->state_repeats = 0;
 	}
+}
+
+/* True when NCCL repeats itself on this step: it is the one that folding is for. */
+static inline bool fold_is_polled(const struct fold *f, uint64_t now)
+{
+	uint64_t idle =
+		FOLD_IDLE * __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
+
+	return now - f->last_state_ts < idle || now - f->last_start_ts < idle;
+}
+
+/* Takes the step's place in the table; writes what the one before it there has left. */
+static inline void fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint64_t now)
+{
+	struct fold *f = &tb->folds[id % FOLDS];
+
+	if (unlikely(f->id)) {
+		if (fold_is_polled(f, now))
+			return;
+		fold_settle(tb, f);
+	}
+	f->id = id;
+	f->parent = (uintptr_t)d->parentObj;
+	f->step = (uint32_t)d->proxyStep.step;
+	f->state = FOLD_NO_STATE;
+	f->last_state_ts = now;
+	f->last_start_ts = now;
 }
 
 /*
@@ -395,6 +410,8 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 		take_names(tb, &n, what, d, api);
 	}
 	id = id_next(tb, what);
+	if (likely(what == SCOPE_PROXY_STEP))
+		fold_open(tb, id, d, now); /* may append records: before ours is reserved */
 	s = tbuf_reserve(tb, SCRATCH_SIZE);
 	s->h = rec_hdr(0, SCOPE_REC_START, now, id);
 	s->parent = (uintptr_t)d->parentObj;
@@ -402,7 +419,6 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	if (likely(what == SCOPE_PROXY_STEP)) {
 		s->h.u32 = (uint32_t)d->proxyStep.step;
 		size = sizeof(*s);
-		fold_open(tb, id, d);
 	} else {
 		size = fill(s, what, d, &n, api);
 	}
@@ -503,6 +519,7 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 		fold_settle(tb, f);
 		f->state = state;
 		f->arg = arg;
+		f->last_state_ts = now;
 	}
 	state_write(tb, id, state, has_arg, arg, steps, now);
 	tbuf_flush_if_old(tb, now);

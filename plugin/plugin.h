@@ -46,7 +46,8 @@ void probe_stop(uint64_t id);
 /* ---- Folding of repeats ------------------------------------------------------------------------
  *
  * NCCL repeats some callbacks at poll rate: the start of one receive step, SendPeerWait. The live
- * steps of this thread, direct-mapped by id; an evicted one is simply no longer folded.
+ * steps of this thread, direct-mapped by id; one that finds its place taken by a step
+ * that NCCL polls is simply not folded.
  */
 #define FOLDS 256
 
@@ -60,6 +61,8 @@ struct fold {
 	uint32_t state_repeats, start_repeats;
 };
 #define FOLD_NO_STATE 0xffffffffu
+/* A step that NCCL has polled within so many flush ages keeps its place against a new one. */
+#define FOLD_IDLE 100
 
 /* ---- The thread's buffer ----------------------------------------------------------------------- */
 
@@ -115,8 +118,10 @@ static inline void tbuf_commit(struct tbuf *tb, uint32_t size)
 
 static inline void tbuf_flush_if_old(struct tbuf *tb, uint64_t now)
 {
-	if (unlikely(now - tb->h.flush_ts >
-		     __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED)))
+	uint64_t age = __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
+
+	/* signed: a flush in this very callback is later than `now` */
+	if (unlikely((int64_t)(now - tb->h.flush_ts) > (int64_t)age))
 		tbuf_flush(tb, SCOPE_FLUSH_AGE);
 }
 

@@ -1,7 +1,34 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Test programs and the targets that run them.
+# Tests. Each folder's fragment sets its programs and appends its command lines to
+#   TESTS_UNIT  need no root      TESTS_E2E  need root and the kernel      TESTS_SLOW  likewise, long
+# (each quoted: it is one argument of run.sh), and to TEST_PROGS what has to be built for them. tests/run.sh runs them and sums up.
 
-.PHONY: standin
+TESTS	   := $(BUILD)/tests
+TEST_PROGS :=
+TESTS_UNIT :=
+TESTS_E2E  :=
+TESTS_SLOW :=
+
+-include tests/abi/abi.mk
+-include tests/unit/unit.mk
+-include tests/unit/tree.mk
+-include tests/fuzz/fuzz.mk
+-include tests/e2e/e2e.mk
+
+.PHONY: standin tests
 standin: $(STANDIN)
 
-TESTS := $(BUILD)/tests
+tests: all standin $(TEST_PROGS)
+
+
+check:
+	$(Q)packaging/deps.sh check
+	$(Q)$(MAKE) --no-print-directory tests
+	$(Q)tests/run.sh $(TESTS_UNIT) $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
+	  [ "$$(id -u)" != 0 ] || chown -R -h --reference=Makefile $(BUILD); exit $$status
+
+check-unit: tests
+	$(Q)tests/run.sh $(TESTS_UNIT)
+
+check-e2e: tests
+	$(Q)tests/run.sh $(TESTS_E2E)

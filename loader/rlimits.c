@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Resource limits; see rlimits.h. */
+#include <stdbool.h>
+#include <sys/resource.h>
+#include "rlimits.h"
+
+static struct {
+	int resource;
+	bool to_infinity; /* else to the hard limit */
+	bool saved;
+	struct rlimit was;
+} limits[] = {
+	{.resource = RLIMIT_NOFILE},
+	{.resource = RLIMIT_MEMLOCK, .to_infinity = true},
+};
+
+#define NLIMITS (sizeof(limits) / sizeof(*limits))
+
+void limits_raise(void)
+{
+	struct rlimit want;
+	unsigned int i;
+
+	for (i = 0; i < NLIMITS; i++) {
+		if (getrlimit(limits[i].resource, &limits[i].was))
+			continue;
+		limits[i].saved = true;
+		want = limits[i].was;
+		want.rlim_cur = want.rlim_max;
+		if (limits[i].to_infinity)
+			want.rlim_cur = want.rlim_max = RLIM_INFINITY;
+		/* What is refused shows where it is needed, with a message that says what it was for. */
+		setrlimit(limits[i].resource, &want);
+	}
+}
+
+void limits_restore(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NLIMITS; i++)
+		if (limits[i].saved)
+			setrlimit(limits[i].resource, &limits[i].was);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Resource limits: raised for the recorder, given back for the job that it starts. */
+#ifndef NCCLSCOPE_RLIMITS_H
+#define NCCLSCOPE_RLIMITS_H
+
+/* Files to the hard limit (two descriptors a process); locked memory for kernels before 5.11. */
+void limits_raise(void);
+
+/* As they were before limits_raise(); for the child, before exec. */
+void limits_restore(void);
+
+#endif
