@@ -171,7 +171,7 @@ ok "nobody: BTF can be read all the same" has '^  btf  *works'
 doctor 3 --json
 ok "nobody: denied, not missing" [ "$(status ring-buffer)" = denied ]
 ok "nobody: plugin is looked at" [ "$(status plugin-probes)" = works ]
-as=(setpriv --bounding-set=-bpf,-perfmon,-sys_admin)
+as=(setpriv "--bounding-set=-bpf,-perfmon,-sys_admin")
 doctor 3 --json
 ok "root without capabilities: denied" [ "$(status uprobe)" = denied ]
 if unshare -Ur true 2>/dev/null; then
@@ -182,8 +182,8 @@ if unshare -Ur true 2>/dev/null; then
 fi
 # What the advice asks for must be enough.
 caps=-all,+sys_admin,+sys_ptrace
-as=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=$caps --ambient-caps=$caps
-	--bounding-set=$caps)
+as=(setpriv --reuid 65534 --regid 65534 --clear-groups "--inh-caps=$caps" "--ambient-caps=$caps"
+	"--bounding-set=$caps")
 doctor 0
 as=(unshare -pf --mount-proc)
 doctor 0 --json

@@ -1,0 +1,240 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What goes wrong around a recording, and what it then says and does. Above all: the job goes on, and
+# what is missing is counted.
+. "$(dirname "$0")/lib.sh"
+
+# says NAME CODE TEXT...: the recording ended with CODE and said each text, on stderr.
+says() {
+	local name=$1 text
+	same "$rc" "$2" "exit status" || { cat "$tmp/$name.err"; return 1; }
+	shift 2
+	for text in "$@"; do
+		grep -qF -- "$text" "$tmp/$name.err" && continue
+		echo "not said: '$text'"
+		cat "$tmp/$name.err"
+		return 1
+	done
+}
+small=("$job" --ranks 2 --bytes 64K --iters 2 --json)
+
+# ---- Usage
+
+record u1 --unknown -- true
+t "unknown option" says u1 2 unknown
+record u2 --mask coll,nosuch -- true
+t "unknown event type" says u2 2 nosuch
+record u3 -d 10parsec -- true
+t "no duration" says u3 2 10parsec
+record u4 -p 12x
+t "no process id" says u4 2 12x
+record u5 --ring 64X
+t "no ring size" says u5 2 64X
+for args in "" "--unknown" "-p x" "-p 1 --mask nosuch"; do
+	# shellcheck disable=SC2086
+	"$scope" arm $args >"$tmp/arm.out" 2>"$tmp/arm.err"
+	is "arm $args: usage" "$? $(wc -c <"$tmp/arm.out")" "2 0"
+done
+"$scope" nosuch >"$tmp/sub.out" 2>"$tmp/sub.err"
+is "unknown sub-command: usage" "$? $(wc -c <"$tmp/sub.out")" "2 0"
+
+# ---- Privilege and kernel
+
+install -d -m 777 "$tmp/open"
+setpriv --reuid 65534 --regid 65534 --clear-groups "$scope" record --plugin "$plugin" -o "$tmp/open/x" -- \
+	"${small[@]}" >"$tmp/nobody.out" 2>"$tmp/nobody.err"
+rc=$?
+t "not root" says nobody 3 "ncclscope doctor"
+is "not root: the job is not started" "$(wc -c <"$tmp/nobody.out")" 0
+mkdir "$tmp/nobtf"
+unshare -m sh -c 'mount --bind "$0" /sys/kernel/btf && exec "$@"' "$tmp/nobtf" \
+	"$scope" record --plugin "$plugin" -o "$tmp/btf" -- "${small[@]}" >"$tmp/btf.out" 2>"$tmp/btf.err"
+rc=$?
+t "no BTF" says btf 4 "BTF" CONFIG_DEBUG_INFO_BTF
+
+# ---- Plugin and process
+
+timeout 60 "$scope" record --plugin "$tmp/none.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
+rc=$?
+t "plugin not found" says np 1 "$tmp/none.so" "No such file" --plugin
+cp "$tmp/bin/libnccl.so.2" "$tmp/other.so"
+timeout 60 "$scope" record --plugin "$tmp/other.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
+rc=$?
+t "a library that is no plugin" says np 4 "$tmp/other.so" "doctor"
+sleep 60 &
+record pid1 -p $!
+t "-p of a process without the plugin" says pid1 1 "$!" "no ncclscope plugin"
+kill %1
+record pid2 -p 4194304
+t "-p of no process" says pid2 1 4194304 "No such process"
+
+# ---- The job
+
+record c127 -- "$tmp/nosuch" arg
+t "CMD does not exist" says c127 127 "$tmp/nosuch" "No such file"
+touch "$tmp/notexec"
+record c126 -- "$tmp/notexec"
+t "CMD is not executable" says c126 126 "$tmp/notexec" "Permission denied"
+record c3 -- sh -c 'exit 3'
+is "CMD's exit status is passed on" "$rc" 3
+record c9 -- sh -c 'kill -KILL $$'
+is "CMD killed by signal 9" "$rc" 137
+record cpath -- true
+is "CMD is looked for in PATH" "$rc" 0
+record cdash -- sh -c 'echo "$0 $*"' -- -o x --mask
+is "CMD keeps its options" "$(cat "$tmp/cdash.out")" "-- -o x --mask"
+t "CMD that is no NCCL job: said" grep -q 'no process with the plugin' "$tmp/cdash.err"
+record cerr -- "$job" --ranks 2 --fault abort:after=2 --iters 4 --json
+is "a job that fails: its status, its trace" "$rc $(clean cerr >/dev/null 2>&1; echo $?)" "1 0"
+
+# ---- Where the traces go
+
+says_dir() {
+	says "$1" 1 "$tmp/$1" "$2" -o && same "$(wc -c <"$tmp/$1.out")" 0 "the job's output"
+}
+touch "$tmp/o1"
+record o1 -- "${small[@]}"
+t "-o is a file" says_dir o1 "Not a directory"
+ln -s "$tmp/nowhere" "$tmp/o2"
+record o2 -- "${small[@]}"
+t "-o is a dangling link" says_dir o2 ""
+t "-o is a dangling link: nothing made behind it" [ ! -e "$tmp/nowhere" ]
+record o3/x/y -- "${small[@]}" 2>/dev/null
+mkdir -p "$tmp/o3"
+timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/o3/x/y" -- "${small[@]}" >"$tmp/o3.out" 2>"$tmp/o3.err"
+rc=$?
+t "-o below a directory that is not there" says o3 1 "$tmp/o3/x/y" "No such file"
+mkdir "$tmp/o4"
+mount -t tmpfs -o size=64k,ro none "$tmp/o4"
+record o4 -- "${small[@]}"
+t "-o is read-only" says_dir o4 "Read-only file system"
+mkdir "$tmp/o5"
+(cd "$tmp/o5" && mount -t tmpfs -o size=1m,ro none "$tmp/o5" && cd "$tmp/o5" &&
+	timeout 60 "$scope" record --plugin "$plugin" -- "${small[@]}" >"$tmp/o5.out" 2>"$tmp/o5.err"
+	echo $? >"$tmp/o5.rc")
+is "default directory not writable: the job runs all the same" "$(said o5 .ok)" true
+t "default directory not writable: said" grep -q "Read-only file system" "$tmp/o5.err"
+
+# ---- A full disk: the job does not notice, and nothing is lost without being counted
+
+# Lines of the kinds that are the same in every recording of this job; clock lines are one or none a file.
+lines='map(select(.recordType | IN("header", "event", "state", "thread"))) | length'
+disk=(--mask proxystep -- "$job" --ranks 2 --bytes 1M --iters 120 --json)
+record roomy "${disk[@]}"
+all_lines=$(q roomy "$lines")
+accounted() {
+	local got
+	got=$(($(q "$1" "$lines + (records(\"clock\") | length)") + $(q "$1" '[records("footer")[].lost["write-error"]] | add')))
+	# at most a clock line of each file is among the lost
+	[ "$got" -ge "$all_lines" ] && [ "$got" -le $((all_lines + 2)) ] && return 0
+	echo "written and lost: $got lines, without a full disk: $all_lines"
+	return 1
+}
+for strict in "" --strict; do
+	name=full$strict
+	mkdir "$tmp/$name"
+	mount -t tmpfs -o size=256k none "$tmp/$name"
+	# shellcheck disable=SC2086
+	record "$name" $strict "${disk[@]}"
+	is "disk full $strict: exit status" "$rc" "$(if [ "$strict" ]; then echo 5; else echo 0; fi)"
+	is "disk full $strict: the job is right" "$(said "$name" .ok)" true
+	is "disk full $strict: said for each file, not for each line" \
+		"$(grep -o "Failed to write '[^']*'.*No space left" "$tmp/$name.err" | sort | uniq -c |
+			awk '{ n++; many += $1 > 3 } END { print n, many + 0 }')" "2 0"
+	t "disk full $strict: what was written is whole" clean "$name"
+	is "disk full $strict: and says what is missing" \
+		"$(q "$name" '[records("footer")[] | .lost | keys] | unique | tojson')" '[["write-error"]]'
+	t "disk full $strict: written and lost are what there was" accounted "$name"
+	is "disk full $strict: the summary tells the same" \
+		"$(sed -n 's/^Loss: .*write-error \([0-9]*\).*/\1/p' "$tmp/$name.err")" \
+		"$(q "$name" '[records("footer")[].lost["write-error"]] | add')"
+done
+
+# ---- Signals to the recorder
+
+long=(--ranks 2 --bytes 256K --iters 100000 --sleep-us 2000 --no-check)
+# ends_right NAME CODE END: the recorder ended so, its files are finished so.
+ends_right() {
+	same "$rc" "$2" "exit status" && clean "$1" && same "$(q "$1" '[records("footer")[].end] | unique | tojson')" "$3" end
+}
+for sig in INT TERM; do
+	job_bg "j$sig" "${long[@]}"
+	until_true 10 children_ready "$starter" 2
+	record_bg "s$sig"
+	sleep 0.7
+	stop_recorder $sig
+	t "SIG$sig drains and closes" ends_right "s$sig" 0 '["loader-stopped"]'
+	t "SIG$sig: events were recorded" holds "s$sig" 'events | of("Coll") | length > 20'
+	t "SIG$sig: the job goes on" kill -0 "$starter"
+	kill -INT "$starter"
+	wait "$starter"
+done
+
+# A recorder killed: the job goes on without it, and its mask goes off.
+job_bg jkill --ranks 2 --bytes 256K --iters 400 --sleep-us 5000 --check
+until_true 10 children_ready "$starter" 2
+record_bg skill
+sleep 0.5
+kill -KILL "$recorder"
+wait "$recorder" 2>/dev/null
+sleep 0.5
+for pid in $(pgrep -P "$starter"); do
+	is "recorder killed: mask of $((n = ${n:-0} + 1)) is 0 again" "$(mask_of "$pid")" 0
+done
+wait "$starter"
+is "recorder killed: the job ends right" "$? $(said jkill .ok)" "0 true"
+t "recorder killed: its files say so, and are valid" "$scope" check "$tmp"/skill/*.jsonl
+
+# Two signals: the second aborts.
+job_bg jtwo "${long[@]}"
+until_true 10 children_ready "$starter" 2
+record_bg two
+kill -STOP "$recorder"
+kill -INT "$recorder"
+kill -TERM "$recorder"
+kill -CONT "$recorder"
+wait "$recorder"
+rc=$?
+t "two signals: ends, by the second" [ $rc -gt 128 ]
+kill -INT "$starter"
+wait "$starter"
+
+# ---- A ring too small, a recorder too slow: what was made is what was written and what was lost
+
+# Every callback gives a record in the job. What the trace has of them: starts, stops, states (a folded
+# repeat is one more), and what came without its start, which is counted as orphan as events are whose
+# parent is missing. Strings (func, datatype, ...) are records too, told once by each thread and once
+# more after each loss.
+burst=(--dry --ranks 2 --channels 4 --bytes 64M --iters 60 --json)
+received='([records("event")[] | if .type == "ProfilerLifecycle" or .unfinished then 1 else 2 end] | add)
+	+ ([records("state")[] | if .repeats then 2 else 1 end] | add)
+	+ ([records("footer")[].lost.orphan // 0] | add) - (records("event") | map(select(.orphan)) | length)'
+# By the job's own counters: start and stop of each event, states, init and finalize.
+callbacks() {
+	jq '[.rank[].comms[] | 2 * (.plans + .colls + .proxyOps + .proxySteps + 2 * .collApis) + 2 * .collApis
+		+ .proxyOps + 3 * .proxySteps + 2] | add' "$tmp/$1.out"
+}
+export NCCL_PROFILE_EVENT_MASK=0x10 # the ceiling: a stopped recorder cannot narrow the mask
+record calm -- "$job" "${burst[@]}"
+t "ring large enough: nothing lost" lossless calm
+is "ring large enough: a record for each callback" "$(q calm "$received")" "$(callbacks calm)"
+# Stopped for a second while the job runs at full speed.
+"$scope" record --plugin "$plugin" --ring 256K -o "$tmp/tight" -- \
+	sh -c 'kill -STOP $PPID; (sleep 1; kill -CONT $PPID) & exec "$@"' sh "$job" "${burst[@]}" \
+	>"$tmp/tight.out" 2>"$tmp/tight.err"
+is "ring too small: exit status" $? 0
+is "ring too small: the job is right" "$(said tight .ok)" true
+t "ring too small: what was written is whole" clean tight
+ring_lost=$(q tight '[records("footer")[].lost["ring-full"] // 0] | add')
+t "ring too small: much was lost" [ "$ring_lost" -gt 10000 ]
+accounted_ring() {
+	local got made
+	made=$(callbacks tight)
+	got=$(($(q tight "$received") + ring_lost))
+	[ "$got" -ge "$made" ] && [ "$got" -le $((made + 32)) ] && return 0 # 2 processes, 4 strings, told up to 4 times
+	echo "received and lost: $got, made: $made (lost $ring_lost)"
+	return 1
+}
+t "ring too small: received and lost are what was made, but for strings" accounted_ring
+
+finish

@@ -1,0 +1,239 @@
+# shellcheck shell=bash disable=SC2034
+# SPDX-License-Identifier: BSD-2-Clause
+# Shared by the end-to-end tests, which source it: a place of their own, copies of what is tested (the
+# build may be redone meanwhile, and `record` takes every process that maps the same plugin file),
+# results in the runner's protocol, and an end that leaves no process, mount or namespace behind.
+set -u
+export LC_ALL=C
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=$(realpath "${BUILD:-$top/build}")
+self=$(basename "$0")
+failed=0
+rc=0
+unset NCCLSCOPE_PLUGIN NCCL_PROFILER_PLUGIN NCCL_PROFILE_EVENT_MASK NCCL_DEBUG
+unset SUDO_UID SUDO_GID SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID SLURM_NODEID
+
+skip_all() {
+	echo "SKIP: $self: $1"
+	exit 77
+}
+
+[ "$(id -u)" = 0 ] || skip_all "takes root"
+for tool in jq setpriv unshare timeout; do
+	command -v $tool >/dev/null || skip_all "needs $tool"
+done
+for file in ncclscope libnccl-profiler-ncclscope.so standin/scope-job; do
+	[ -e "$build/$file" ] || {
+		echo "not ok $self: Failed to find '$build/$file': build it first (make all standin)"
+		exit 1
+	}
+done
+
+tmp=$(mktemp -d)
+chmod 755 "$tmp"
+mkdir "$tmp/bin"
+cp "$build/ncclscope" "$build/libnccl-profiler-ncclscope.so" "$build/standin/scope-job" \
+	"$build"/standin/libnccl.so* "$tmp/bin/"
+scope=$tmp/bin/ncclscope
+plugin=$tmp/bin/libnccl-profiler-ncclscope.so
+job=$tmp/bin/scope-job
+export STANDIN_TIMEOUT=20 E2E_MARK=$tmp # every descendant can be found by it
+
+# Everything that we started, however it was started: it carries our mark.
+kill_rest() {
+	local pid
+	grep -lsz "^E2E_MARK=$tmp\$" /proc/[0-9]*/environ | cut -d/ -f3 | while read -r pid; do
+		[ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] || kill -KILL "$pid" 2>/dev/null
+	done
+}
+
+cleanup() {
+	exec 2>/dev/null # the shell tells of each that was killed
+	kill "$watchdog"
+	kill_rest
+	wait
+	awk -v t="$tmp/" 'index($2, t) == 1 { print $2 }' /proc/mounts | sort -r |
+		while read -r mount; do umount -l "$mount"; done
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# Whatever hangs: an end, with a word. Its sleep goes with it, and not with kill_rest.
+(
+	trap 'kill $!; exit 0' TERM
+	env -u E2E_MARK sleep "${E2E_TIMEOUT:-180}" &
+	wait $!
+	echo "not ok $self: did not end in time"
+	kill_rest
+	kill -TERM $$
+) &
+watchdog=$!
+
+# ---- Results
+
+skip() {
+	echo "skip $self: $1: $2"
+}
+
+# t NAME COMMAND...: a case. What it prints is shown when it fails.
+t() {
+	local name=$1
+	shift
+	if "$@" >"$tmp/say" 2>&1; then
+		echo "ok $self: $name"
+	else
+		echo "not ok $self: $name"
+		head -c 4000 "$tmp/say" | head -n 30 | sed 's/^/# /'
+		failed=$((failed + 1))
+	fi
+}
+
+# same GOT WANT [WHAT]
+same() {
+	[ "$1" = "$2" ] && return 0
+	echo "${3:+$3: }got '$1', want '$2'"
+	return 1
+}
+
+# is NAME GOT WANT: a case that two values are the same.
+is() {
+	t "$1" same "$2" "$3"
+}
+
+finish() {
+	[ $failed = 0 ]
+	exit
+}
+
+# ---- Recording
+
+# record NAME [OPTION...] [-- CMD...]: traces in $tmp/NAME/, the job's output in $tmp/NAME.out,
+# messages in $tmp/NAME.err, exit status in $rc. Always succeeds.
+record() {
+	local name=$1
+	shift
+	timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err"
+	rc=$?
+	return 0
+}
+
+# record_bg NAME [OPTION...]: as record, in the background, $recorder its pid; returns when its probes are on.
+record_bg() {
+	local name=$1
+	shift
+	# the shell has what it starts in the background ignore SIGINT, and a recorder would heed that
+	env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" \
+		>"$tmp/$name.out" 2>"$tmp/$name.err" &
+	recorder=$!
+	until_true 10 grep -q '^ncclscope: Recording' "$tmp/$name.err"
+}
+
+# stop_recorder [SIGNAL]: the one that record_bg started; its exit status in $rc.
+stop_recorder() {
+	kill -"${1:-INT}" "$recorder"
+	until_true 20 ended "$recorder" || kill -KILL "$recorder"
+	wait "$recorder" 2>/dev/null
+	rc=$?
+}
+
+# job_bg NAME [OPTION...]: the stand-in job with our plugin in the background, $starter its pid.
+job_bg() {
+	local name=$1
+	shift
+	NCCL_PROFILER_PLUGIN=$plugin "$job" --json "$@" >"$tmp/$name.out" 2>"$tmp/$name.job-err" &
+	starter=$!
+}
+
+# until_true SECONDS COMMAND...: tries until it succeeds.
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" 2>/dev/null; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+# ended PID: not there any more, or a zombie.
+ended() {
+	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+# children PID N: it has N children, which have the plugin mapped.
+children_ready() {
+	local n=0 pid
+	for pid in $(pgrep -P "$1"); do
+		grep -qs "$plugin" "/proc/$pid/maps" && n=$((n + 1))
+	done
+	[ $n = "$2" ]
+}
+
+# mask_of PID: the word that NCCL looks at before every callback, read from the stand-in's own memory.
+mask_of() {
+	local base addr
+	base=$(awk '/libnccl\.so\.2$/ { sub(/-.*/, "", $1); print $1; exit }' "/proc/$1/maps")
+	addr=$(nm "$tmp/bin/libnccl.so.2" | awk '$3 == "event_mask" { print $1 }')
+	dd if="/proc/$1/mem" iflag=skip_bytes skip=$((0x$base + 0x$addr)) bs=4 count=1 2>/dev/null | od -An -tu4 | tr -d ' '
+}
+
+# ---- Looking at traces
+
+# q NAME FILTER [ARG...]: jq over all records of the traces of $tmp/NAME, as the array `.`, without quotes
+# around strings. trace.jq is included.
+q() {
+	local name=$1 filter=$2
+	shift 2
+	cat "$tmp/$name"/*.jsonl | jq -L "$here" -sr "$@" "include \"trace\"; $filter"
+}
+
+# holds NAME FILTER [ARG...]: the filter gives true.
+holds() {
+	local got
+	got=$(q "$@")
+	[ "$got" = true ] && return 0
+	echo "got '$got' of: $(tail -n 3 <<<"$2")"
+	return 1
+}
+
+# facts NAME FILTER: asks once, of a long trace, for an object; then fact KEY gives a value of it, in one line.
+facts() {
+	q "$1" "$2 | tojson" >"$tmp/facts"
+}
+fact() {
+	jq -rc ".$1" "$tmp/facts"
+}
+
+# said NAME FILTER: over what the job said, $tmp/NAME.out.
+said() {
+	jq -rc "$2" "$tmp/$1.out"
+}
+
+# clean NAME: `ncclscope check` finds nothing.
+clean() {
+	"$scope" check "$tmp/$1"/*.jsonl
+}
+
+# lossless NAME: nothing lost by the account of the footers, one for each file.
+lossless() {
+	holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []'
+}
+
+# counted NAME: the trace has of each process exactly what the job says it made.
+counted() {
+	local got want
+	got=$(q "$1" 'by_pid | map({pid: .[0].myPid} + counters) | sort_by(.pid)[] | tojson')
+	want=$(jq -L "$here" -r 'include "trace"; job_counters[] | tojson' "$tmp/$1.out")
+	[ -n "$want" ] && same "$got" "$want"
+}
+
+# joined NAME: every parent is there, by our own join. PXN and orphans apart, which must not be.
+joined() {
+	holds "$1" 'unjoined == []' || q "$1" 'unjoined[:5][] | tojson'
+}
+
+# good NAME CODE: the recording that ended with CODE is clean, lost nothing and has what the job made.
+good() {
+	same "$rc" "${2:-0}" "exit status" && clean "$1" && lossless "$1" && counted "$1" && joined "$1"
+}

@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Which events NCCL is asked for: by --mask, by the user's NCCL_PROFILE_EVENT_MASK as a ceiling, none
+# without a recorder; and recordings that begin and end while a job runs. What NCCL itself goes by is
+# read from the stand-in's memory.
+. "$(dirname "$0")/lib.sh"
+
+types() {
+	q "$1" '[events[].type | ltrimstr("ncclProfile")] | unique | join(" ")'
+}
+small=("$job" --ranks 2 --bytes 64K --iters 3 --json)
+
+# ---- record --mask: a type brings its parents along, and nothing else
+
+while IFS=: read -r list want; do
+	record "m" --mask "$list" -- "${small[@]}"
+	is "--mask $list" "$(types m)" "$want"
+	t "--mask $list: clean, lossless, joined" eval 'clean m && lossless m && joined m'
+	rm -rf "$tmp/m"
+done <<-'EOT'
+	coll:Coll CollApi Group GroupApi
+	proxystep:Coll CollApi Group GroupApi ProxyOp ProxyStep
+	proxyop,kernelch:Coll CollApi Group GroupApi KernelCh ProxyOp
+	0x10:Coll CollApi Group GroupApi ProxyOp ProxyStep
+	16:Coll CollApi Group GroupApi ProxyOp ProxyStep
+	kernellaunch:GroupApi KernelLaunch
+	collapi:CollApi GroupApi
+	proxyctrl:ProxyCtrl
+	p2p:Group GroupApi
+	groupapi:GroupApi
+EOT
+record all -- "${small[@]}"
+is "all by default" "$(types all)" "Coll CollApi Group GroupApi KernelCh KernelLaunch ProxyCtrl ProxyOp ProxyStep"
+masks='[lifecycle("ProfilerInit")[] | .details.eventMask] | unique | tojson'
+is "mask of API 5 by default" "$(q all "$masks")" "[4095]"
+record all6 -- "${small[@]}" --api 6
+is "mask of API 6 by default" "$(q all6 "$masks")" "[32767]"
+
+# ---- The user's ceiling
+
+while IFS=: read -r env list mask want; do
+	NCCL_PROFILE_EVENT_MASK=$env record "c" --mask "$list" -- "${small[@]}"
+	is "ceiling $env, --mask $list" "$(types c)" "$want"
+	is "ceiling $env, --mask $list: mask at init" "$(q c "$masks")" "[$mask]"
+	t "ceiling $env, --mask $list: clean" clean c
+	rm -rf "$tmp/c"
+done <<-'EOT'
+	2:all:2:Coll CollApi Group GroupApi
+	0x10:all:16:Coll CollApi Group GroupApi ProxyOp ProxyStep
+	0X0208:all:520:Coll CollApi Group GroupApi ProxyOp
+	0:all:0:
+	nonsense:coll:4095:Coll CollApi Group GroupApi
+	-1:coll:4095:Coll CollApi Group GroupApi
+EOT
+
+# ---- Nobody there: mask 0, no callbacks, not a word
+
+job_bg idle --ranks 2 --bytes 64K --iters 20 --delay-ms 700 --check
+until_true 10 children_ready "$starter" 2
+sleep 0.3
+is "no recorder: mask" "$(for pid in $(pgrep -P "$starter"); do mask_of "$pid"; done | xargs)" "0 0"
+wait "$starter"
+is "no recorder: job is right, and nothing is said" "$? $(said idle .ok) $(wc -c <"$tmp/idle.job-err")" "0 true 0"
+NCCL_DEBUG=INFO job_bg info --ranks 2 --bytes 64K --iters 2
+wait "$starter"
+is "no recorder: said when asked" "$(grep -c 'event mask 0x0 (no loader attached)' "$tmp/info.job-err")" 2
+NCCL_DEBUG=WARN NCCL_PROFILE_EVENT_MASK=nonsense job_bg warn --ranks 2 --bytes 64K --iters 2
+wait "$starter"
+is "a mask that is none: said" "$(grep -c "WARN.*NCCL_PROFILE_EVENT_MASK='nonsense'" "$tmp/warn.job-err")" 2
+
+# ---- A job that runs already
+
+whole='events | (map(select(.unfinished) | .parentObj, .eventAddr) | map({key: ., value: 1}) | from_entries) as $open
+	| (of("ProxyOp") | group_by("\(.myPid)/\(.parentObj)") | map({key: "\(.[0].myPid)/\(.[0].parentObj)", value: length}) | from_entries) as $ops
+	| (of("ProxyStep") | group_by("\(.myPid)/\(.parentObj)") | map({key: "\(.[0].myPid)/\(.[0].parentObj)", value: length}) | from_entries) as $steps
+	| (of("ProxyOp") | map(select($open[.eventAddr] | not)) | length > 20 and all($steps[key] == 4))
+	and (of("Coll") | length > 10) and ([of("Coll")[] | select($ops[key] != 4)] | length <= 2)
+	and (of("Coll") | group_by(.myPid) | all(map(.details.seq) | sort | (.[-1] - .[0] + 1 == length)))'
+job_bg run --ranks 2 --bytes 1M --iters 2000 --sleep-us 2000 --check
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.3
+
+record one -p "${ranks[0]}" -d 700ms
+is "-p, -d: exit status" "$rc" 0
+is "-p: that process alone" "$(q one '[events[].myPid] | unique | tojson')" "[${ranks[0]}]"
+t "-p: clean" clean one
+t "-p: nothing lost" lossless one
+t "-p: parents" joined one
+t "-p: operations are whole" holds one "$whole"
+t "-p: the communicator is known" holds one \
+	'lifecycle("ProfilerInit") | length == 1 and .[0].commHash != "0x0" and .[0].details.nranks == 2 and .[0].details.ncclApi == 5'
+t "-p: events have it" holds one 'lifecycle("ProfilerInit")[0] as $c | events | all(.commHash == $c.commHash and .rank == $c.rank)'
+is "-p: end" "$(q one '[records("footer")[].end] | tojson')" '["detached"]'
+is "-p: no KernelCh, which must not be switched on in a running job" "$(q one 'events | of("KernelCh") | length')" 0
+is "-p: mask afterwards" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "0 0"
+
+record both -p "${ranks[0]}" -p "${ranks[1]}" -d 500ms --mask coll
+is "-p -p: both" "$(q both '[events[].myPid] | unique | tojson')" "[${ranks[0]},${ranks[1]}]"
+is "-p -p --mask coll" "$(types both)" "Coll CollApi Group GroupApi"
+t "-p -p: clean" clean both
+
+# Without -p: every process that has the plugin, as it runs.
+record_bg node --mask proxystep -d 800ms
+sleep 0.4
+is "node-wide: mask meanwhile" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "16 16"
+wait "$recorder"
+is "node-wide, -d: exit status" $? 0
+is "node-wide: processes that ran before" "$(q node '[events[].myPid] | unique | tojson')" "[${ranks[0]},${ranks[1]}]"
+t "node-wide: clean" clean node
+t "node-wide: nothing lost" lossless node
+t "node-wide: operations are whole" holds node "$whole"
+is "node-wide: mask afterwards" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "0 0"
+
+# Two recorders: NCCL is asked for what both want together, each writes its own, the last one out turns it off.
+record_bg a --mask coll -d 1200ms
+a=$recorder
+record_bg b --mask proxystep -d 600ms
+b=$recorder
+sleep 0.3
+is "two recorders: mask" "$(mask_of "${ranks[0]}")" 18
+wait "$b"
+is "two recorders: one is gone" "$(mask_of "${ranks[0]}")" 2
+wait "$a"
+is "two recorders: both are gone" "$(mask_of "${ranks[0]}")" 0
+is "two recorders: each has its own" "$(types a), $(types b)" \
+	"Coll CollApi Group GroupApi, Coll CollApi Group GroupApi ProxyOp ProxyStep"
+t "two recorders: clean" eval 'clean a && clean b && lossless a && lossless b && joined a && joined b'
+
+wait "$starter"
+is "the job that was recorded five times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
+
+# ---- A job that somebody starts later
+
+record_bg later
+job_bg later-job --ranks 2 --op mix --bytes 256K --iters 14
+wait "$starter"
+stop_recorder INT
+mv "$tmp/later-job.out" "$tmp/later.out"
+t "a job started later by somebody else: everything" good later
+
+finish

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Jobs in containers: their own pid, mount, network, user, time and IPC namespaces. The trace has what the
+# job sees, and what the node sees beside it.
+. "$(dirname "$0")/lib.sh"
+
+opts=(--ranks 2 --bytes 256K --iters 3 --json)
+# Pids and tids of a trace: the job's and the node's.
+ids() {
+	facts "$1" '{
+		pids: [records("header")[].pid] | sort, files: [records("header")[] | [.pid, .hostPid]] | sort,
+		events: [events[] | .start | [.pid, .hostPid]] | unique | sort,
+		states: [records("state")[] | [.pid, .hostPid]] | unique | sort,
+		tids: [events[] | .start | [.tid, .hostTid]] | unique | map(.[0] < .[1]) | unique,
+		threads: (([records("thread")[] | [.tid, .hostTid]] | unique) == ([events[] | .start | [.tid, .hostTid]] | unique)),
+		event_pid: [events | of("ProxyOp")[] | .details.eventPid == .myPid] | unique,
+		mine: [events[] | .myPid] | unique}'
+}
+
+# ---- pid namespace: of the job as a whole, as unshare's child is 1 there
+
+record pid -- unshare -pf --mount-proc "$job" "${opts[@]}"
+t "pid namespace: as always" good pid
+ids pid
+t "pid namespace: pids are the job's: 2, and 3 or more if 2 has made threads by then" jq -e '.pids == .mine and .pids[0] == 2
+	and (.pids | length == 2) and .pids[1] < 20' "$tmp/facts"
+t "pid namespace: the node's are beside them, and others" jq -e '.files | all(.[1] > 20)' "$tmp/facts"
+is "pid namespace: in events and states too" "$(fact events) $(fact states)" "$(fact files) $(fact files)"
+is "pid namespace: tids" "$(fact tids) $(fact threads)" "[true] true"
+is "pid namespace: not taken for PXN" "$(fact event_pid) $(q pid 'events | map(select(.isPxn)) | length')" "[true] 0"
+is "pid namespace: files are called by the job's pid" "$(find "$tmp/pid" -name '*.jsonl' | sed 's/.*_pid//; s/.jsonl//' | sort -n | jq -sc)" \
+	"$(fact pids)"
+
+# Two jobs with the same pids at the same time: two files each.
+record_bg same
+for i in 1 2; do
+	NCCL_PROFILER_PLUGIN=$plugin unshare -pf --mount-proc "$job" "${opts[@]}" >"$tmp/same$i.out" &
+	starter=$!
+done
+wait $!
+until_true 10 ended "$starter"
+sleep 0.5
+stop_recorder INT
+t "two jobs with the same pids: clean, lossless" eval 'clean same && lossless same'
+is "two jobs with the same pids: files" "$(find "$tmp/same" -name '*_pid2*.jsonl' | wc -l) of $(find "$tmp/same" -name '*.jsonl' | wc -l)" "2 of 4"
+is "two jobs with the same pids: processes" "$(q same '[records("header")[].hostPid] | unique | length')" 4
+is "two jobs with the same pids: calls" "$(q same '[events | of("Coll") | group_by(.start.hostPid)[] | length] | tojson')" "[3,3,3,3]"
+
+# A namespace within a namespace, reached from outside by -p with the node's pid.
+NCCL_PROFILER_PLUGIN=$plugin unshare -pf --mount-proc unshare -pf --mount-proc "$job" --ranks 2 --bytes 256K --iters 100000 \
+	--sleep-us 1000 --no-check >/dev/null 2>&1 &
+until_true 10 eval 'in_job=$(pgrep -f "^$job" | tail -n 1) && grep -q "$plugin" /proc/$in_job/maps'
+sleep 0.3
+# shellcheck disable=SC2154
+record deep -p "$in_job" -d 300ms
+t "-p into a nested pid namespace: clean" clean deep
+is "-p into a nested pid namespace: hostPid" "$rc $(q deep '[records("header")[].hostPid] | tojson')" "0 [$in_job]"
+t "-p into a nested pid namespace: events, pid of the innermost" holds deep 'events | length > 100 and all(.myPid < 20)'
+is "-p into a nested pid namespace: mask afterwards" "$(mask_of "$in_job")" 0
+kill_rest 2>/dev/null
+
+# ---- mount namespace: the plugin at another path, and a job that sees only that
+
+cat >"$tmp/mounts" <<-'EOT'
+	mkdir "$1/seen" && mount --bind "$1/bin" "$1/seen" && mount -t tmpfs none "$1/bin" || exit 1
+	export NCCL_PROFILER_PLUGIN=$1/seen/libnccl-profiler-ncclscope.so
+	shift 1
+	exec "$tmp/seen/scope-job" "$@"
+EOT
+record mnt -- env tmp="$tmp" unshare -m sh "$tmp/mounts" "$tmp" "${opts[@]}"
+t "mount namespace: as always" good mnt
+t "mount namespace: the build id of the job's libnccl" holds mnt 'records("header") | all(.ncclBuildId == $id)' \
+	--arg id "$(readelf -n "$tmp/bin/libnccl.so.2" | sed -n 's/.*Build ID: //p')"
+
+# ---- The others
+
+if command -v ip >/dev/null; then
+	record net -- unshare -n sh -c 'ip link set lo up && exec "$@"' sh "$job" "${opts[@]}"
+	t "network namespace: as always" good net
+else
+	skip "network namespace" "needs ip"
+fi
+record ipc -- unshare -i -u "$job" "${opts[@]}"
+t "IPC and UTS namespaces: as always" good ipc
+chmod 755 "$tmp"
+if unshare -U true 2>/dev/null; then
+	record user -- unshare -Ur "$job" "${opts[@]}"
+	t "user namespace: as always" good user
+	is "user namespace: uid is the node's" "$(q user '[records("header")[].uid] | unique | tojson')" "[0]"
+fi
+# Its CLOCK_MONOTONIC is shifted for the job; the trace keeps to the node's.
+if unshare -T true 2>/dev/null; then
+	begin=$(cut -d. -f1 /proc/uptime)
+	record time -- unshare -T --monotonic 1000000 "$job" "${opts[@]}"
+	t "time namespace: as always" good time
+	t "time namespace: times are the node's" holds time 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
+		--argjson b "$((begin - 5))000000"
+fi
+
+finish

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the end-to-end tests ask of a trace: `.` is the array of all its records.
+
+def records($kind): map(select(.recordType == $kind));
+def events: records("event") | map(select(.type != "ProfilerLifecycle"));
+def of($type): map(select(.type == "ncclProfile" + $type));
+def lifecycle($func): records("event") | map(select(.func == $func));
+
+# Events by process; of each, how many of the kinds that the job counts.
+def by_pid: events | group_by(.myPid);
+def counters: {
+	plans: (of("Group") | length), colls: (of("Coll") | length), p2ps: (of("P2p") | length),
+	proxyOps: (of("ProxyOp") | length), proxySteps: (of("ProxyStep") | length),
+	kernelChs: (of("KernelCh") | length), collApis: (of("CollApi") | length),
+	p2pApis: (of("P2pApi") | length), ceColls: (of("CeColl") | length)
+};
+
+# The same as the job says it made, from its own output: `.` is its JSON.
+def job_counters:
+	.rank | group_by(.pid) | map({pid: .[0].pid} + (map(.comms[]) | {
+		plans: (map(.plans) | add), colls: (map(.colls) | add), p2ps: (map(.p2ps) | add),
+		proxyOps: (map(.proxyOps) | add), proxySteps: (map(.proxySteps) | add),
+		kernelChs: (map(.kernelChs) | add), collApis: (map(.collApis) | add),
+		p2pApis: (map(.p2pApis) | add), ceColls: (map(.ceColls) | add)
+	})) | sort_by(.pid);
+
+# Events by process and id.
+def key: "\(.myPid)/\(.eventAddr)";
+def index_by_id: map({key: key, value: .}) | from_entries;
+
+# What a parent has to be. A Coll or P2p below a Group is API 1 to 4.
+def parent_types: {
+	ProxyStep: ["ProxyOp"], ProxyOp: ["Coll", "P2p"], KernelCh: ["Coll", "P2p"],
+	Coll: ["CollApi", "Group"], P2p: ["P2pApi", "Group"], CollApi: ["GroupApi"], P2pApi: ["GroupApi"],
+	KernelLaunch: ["GroupApi"], NetPlugin: ["ProxyStep"], CeColl: ["CollApi"], CeSync: ["CeColl"],
+	CeBatch: ["CeColl"], KernelPhase: ["KernelCh", "Coll", "P2p"], Group: [], GroupApi: [], ProxyCtrl: []
+};
+
+# Events that do not have the parent that they should have.
+def unjoined:
+	events | index_by_id as $all | map(select(
+		(.type | ltrimstr("ncclProfile")) as $type
+		| parent_types[$type] as $want
+		| if .isPxn and $type == "ProxyOp" then false
+		elif $want == [] then .parentObj != "null"
+		else ($all["\(.myPid)/\(.parentObj)"].type // "none" | ltrimstr("ncclProfile")) as $is
+			| ($want | index($is)) == null
+		end));
+
+# Ids of the states of each event, in the order of the file: {"pid/id": [ids]}.
+def states_by_event:
+	reduce records("state")[] as $s ({}; .["\($s.pid)/\($s.eventAddr)"] += [$s.id]);
