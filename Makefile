@@ -58,7 +58,7 @@ PLUGIN	   := libnccl-profiler-ncclscope.so
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all help clean demo check check-unit check-abi check-e2e install uninstall format lint deps
+.PHONY: all help clean demo check check-unit check-e2e install install-default uninstall format lint deps
 
 all: $(BUILD)/ncclscope $(BUILD)/$(PLUGIN) $(BUILD)/libnccl-profiler.so
 
@@ -177,15 +177,20 @@ install: all
 	  $(DESTDIR)$(INCDIR) $(DESTDIR)$(COMPDIR)
 	install -m 755 $(BUILD)/ncclscope $(DESTDIR)$(BINDIR)/
 	install -m 644 $(BUILD)/$(PLUGIN) $(DESTDIR)$(LIBDIR)/
-	ln -sf $(PLUGIN) $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
 	install -m 644 $(INST_MAN:%=man/%) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 $(INST_DOC) $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(INST_INC) $(DESTDIR)$(INCDIR)/
 	install -m 644 packaging/ncclscope.bash-completion $(DESTDIR)$(COMPDIR)/ncclscope
 
+# The plugin for every NCCL job on this machine that names no other: dormant until somebody records.
+install-default: install
+	ln -sfn $(PLUGIN) $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
+
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ncclscope $(DESTDIR)$(LIBDIR)/$(PLUGIN) \
-	  $(DESTDIR)$(LIBDIR)/libnccl-profiler.so $(DESTDIR)$(COMPDIR)/ncclscope
+	  $(DESTDIR)$(COMPDIR)/ncclscope
+	[ "$$(readlink $(DESTDIR)$(LIBDIR)/libnccl-profiler.so)" != $(PLUGIN) ] || \
+	  rm -f $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
 	rm -f $(INST_MAN:%=$(DESTDIR)$(MANDIR)/man1/%)
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INST_DOC)))
 	rm -f $(addprefix $(DESTDIR)$(INCDIR)/,$(notdir $(INST_INC)))

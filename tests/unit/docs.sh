@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Documentation against the tree: the files, make targets and functions that it names exist, its links
+# lead somewhere, and the layouts in docs/probes.md are the compiler's.
+#
+# Usage: docs.sh [NCCLSCOPE]
+# shellcheck disable=SC2016,SC2013 # the backticks are Markdown's
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+scope=$(realpath "${1:-$top/build/ncclscope}")
+failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$top" || exit 1
+export LC_ALL=C
+pages=(README.md CONTRIBUTING.md docs/*.md vmlinux/README.md)
+code=(include bpf plugin loader tests Makefile)
+
+verdict()
+{
+	if [ -z "$2" ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1"
+		echo "# ${2//$'\n'/$'\n'# }"
+		failed=1
+	fi
+}
+
+# `code spans` of a page, and its indented or fenced lines.
+code_of()
+{
+	grep -ohE '`[^`]+`' "$1" | tr -d '`'
+	grep -hE '^    ' "$1"
+	sed -n '/^```/,/^```/p' "$1"
+}
+
+paths()
+{
+	local page f
+	for page in "${pages[@]}"; do
+		code_of "$page" | grep -oP '(?<![\w/.-])(include|plugin|bpf|loader|tests|docs|man|packaging|vmlinux)/[][*A-Za-z0-9_./-]*[A-Za-z0-9*]' |
+			grep -v '\.\.' | sort -u | while read -r f; do
+			# NAME, ARCH and the like stand for something
+			[[ $f =~ [A-Z]{3} && ! $f =~ README ]] && continue
+			compgen -G "$f" >/dev/null || echo "$page: no $f"
+		done
+	done
+}
+
+links()
+{
+	local page f
+	for page in "${pages[@]}"; do
+		grep -ohE '\]\([^)]+\)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -vE '^(https?:|$)' |
+			sort -u | while read -r f; do
+			[ -e "$(dirname "$page")/$f" ] || echo "$page: link to $f"
+		done
+	done
+}
+
+targets()
+{
+	local page t
+	for page in "${pages[@]}"; do
+		code_of "$page" | grep -oE '(^|[^a-z])make( [A-Z_]+=[^ ]*)* [a-z][a-z-]*' | awk '{print $NF}' |
+			sort -u | while read -r t; do
+			make -n "$t" >/dev/null 2>&1 || echo "$page: make $t"
+		done
+	done
+}
+
+functions()
+{
+	local page f
+	for page in "${pages[@]}"; do
+		# but for the two that stand for a form
+		grep -ohE '`[a-z_]+\(\)`' "$page" | tr -d '`()' | grep -vxE 'thing__verb|verb_noun' |
+			sort -u | while read -r f; do
+			grep -rqE "\\b$f\\(" "${code[@]}" || echo "$page: no function $f()"
+		done
+	done
+}
+
+# Names in capitals with an underscore are ours or NCCL's.
+constants()
+{
+	local page f
+	for page in "${pages[@]}"; do
+		grep -ohE '`(SCOPE|MAX|CHILD|STUCK|PARENT|GONE|STATE|OUTSIDE|ID)_[A-Z_]+`' "$page" | tr -d '`' |
+			sort -u | while read -r f; do
+			grep -rqw "$f" "${code[@]}" || echo "$page: no $f"
+		done
+	done
+}
+
+# Commands and long options of ncclscope.
+usage()
+{
+	local page c o
+	for page in README.md CONTRIBUTING.md docs/probes.md docs/limits.md; do
+		code_of "$page" | grep -oE '(^|[ /])ncclscope [a-z]+( .*)?' | sed 's/^[ /]*//; s/ -- .*//' |
+			sort -u | while read -r _ c o; do
+			"$scope" --help | grep -qE "^  $c " || echo "$page: ncclscope $c"
+			for o in $(grep -oE -- '--[a-z-]+' <<<"$o"); do
+				"$scope" "$c" --help | grep -qE -- "(^| )$o\\b" || echo "$page: ncclscope $c $o"
+			done
+		done
+	done
+}
+
+# Rows | `struct` | `field` | offset | size | of docs/probes.md, as assertions.
+offsets()
+{
+	{
+		echo '#include <stddef.h>'
+		echo '#include "scope_abi.h"'
+		sed -nE 's/^\| `([a-z_0-9]+)` \| `([a-z_0-9.]+)` \| ([0-9]+) \| ([0-9]+) \|.*/\1 \2 \3 \4/p' \
+			docs/probes.md | while read -r st field off size; do
+			echo "_Static_assert(offsetof(struct $st, $field) == $off, \"$st.$field\");"
+			echo "_Static_assert(sizeof(((struct $st *)0)->$field) == $size, \"size $st.$field\");"
+		done
+	} >"$tmp/offsets.c"
+	[ "$(grep -c _Static_assert "$tmp/offsets.c")" -ge 100 ] || echo 'docs/probes.md: rows not found'
+	"${CC:-gcc}" -Iinclude -fsyntax-only "$tmp/offsets.c" 2>&1 | grep -oE 'assertion failed.*'
+}
+
+# Every field of every record that a type of docs/probes.md has is in it.
+fields()
+{
+	local st f
+	for st in $(grep -oE '`scope_rec_[a-z0-9_]+` \|' docs/probes.md | tr -d '`| ' | sort -u); do
+		sed -n "/^struct $st {/,/^};/p" include/scope_abi.h | sed 's,/\*.*,,' |
+			sed -nE 's/^\t(__[us][0-9]+) ([a-z0-9_]+)(\[[0-9]+\])?;.*/\2/p' | grep -vx pad |
+			while read -r f; do
+				grep -q "^| \`$st\` | \`$f\` |" docs/probes.md || echo "no $st.$f in docs/probes.md"
+			done
+	done
+}
+
+verdict docs-paths "$(paths)"
+verdict docs-links "$(links)"
+verdict docs-make-targets "$(targets)"
+verdict docs-functions "$(functions)"
+verdict docs-constants "$(constants)"
+verdict docs-usage "$(usage)"
+verdict docs-probe-offsets "$(offsets)"
+verdict docs-probe-fields "$(fields)"
+exit $failed

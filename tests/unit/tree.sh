@@ -1,0 +1,179 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The source tree itself: form of its files, headers that stand alone, install and uninstall, make clean.
+# Looks at what git would commit, so a file that somebody is about to add counts too.
+#
+# Usage: tree.sh [BUILD DIR]
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-build}
+failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$top" || exit 1
+export LC_ALL=C
+unset MAKEFLAGS MAKELEVEL
+
+verdict()
+{
+	if [ -z "$2" ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1"
+		head -n 30 <<<"# ${2//$'\n'/$'\n'# }"
+		failed=1
+	fi
+}
+
+# The checkout may belong to another user than root; without git it is a released archive.
+if git -c safe.directory='*' ls-files >/dev/null 2>&1; then
+	git -c safe.directory='*' ls-files -co --exclude-standard
+else
+	find . -path ./build -prune -o -path './ncclscope*' -prune -o '(' -type f -o -type l ')' -print |
+		sed 's,^\./,,'
+fi | while read -r f; do
+	[ -e "$f" ] && echo "$f"
+done | sort >"$tmp/files"
+grep -vE '^(vmlinux/.*\.h|LICENSE.*|tests/data/.*)$' "$tmp/files" >"$tmp/ours"
+
+# files PATTERN: those of ours that match, without links (their targets are in the list).
+files()
+{
+	grep -E "$1" "$tmp/ours" | while read -r f; do [ -L "$f" ] || echo "$f"; done
+}
+mapfile -t text < <(files . | xargs grep -Il .)
+mapfile -t csrc < <(files '\.[ch]$')
+mapfile -t scripts < <(grep -lE '^#!.*/(ba)?sh' "${text[@]}")
+
+whitespace()
+{
+	grep -nE '[[:blank:]]+$' "${text[@]}" | cut -c1-100
+	grep -nP '\r' "${text[@]}" | cut -c1-100
+	for f in "${text[@]}"; do
+		[[ $f == */traces/* ]] && continue # of processes that still run: cut off on purpose
+		[ -z "$(tail -c 1 "$f")" ] || echo "$f: no newline at the end"
+	done
+}
+
+spdx()
+{
+	local f
+	files '(\.([ch]|sh|mk|py|1|bash-completion|jq)|/run|Makefile)$' | while read -r f; do
+		# the first line that is not for a tool
+		head -n 3 "$f" | grep -vE '^#(!| shellcheck)' | head -n 1 | grep -q 'SPDX-License-Identifier: ' ||
+			echo "$f: line 1 is no SPDX-License-Identifier"
+	done
+	# bpf/ may be taken under the GPL as well, and the kernel wants that
+	files '^bpf/.*\.[ch]$' | while read -r f; do
+		head -n 1 "$f" | grep -qE 'BSD-2-Clause OR GPL-2.0|GPL-2.0-only OR BSD-2' || echo "$f: not dual-licensed"
+	done
+}
+
+executable()
+{
+	local f
+	for f in "${text[@]}"; do
+		if [ "$(head -c 2 "$f")" = '#!' ]; then
+			[ -x "$f" ] || echo "$f: begins with #! and is not executable"
+		elif [ -x "$f" ]; then
+			echo "$f: executable, and no #! says by whom"
+		fi
+	done
+}
+
+# A directory of the machine that somebody works on has no place in the tree.
+machine_paths()
+{
+	files . | grep -v '^tests/unit/tree.sh$' | xargs grep -nE "(^|[^A-Za-z0-9_$\"}])/(home|Users|root)/[a-z]|/tmp/tmp\." |
+		cut -c1-120
+}
+
+format()
+{
+	local f
+	for f in "${csrc[@]}"; do
+		"$clang_format" "$f" | cmp -s - "$f" || echo "$f: make format"
+	done
+}
+
+# header FILE COMPILER...: compiles when it is the first thing that a file includes.
+header()
+{
+	local f=$1
+	shift
+	echo "#include \"$f\"" >"$tmp/header.c"
+	"$@" -Wall -Wextra -fsyntax-only "$tmp/header.c" >"$tmp/err" 2>&1 ||
+		echo "$f: $(grep -m 1 error "$tmp/err")"
+}
+
+headers()
+{
+	local f
+	for f in $(files '^(include|loader|plugin|tests/[a-z]+)/[^/]*\.h$'); do
+		header "$f" "${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iloader -Iplugin \
+			-Itests/standin
+	done
+	for f in $(files '^bpf/.*\.h$'); do
+		header "$f" "${CLANG:-clang}" -target bpf -D__TARGET_ARCH_x86 -I. -Ivmlinux/x86 -Iinclude \
+			-Ibpf -Wno-unused
+	done
+}
+
+# Into an empty DESTDIR with another PREFIX; then everything must go again, and nothing else.
+installed()
+{
+	local f dest=$tmp/dest
+	mkdir -p "$dest/opt/lib"
+	touch "$dest/opt/lib/somebody-elses"
+	make -s install-default BUILD="$build" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
+		{ echo "make install failed"; tail -n 5 "$tmp/log"; return; }
+	for f in bin/ncclscope lib/libnccl-profiler-ncclscope.so lib/libnccl-profiler.so \
+		share/man/man1/ncclscope.1 share/man/man1/ncclscope-disarm.1 share/doc/ncclscope/README.md \
+		share/doc/ncclscope/trace.md share/doc/ncclscope/LICENSE include/ncclscope/scope_abi.h \
+		share/bash-completion/completions/ncclscope; do
+		[ -f "$dest/opt/$f" ] || echo "not installed: $f"
+	done
+	"$dest/opt/bin/ncclscope" version >/dev/null || echo "the installed ncclscope does not run"
+	make -s uninstall BUILD="$build" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
+		{ echo "make uninstall failed"; tail -n 5 "$tmp/log"; }
+	(cd "$dest" && find . ! -type d ! -name somebody-elses -printf 'left behind: %P\n')
+	(cd "$dest" && find . -depth -mindepth 1 -type d -name ncclscope -printf 'left behind: %P\n')
+	[ -e "$dest/opt/lib/somebody-elses" ] || echo "took somebody else's file away"
+}
+
+# In a copy: what a build makes, make clean takes away, and it takes nothing else.
+cleaned()
+{
+	local copy=$tmp/copy
+	mkdir "$copy"
+	tar -cf - -T "$tmp/files" | tar -xf - -C "$copy"
+	(
+		cd "$copy" || exit
+		find . | sort >"$tmp/before"
+		make -s plugin standin >"$tmp/log" 2>&1 ||
+			{ echo "a fresh copy does not build"; tail -n 5 "$tmp/log"; }
+		[ -e build/libnccl-profiler-ncclscope.so ] || echo "nothing built"
+		make -s clean || echo "make clean failed"
+		find . | sort | diff "$tmp/before" - | sed -n 's/^>/left behind:/p; s/^</taken away:/p'
+	)
+}
+
+verdict tree-whitespace "$(whitespace)"
+verdict tree-spdx "$(spdx)"
+verdict tree-executable "$(executable)"
+verdict tree-machine-paths "$(machine_paths)"
+clang_format=$(command -v clang-format-14)
+if [ -n "$clang_format" ]; then
+	verdict tree-format "$(format)"
+else
+	echo "skip tree-format: no clang-format-14, and other versions format a little differently"
+fi
+if command -v shellcheck >/dev/null; then
+	verdict tree-shellcheck "$(shellcheck -x -P SCRIPTDIR -S warning -f gcc "${scripts[@]}" 2>&1)"
+else
+	echo "skip tree-shellcheck: no shellcheck"
+fi
+verdict tree-headers "$(headers)"
+verdict tree-install "$(installed)"
+verdict tree-clean "$(cleaned)"
+exit $failed
