@@ -45,7 +45,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 		-fno-omit-frame-pointer)
 comma  := ,
 
-LOADER_SRC := main record arm attach target decode proc correlate trace header out json clock \
+LOADER_SRC := main record record_opts follow arm attach target decode proc correlate trace header out json clock \
 	      nccl_names summary job rlimits options plugin_path elf_file log \
 	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)

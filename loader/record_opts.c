@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The command line of `ncclscope record`. */
+#include <argp.h>
+#include <stdlib.h>
+#include "cmd.h"
+#include "log.h"
+#include "nccl_names.h"
+#include "options.h"
+#include "recorder.h"
+
+enum { OPT_MASK = 256, OPT_PLUGIN, OPT_RING, OPT_STRICT };
+
+static const struct argp_option options[] = {
+	{"output", 'o', "DIR", 0,
+	 "Write traces to DIR (default ncclscope_dump-JOB, or -TIME without a job id)", 0},
+	{"pid", 'p', "PID", 0, "Record this process only, which has the plugin; may be repeated",
+	 0},
+	{"duration", 'd', "TIME", 0, "Stop after TIME (500ms, 10s, 2m, 1h)", 0},
+	{"mask", OPT_MASK, "LIST", 0,
+	 "Event types: a list such as coll,proxystep, a number, or all (default). A type brings "
+	 "its "
+	 "parents along",
+	 0},
+	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
+	{"ring", OPT_RING, "SIZE", 0, "Ring buffer between BPF and this program (default 64M)", 0},
+	{"strict", OPT_STRICT, NULL, 0, "Exit with status 5 if any record was lost", 0},
+	{"verbose", 'v', NULL, 0, "Say more; -vv with libbpf's messages", 0},
+	{"quiet", 'q', NULL, 0, "Warnings and errors only, no summary", 0},
+	{0},
+};
+
+static error_t parse_one(int key, char *arg, struct argp_state *state)
+{
+	struct record_options *o = state->input;
+
+	switch (key) {
+	case 'o':
+		o->dir = arg;
+		return 0;
+	case 'p':
+		if (o->npids == MAX_PIDS)
+			argp_error(state, "more than %d --pid", MAX_PIDS);
+		else if (parse_pid(arg, &o->pids[o->npids++]))
+			argp_error(state, "'%s' is no process id", arg);
+		return 0;
+	case 'd':
+		if (parse_duration(arg, &o->duration_ns) || !o->duration_ns)
+			argp_error(state, "'%s' is no duration: 500ms, 10s, 2m or 1h", arg);
+		return 0;
+	case OPT_MASK:
+		if (event_mask_parse(arg, &o->mask) || !o->mask)
+			argp_error(state,
+				   "'%s' is no event mask: a number or a list of group, coll, p2p, "
+				   "proxyop, proxystep, proxyctrl, kernelch, netplugin, groupapi, "
+				   "collapi, p2papi, kernellaunch, cecoll, cesync, cebatch, "
+				   "kernelphase, all",
+				   arg);
+		return 0;
+	case OPT_PLUGIN:
+		o->plugin = arg;
+		return 0;
+	case OPT_RING:
+		if (parse_size(arg, &o->ring_bytes) || o->ring_bytes > 1ull << 31)
+			argp_error(state, "'%s' is no size up to 2G: 64M, 1G", arg);
+		return 0;
+	case OPT_STRICT:
+		o->strict = true;
+		return 0;
+	case 'v':
+		log_level = log_level < LOG_DEBUG ? LOG_DEBUG : LOG_LIBBPF;
+		return 0;
+	case 'q':
+		log_level = LOG_WARN;
+		return 0;
+	case ARGP_KEY_ARGS:
+		o->cmd = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_END:
+		if (o->cmd && o->npids)
+			argp_error(state,
+				   "either --pid or CMD: a job that is started has no PID yet");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_one,
+	.args_doc = "[-- CMD [ARG...]]",
+	.doc = "Record NCCL's events of the processes that have the plugin loaded, now or later, "
+	       "as one JSON lines file per process; with CMD, start it with the plugin and end "
+	       "when it ends.\v"
+	       "Exit status: that of CMD; else 0 ok, 1 failed, 2 usage, 3 privilege, 4 the kernel "
+	       "lacks something, 5 data lost under --strict.",
+};
+
+void record_options__parse(struct record_options *o, int argc, char **argv)
+{
+	o->mask = (1u << SCOPE_NTYPES) - 1;
+	o->ring_bytes = 64 << 20;
+	argp_err_exit_status = EXIT_USAGE;
+	/* argp has said what is wrong and where help is, and left; but for memory */
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o))
+		exit(EXIT_USAGE);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The recorder: what `ncclscope record` was asked for and what it has at hand. record.c drives it,
+ * record_opts.c reads the command line, follow.c keeps up with the processes.
+ */
+#ifndef NCCLSCOPE_RECORDER_H
+#define NCCLSCOPE_RECORDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "session.h"
+
+#define MAX_PIDS 64
+
+struct record_options {
+	char *dir;
+	pid_t pids[MAX_PIDS];
+	int npids;
+	uint64_t duration_ns;
+	uint32_t mask;
+	char *plugin;
+	uint64_t ring_bytes;
+	bool strict;
+	char **cmd;
+};
+
+struct recorder {
+	struct record_options opt;
+	struct session s;
+	struct attach *attach;
+	char plugin[PATH_MAX];
+	pid_t job;
+	int job_code;
+	bool job_ended;
+	uint64_t next_outside_ns, next_follow_ns, next_clock_ns;
+	uint64_t ring_full; /* BPF's count when processes were last reaped */
+};
+
+/* ---- record_opts.c ----------------------------------------------------------------------------- */
+
+/* The command line into `o`, with defaults. Ends the process with a message if it makes no sense. */
+void record_options__parse(struct record_options *o, int argc, char **argv);
+
+/* ---- follow.c ---------------------------------------------------------------------------------- */
+
+/* A record from the ring; arg is the recorder. */
+void follow__record(void *arg, const void *data, size_t size);
+
+/*
+ * A thread that makes no callbacks flushes nothing: fetches what lies in its buffer, if it was silent for
+ * silent_ns. Something missing before that is in the ring still; only with `gaps` it is taken for lost.
+ * Returns how many buffers had such gaps.
+ */
+int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps);
+
+/* Ends processes whose end the ring had no room for. */
+void follow__reap(struct recorder *r);
+
+/* Asks a process that has to be told of a loss to tell strings and communicators again. */
+void follow__relearn(struct recorder *r, struct proc *p);
+
+/*
+ * Processes that run already have NCCL's mask at 0 and would never call us: asks those whose plugin is the
+ * very file that we attached to for event types. mask 0 takes it back.
+ */
+void follow__want_running(struct recorder *r, uint32_t mask);
+
+/* Takes back what we asked of every process. */
+void follow__give_back(struct recorder *r);
+
+/* Age in ticks at which a plugin hands its buffer in. */
+uint64_t follow__flush_ticks(const struct recorder *r);
+
+#endif
