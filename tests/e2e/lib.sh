@@ -220,6 +220,16 @@ lossless() {
 	holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []'
 }
 
+# began_amid NAME: as lossless; but where callbacks went on when the recording began, events whose parent is
+# older are orphans, and said to be. 20 ms is by far the longest that anything is open here.
+began_amid() {
+	holds "$1" '([events[].start.ts] | min) as $begin | (records("footer") | all(.lost | keys - ["orphan"] == []))
+		and (events | map(select(.orphan)) | length <= 16 and all(.start.ts < $begin + 20000))' || {
+		q "$1" '([events[].start.ts] | min) as $begin | events[] | select(.orphan) | [.type, .start.ts - $begin] | tojson'
+		return 1
+	}
+}
+
 # counted NAME: the trace has of each process exactly what the job says it made.
 counted() {
 	local got want

@@ -101,11 +101,11 @@ is "-p -p --mask coll" "$(types both)" "Coll CollApi Group GroupApi"
 t "-p -p: clean" clean both
 
 # Without -p: every process that has the plugin, as it runs.
-record_bg node --mask proxystep -d 800ms
-sleep 0.4
+record_bg node --mask proxystep
+sleep 0.5
 is "node-wide: mask meanwhile" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "16 16"
-wait "$recorder"
-is "node-wide, -d: exit status" $? 0
+stop_recorder INT
+is "node-wide: exit status" "$rc" 0
 is "node-wide: processes that ran before" "$(q node '[events[].myPid] | unique | tojson')" "[${ranks[0]},${ranks[1]}]"
 t "node-wide: clean" clean node
 t "node-wide: nothing lost" lossless node
@@ -113,19 +113,19 @@ t "node-wide: operations are whole" holds node "$whole"
 is "node-wide: mask afterwards" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "0 0"
 
 # Two recorders: NCCL is asked for what both want together, each writes its own, the last one out turns it off.
-record_bg a --mask coll -d 1200ms
+record_bg a --mask coll
 a=$recorder
-record_bg b --mask proxystep -d 600ms
-b=$recorder
+record_bg b --mask proxystep
 sleep 0.3
 is "two recorders: mask" "$(mask_of "${ranks[0]}")" 18
-wait "$b"
-is "two recorders: one is gone" "$(mask_of "${ranks[0]}")" 2
-wait "$a"
-is "two recorders: both are gone" "$(mask_of "${ranks[0]}")" 0
+stop_recorder INT
+is "two recorders: one is gone" "$rc $(mask_of "${ranks[0]}")" "0 2"
+recorder=$a
+stop_recorder INT
+is "two recorders: both are gone" "$rc $(mask_of "${ranks[0]}")" "0 0"
 is "two recorders: each has its own" "$(types a), $(types b)" \
 	"Coll CollApi Group GroupApi, Coll CollApi Group GroupApi ProxyOp ProxyStep"
-t "two recorders: clean" eval 'clean a && clean b && lossless a && lossless b && joined a && joined b'
+t "two recorders: clean, and nothing lost" eval 'clean a && clean b && lossless a && joined a && began_amid b'
 
 wait "$starter"
 is "the job that was recorded five times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"

@@ -72,6 +72,30 @@ t "mount namespace: as always" good mnt
 t "mount namespace: the build id of the job's libnccl" holds mnt 'records("header") | all(.ncclBuildId == $id)' \
 	--arg id "$(readelf -n "$tmp/bin/libnccl.so.2" | sed -n 's/.*Build ID: //p')"
 
+# ---- A root directory of its own, and a plugin file that is not there any more
+
+root=$tmp/root
+mkdir -p "$root"/{proc,usr,dev,tmp}
+mount --bind /usr "$root/usr" && mount --bind /dev "$root/dev" && mount -t proc none "$root/proc"
+for dir in lib lib64 bin; do ln -s "usr/$dir" "$root/$dir"; done
+cp -a "$tmp/bin" "$root/job"
+inside=(chroot "$root" /usr/bin/env NCCL_PROFILER_PLUGIN=/job/libnccl-profiler-ncclscope.so /job/scope-job)
+timeout 60 "$scope" record --plugin "$root/job/libnccl-profiler-ncclscope.so" -o "$tmp/root-all" -- "${inside[@]}" "${opts[@]}" \
+	>"$tmp/root-all.out" 2>"$tmp/root-all.err"
+rc=$?
+t "chroot: as always" good root-all
+"${inside[@]}" --ranks 2 --bytes 256K --iters 100000 --sleep-us 1000 --no-check >/dev/null 2>&1 &
+starter=$!
+until_true 10 eval 'in_job=$(pgrep -P "$starter" | head -n 1) && grep -q nccl-profiler "/proc/$in_job/maps"'
+sleep 0.3
+record root-pid -p "$in_job" -d 300ms
+t "chroot, -p: clean, lossless, events" eval 'same $rc 0 status && clean root-pid && lossless root-pid && holds root-pid "events | length > 100"'
+rm "$root/job/libnccl-profiler-ncclscope.so"
+record deleted -p "$in_job" -d 300ms
+t "plugin file deleted, -p: clean, lossless, events" eval 'same $rc 0 status && clean deleted && lossless deleted && holds deleted "events | length > 100"'
+kill -INT "$starter"
+wait "$starter"
+
 # ---- The others
 
 if command -v ip >/dev/null; then
