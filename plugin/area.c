@@ -29,7 +29,7 @@ enum { AREA_NEW, AREA_SETUP, AREA_READY };
 
 static struct scope_area *area_map(void)
 {
-	uint64_t none = 0;
+	__u64 none = 0;
 	struct scope_area *area;
 
 	area = mmap(NULL, sizeof(*area), PROT_READ | PROT_WRITE,
@@ -207,6 +207,13 @@ static void mask_unpublish(struct scope_area *area, uint64_t addr)
 }
 
 /*
+ * The epoch in which the masks were last turned off; 0: since then init has turned one on. Whoever arms
+ * from outside begins a new epoch. Operations in flight make callbacks for a while: one of them is enough
+ * to look, and to ask the dynamic linker.
+ */
+static uint32_t disarmed_in;
+
+/*
  * NCCL shares one mask word between all communicators, and RAS may have set it: a later init must not
  * turn it back. Only the first finds it 0.
  */
@@ -221,6 +228,8 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask)
 		now = 0;
 	else if (!now)
 		now = mask_wanted() & allowed;
+	if (now)
+		__atomic_store_n(&disarmed_in, 0, __ATOMIC_RELAXED);
 	if (now != was) /* else a loader may be writing it just now */
 		__atomic_store_n(mask, (int)now, __ATOMIC_RELAXED);
 	return now;
@@ -228,11 +237,12 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask)
 
 void area_disarm(void)
 {
+	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE);
 	struct scope_area *area = area_peek();
 	uint64_t addr;
 	int i;
 
-	if (!area || manual_arm())
+	if (!area || __atomic_load_n(&disarmed_in, __ATOMIC_RELAXED) == epoch || manual_arm())
 		return;
 	/* All loaders are gone, also those that were killed before they could give back their slot. */
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
@@ -247,6 +257,7 @@ void area_disarm(void)
 		if (addr && object_base(addr) == area->mask_bases[i] && area->mask_bases[i])
 			__atomic_store_n((int *)(uintptr_t)addr, 0, __ATOMIC_RELAXED);
 	}
+	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
 }
 
 /* ---- Communicators ----------------------------------------------------------------------------- */

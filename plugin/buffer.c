@@ -112,7 +112,7 @@ static struct tbuf *tbuf_reuse(struct scope_area *area, uint32_t tid)
 
 static struct tbuf *tbuf_make(struct scope_area *area, uint32_t tid)
 {
-	uint64_t none;
+	__u64 none;
 	struct tbuf *tb;
 	int i;
 

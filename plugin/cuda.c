@@ -4,6 +4,7 @@
  * loaded already, and only for the device of the calling thread's current context.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 #include "plugin.h"
 
@@ -28,6 +29,15 @@ static void format_uuid(const struct cu_uuid *u, char out[SCOPE_GPU_UUID_LEN])
 	}
 }
 
+static int is_cuda(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *base = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	(void)arg;
+	return !strncmp(base ? base + 1 : info->dlpi_name, "libcuda.so", strlen("libcuda.so"));
+}
+
 void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN])
 {
 	cu_ctx_get_device get_device;
@@ -37,6 +47,12 @@ void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN])
 	void *cuda;
 
 	memset(uuid, 0, SCOPE_GPU_UUID_LEN);
+	/*
+	 * Where it is not loaded, dlopen would read ld.so.cache all the same, NOLOAD or not; and in a
+	 * child that was forked while another thread did so, unmap what now lies in the cache's place.
+	 */
+	if (!dl_iterate_phdr(is_cuda, NULL))
+		return;
 	/* NOLOAD: never brings CUDA into a process that has none. */
 	cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!cuda)

@@ -3,7 +3,6 @@
  * loader/elf_file.c: right about good files, one of which is this test itself, and neither wrong, slow
  * nor out of bounds about bad ones. Run it with ASAN=1 for the last.
  */
-#define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -337,6 +336,50 @@ static void test_usdt(void **state)
 	assert_int_equal(semaphore, SEMAPHORE);
 }
 
+/* `name` and its arguments, for which set_usdt() has no room to spare. */
+static void set_site(struct usdt_note *note, const char *name, const char *args, uint64_t pc,
+		     uint64_t semaphore)
+{
+	set_usdt(note, "ncclscope", name, semaphore);
+	note->pc = pc;
+	strcpy(note->strings + sizeof("ncclscope") + strlen(name) + 1, args);
+}
+
+static int site_of(const struct image *image, const char *name, struct elf_usdt_site *site)
+{
+	int fd = file_of(image, sizeof(*image)), err;
+
+	err = elf__usdt_site(fd, "ncclscope", name, site);
+	close(fd);
+	return err;
+}
+
+static void test_usdt_site(void **state)
+{
+	const uint64_t moved = NOW_BASE - NOTE_BASE;
+	struct image image = good_image();
+	struct elf_usdt_site site;
+
+	(void)state;
+	assert_int_equal(site_of(&image, "flush", &site), -E2BIG); /* which of the two? */
+	assert_int_equal(site_of(&image, "flu", &site), -ENOENT);
+
+	/* Addresses as of before prelink; the first segment is loaded at 0, the second at BASE. */
+	set_site(&image.usdt[1], "at", "8@%rdi 8@x", 0x1234 - moved, 0x2360 + BASE - moved);
+	assert_int_equal(site_of(&image, "at", &site), 0);
+	assert_int_equal(site.offset, 0x1234);
+	assert_int_equal(site.semaphore_offset, 0x2360);
+	assert_string_equal(site.args, "8@%rdi 8@x");
+	image.usdt[1].semaphore = 0;
+	assert_int_equal(site_of(&image, "at", &site), 0);
+	assert_int_equal(site.semaphore_offset, 0);
+
+	image.usdt[1].pc = 0x2345 - moved; /* one byte behind the first segment */
+	assert_int_equal(site_of(&image, "at", &site), -ENOEXEC);
+	image.usdt[1].pc = UINT64_MAX;
+	assert_int_equal(site_of(&image, "at", &site), -ENOEXEC);
+}
+
 /* ---- This very process ----------------------------------------------------------------------- */
 
 unsigned short elf_test_here_semaphore __attribute__((section(".probes")));
@@ -497,6 +540,7 @@ static void test_huge_sparse(void **state)
 static void ask_everything(const void *data, size_t len)
 {
 	unsigned long long value, size;
+	struct elf_usdt_site site;
 	char buf[ELF_BUILD_ID_LEN];
 	int fd = file_of(data, len), sites, err;
 
@@ -511,6 +555,8 @@ static void ask_everything(const void *data, size_t len)
 	assert_true(err <= 0);
 	err = elf__usdt(fd, "ncclscope", "flush", &sites, &value);
 	assert_true(err < 0 || (!err && sites > 0));
+	err = elf__usdt_site(fd, "ncclscope", "stop", &site);
+	assert_true(err <= 0 && strnlen(site.args, sizeof(site.args)) < sizeof(site.args));
 	close(fd);
 }
 
@@ -565,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_symbol_in_large_tables),
 		cmocka_unit_test(test_vaddr_of_offset),
 		cmocka_unit_test(test_usdt),
+		cmocka_unit_test(test_usdt_site),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_not_elf),
 		cmocka_unit_test(test_lies),

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The callback fuzzer: the plugin's objects and one program, built plain, with ASan and UBSan, and
+# with TSan.
+
+FUZZ_DIR   := tests/fuzz
+FUZZ_OUT   := $(BUILD)/tests/fuzz
+FUZZ_WRAP  := -Wl,--wrap=probe_flush
+FUZZ_WRAPS := $(FUZZ_WRAP),--wrap=probe_start,--wrap=probe_state,--wrap=probe_stop
+FUZZ_FLAGS := -fvisibility=hidden -Iplugin -pthread
+FUZZ_KINDS := plain asan tsan
+FUZZ_SAN_plain :=
+FUZZ_SAN_asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+		  -fno-omit-frame-pointer
+FUZZ_SAN_tsan  := -fsanitize=thread
+FUZZ_PROGS     := $(foreach k,$(FUZZ_KINDS),$(FUZZ_OUT)/plugin_fuzz-$(k))
+
+define FUZZ_KIND
+$(FUZZ_OUT)/$(1)/%.o: plugin/%.c
+	$$(call msg,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -fPIC -c $$< -o $$@
+
+$(FUZZ_OUT)/$(1)/%.o: $(FUZZ_DIR)/%.c
+	$$(call msg,CC,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -c $$< -o $$@
+
+$(FUZZ_OUT)/plugin_fuzz-$(1): $(FUZZ_OUT)/$(1)/plugin_fuzz.o $$(PLUGIN_SRC:%=$(FUZZ_OUT)/$(1)/%.o)
+	$$(call msg,LINK,$$@)
+	$$(Q)$$(CC) $$(FUZZ_SAN_$(1)) -pthread $$(FUZZ_WRAPS) $$^ -o $$@
+endef
+$(foreach k,$(FUZZ_KINDS),$(eval $(call FUZZ_KIND,$(k))))
+
+# 10^8 events; and the library itself, through dlopen.
+$(FUZZ_OUT)/ids: $(FUZZ_OUT)/plain/ids.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.o)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
+
+$(FUZZ_OUT)/plain/reopen.o: CFLAGS += -Iloader
+
+$(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
+
+# ---- libFuzzer: decode (seeds from the plugin itself) and check (seeds: the traces of tests/unit) ----
+# FUZZ_SECONDS in the environment runs them for longer.
+
+LIBFUZZER_SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
+LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
+	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
+	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(FUZZ_OUT)/fuzz_decode $(FUZZ_OUT)/fuzz_check)
+
+$(FUZZ_OUT)/loader/attach.o: $(BUILD)/nccl.skel.h
+$(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
+$(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+
+$(FUZZ_OUT)/loader/%.o: loader/%.c
+	$(call msg,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CFLAGS) $(LIBFUZZER_SAN) $(LOADER_DEF) -c $< -o $@
+
+$(LIBFUZZER_LIB): $(patsubst %,$(FUZZ_OUT)/loader/%.o,$(filter-out main,$(LOADER_SRC)))
+	$(call msg,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(FUZZ_OUT)/fuzz_%.o: $(FUZZ_DIR)/fuzz_%.c
+	$(call msg,CLANG,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CFLAGS) $(LIBFUZZER_SAN) -Iloader -c $< -o $@
+
+$(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/fuzz_%.o $(LIBFUZZER_LIB)
+	$(call msg,LINK,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(LOADER_LIB) -o $@
+
+$(FUZZ_OUT)/seeds: $(FUZZ_OUT)/plain/seeds.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.o)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
+
+$(FUZZ_OUT)/corpus/seed-0: $(FUZZ_OUT)/seeds
+	$(call msg,GEN,$(@D))
+	$(Q)mkdir -p $(@D)
+	$(Q)$< $(@D)
+
+.PRECIOUS: $(FUZZ_OUT)/%.o
+
+# ---- What runs -------------------------------------------------------------------------------------
+
+TEST_PROGS += $(FUZZ_PROGS) $(FUZZ_OUT)/ids $(FUZZ_OUT)/reopen $(LIBFUZZERS) $(FUZZ_OUT)/corpus/seed-0
+TESTS_UNIT += $(foreach p,$(FUZZ_PROGS),"$(p)") "$(FUZZ_OUT)/ids" \
+	      "$(FUZZ_OUT)/reopen $(BUILD)/$(PLUGIN)" \
+	      "$(FUZZ_DIR)/libfuzzer.sh $(FUZZ_OUT) \
+		$(if $(LIBFUZZERS),fuzz_decode:$(FUZZ_OUT)/corpus fuzz_check:tests/unit/traces)"
+
+-include $(wildcard $(FUZZ_OUT)/*.d $(FUZZ_OUT)/*/*.d)

@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * loader/correlate.c by synthetic records: who is whose child, when an operation is over, what becomes of
+ * what never ends; and the table of events against a plain array, under random load.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "correlate.h"
+#include "nccl_profiler.h"
+
+#define TAG	   0x1234
+#define FOREIGN	   0x4321
+#define TGID	   100
+#define MS	   1000000ULL
+#define S	   NSEC_PER_SEC
+#define OUT_MAX	   64
+#define MAX_EVENTS (1u << 20) /* as in correlate.c */
+
+static struct correlate c;
+static const struct corr_thread app = {11, 1011}, proxy = {22, 1022};
+
+static struct {
+	struct corr_event ev[OUT_MAX];
+	uint32_t rank[OUT_MAX];
+	uint64_t hash[OUT_MAX];
+	uint32_t nev;
+	struct corr_state st[OUT_MAX];
+	uint64_t st_id[OUT_MAX];
+	uint32_t st_before[OUT_MAX]; /* events that were out before it */
+	uint32_t nst;
+	uint32_t ninit, nfini;
+	uint64_t total;
+} out;
+
+static void on_event(void *arg, const struct corr_event *ev)
+{
+	assert_ptr_equal(arg, &out);
+	out.total++;
+	if (out.nev == OUT_MAX)
+		return;
+	out.rank[out.nev] = ev->comm ? (uint32_t)ev->comm->info.rank : 999;
+	out.hash[out.nev] = ev->comm ? ev->comm->info.hash : 0;
+	out.ev[out.nev++] = *ev;
+}
+
+static void on_state(void *arg, const struct corr_event *ev, const struct corr_state *st)
+{
+	assert_ptr_equal(arg, &out);
+	assert_non_null(ev);
+	if (out.nst == OUT_MAX)
+		return;
+	out.st_before[out.nst] = out.nev;
+	out.st_id[out.nst] = ev->id;
+	out.st[out.nst++] = *st;
+}
+
+static void on_lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
+			 const struct corr_thread *thread)
+{
+	assert_ptr_equal(arg, &out);
+	assert_non_null(comm);
+	assert_true(ts_ns && thread->tid);
+	if (init)
+		out.ninit++;
+	else
+		out.nfini++;
+}
+
+static int setup(void **state)
+{
+	const struct corr_sink sink = {&out, on_event, on_state, on_lifecycle};
+
+	(void)state;
+	memset(&out, 0, sizeof(out));
+	assert_int_equal(correlate__init(&c, &sink, TGID, 1), 0);
+	c.tag = TAG;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	correlate__free(&c);
+	correlate__free(&c);
+	return 0;
+}
+
+/* ---- Records ----------------------------------------------------------------------------------- */
+
+static uint64_t id_of(uint32_t what, uint64_t n)
+{
+	return (uint64_t)TAG << SCOPE_ID_TAG_SHIFT | (uint64_t)what << SCOPE_ID_COUNTER_BITS | n;
+}
+
+static uint64_t foreign(uint32_t what, uint64_t n)
+{
+	return (uint64_t)FOREIGN << SCOPE_ID_TAG_SHIFT | (uint64_t)what << SCOPE_ID_COUNTER_BITS |
+	       n;
+}
+
+static uint64_t start_with(union corr_start *r, size_t size, uint64_t id, uint64_t parent,
+			   uint64_t ts, const struct corr_thread *t)
+{
+	r->s.h.size = (uint16_t)size;
+	r->s.h.kind = SCOPE_REC_START;
+	r->s.h.id = id;
+	r->s.parent = parent;
+	if (!r->s.ctx)
+		r->s.ctx = id_of(SCOPE_ID_WHAT_CTX, 1);
+	correlate__start(&c, &r->s, ts, t);
+	return id;
+}
+
+static uint64_t start(uint64_t id, uint64_t parent, uint64_t ts, const struct corr_thread *t)
+{
+	union corr_start r = {0};
+
+	return start_with(&r, sizeof(r), id, parent, ts, t);
+}
+
+static uint64_t proxy_op(uint64_t n, uint64_t parent, int32_t pid, uint64_t ts)
+{
+	union corr_start r = {.proxy_op = {.pid = pid, .peer = 3}};
+
+	r.s.h.u8 = 5; /* channel */
+	r.s.h.u32 = 1;
+	return start_with(&r, sizeof(r.proxy_op), id_of(SCOPE_PROXY_OP, n), parent, ts, &proxy);
+}
+
+static void stop(uint64_t id, uint64_t ts)
+{
+	correlate__stop(&c, id, ts, &proxy);
+}
+
+static void state(uint64_t id, uint32_t nr, uint64_t ts)
+{
+	const struct corr_state st = {.ts_ns = ts, .id = nr, .thread = proxy};
+
+	correlate__state(&c, id, &st);
+}
+
+static void comm(uint64_t n, int32_t rank)
+{
+	const struct scope_comm info = {
+		.ctx = id_of(SCOPE_ID_WHAT_CTX, n), .hash = 0xabc, .rank = rank, .api = 5};
+
+	correlate__comm(&c, &info, 1, &app);
+}
+
+static const struct corr_event *find_out(uint64_t id)
+{
+	const struct corr_event *ev = NULL;
+	uint32_t i;
+
+	for (i = 0; i < out.nev; i++) {
+		if (out.ev[i].id != id)
+			continue;
+		assert_null(ev); /* written once */
+		ev = &out.ev[i];
+	}
+	return ev;
+}
+
+/* ---- One operation ----------------------------------------------------------------------------- */
+
+static void test_whole_operation(void **arg)
+{
+	uint64_t api = id_of(SCOPE_COLL_API, 1), coll = id_of(SCOPE_COLL, 2), op, step;
+	const struct corr_event *ev;
+
+	(void)arg;
+	comm(1, 7);
+	comm(1, 8); /* told twice: the first holds */
+	assert_int_equal(out.ninit, 1);
+	start(api, 0, 10, &app);
+	start(coll, api, 20, &app);
+	stop(coll, 30);
+	stop(api, 40);
+	op = proxy_op(3, coll, TGID, 50);
+	step = start(id_of(SCOPE_PROXY_STEP, 4), op, 60, &proxy);
+	state(step, 9, 61);
+	state(step, 20, 62);
+	stop(step, 70);
+	stop(op, 90); /* NCCL stops operations in bulk: the step tells the end */
+	assert_non_null(find_out(api));
+	assert_null(find_out(coll)); /* children may still come */
+	correlate__tick(&c, 90 + S - 1);
+	assert_null(find_out(coll));
+	correlate__tick(&c, 90 + S);
+	ev = find_out(coll);
+	assert_non_null(ev);
+	assert_int_equal(ev->exec, EXEC_PROXY);
+	assert_int_equal(ev->exec_stop_ns, 70);
+	assert_int_equal(ev->stop_ns, 30);
+	assert_false(ev->unfinished || ev->orphan || ev->pxn);
+	ev = find_out(step);
+	assert_true(ev->has_op && ev->channel == 5 && ev->is_send && ev->peer == 3);
+	assert_int_equal(ev->start_thread.tid, 22);
+	assert_int_equal(out.nst, 2);
+	assert_int_equal(out.st[0].id, 9);
+	assert_int_equal(out.st[1].id, 20);
+	assert_true(out.st_before[1] < out.nev);
+	assert_int_equal(out.rank[0], 7);
+	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 1), 100, &app);
+	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 1), 101, &app);
+	assert_int_equal(out.nfini, 1);
+	assert_int_equal(c.counts.late + c.counts.orphans + c.counts.malformed, 0);
+}
+
+/* exec: by the enqueue where there is nothing else, by kernels, and by the proxy before kernels. */
+static void test_exec_sources(void **arg)
+{
+	uint64_t a = id_of(SCOPE_COLL, 1), b = id_of(SCOPE_P2P, 2), d = id_of(SCOPE_COLL, 3), k, op;
+
+	(void)arg;
+	start(a, 0, 10, &app);
+	stop(a, 20);
+	start(b, 0, 10, &app);
+	stop(b, 20);
+	k = start(id_of(SCOPE_KERNEL_CH, 4), b, 30, &proxy);
+	stop(k, 50);
+	k = start(id_of(SCOPE_KERNEL_CH, 5), b, 31, &proxy);
+	stop(k, 45);
+	start(d, 0, 10, &app);
+	k = start(id_of(SCOPE_KERNEL_CH, 6), d, 12, &proxy);
+	op = proxy_op(7, d, TGID, 13);
+	stop(op, 60);
+	stop(k, 80);
+	stop(d, 90);
+	correlate__tick(&c, 2 * S);
+	assert_int_equal(find_out(a)->exec, EXEC_ENQUEUE);
+	assert_int_equal(find_out(a)->exec_stop_ns, 20);
+	assert_int_equal(find_out(b)->exec, EXEC_KERNEL);
+	assert_int_equal(find_out(b)->exec_stop_ns, 50);
+	assert_int_equal(find_out(d)->exec, EXEC_PROXY);
+	assert_int_equal(find_out(d)->exec_stop_ns, 60);
+}
+
+/* A child that NCCL never stops must not hold its operation for ever, and not let it go early. */
+static void test_stuck_child(void **arg)
+{
+	uint64_t coll = id_of(SCOPE_COLL, 1), op;
+
+	(void)arg;
+	start(coll, 0, 10, &app);
+	stop(coll, 20);
+	op = proxy_op(2, coll, TGID, 30);
+	correlate__tick(&c, 59 * S);
+	assert_null(find_out(coll));
+	correlate__tick(&c, 61 * S);
+	assert_non_null(find_out(coll));
+	assert_null(find_out(op));
+	stop(op, 62 * S); /* still an event of its own, and no orphan */
+	assert_false(find_out(op)->orphan);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* Another thread's buffer comes late: children are known before their parents. */
+static void test_children_first(void **arg)
+{
+	uint64_t coll = id_of(SCOPE_COLL, 1), op = id_of(SCOPE_PROXY_OP, 2);
+	uint64_t done = id_of(SCOPE_PROXY_STEP, 3), open = id_of(SCOPE_PROXY_STEP, 4);
+
+	(void)arg;
+	start(done, op, 40, &proxy);
+	stop(done, 50);
+	start(open, op, 45, &proxy);
+	assert_null(find_out(done)); /* waits for its parent */
+	proxy_op(2, coll, TGID, 30);
+	stop(open, 70);
+	stop(op, 80);
+	start(coll, 0, 10, &app);
+	stop(coll, 20);
+	correlate__tick(&c, 3 * S);
+	assert_true(find_out(done)->has_op && find_out(open)->has_op);
+	assert_int_equal(find_out(coll)->exec, EXEC_PROXY);
+	assert_int_equal(find_out(coll)->exec_stop_ns, 70);
+	assert_false(find_out(done)->orphan || find_out(open)->orphan || find_out(op)->orphan);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* A parent that never comes: a second of grace, then it is written, flagged and counted. */
+static void test_orphan(void **arg)
+{
+	uint64_t step = id_of(SCOPE_PROXY_STEP, 1), api = id_of(SCOPE_COLL_API, 2);
+	uint64_t coll = id_of(SCOPE_COLL, 3), op = id_of(SCOPE_PROXY_OP, 99);
+
+	(void)arg;
+	start(step, op, 10, &proxy);
+	stop(step, 20);
+	start(coll, api, 10, &app);
+	stop(coll, 20);
+	correlate__tick(&c, 20 + S / 2);
+	assert_int_equal(out.nev, 0);
+	correlate__tick(&c, 2 * S);
+	assert_true(find_out(step)->orphan && find_out(coll)->orphan);
+	assert_int_equal(c.counts.orphans, 2);
+}
+
+static void test_pxn(void **arg)
+{
+	union corr_start r = {.proxy_op = {.pid = 555, .peer = 1}};
+	uint64_t op = id_of(SCOPE_PROXY_OP, 1), step = id_of(SCOPE_PROXY_STEP, 2);
+	uint64_t lost = id_of(SCOPE_PROXY_STEP, 3);
+
+	(void)arg;
+	comm(1, 0);
+	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
+	start_with(&r, sizeof(r.proxy_op), op, foreign(SCOPE_COLL, 9), 10, &proxy);
+	memset(&r, 0, sizeof(r));
+	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
+	start_with(&r, sizeof(r.s), step, op, 20, &proxy);
+	memset(&r, 0, sizeof(r));
+	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
+	start_with(&r, sizeof(r.s), lost, id_of(SCOPE_PROXY_OP, 77), 20, &proxy);
+	stop(step, 30);
+	stop(lost, 31);
+	stop(op, 40);
+	assert_true(find_out(op)->pxn && find_out(step)->pxn && find_out(lost)->pxn);
+	assert_int_equal(find_out(op)->origin_pid, 555);
+	assert_int_equal(find_out(step)->origin_pid, 555);
+	assert_null(find_out(op)->comm);
+	assert_null(find_out(step)->comm);
+	assert_int_equal(find_out(op)->start.s.parent, foreign(SCOPE_COLL, 9));
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+static void test_repeats(void **arg)
+{
+	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 10, &proxy);
+
+	(void)arg;
+	correlate__start_repeat(&c, step, 41);
+	correlate__start_repeat(&c, step, 1);
+	state(step, 20, 20);
+	correlate__state_repeat(&c, step, 20, 5, 30);
+	correlate__state_repeat(&c, step, 20, 6, 40);
+	state(step, 9, 50);
+	/* The first was written already: its repeats stand alone. */
+	correlate__tick(&c, 2 * S);
+	correlate__state_repeat(&c, step, 9, 3, 2 * S + 1);
+	stop(step, 3 * S);
+	assert_int_equal(find_out(step)->start_repeats, 42);
+	assert_int_equal(out.nst, 3);
+	assert_int_equal(out.st[0].repeats, 11);
+	assert_int_equal(out.st[0].ts_ns, 20);
+	assert_int_equal(out.st[0].last_ts_ns, 40);
+	assert_int_equal(out.st[1].repeats, 0);
+	assert_int_equal(out.st[2].id, 9);
+	assert_int_equal(out.st[2].repeats, 3);
+}
+
+/* NCCL stops late, twice, and what never was; each is counted, none is an event. */
+static void test_late_and_double(void **arg)
+{
+	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 10, &proxy);
+	uint64_t coll = start(id_of(SCOPE_COLL, 2), 0, 10, &app);
+
+	(void)arg;
+	stop(step, 20);
+	stop(step, 21);
+	state(step, 9, 22);
+	stop(coll, 20);
+	stop(coll, 21);
+	stop(foreign(SCOPE_COLL, 7), 22);
+	correlate__state_repeat(&c, step, 9, 3, 23);
+	correlate__start_repeat(&c, step, 3);
+	assert_int_equal(c.counts.late, 5);
+	assert_int_equal(c.counts.orphans, 0);
+	start(coll, 0, 30, &app); /* an id used twice */
+	assert_int_equal(c.counts.malformed, 1);
+	/* After a loss, it is the start that is missing. */
+	c.lost = 3;
+	stop(id_of(SCOPE_PROXY_STEP, 50), 40);
+	stop(foreign(SCOPE_PROXY_STEP, 50), 40);
+	assert_int_equal(c.counts.orphans, 1);
+	assert_int_equal(c.counts.late, 6);
+	assert_int_equal(out.total, 1);
+}
+
+static void test_loss_near(void **arg)
+{
+	uint64_t before = start(id_of(SCOPE_PROXY_CTRL, 1), 0, 10, &proxy), open;
+
+	(void)arg;
+	stop(before, 20);
+	open = start(id_of(SCOPE_PROXY_CTRL, 2), 0, 10, &proxy);
+	c.lost += 7;
+	stop(open, 30);
+	open = start(id_of(SCOPE_PROXY_CTRL, 3), 0, 10, &proxy);
+	c.lost += 2;
+	correlate__end(&c);
+	assert_int_equal(find_out(before)->loss_near, 0);
+	assert_int_equal(find_out(id_of(SCOPE_PROXY_CTRL, 2))->loss_near, 7);
+	assert_int_equal(find_out(open)->loss_near, 2);
+}
+
+/* Time that goes back, as a job can make it, must not give negative durations. */
+static void test_time_back(void **arg)
+{
+	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 1000, &proxy);
+
+	(void)arg;
+	state(step, 8, 900);
+	correlate__state_repeat(&c, step, 8, 1, 800);
+	state(step, 9, 5000);
+	stop(step, 500);
+	assert_int_equal(find_out(step)->stop_ns, 1000);
+	assert_int_equal(out.st[0].ts_ns, 1000);
+	assert_true(out.st[0].last_ts_ns >= out.st[0].ts_ns);
+	assert_int_equal(out.st[1].ts_ns, 1000); /* not after its event */
+}
+
+static void test_unfinished(void **arg)
+{
+	uint64_t coll = start(id_of(SCOPE_COLL, 1), 0, 10, &app), op, step;
+
+	(void)arg;
+	stop(coll, 20);
+	op = proxy_op(2, coll, TGID, 30);
+	step = start(id_of(SCOPE_PROXY_STEP, 3), op, 40, &proxy);
+	state(step, 9, 50);
+	correlate__end(&c);
+	assert_int_equal(out.nev, 3);
+	assert_true(find_out(op)->unfinished && find_out(step)->unfinished);
+	assert_int_equal(find_out(step)->last_state, 9);
+	assert_false(find_out(op)->orphan || find_out(step)->orphan || find_out(coll)->orphan);
+	assert_int_equal(out.nst, 1);
+	assert_false(find_out(coll)->unfinished);
+	correlate__end(&c);
+	assert_int_equal(out.nev, 3);
+}
+
+/* A captured call is the parent of every replay of its graph, for as long as the graph lives. */
+static void test_captured_parent(void **arg)
+{
+	union corr_start r = {0};
+	uint64_t api = id_of(SCOPE_COLL_API, 1), plain = id_of(SCOPE_COLL_API, 2), coll, i;
+
+	(void)arg;
+	r.s.h.u8 = 1; /* graphCaptured */
+	start_with(&r, sizeof(r.coll_api), api, 0, 10, &app);
+	stop(api, 20);
+	start(plain, 0, 10, &app);
+	stop(plain, 20);
+	for (i = 1; i < 100; i++)
+		correlate__tick(&c, i * S);
+	assert_non_null(correlate__find(&c, api));
+	assert_null(correlate__find(&c, plain));
+	coll = start(id_of(SCOPE_COLL, 3), api, 100 * S, &app);
+	stop(coll, 101 * S);
+	correlate__tick(&c, 103 * S);
+	assert_false(find_out(coll)->orphan);
+}
+
+/* v1 to v3 tell name, hash and rank with their first Coll or P2p, not at init. */
+static void test_comm_by_event(void **arg)
+{
+	union corr_start r = {.coll = {.rank = 6}};
+	uint64_t coll = id_of(SCOPE_COLL, 1);
+
+	(void)arg;
+	comm(1, -1);
+	correlate__comm_name(&c, id_of(SCOPE_ID_WHAT_CTX, 1), 0xbeef, "name", 6);
+	correlate__comm_name(&c, id_of(SCOPE_ID_WHAT_CTX, 2), 1, "nobody", 6);
+	start_with(&r, sizeof(r.coll), coll, 0, 10, &app);
+	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 1), 15, &app);
+	stop(coll, 20); /* the communicator lives as long as its events */
+	correlate__tick(&c, 2 * S);
+	assert_int_equal(out.rank[0], 6);
+	assert_int_equal(out.hash[0], 0xbeef);
+}
+
+/* More open events than there is room for: the oldest is given up, counted, and written. */
+static void test_eviction(void **arg)
+{
+	const uint64_t n = MAX_EVENTS + 1000;
+	uint64_t i;
+
+	(void)arg;
+	for (i = 1; i <= n; i++)
+		start(id_of(SCOPE_PROXY_CTRL, i), 0, i, &proxy);
+	assert_int_equal(c.counts.evicted, n - MAX_EVENTS);
+	assert_int_equal(out.total, n - MAX_EVENTS);
+	assert_true(out.ev[0].unfinished);
+	assert_int_equal(out.ev[0].id, id_of(SCOPE_PROXY_CTRL, 1));
+	stop(id_of(SCOPE_PROXY_CTRL, 1), n + 1); /* late, for what was given up */
+	assert_int_equal(c.counts.late, 1);
+	correlate__end(&c);
+	assert_int_equal(out.total, n);
+}
+
+/* ---- Random load against a plain array --------------------------------------------------------- */
+
+#define MODEL 4096
+
+static struct {
+	uint64_t id;
+	bool open;
+} model[MODEL];
+
+static uint64_t seed = 12345;
+
+static uint32_t rnd(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static void test_table(void **arg)
+{
+	uint64_t next = 1, started = 0, stopped = 0, late = 0, now = 1;
+	uint32_t i, k, open = 0;
+
+	(void)arg;
+	for (i = 0; i < 400000; i++) {
+		k = rnd(i < 200000 ? MODEL : MODEL / 8); /* grows, then shrinks */
+		now += rnd(1000);
+		if (!model[k].open) {
+			/* ids that lie close, and ids that hash anywhere */
+			next += rnd(4) ? 1 : rnd(1u << 20);
+			model[k].id = id_of(SCOPE_PROXY_CTRL, next);
+			model[k].open = true;
+			start(model[k].id, 0, now, &proxy);
+			started++;
+			open++;
+		} else {
+			stop(model[k].id, now);
+			model[k].open = false;
+			stopped++;
+			open--;
+			if (rnd(10) == 0) {
+				stop(model[k].id, now);
+				late++;
+			}
+		}
+		if (i % 20000)
+			continue;
+		for (k = 0; k < MODEL; k++)
+			assert_int_equal(!!correlate__find(&c, model[k].id), model[k].open);
+		assert_int_equal(c.table_used, open);
+		assert_int_equal(c.open.n, open);
+	}
+	assert_int_equal(out.total, stopped);
+	assert_int_equal(c.counts.late, late);
+	assert_int_equal(c.counts.malformed, 0);
+	correlate__end(&c);
+	assert_int_equal(out.total, started);
+}
+
+/* Whole trees in any order of their records: nothing is lost, nothing orphaned, nothing written twice. */
+static void test_any_order(void **arg)
+{
+	enum { N = 6 };
+	uint64_t id[N], parent[N] = {0}, now = 10;
+	uint32_t round, i, k, tmp, order[N], total = 0;
+
+	(void)arg;
+	for (round = 1; round <= 3000; round++) {
+		static const uint32_t what[N] = {SCOPE_GROUP_API,  SCOPE_COLL_API,
+						 SCOPE_COLL,	   SCOPE_PROXY_OP,
+						 SCOPE_PROXY_STEP, SCOPE_PROXY_STEP};
+
+		for (i = 0; i < N; i++) {
+			id[i] = id_of(what[i], round * 16 + i);
+			parent[i] = i == 5 ? id[3] : i ? id[i - 1] : 0;
+			order[i] = i;
+		}
+		for (i = N - 1; i; i--) {
+			k = rnd(i + 1);
+			tmp = order[i];
+			order[i] = order[k];
+			order[k] = tmp;
+		}
+		for (i = 0; i < N; i++, now += 10) {
+			if (order[i] == 3)
+				proxy_op(round * 16 + 3, parent[3], TGID, now);
+			else
+				start(id[order[i]], parent[order[i]], now, &proxy);
+			if (rnd(2)) {
+				stop(id[order[i]], now + 5);
+				order[i] = N;
+			}
+		}
+		for (i = 0; i < N; i++, now += 10)
+			if (order[i] < N)
+				stop(id[order[i]], now);
+		total += N;
+		if (rnd(4) == 0) {
+			now += 3 * S;
+			correlate__tick(&c, now);
+			assert_int_equal(out.total, total);
+		}
+	}
+	correlate__end(&c);
+	assert_int_equal(out.total, total);
+	assert_int_equal(c.counts.orphans + c.counts.late + c.counts.malformed, 0);
+	for (i = 0; i < out.nev; i++)
+		assert_true(out.ev[i].what != SCOPE_COLL || out.ev[i].exec == EXEC_PROXY);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_whole_operation), TEST(test_exec_sources),	TEST(test_stuck_child),
+		TEST(test_children_first),  TEST(test_orphan),		TEST(test_pxn),
+		TEST(test_repeats),	    TEST(test_late_and_double), TEST(test_loss_near),
+		TEST(test_time_back),	    TEST(test_unfinished),	TEST(test_captured_parent),
+		TEST(test_comm_by_event),   TEST(test_eviction),	TEST(test_table),
+		TEST(test_any_order),
+	};
+
+	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);
+}

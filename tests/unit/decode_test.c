@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * loader/decode.c: every record once, whatever comes twice or not at all; and nothing that a job can
+ * write into its buffer does more than to be counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "chunks.h"
+
+#define TAG  0x77
+
+static struct session *s;
+static uint64_t nr_events, nr_states, tbuf;
+
+/* Of exactly the size that it says, so that ASan sees one byte too many. */
+struct chunk {
+	struct scope_ev_chunk *c;
+	unsigned char data[SCOPE_TBUF_DATA_SIZE + 64];
+	uint32_t len, n;
+};
+
+static void on_event(void *arg, const struct corr_event *ev)
+{
+	(void)arg;
+	(void)ev;
+	nr_events++;
+}
+
+static void on_state(void *arg, const struct corr_event *ev, const struct corr_state *st)
+{
+	(void)arg;
+	(void)ev;
+	(void)st;
+	nr_states++;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	s = session_new();
+	nr_events = nr_states = 0;
+	tbuf = 0x10000;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	session_free(s);
+	chunks_files(NULL);
+	return 0;
+}
+
+static uint64_t id_of(uint32_t what, uint64_t n)
+{
+	return (uint64_t)TAG << SCOPE_ID_TAG_SHIFT | (uint64_t)what << SCOPE_ID_COUNTER_BITS | n;
+}
+
+static struct scope_rec_hdr *put(struct chunk *ch, uint16_t size, uint8_t kind, uint64_t id)
+{
+	struct scope_rec_hdr *r = (struct scope_rec_hdr *)(ch->data + ch->len);
+
+	memset(r, 0, size < 24 ? 24 : size);
+	*r = (struct scope_rec_hdr){.size = size, .kind = kind, .ts = 5000, .id = id};
+	ch->len += size;
+	ch->n++;
+	return r;
+}
+
+/* An event that starts and stops: two records, one event. */
+static void put_event(struct chunk *ch, uint64_t n)
+{
+	put(ch, sizeof(struct scope_rec_start), SCOPE_REC_START, id_of(SCOPE_PROXY_CTRL, n));
+	put(ch, sizeof(struct scope_rec_hdr), SCOPE_REC_STOP, id_of(SCOPE_PROXY_CTRL, n));
+}
+
+static struct proc *send_as(const struct chunk *ch, uint64_t pos, uint64_t rec_pos, uint32_t len,
+			    uint32_t n, size_t size)
+{
+	struct scope_ev_chunk *c = calloc(1, sizeof(*c) + ch->len);
+	struct proc *p;
+
+	c->h = (struct scope_ev_hdr){.abi = SCOPE_ABI,
+				     .kind = SCOPE_EV_CHUNK,
+				     .ts_ns = 9000,
+				     .start_ns = 10,
+				     .tgid = 4000000000u,
+				     .tid = 4000000001u,
+				     .ns_tgid = 5,
+				     .ns_tid = 6,
+				     .comm = "job"};
+	c->h.size = (uint32_t)size;
+	c->tbuf = tbuf;
+	c->pos = pos;
+	c->rec_pos = rec_pos;
+	c->len = len;
+	c->rec_cnt = n;
+	c->tag = TAG;
+	c->clock = SCOPE_CLOCK_TSC;
+	memcpy(c + 1, ch->data, ch->len);
+	p = decode__event(s, c, sizeof(*c) + ch->len);
+	free(c);
+	if (p) {
+		p->corr.sink.event = on_event;
+		p->corr.sink.state = on_state;
+	}
+	return p;
+}
+
+static struct proc *send(const struct chunk *ch, uint64_t pos, uint64_t rec_pos)
+{
+	return send_as(ch, pos, rec_pos, ch->len, ch->n, sizeof(struct scope_ev_chunk) + ch->len);
+}
+
+/* The process, known and with our sink. */
+static struct proc *begin(void)
+{
+	static const struct chunk none;
+
+	return send(&none, 0, 0);
+}
+
+/* ---- Once each --------------------------------------------------------------------------------- */
+
+static void test_in_order(void **arg)
+{
+	struct chunk a = {0}, b = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_event(&a, 1);
+	put_event(&b, 2);
+	put_event(&b, 3);
+	assert_ptr_equal(send(&a, 0, 0), p);
+	assert_ptr_equal(send(&b, a.len, a.n), p);
+	assert_int_equal(nr_events, 3);
+	assert_int_equal(p->recs, 6);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 0);
+	assert_int_equal(s->bad_records, 0);
+}
+
+/* The same chunk twice, an old one late, and a part of one before the whole. */
+static void test_twice(void **arg)
+{
+	struct chunk a = {0}, b = {0}, ab = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_event(&a, 1);
+	put_event(&b, 2);
+	put_event(&ab, 1);
+	put_event(&ab, 2);
+	put_event(&ab, 3);
+	send(&a, 0, 0);
+	send(&a, 0, 0);
+	send(&ab, 0, 0);
+	send(&b, a.len, a.n);
+	send(&a, 0, 0);
+	put_event(&ab, 4);
+	send(&ab, 0, 0);
+	assert_int_equal(nr_events, 4);
+	assert_int_equal(p->recs, 8);
+	assert_int_equal(p->corr.counts.malformed + p->corr.counts.late, 0);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 0);
+}
+
+static void test_gap(void **arg)
+{
+	struct chunk a = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_event(&a, 1);
+	send(&a, 8000, 111);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 111);
+	assert_int_equal(nr_events, 1);
+	send(&a, 100000, 100 + 113);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 211);
+	decode__tail_loss(p, 211);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 211);
+	decode__tail_loss(p, 215);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 215);
+}
+
+static void test_thread_buffer_loss(void **arg)
+{
+	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					 .kind = SCOPE_EV_CHUNK,
+					 .ts_ns = 9000,
+					 .start_ns = 10,
+					 .tgid = 4000000000u},
+				   .lost_cnt = 5};
+	struct proc *p = begin();
+
+	(void)arg;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 5);
+}
+
+static void test_unwanted(void **arg)
+{
+	struct chunk a = {0};
+
+	(void)arg;
+	s->keep = 1u << SCOPE_COLL;
+	begin();
+	put_event(&a, 1);
+	send(&a, 0, 0);
+	assert_int_equal(nr_events, 0);
+	assert_int_equal(s->bad_records, 0);
+}
+
+/* ---- Hostile ----------------------------------------------------------------------------------- */
+
+static void test_sizes(void **arg)
+{
+	static const uint16_t sizes[] = {0, 1, 7, 8, 16, 23, 25, 44, 0xfff8, 0xffff};
+	struct chunk a = {0};
+	uint64_t pos = 0, i;
+
+	(void)arg;
+	begin();
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		memset(&a, 0, sizeof(a));
+		put_event(&a, 2 * i + 1);
+		put(&a, 24, SCOPE_REC_STOP, 1)->size = sizes[i];
+		put_event(&a, 2 * i + 2); /* not found any more */
+		send(&a, pos, i * 5);
+		pos += a.len;
+		assert_int_equal(s->bad_records, i + 1);
+		assert_int_equal(nr_events, i + 1);
+	}
+}
+
+static void test_truncated(void **arg)
+{
+	struct chunk a = {0};
+	size_t size;
+	uint32_t len;
+
+	(void)arg;
+	put_event(&a, 1);
+	for (size = 0; size < sizeof(struct scope_ev_chunk); size++)
+		send_as(&a, 0, 0, a.len, a.n, size);
+	assert_null(s->procs); /* nothing that short makes a process */
+	/* A length beyond the record; beyond any buffer; and every shorter one. */
+	send_as(&a, 0, 0, a.len + 1, a.n, sizeof(struct scope_ev_chunk) + a.len);
+	send_as(&a, 0, 0, 0xffffffff, a.n, sizeof(struct scope_ev_chunk) + a.len);
+	assert_null(s->procs);
+	for (len = 0; len < a.len; len++)
+		send_as(&a, len * 1000, 0, len, a.n, sizeof(struct scope_ev_chunk) + a.len);
+	assert_non_null(s->procs);
+}
+
+static void test_positions(void **arg)
+{
+	struct chunk a = {0}, b = {0};
+	struct proc *p = begin();
+	uint64_t i;
+
+	(void)arg;
+	put_event(&a, 1);
+	put_event(&a, 2);
+	send(&a, UINT64_MAX, 0);
+	send(&a, 0, UINT64_MAX);
+	assert_int_equal(nr_events, 0);
+	assert_int_equal(s->bad_records, 2);
+	send(&a, 0, 0);
+	for (i = 3; i < 9; i++)
+		put_event(&b, i);
+	for (i = 1; i < a.len; i++) { /* overlaps that cut records */
+		tbuf++;
+		send(&a, 0, 0);
+		send(&b, i, 0);
+	}
+	send(&a, UINT64_MAX - a.len, 1);
+	send(&a, 0, 0);
+	assert_true(p->recs < 2000);
+}
+
+static void test_kinds(void **arg)
+{
+	struct chunk a = {0};
+	struct proc *p = begin();
+	uint32_t kind, what;
+
+	(void)arg;
+	for (kind = 0; kind < 256; kind++)
+		put(&a, 24, (uint8_t)kind, id_of(SCOPE_COLL, 1));
+	send(&a, 0, 0);
+	memset(&a, 0, sizeof(a));
+	for (what = 0; what < 32; what++) { /* starts that are too short, or of no type */
+		put(&a, 24, SCOPE_REC_START, id_of(what, what + 1));
+		put(&a, 32, SCOPE_REC_START, id_of(what, what + 1));
+	}
+	send(&a, 256 * 24, 256);
+	assert_int_equal(nr_events, 0);
+	assert_int_equal(p->corr.open.n, 0);
+	assert_true(s->bad_records > 240 + 64 - 1);
+	/* and one that is too long for any type */
+	memset(&a, 0, sizeof(a));
+	put(&a, 512, SCOPE_REC_START, id_of(SCOPE_GROUP, 99));
+	send(&a, 256 * 24 + 32 * 56, 320);
+	assert_int_equal(p->corr.open.n, 0);
+}
+
+static void test_strings(void **arg)
+{
+	struct chunk a = {0};
+	struct scope_rec_coll *coll;
+	struct scope_rec_hdr *r;
+	struct proc *p = begin();
+
+	(void)arg;
+	r = put(&a, 32, SCOPE_REC_STRING, 0);
+	r->u32 = 7;
+	r->u8 = 8;
+	memcpy(r + 1, "AllRed\"\xff", 8);
+	r = put(&a, 32, SCOPE_REC_STRING, 0); /* longer than its record */
+	r->u32 = 8;
+	r->u8 = 9;
+	r = put(&a, 24, SCOPE_REC_STRING, 0);
+	r->u32 = SCOPE_STRINGS;
+	r = put(&a, 24, SCOPE_REC_STRING, 0);
+	r->u32 = 0xffffffff;
+	r = put(&a, 24 + 104, SCOPE_REC_STRING, 0);
+	r->u32 = 9;
+	r->u8 = 100;
+	coll = (void *)put(&a, sizeof(*coll), SCOPE_REC_START, id_of(SCOPE_COLL, 1));
+	coll->func = 7;
+	coll->datatype = 0xffff;
+	coll->algo = 300;
+	coll->proto = 8;
+	put(&a, 24, SCOPE_REC_STOP, id_of(SCOPE_COLL, 1));
+	send(&a, 0, 0);
+	assert_int_equal(s->bad_records, 4);
+	assert_int_equal(p->strings[7].len, 8);
+	assert_int_equal(p->strings[8].len, 0);
+	assert_int_equal(p->strings[9].len, 0);
+}
+
+static void test_comm(void **arg)
+{
+	struct chunk a = {0};
+	struct scope_rec_comm *r;
+	struct proc *p = begin();
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 4; i++) {
+		r = (void *)put(&a, sizeof(*r), SCOPE_REC_COMM, id_of(SCOPE_ID_WHAT_CTX, i + 1));
+		r->comm.ctx = i == 1 ? 5 : r->h.id;
+		r->comm.api = i == 2 ? 8 : 7;
+		memset(r->comm.name, 'x', sizeof(r->comm.name)); /* no end */
+		memset(r->comm.gpu_uuid, 0xff, sizeof(r->comm.gpu_uuid));
+	}
+	put(&a, 24, SCOPE_REC_COMM, id_of(SCOPE_ID_WHAT_CTX, 9));
+	put(&a, 24, SCOPE_REC_COMM_NAME, id_of(SCOPE_ID_WHAT_CTX, 1));
+	put(&a, 24, SCOPE_REC_FINALIZE, id_of(SCOPE_ID_WHAT_CTX, 77));
+	send(&a, 0, 0);
+	assert_int_equal(s->bad_records, 4);
+	assert_int_equal(HASH_COUNT(p->corr.comms), 2);
+}
+
+/* A job that shows a new buffer with every chunk must not fill the loader's memory. */
+static void test_many_buffers(void **arg)
+{
+	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					 .kind = SCOPE_EV_CHUNK,
+					 .ts_ns = 9000,
+					 .start_ns = 10,
+					 .tgid = 4000000000u}};
+	struct proc *p = begin();
+
+	(void)arg;
+	for (c.tbuf = 1; c.tbuf < 10 * SCOPE_TBUFS; c.tbuf++)
+		decode__chunk(s, &c, sizeof(c));
+	assert_true(HASH_COUNT(p->streams) <= SCOPE_TBUFS);
+	assert_true(s->bad_records >= 9 * SCOPE_TBUFS - 1);
+}
+
+/* Times of the job's own invention stay within its life and the chunk. */
+static void test_times(void **arg)
+{
+	static const uint64_t ts[] = {0, 1, 999, 1000, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
+	struct chunk a = {0};
+	struct proc *p = begin();
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < sizeof(ts) / sizeof(*ts); i++) {
+		put(&a, sizeof(struct scope_rec_start), SCOPE_REC_START, id_of(SCOPE_GROUP, i + 1))
+			->ts = ts[i];
+	}
+	send(&a, 0, 0);
+	assert_true(p->corr.now_ns <= 9000);
+}
+
+static void test_other_events(void **arg)
+{
+	struct scope_ev_exit e = {.h = {.abi = SCOPE_ABI,
+					.kind = SCOPE_EV_EXIT,
+					.ts_ns = 9000,
+					.size = sizeof(e),
+					.start_ns = 10,
+					.tgid = 4000000000u}};
+
+	(void)arg;
+	assert_null(decode__event(s, &e, sizeof(e))); /* of a process not known */
+	assert_null(s->procs);
+	begin();
+	e.h.size = sizeof(e.h);
+	assert_null(decode__event(s, &e, sizeof(e)));
+	assert_int_equal(s->bad_records, 1);
+	e.h.size = sizeof(e);
+	e.h.kind = 99;
+	assert_null(decode__event(s, &e, sizeof(e)));
+	assert_int_equal(s->skipped_kinds, 1);
+	e.h.abi++;
+	assert_null(decode__event(s, &e, sizeof(e)));
+	assert_int_equal(s->bad_records, 2);
+	e.h.abi--;
+	e.h.kind = SCOPE_EV_EXEC;
+	assert_null(decode__event(s, &e, sizeof(e)));
+	assert_null(s->procs);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_in_order),  TEST(test_twice),
+		TEST(test_gap),	      TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),  TEST(test_sizes),
+		TEST(test_truncated), TEST(test_positions),
+		TEST(test_kinds),     TEST(test_strings),
+		TEST(test_comm),      TEST(test_many_buffers),
+		TEST(test_times),     TEST(test_other_events),
+	};
+	int failed;
+
+	if (!mkdtemp(chunks_dir))
+		return 1;
+	failed = cmocka_run_group_tests_name("decode", tests, NULL, NULL);
+	rmdir(chunks_dir);
+	return failed;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Unit tests of the loader's and the plugin's parts, always with ASan and UBSan: most of what they are
+# given is hostile. Each NAME_test.c here is one program over the objects that it needs.
+
+UNIT_DIR    := tests/unit
+UNIT_OUT    := $(BUILD)/tests/unit
+UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+UNIT_LIB    := $(UNIT_OUT)/loader.a
+UNIT_LOADER := elf correlate decode json clock names out
+UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
+	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/check_json_test \
+	       $(UNIT_OUT)/schema_tables
+
+export CMOCKA_MESSAGE_OUTPUT := TAP
+
+# ---- The loader, all but main() --------------------------------------------------------------------
+
+$(UNIT_OUT)/loader/attach.o: $(BUILD)/nccl.skel.h
+$(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
+$(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+
+$(UNIT_OUT)/loader/%.o: loader/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) $(LOADER_DEF) -c $< -o $@
+
+$(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(filter-out main,$(LOADER_SRC)))
+	$(call msg,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(UNIT_OUT)/%.o: $(UNIT_DIR)/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) -Iloader -Iplugin -c $< -o $@
+
+$(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
+
+$(UNIT_OUT)/%_test: $(UNIT_OUT)/%_test.o $(UNIT_LIB)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(UNIT_SAN) $^ -lcmocka $(LOADER_LIB) -o $@
+
+$(UNIT_OUT)/plugin/%.o: plugin/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) -Iplugin -c $< -o $@
+
+$(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin/%.o)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(UNIT_SAN) -pthread $^ -lcmocka -o $@
+
+# A libcuda for the test of the GPU's UUID, in three versions.
+FAKE_CUDA      := $(UNIT_OUT)/cuda/libcuda.so.1 $(UNIT_OUT)/cuda-no-v2/libcuda.so.1 \
+		  $(UNIT_OUT)/cuda-no-uuid/libcuda.so.1
+FAKE_CUDA_DEFS  = $(if $(findstring no-v2,$@),-DCUDA_NO_V2) $(if $(findstring no-uuid,$@),-DCUDA_NO_UUID)
+
+$(FAKE_CUDA): $(UNIT_DIR)/fake_cuda.c
+	$(call msg,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 $(WARN) $(FAKE_CUDA_DEFS) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
+
+$(UNIT_OUT)/cuda_test.o: CFLAGS += -DFAKE_CUDA_DIR='"$(abspath $(UNIT_OUT))"'
+
+$(UNIT_OUT)/cuda_test: $(UNIT_OUT)/cuda_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin/%.o) $(FAKE_CUDA)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(UNIT_SAN) -pthread $(filter %.o,$^) -lcmocka \
+		-Wl,--disable-new-dtags,-rpath,$(abspath $(UNIT_OUT))/cuda -o $@
+
+$(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(UNIT_SAN) $^ -ljansson -o $@
+
+.PRECIOUS: $(UNIT_OUT)/%.o
+
+TEST_PROGS += $(UNIT_PROGS)
+TESTS_UNIT += $(foreach t,$(UNIT_LOADER) plugin cuda,"$(UNIT_OUT)/$(t)_test") \
+	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
+	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"
+
+-include $(wildcard $(UNIT_OUT)/*.d $(UNIT_OUT)/*/*.d)
