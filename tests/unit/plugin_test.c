@@ -852,6 +852,7 @@ static void test_disarm(void **state)
 	for (how = 0; how < 6; how++) {
 		scope_sems.flush = 0;
 		mask = 0x7fff;
+		ncclscope_control.epoch++; /* as whoever arms does */
 		ncclscope_control.want[1] = (struct scope_want){
 			.mask = 0x10, .owner = how < 3 ? 100 : SCOPE_OWNER_MANUAL};
 		if (how % 3 == 0)
@@ -864,6 +865,14 @@ static void test_disarm(void **state)
 		assert_int_equal(mask, how < 3 ? 0 : 0x7fff);
 		assert_int_equal(ncclscope_control.want[1].owner, how < 3 ? 0 : SCOPE_OWNER_MANUAL);
 	}
+	/* Once an epoch: what turns the mask on beside us (NCCL's RAS) is left alone. */
+	ncclscope_control.want[1] = (struct scope_want){0};
+	ncclscope_control.epoch++;
+	ncclProfiler_v7.stopEvent(first);
+	assert_int_equal(mask, 0);
+	mask = 0x10;
+	ncclProfiler_v7.stopEvent(first);
+	assert_int_equal(mask, 0x10);
 	ncclProfiler_v7.finalize(ctx);
 }
 
