@@ -416,10 +416,10 @@ OBJECT(r_event, "event", {"recordType", &t_is_event, REQ | SEED}, {"type", &t_et
        {"commHash", &t_hash, 0}, {"rank", &t_rank, REQ}, {"start", &t_point, REQ},
        {"stop", &t_point, REQ | NULLABLE}, {"duration", &t_time, REQ | NULLABLE},
        {"myPid", &t_pid, REQ | SEED}, {"originPid", &t_pid, 0}, {"parentObj", &t_id_or_null, 0},
-       {"eventAddr", &t_id, 0}, {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0}, {"orphan", &t_true, 0},
-       {"details", &t_object, REQ}, {"exec", &t_exec, 0}, {"sched", &t_sched, 0},
-       {"net", &t_net, 0}, {"origin", &t_origin, 0}, {"unfinished", &t_true, 0},
-       {"lastState", &t_last_state, 0}, {"lossNear", &t_u64, 0});
+       {"eventAddr", &t_id, 0}, {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0},
+       {"orphan", &t_true, 0}, {"details", &t_object, REQ}, {"exec", &t_exec, 0},
+       {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"origin", &t_origin, 0},
+       {"unfinished", &t_true, 0}, {"lastState", &t_last_state, 0}, {"lossNear", &t_u64, 0});
 OBJECT(r_state, "state", {"recordType", &t_is_state, REQ}, {"eventAddr", &t_id, REQ},
        {"ts", &t_time, REQ}, {"name", &t_state_name, REQ}, {"id", &t_u64, REQ},
        {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0},

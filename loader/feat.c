@@ -129,9 +129,9 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 	[FEAT_EXIT_MEMORY] = {
 		"exit-memory", CONTEXT, false,
 		"the last records of a thread that exits, read as it exits",
-		"Nothing to do: on this kernel (before 6.16) the memory is gone by then. What a "
-		"thread that ends its process by _exit(2) has not handed in, 10 ms at most, is "
-		"lost."},
+		"Nothing to do: on this kernel (before 6.16) the memory is gone by then, and record "
+		"reads it at the entry of do_exit by fentry. Without that as well, what a thread has "
+		"not handed in when it calls _exit(2), 10 ms at most, is lost."},
 	[FEAT_SIGNAL_DELIVER] = {
 		"tp_btf-signal_deliver", CONTEXT, true,
 		"the last records of a process that is killed",

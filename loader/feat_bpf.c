@@ -262,9 +262,23 @@ static int attach_uprobe_multi(struct run *run)
 	return run->link_fd < 0 ? -errno : 0;
 }
 
+/*
+ * Where another doctor runs at the same time, or has just ended, its program counts in here as well, for a
+ * moment.
+ */
+static unsigned short semaphore_at_rest(void)
+{
+	struct timespec nap = {.tv_nsec = 1000000};
+	int i;
+
+	for (i = 0; i < 300 && read_semaphore(); i++)
+		nanosleep(&nap, NULL);
+	return read_semaphore();
+}
+
 static int attach_usdt(struct run *run)
 {
-	run->semaphore_before = read_semaphore();
+	run->semaphore_before = semaphore_at_rest();
 	run->link = bpf_program__attach_usdt(run->prog, -1, SELF, SCOPE_PROVIDER, "doctor", NULL);
 	/* Before 5.15 libbpf can for one process only; record takes a uprobe then, which is tried too. */
 	if (!run->link && errno == EOPNOTSUPP)
@@ -365,17 +379,6 @@ static void judge_ring(struct run *run)
 		feat_works(run->ctx, FEAT_RINGBUF, "a record came through");
 }
 
-/* Where another doctor runs at the same time, its program counts in here as well, for a moment. */
-static unsigned short semaphore_at_rest(void)
-{
-	struct timespec nap = {.tv_nsec = 1000000};
-	int i;
-
-	for (i = 0; i < 300 && read_semaphore(); i++)
-		nanosleep(&nap, NULL);
-	return read_semaphore();
-}
-
 static void judge_usdt(struct run *run)
 {
 	struct feat_ctx *ctx = run->ctx;
@@ -397,7 +400,7 @@ static void judge_usdt(struct run *run)
 	else if (memcmp(run->ring_rec.data, user_page, sizeof(user_page)))
 		feat_fails(ctx, FEAT_USDT, 0, "the copy of %d bytes is not the original",
 			   SCOPE_PROBE_COPY_BYTES);
-	else if (run->semaphore_attached <= run->semaphore_before || after != run->semaphore_before)
+	else if (!run->semaphore_attached || after > run->semaphore_before)
 		feat_fails(ctx, FEAT_USDT, 0, "semaphore went %u-%u-%u, not 0-1-0",
 			   run->semaphore_before, run->semaphore_attached, after);
 	else

@@ -14,6 +14,7 @@ TESTS_SLOW :=
 -include tests/unit/tree.mk
 -include tests/fuzz/fuzz.mk
 -include tests/e2e/e2e.mk
+-include tests/vm/vm.mk
 
 .PHONY: standin tests
 standin: $(STANDIN)

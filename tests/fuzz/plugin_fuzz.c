@@ -609,8 +609,8 @@ static void fork_one(struct rng *r)
 	if (!pid)
 		child_run(child_seed, how);
 	if (waitpid(pid, &status, 0) != pid || status) {
-		fprintf(stderr, "child %d (%d) ended with status %#x (seed %llu)\n", pid, how, status,
-			(unsigned long long)seed);
+		fprintf(stderr, "child %d (%d) ended with status %#x (seed %llu)\n", pid, how,
+			status, (unsigned long long)seed);
 		_exit(1); /* the core, if any, is the child's */
 	}
 	nr_forks++;

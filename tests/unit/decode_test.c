@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "chunks.h"
 
-#define TAG  0x77
+#define TAG 0x77
 
 static struct session *s;
 static uint64_t nr_events, nr_states, tbuf;

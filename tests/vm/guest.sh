@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What tests/vm/run.sh runs inside each kernel; runs as well on the machine itself, as root: does the product
+# work on this kernel, and what is in the trace of a thread that dies with records in its buffer?
+#
+# docs/kernels.md has the answers as a table; a kernel that does better or worse than it says is a failure.
+. "$(dirname "$0")/../e2e/lib.sh"
+dying=$build/tests/vm/dying
+
+# ---- The product
+
+"$scope" doctor --plugin "$plugin" >"$tmp/doctor" 2>&1
+rc=$?
+sed 's/^/| /' "$tmp/doctor"
+is "doctor: all that is needed works" $rc 0
+
+record job -- "$job" --ranks 2 --channels 2 --bytes 4M --iters 2 --op allreduce --json
+is "record a job: its exit status" "$rc" 0
+is "record a job: its results are right" "$(said job .ok)" true
+t "record a job: check finds nothing" clean job
+t "record a job: nothing is lost" lossless job
+t "record a job: counts are the job's own" counted job
+t "record a job: parents are there" joined job
+
+# A job that runs already, and the other operations.
+record_bg late
+job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 500
+wait "$starter"
+is "record with no command: the job's exit status" $? 0
+kill -INT "$recorder"
+wait "$recorder"
+rc=$?
+cp "$tmp/late-job.out" "$tmp/late.out"
+t "record with no command: status, check, loss, counts, parents" good late
+
+# ---- Ways to die: the stand-in's
+
+record killed -- "$job" --ranks 2 --bytes 1M --iters 6 --json --fault kill:rank=1:after=4
+is "a rank is killed: the job's exit status" "$rc" 1
+t "a rank is killed: check finds nothing" clean killed
+t "a rank is killed: nothing is lost" lossless killed
+is "a rank is killed: its three whole calls are there" \
+	"$(q killed '[events[] | select(.rank == 1)] | [of("Coll") | length] == [3] and (of("ProxyOp") | length) >= 12')" true
+
+record left -- "$job" --ranks 2 --bytes 1M --iters 4 --json --no-destroy
+t "exit without ncclCommDestroy: status, check, loss, counts, parents" good left
+
+# ---- Ways to die: one by one
+
+for way in $("$dying" --ways); do
+	record "$way" -- "$dying" "$plugin" "$way"
+	t "$way: check finds nothing" clean "$way"
+	is "$way: all events" "$(q "$way" '[events | of("ProxyCtrl")[] | select(.unfinished | not)] | length')" 20
+done
+
+finish
