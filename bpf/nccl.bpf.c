@@ -25,60 +25,42 @@ static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_
 	return stat;
 }
 
-static __always_inline void chunk_lost(struct task_struct *task, const struct scope_tbuf_hdr *tb,
-				       bool fault)
-{
-	struct scope_proc_stat *stat = proc_get(bpf_get_current_pid_tgid() >> 32,
-						BPF_CORE_READ(task, group_leader, start_time));
-
-	scope_count(fault ? SCOPE_STAT_FAULT : SCOPE_STAT_RING_FULL, 1);
-	if (!stat)
-		return;
-	__sync_fetch_and_add(&stat->lost_recs, tb->rec_cnt);
-	__sync_fetch_and_add(&stat->lost_chunks, 1);
-	if (fault)
-		__sync_fetch_and_add(&stat->faults, 1);
-}
+/* How a chunk fared. */
+enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 
 /*
  * The verifier wants constant sizes, so a chunk takes the smallest of six; `size` in its header says
- * how much of it counts. Returns false when the chunk does not fit into CLASS bytes.
+ * how much of it counts. The bound on `len` stands twice, the second time on the very register that is passed: kernels up to 6.1 lose the first in a
+ * spill ("R2 unbounded memory access").
  */
 #define CHUNK_ROOM(class) ((class) - sizeof(struct scope_ev_chunk))
 
-#define CHUNK_TRY(class)                                                                             \
-	static __always_inline bool chunk_try_##class(struct task_struct * task,                     \
-						      const struct scope_tbuf_hdr *tb, __u64 addr,   \
-						      __u32 reason)                                  \
-	{                                                                                            \
-		__u64 len = tb->len;                                                                 \
-		struct scope_ev_chunk *e;                                                            \
-		bool urgent = reason == SCOPE_FLUSH_INIT || reason == SCOPE_FLUSH_FINALIZE;          \
-                                                                                                     \
-		if (len > CHUNK_ROOM(class))                                                         \
-			return false;                                                                \
-		e = bpf_ringbuf_reserve(&scope_ring, class, 0);                                      \
-		if (!e) {                                                                            \
-			chunk_lost(task, tb, false);                                                 \
-			return true;                                                                 \
-		}                                                                                    \
-		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                          \
-		chunk_fill(e, tb, addr, reason);                                                     \
-		/*                                                                                 \
-		 * The bound once more, on the very register that is passed: kernels up to 6.1     \
-		 * lose it in a spill ("R2 unbounded memory access").                              \
-		 */ \
-		barrier_var(len);                                                                    \
-		if (len > CHUNK_ROOM(class))                                                         \
-			len = CHUNK_ROOM(class);                                                     \
-		/* the buffer's pages were touched just before the probe */                          \
-		if (bpf_probe_read_user(e + 1, len, (void *)(addr + SCOPE_TBUF_HDR_SIZE))) {         \
-			bpf_ringbuf_discard(e, scope_wake_flags(false));                             \
-			chunk_lost(task, tb, true);                                                  \
-			return true;                                                                 \
-		}                                                                                    \
-		bpf_ringbuf_submit(e, scope_wake_flags(urgent));                                     \
-		return true;                                                                         \
+#define CHUNK_TRY(class)                                                                           \
+	static __always_inline enum sent chunk_try_##class(struct task_struct * task,              \
+							   const struct scope_tbuf_hdr *tb,        \
+							   __u64 addr, __u32 reason)               \
+	{                                                                                          \
+		__u64 len = tb->len;                                                               \
+		struct scope_ev_chunk *e;                                                          \
+		bool urgent = reason == SCOPE_FLUSH_INIT || reason == SCOPE_FLUSH_FINALIZE;        \
+                                                                                                   \
+		if (len > CHUNK_ROOM(class))                                                       \
+			return SENT_NO_FIT;                                                        \
+		e = bpf_ringbuf_reserve(&scope_ring, class, 0);                                    \
+		if (!e)                                                                            \
+			return SENT_RING_FULL;                                                     \
+		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                        \
+		chunk_fill(e, tb, addr, reason);                                                   \
+		barrier_var(len);                                                                  \
+		if (len > CHUNK_ROOM(class))                                                       \
+			len = CHUNK_ROOM(class);                                                   \
+		/* the buffer's pages were touched just before the probe */                        \
+		if (bpf_probe_read_user(e + 1, len, (void *)(addr + SCOPE_TBUF_HDR_SIZE))) {       \
+			bpf_ringbuf_discard(e, scope_wake_flags(false));                           \
+			return SENT_FAULT;                                                         \
+		}                                                                                  \
+		bpf_ringbuf_submit(e, scope_wake_flags(urgent));                                   \
+		return SENT_OK;                                                                    \
 	}
 
 static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
@@ -103,15 +85,56 @@ CHUNK_TRY(2048)
 CHUNK_TRY(4096)
 CHUNK_TRY(8192)
 
-static __always_inline void chunk_submit(struct task_struct *task, const struct scope_tbuf_hdr *tb,
-					 __u64 addr, __u32 reason)
+static __always_inline enum sent
+chunk_send(struct task_struct *task, const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
 {
-	if (chunk_try_256(task, tb, addr, reason) || chunk_try_512(task, tb, addr, reason) ||
-	    chunk_try_1024(task, tb, addr, reason) || chunk_try_2048(task, tb, addr, reason) ||
-	    chunk_try_4096(task, tb, addr, reason) || chunk_try_8192(task, tb, addr, reason)) {
+	enum sent sent = chunk_try_256(task, tb, addr, reason);
+
+	if (sent == SENT_NO_FIT)
+		sent = chunk_try_512(task, tb, addr, reason);
+	if (sent == SENT_NO_FIT)
+		sent = chunk_try_1024(task, tb, addr, reason);
+	if (sent == SENT_NO_FIT)
+		sent = chunk_try_2048(task, tb, addr, reason);
+	if (sent == SENT_NO_FIT)
+		sent = chunk_try_4096(task, tb, addr, reason);
+	if (sent == SENT_NO_FIT)
+		sent = chunk_try_8192(task, tb, addr, reason);
+	return sent;
+}
+
+/*
+ * Sends a buffer, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
+ * probe, at the signal, at the exit): what was counted the first time and comes through the second is not
+ * lost, and what fails twice is lost once.
+ */
+static __always_inline void chunk_submit(struct task_struct *task, struct scope_thread *thread,
+					 const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
+{
+	__u64 counted = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
+	enum sent sent = chunk_send(task, tb, addr, reason);
+	struct scope_proc_stat *stat;
+
+	if (counted > tb->rec_cnt)
+		counted = tb->rec_cnt;
+	if (sent == SENT_OK) {
 		scope_count(SCOPE_STAT_CHUNKS, 1);
 		scope_count(SCOPE_STAT_RECS, tb->rec_cnt);
+		if (!counted)
+			return;
+	} else {
+		scope_count(sent == SENT_FAULT ? SCOPE_STAT_FAULT : SCOPE_STAT_RING_FULL, 1);
 	}
+	thread->lost_end = sent == SENT_OK ? 0 : tb->rec_pos + tb->rec_cnt;
+	stat = proc_get(bpf_get_current_pid_tgid() >> 32,
+			BPF_CORE_READ(task, group_leader, start_time));
+	if (!stat)
+		return;
+	__sync_fetch_and_add(&stat->lost_recs, (sent == SENT_OK ? 0 : tb->rec_cnt) - counted);
+	if (sent != SENT_OK)
+		__sync_fetch_and_add(&stat->lost_chunks, 1);
+	if (sent == SENT_FAULT)
+		__sync_fetch_and_add(&stat->faults, 1);
 }
 
 /* Reads a buffer's header; the job wrote it, so nothing in it is believed before it is bounded. */
@@ -123,25 +146,37 @@ static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
 	       tb->rec_cnt <= tb->len / sizeof(struct scope_rec_hdr);
 }
 
+/* The thread, with the buffer that it hands in; another one if it was given another. NULL: map full. */
+static __always_inline struct scope_thread *thread_get(__u32 tid, __u64 addr)
+{
+	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid);
+	struct scope_thread fresh = {.tbuf = addr};
+
+	if (thread && thread->tbuf == addr)
+		return thread;
+	if (bpf_map_update_elem(&scope_threads, &tid, &fresh, BPF_ANY))
+		scope_count(SCOPE_STAT_MAP_FULL, 1);
+	return bpf_map_lookup_elem(&scope_threads, &tid);
+}
+
 static __always_inline int flush(__u64 addr, __u64 reason)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 ids = bpf_get_current_pid_tgid(), *known;
+	__u64 ids = bpf_get_current_pid_tgid();
+	struct scope_thread unknown = {}, *thread;
 	struct scope_tbuf_hdr tb;
-	__u32 tid = (__u32)ids;
 
 	if (!tbuf_read(&tb, addr)) {
 		scope_count(SCOPE_STAT_BAD_TBUF, 1);
 		return 0;
 	}
-	known = bpf_map_lookup_elem(&scope_threads, &tid);
-	if (!known || *known != addr) {
-		if (bpf_map_update_elem(&scope_threads, &tid, &addr, BPF_ANY))
-			scope_count(SCOPE_STAT_MAP_FULL, 1);
-		proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
-	}
-	if (tb.len)
-		chunk_submit(task, &tb, addr, (__u32)reason & 0xf);
+	thread = thread_get((__u32)ids, addr);
+	proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
+	if (!tb.len)
+		return 0;
+	if (!thread)
+		thread = &unknown;
+	chunk_submit(task, thread, &tb, addr, (__u32)reason & 0xf);
 	return 0;
 }
 
@@ -168,14 +203,14 @@ int BPF_KPROBE(scope_flush_up, __u64 tbuf, __u64 reason)
 static __always_inline void flush_dying(__u32 tid)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 *addr = bpf_map_lookup_elem(&scope_threads, &tid);
+	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid);
 	struct scope_tbuf_hdr tb;
 
-	if (!addr || !tbuf_read(&tb, *addr) || !tb.len ||
+	if (!thread || !tbuf_read(&tb, thread->tbuf) || !tb.len ||
 	    tb.tid != scope_ns_nr(BPF_CORE_READ(task, thread_pid)))
 		return;
 	scope_count(SCOPE_STAT_DYING, 1);
-	chunk_submit(task, &tb, *addr, SCOPE_FLUSH_DYING);
+	chunk_submit(task, thread, &tb, thread->tbuf, SCOPE_FLUSH_DYING);
 }
 
 /*

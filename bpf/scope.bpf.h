@@ -31,6 +31,11 @@ struct {
 	__type(value, struct scope_proc_stat);
 } scope_procs SEC(".maps");
 
+struct scope_thread {
+	__u64 tbuf;	/* address of its buffer in the job */
+	__u64 lost_end; /* position behind the last record of it that was counted as lost */
+};
+
 /*
  * Where the buffer of a thread lies, by tid, so that it can be read when the thread dies. BPF inserts
  * at each flush and deletes at exit. Full means: the last records of threads beyond may be missed.
@@ -39,7 +44,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct scope_thread);
 } scope_threads SEC(".maps");
 
 /* enum scope_stat; the loader prints all of them at the end. */
