@@ -120,7 +120,7 @@ for sig in KILL TERM SEGV; do
 	record_bg "$name" --ring 512M
 	job_bg "$name-job" --ranks 2 --bytes 256K --iters 1000000 --no-check
 	until_true 10 children_ready "$starter" 2
-	sleep 0.5
+	sleep 0.2
 	pgrep -P "$starter" | tail -n 1 | xargs kill -$sig
 	wait "$starter"
 	sleep 0.3
