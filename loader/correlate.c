@@ -715,13 +715,11 @@ void correlate__end(struct correlate *c)
 	}
 }
 
-int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid,
-		    uint64_t begin_ns)
+int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid)
 {
 	memset(c, 0, sizeof(*c));
 	c->sink = *sink;
 	c->ns_tgid = ns_tgid;
-	c->begin_ns = begin_ns;
 	c->table = calloc(TABLE_MIN, sizeof(*c->table));
 	if (!c->table)
 		return -ENOMEM;

@@ -132,7 +132,6 @@ struct correlate {
 	struct corr_sink sink;
 	uint32_t ns_tgid;	   /* of the process, as it sees itself */
 	uint16_t tag;		   /* of its ids */
-	uint64_t begin_ns;	   /* of the recording */
 	bool from_start;	   /* which has all of the process; set by the owner */
 	uint64_t lost;		   /* records lost so far, set by the decoder */
 	uint64_t now_ns;	   /* newest record or tick */
@@ -150,9 +149,8 @@ struct correlate {
 	struct corr_counts counts;
 };
 
-/* begin_ns: CLOCK_MONOTONIC when the recording of this process began. Returns 0 or -ENOMEM. */
-int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid,
-		    uint64_t begin_ns);
+/* ns_tgid: the process, as it sees itself. Returns 0 or -ENOMEM. */
+int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t ns_tgid);
 /* Frees everything; writes nothing. NULL is fine, twice is fine. */
 void correlate__free(struct correlate *c);
 

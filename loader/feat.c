@@ -71,11 +71,11 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"BPF that reads memory",
 		"Boot with lockdown=integrity or none: 'confidentiality' forbids BPF to read "
 		"memory."},
-	[FEAT_VM_WRITEV] = {
-		"process-vm-writev", PRIVILEGE, true,
+	[FEAT_PROC_MEM] = {
+		"process-memory", PRIVILEGE, true,
 		"arming a running job by writing NCCL's mask",
-		"Set kernel.yama.ptrace_scope below 3 (sysctl), and let no seccomp profile deny "
-		"process_vm_writev (docker: --cap-add SYS_PTRACE)."},
+		"Set kernel.yama.ptrace_scope below 3 (sysctl), and let us trace other users' processes "
+		"(docker: --cap-add SYS_PTRACE)."},
 	[FEAT_LIBBPF] = {
 		"libbpf", BPF, true,
 		"loading everything below",

@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -206,18 +205,17 @@ static void probe_sysctls(struct feat_ctx *ctx)
 }
 
 /* Writes into a process that is another user's, if we may become one: what arming a job does. */
-static void probe_vm_writev(struct feat_ctx *ctx)
+static void probe_proc_mem(struct feat_ctx *ctx)
 {
 	static volatile uint64_t word;
-	uint64_t value = 1;
-	struct iovec local = {&value, sizeof(value)}, remote = {(void *)&word, sizeof(word)};
+	const uint64_t value = 1;
 	bool other = false;
-	char scope[16], ok = 0;
-	int to_us[2], err = 0;
+	char path[32], scope[16], ok = 0;
+	int to_us[2], mem = -1, err = 0;
 	pid_t pid;
 
 	if (pipe2(to_us, O_CLOEXEC)) {
-		feat_fails(ctx, FEAT_VM_WRITEV, -errno, "pipe");
+		feat_fails(ctx, FEAT_PROC_MEM, -errno, "pipe");
 		return;
 	}
 	pid = fork();
@@ -234,8 +232,14 @@ static void probe_vm_writev(struct feat_ctx *ctx)
 	else if (read(to_us[0], &ok, 1) != 1)
 		err = -EIO;
 	other = ok == 2;
-	if (!err && process_vm_writev(pid, &local, 1, &remote, 1, 0) != sizeof(value))
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	if (!err)
+		mem = open(path, O_RDWR | O_CLOEXEC);
+	if (!err && (mem < 0 ||
+		     pwrite(mem, &value, sizeof(value), (off_t)(uintptr_t)&word) != sizeof(value)))
 		err = -errno;
+	if (mem >= 0)
+		close(mem);
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
@@ -245,13 +249,13 @@ static void probe_vm_writev(struct feat_ctx *ctx)
 	if (read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)))
 		snprintf(scope, sizeof(scope), "absent");
 	if (err)
-		feat_fails(ctx, FEAT_VM_WRITEV, err, "into a process of %s, ptrace_scope %s",
+		feat_fails(ctx, FEAT_PROC_MEM, err, "into a process of %s, ptrace_scope %s",
 			   other ? "another user" : "our own", scope);
 	else if (other)
-		feat_works(ctx, FEAT_VM_WRITEV, "into a process of another user, ptrace_scope %s",
+		feat_works(ctx, FEAT_PROC_MEM, "into a process of another user, ptrace_scope %s",
 			   scope);
 	else
-		feat_works(ctx, FEAT_VM_WRITEV, "into processes of our own only, ptrace_scope %s",
+		feat_works(ctx, FEAT_PROC_MEM, "into processes of our own only, ptrace_scope %s",
 			   scope);
 }
 
@@ -259,7 +263,7 @@ void feat_probe_system(struct feat_ctx *ctx)
 {
 	probe_memlock(ctx);
 	probe_sysctls(ctx);
-	probe_vm_writev(ctx);
+	probe_proc_mem(ctx);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 	p->out.fd = -1;
 	p->target.mem = -1;
 	sink.arg = p;
-	if (correlate__init(&p->corr, &sink, id->ns_tgid, p->begin_ns)) {
+	if (correlate__init(&p->corr, &sink, id->ns_tgid)) {
 		free(p);
 		return NULL;
 	}

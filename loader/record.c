@@ -312,8 +312,9 @@ static void print_stats(const struct recorder *r)
 			 (unsigned long long)attach__stat(r->attach, i));
 	pr_debug("Clock: %llu Hz, worst fit %llu ns\n", (unsigned long long)r->s.clock.hz,
 		 (unsigned long long)r->s.clock.error_ns);
-	pr_debug("Late states and stops: %llu, bad records: %llu\n",
-		 (unsigned long long)r->s.summary.late, (unsigned long long)r->s.bad_records);
+	pr_debug("Late states and stops: %llu, bad records: %llu, of unknown kinds: %llu\n",
+		 (unsigned long long)r->s.summary.late, (unsigned long long)r->s.bad_records,
+		 (unsigned long long)r->s.skipped_kinds);
 }
 
 static void print_result(const struct recorder *r)

@@ -77,7 +77,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&out, 0, sizeof(out));
-	assert_int_equal(correlate__init(&c, &sink, TGID, 1), 0);
+	assert_int_equal(correlate__init(&c, &sink, TGID), 0);
 	c.tag = TAG;
 	return 0;
 }
