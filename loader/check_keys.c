@@ -303,8 +303,9 @@ WORDS(t_exec_source, NULL, "proxy", "kernel", "enqueue");
 WORDS(t_net_type, NULL, "ib", "socket");
 WORDS(t_clock_source, NULL, "tsc", "cntvct", "clock_gettime");
 WORDS(t_role, NULL, "app", "proxy", "other");
-WORDS(t_slice_state, NULL, "run", "runq", "blocked");
-WORDS(t_cause, NULL, "ring-full", "thread-buffer", "orphan", "write-error", "rate-limit");
+WORDS(t_sched_state, NULL, "run", "runq", "blocked");
+WORDS(t_cause, NULL, "ring-full", "thread-buffer", "orphan", "write-error", "rate-limit",
+      "context-ring-full");
 WORDS(t_is_event, NULL, "event");
 WORDS(t_is_state, NULL, "state");
 WORDS(t_is_header, NULL, "header");
@@ -331,10 +332,16 @@ OBJECT(exec, "exec", {"stop", &t_time, REQ}, {"duration", &t_time, REQ},
        {"source", &t_exec_source, REQ});
 OBJECT(behind, "behind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
 OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
-OBJECT(sched, "sched", {"onCpu", &t_time, REQ}, {"runq", &t_time, REQ}, {"blocked", &t_time, REQ},
-       {"irq", &t_time, 0}, {"throttled", &t_time, 0}, {"switches", &t_u64, 0},
-       {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0}, {"cpus", &t_u64, LIST},
-       {"behind", &t_behind, LIST}, {"blockedIn", &t_blocked_in, LIST});
+// clang-format off
+#define SCHED_FIGURES                                                                              \
+	{"onCpu", &t_time, REQ}, {"runq", &t_time, REQ}, {"blocked", &t_time, REQ},                \
+	{"unknown", &t_time, 0}, {"irq", &t_time, 0}, {"throttled", &t_time, 0},                   \
+	{"switches", &t_u64, 0}, {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0},            \
+	{"cpus", &t_u64, LIST}, {"behind", &t_behind, LIST}, {"blockedIn", &t_blocked_in, LIST}
+// clang-format on
+OBJECT(sched_part, "schedPart", {"threads", &t_u64, REQ}, {"span", &t_time, REQ}, SCHED_FIGURES);
+OBJECT(sched, "sched", SCHED_FIGURES, {"span", &t_time, 0}, {"app", &t_sched_part, 0},
+       {"proxy", &t_sched_part, 0}, {"state", &t_sched_state, 0}, {"why", &t_string, 0});
 OBJECT(drop_count, "dropCount", {"reason", &t_string, REQ}, {"n", &t_u64, REQ});
 OBJECT_OPEN(rdma, "rdma", true, {"device", &t_string, REQ}, {"port", &t_u64, REQ});
 OBJECT(net, "net", {"flow", &t_flow_name, 0}, {"flows", &t_flow_name, LIST}, {"txBytes", &t_u64, 0},
@@ -440,12 +447,16 @@ OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one,
        {"features", &t_object, 0});
 OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"comm", &t_string, REQ}, {"role", &t_role, REQ},
-       {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"onCpu", &t_time, 0}, {"runq", &t_time, 0},
-       {"blocked", &t_time, 0}, {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0});
+       {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"since", &t_time, 0}, {"onCpu", &t_time, 0},
+       {"runq", &t_time, 0}, {"blocked", &t_time, 0}, {"unknown", &t_time, 0}, {"irq", &t_time, 0},
+       {"throttled", &t_time, 0}, {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0},
+       {"migrations", &t_u64, 0});
 OBJECT(slice_behind, "sliceBehind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
-OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ}, {"cpu", &t_u64, 0},
-       {"state", &t_slice_state, REQ}, {"ts", &t_time, REQ}, {"dur", &t_time, REQ},
-       {"behind", &t_slice_behind, 0}, {"why", &t_string, 0});
+OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ},
+       {"hostTid", &t_pid, 0}, {"cpu", &t_u64, 0}, {"state", &t_sched_state, REQ},
+       {"ts", &t_time, REQ}, {"dur", &t_time, REQ}, {"irq", &t_time, 0},
+       {"behind", &t_slice_behind, 0}, {"throttled", &t_time, 0}, {"preempted", &t_true, 0},
+       {"why", &t_string, 0});
 OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t_time, 0},
        {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"ssthresh", &t_u64, 0}, {"mss", &t_u64, 0},
        {"deliveryRate", &t_u64, 0});
@@ -461,7 +472,15 @@ OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, R
        {"tcp", &t_tcp, REQ}, FLOW_COUNTERS, {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
        {"ts", &t_time, REQ}, {"reason", &t_string, REQ}, {"where", &t_string, 0});
-OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_time, REQ});
+OBJECT(node_cpu, "nodeCpu", {"cpu", &t_u64, REQ}, {"busy", &t_time, 0}, {"irq", &t_time, 0},
+       {"softirq", &t_time, 0}, {"steal", &t_time, 0});
+OBJECT(pressure, "pressure", {"some", &t_time, 0}, {"full", &t_time, 0});
+OBJECT(psi, "psi", {"cpu", &t_pressure, 0}, {"memory", &t_pressure, 0}, {"io", &t_pressure, 0});
+OBJECT(node_throttled, "nodeThrottled", {"time", &t_time, REQ}, {"periods", &t_u64, REQ},
+       {"throttledPeriods", &t_u64, 0});
+OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_time, REQ},
+	    {"interval", &t_time, REQ}, {"cpus", &t_node_cpu, LIST}, {"procsRunning", &t_u64, 0},
+	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0});
 OBJECT(gpu_clock, "gpuClock", {"offset", &t_signed_time, REQ}, {"error", &t_time, REQ});
 OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_time, REQ},
        {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
@@ -679,6 +698,29 @@ static int unfinished_keys(struct check *c, const struct json_node *rec, bool un
 	return nr + 1;
 }
 
+static int sched_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	const struct json_node *figures = jn_get(&c->doc, rec, "sched");
+	int nr = 0;
+
+	if (!figures)
+		return 0;
+	if (etype == ET_COLL || etype == ET_P2P) {
+		nr += presence(c, figures, "span", true, "the sched of a Coll or P2p");
+	} else {
+		nr += presence(c, figures, "span", false, "the sched of one thread");
+		nr += presence(c, figures, "app", false, "the sched of one thread");
+		nr += presence(c, figures, "proxy", false, "the sched of one thread");
+	}
+	if (!jn_get(&c->doc, rec, "unfinished"))
+		nr += presence(c, figures, "state", false,
+			       "the sched of an event that is not unfinished");
+	if (!jn_is(jn_get(&c->doc, figures, "state"), "blocked"))
+		nr += presence(c, figures, "why", false,
+			       "the sched of a thread that is not blocked");
+	return nr;
+}
+
 static int event_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	bool pxn = jn_get(&c->doc, rec, "isPxn"), life = etype == ET_LIFECYCLE;
@@ -689,6 +731,7 @@ static int event_keys_check(struct check *c, const struct json_node *rec, enum e
 
 	nr = unfinished_keys(c, rec, jn_get(&c->doc, rec, "unfinished"));
 	nr += object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
+	nr += sched_keys_check(c, rec, etype);
 	nr += presence(c, rec, "eventAddr", !life, where);
 	nr += presence(c, rec, "parentObj", !life, where);
 	if (etype != ET_COLL && etype != ET_P2P)
@@ -732,6 +775,51 @@ static int state_keys_check(struct check *c, const struct json_node *rec)
 		     "keys 'repeats' and 'lastTs' go together, one is missing");
 		nr++;
 	}
+	return nr;
+}
+
+/* What the kernel did to a thread: over which time, and all of it, or nothing. */
+static int thread_keys_check(struct check *c, const struct json_node *rec)
+{
+	static const char where[] = "a thread record with what the kernel did";
+	static const char *const keys[] = {"since",	  "onCpu",     "runq",	    "blocked",
+					   "unknown",	  "irq",       "throttled", "switches",
+					   "preemptions", "migrations"};
+	enum { NR_NEEDED = 4 }; /* the first of them */
+	bool any = false;
+	int nr = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		any |= !!jn_get(&c->doc, rec, keys[i]);
+	if (!any)
+		return 0;
+	for (i = 0; i < NR_NEEDED; i++)
+		nr += presence(c, rec, keys[i], true, where);
+	return nr + presence(c, rec, "stop", true, where);
+}
+
+/* Keys that only one scheduler state has. */
+static int slice_keys_check(struct check *c, const struct json_node *rec)
+{
+	static const struct {
+		const char *key, *state, *where;
+	} only[] = {
+		{"irq", "run", "a slice that is not run"},
+		{"behind", "runq", "a slice that is not runq"},
+		{"throttled", "runq", "a slice that is not runq"},
+		{"preempted", "runq", "a slice that is not runq"},
+		{"why", "blocked", "a slice that is not blocked"},
+	};
+	const struct json_node *state = jn_get(&c->doc, rec, "state");
+	int nr = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(only); i++)
+		if (!jn_is(state, only[i].state))
+			nr += presence(c, rec, only[i].key, false, only[i].where);
+	if (jn_is(state, "blocked"))
+		nr += presence(c, rec, "cpu", false, "a slice that is blocked");
 	return nr;
 }
 
@@ -788,6 +876,10 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 		nr = event_keys_check(c, rec, *etype);
 	if (!nr && *kind == KIND_STATE)
 		nr = state_keys_check(c, rec);
+	if (!nr && *kind == KIND_THREAD)
+		nr = thread_keys_check(c, rec);
+	if (!nr && *kind == KIND_SLICE)
+		nr = slice_keys_check(c, rec);
 	return nr;
 }
 
@@ -829,9 +921,11 @@ static void words_dump(FILE *to, const char *name, const char *const *words)
 void keys_dump(FILE *to)
 {
 	static const struct object *const parts[] = {
-		&point, &exec,	     &behind,	 &blocked_in, &sched,	     &drop_count,
-		&rdma,	&net,	     &origin,	 &slurm,      &header_clock, &slice_behind,
-		&tcp,	&flow_delta, &gpu_clock, &self,
+		&point,		 &exec,		&behind, &blocked_in,	&sched_part,
+		&sched,		 &drop_count,	&rdma,	 &net,		&origin,
+		&slurm,		 &header_clock, &tcp,	 &slice_behind, &flow_delta,
+		&node_cpu,	 &pressure,	&psi,	 &gpu_clock,	&self,
+		&node_throttled,
 	};
 	size_t i;
 

@@ -5,7 +5,8 @@
  * states, parent and children, when the process ends) and process_rules (the file as a whole).
  *
  * Memory: one struct event (about 170 bytes) for each event of the process being read, given back
- * at its end; 8 bytes for each Coll and P2p of all processes, as PXN events refer to them.
+ * at its end, and 24 bytes for each of its threads with slices; 8 bytes for each Coll and P2p of all
+ * processes, as PXN events refer to them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -21,6 +22,10 @@
 #define CROSS_THREAD_NS 1000
 /* sched: the parts are rounded each for itself. */
 #define SCHED_NS 1000
+/* behind and blockedIn are cut after so many. */
+#define SCHED_LIST 4
+/* As many as Linux can have. */
+#define NR_CPUS 8192
 
 enum {
 	EV_SEEN = 1, /* its event record, not just states */
@@ -48,11 +53,20 @@ struct event {
 	uint8_t flags, type, exec_source;
 };
 
+/* The last slice of a thread. */
+struct slice_end {
+	uint32_t tid;
+	uint32_t line; /* 0: this place is free */
+	int64_t ts, end;
+};
+
 struct proc {
 	struct event *events;
 	uint32_t nr, cap;
 	uint32_t *index; /* open addressing, 0: free, else event number + 1 */
 	uint32_t index_size;
+	struct slice_end *slices; /* open addressing, by tid */
+	uint32_t nr_slices, slices_size;
 	bool header, footer, after_footer, any;
 	bool pid_known; /* false after a header with faults */
 	bool broken;	/* a record could not be taken: what it would explain is not reported */
@@ -60,7 +74,7 @@ struct proc {
 	uint64_t boot;
 	int64_t pid, host_pid, clock_ts;
 	uint64_t counts[NR_KINDS + 1];
-	uint64_t nr_lost, lost[8]; /* by cause */
+	uint64_t nr_lost, lost[8]; /* of NCCL's records; of all, by cause */
 	uint64_t header_line, footer_line;
 	unsigned int min_api, max_api;
 };
@@ -75,8 +89,8 @@ struct pxn {
 	struct keys64 wants;
 };
 
-static const char *const causes[] = {"ring-full",   "thread-buffer", "orphan",
-				     "write-error", "rate-limit",    NULL};
+static const char *const causes[] = {"ring-full",  "thread-buffer",	"orphan", "write-error",
+				     "rate-limit", "context-ring-full", NULL};
 
 static uint64_t mix(uint64_t x)
 {
@@ -231,6 +245,163 @@ static const char *us(int64_t ns)
 	return to;
 }
 
+/* ------------------------------------------------------------------ what the kernel did to a thread */
+
+/*
+ * The figures of an event, of one role of an operation's threads, or of a thread's life. @at is where
+ * in the record they are, for messages, and ends with a dot unless they are the record's own.
+ */
+
+/* The sum of behind or blockedIn; 0 if the list is none that a sum may be taken of. */
+static int64_t sched_list(struct check *c, const struct json_node *sched, const char *at,
+			  const char *key)
+{
+	const struct json_node *list = jn_get(&c->doc, sched, key);
+	int64_t sum = 0, last = INT64_MAX, ns;
+	bool sorted = true;
+	unsigned int nr = 0;
+	uint32_t i;
+
+	for (i = list ? list->first : 0; i; i = c->doc.nodes[i].next) {
+		if (++nr > SCHED_LIST) {
+			find(c, FIND_ERROR, "sched-list", "%s%s has more than %d entries", at, key,
+			     SCHED_LIST);
+			return 0;
+		}
+		ns = get_time(c, &c->doc.nodes[i], "us");
+		sorted &= ns <= last;
+		last = ns;
+		sum = ns > INT64_MAX - sum ? INT64_MAX : sum + ns;
+	}
+	if (!sorted)
+		find(c, FIND_ERROR, "sched-list", "%s%s is not in order, most first", at, key);
+	return sum;
+}
+
+/* What is contained in the parts, and is thus no more than they. */
+static void sched_contained(struct check *c, const struct json_node *sched, const char *at)
+{
+	int64_t on_cpu = get_time(c, sched, "onCpu"), runq = get_time(c, sched, "runq");
+	int64_t blocked = get_time(c, sched, "blocked");
+	int64_t behind = sched_list(c, sched, at, "behind");
+	int64_t blocked_in = sched_list(c, sched, at, "blockedIn");
+
+	if (get_time(c, sched, "irq") > on_cpu)
+		find(c, FIND_ERROR, "sched-irq", "%sirq is more than %sonCpu", at, at);
+	if (get_time(c, sched, "throttled") > runq)
+		find(c, FIND_ERROR, "sched-throttled", "%sthrottled is more than %srunq", at, at);
+	if (behind > runq)
+		find(c, FIND_ERROR, "sched-behind", "%sbehind is %s together, %srunq only %s", at,
+		     us(behind), at, us(runq));
+	if (blocked_in > blocked)
+		find(c, FIND_ERROR, "sched-blocked",
+		     "%sblockedIn is %s together, %sblocked only %s", at, us(blocked_in), at,
+		     us(blocked));
+}
+
+/* The states of a thread fill the time, each within it. @what: the time's name. */
+static void sched_fills(struct check *c, const struct json_node *sched, const char *at,
+			int64_t time, const char *what)
+{
+	static const char *const parts[] = {"onCpu", "runq", "blocked", "unknown"};
+	uint64_t sum = 0; /* of four times, as 63 bits hold three */
+	int64_t part;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		part = get_time(c, sched, parts[i]);
+		sum += part;
+		if (part <= time)
+			continue;
+		find(c, FIND_ERROR, "sched-part", "%s%s is %s, %s only %s", at, parts[i], us(part),
+		     what, us(time));
+		return;
+	}
+	if (sum > (uint64_t)time + SCHED_NS || sum + SCHED_NS < (uint64_t)time)
+		find(c, FIND_ERROR, "sched-sum",
+		     "%sonCpu + runq + blocked + unknown is %s, %s is %s", at, us(sum), what,
+		     us(time));
+}
+
+/* Each thread counts for no longer than the operation took; of app there is but one. */
+static void sched_span(struct check *c, const struct json_node *rec, const struct json_node *part,
+		       const char *at, uint64_t threads)
+{
+	const struct json_node *exec = jn_get(&c->doc, rec, "exec");
+	uint64_t span = get_time(c, part, "span"), duration = get_time(c, exec, "duration");
+
+	if (!exec || get_true(c, rec, "unfinished"))
+		return;
+	if (threads ? span / threads + !!(span % threads) > duration : span)
+		find(c, FIND_ERROR, "sched-span",
+		     "%sspan is %s, of %llu threads and an exec.duration of %s", at, us(span),
+		     ULL(threads), us(duration));
+}
+
+static void cpus_of(struct check *c, const struct json_node *sched, uint64_t cpus[NR_CPUS / 64])
+{
+	const struct json_node *list = jn_get(&c->doc, sched, "cpus");
+	uint64_t cpu;
+	uint32_t i;
+
+	for (i = list ? list->first : 0; i; i = c->doc.nodes[i].next)
+		if (jn_u64(&c->doc.nodes[i], &cpu) && cpu < NR_CPUS)
+			cpus[cpu / 64] |= 1ULL << cpu % 64;
+}
+
+/* The figures of the operation are those of app and proxy together. */
+static void sched_total(struct check *c, const struct json_node *sched, const struct json_node *app,
+			const struct json_node *proxy)
+{
+	static const char *const times[] = {"span",    "onCpu", "runq",	    "blocked",
+					    "unknown", "irq",	"throttled"};
+	static const char *const counts[] = {"switches", "preemptions", "migrations"};
+	uint64_t all[NR_CPUS / 64] = {}, parts[NR_CPUS / 64] = {};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(times); i++) {
+		int64_t sum = get_time(c, app, times[i]) + get_time(c, proxy, times[i]);
+
+		if (get_time(c, sched, times[i]) != sum)
+			find(c, FIND_ERROR, "sched-total", "sched.%s is %s, app and proxy have %s",
+			     times[i], us(get_time(c, sched, times[i])), us(sum));
+	}
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		uint64_t sum = get_u64(c, app, counts[i]) + get_u64(c, proxy, counts[i]);
+
+		if (get_u64(c, sched, counts[i]) != sum)
+			find(c, FIND_ERROR, "sched-total",
+			     "sched.%s is %llu, app and proxy have %llu", counts[i],
+			     ULL(get_u64(c, sched, counts[i])), ULL(sum));
+	}
+	cpus_of(c, sched, all);
+	cpus_of(c, app, parts);
+	cpus_of(c, proxy, parts);
+	if (memcmp(all, parts, sizeof(all)))
+		find(c, FIND_ERROR, "sched-total", "sched.cpus are not those of app and proxy");
+}
+
+/* On a Coll and P2p: the threads that served it, as a whole and by role. */
+static void sched_operation(struct check *c, const struct json_node *rec,
+			    const struct json_node *sched)
+{
+	const struct json_node *app = jn_get(&c->doc, sched, "app");
+	const struct json_node *proxy = jn_get(&c->doc, sched, "proxy");
+
+	sched_fills(c, sched, "sched.", get_time(c, sched, "span"), "span");
+	if (app) {
+		sched_contained(c, app, "sched.app.");
+		sched_fills(c, app, "sched.app.", get_time(c, app, "span"), "span");
+		sched_span(c, rec, app, "sched.app.", 1);
+	}
+	if (proxy) {
+		sched_contained(c, proxy, "sched.proxy.");
+		sched_fills(c, proxy, "sched.proxy.", get_time(c, proxy, "span"), "span");
+		sched_span(c, rec, proxy, "sched.proxy.", get_u64(c, proxy, "threads"));
+	}
+	sched_total(c, sched, app, proxy);
+}
+
 /* ------------------------------------------------------------------ rules of one record */
 
 /* The seed computes with doubles, which are 2 ns apart at the times of its traces. */
@@ -315,24 +486,14 @@ static void rule_event_exec(struct check *c, const struct json_node *rec, enum e
 static void rule_event_sched(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	const struct json_node *sched = jn_get(&c->doc, rec, "sched");
-	const struct json_node *start = jn_get(&c->doc, rec, "start");
-	const struct json_node *stop = jn_get(&c->doc, rec, "stop");
-	int64_t on_cpu = get_time(c, sched, "onCpu"), runq = get_time(c, sched, "runq");
-	int64_t sum = on_cpu + runq + get_time(c, sched, "blocked");
 
 	if (!sched)
 		return;
-	if (get_time(c, sched, "irq") > on_cpu)
-		find(c, FIND_ERROR, "sched-irq", "sched.irq is more than sched.onCpu");
-	if (get_time(c, sched, "throttled") > runq)
-		find(c, FIND_ERROR, "sched-throttled", "sched.throttled is more than sched.runq");
-	/* Over a union of children, or of two threads, the sum says nothing. */
-	if (etype == ET_COLL || etype == ET_P2P || get_true(c, rec, "unfinished") ||
-	    get_i64(c, start, "tid") != get_i64(c, stop, "tid"))
-		return;
-	if (llabs(sum - get_time(c, rec, "duration")) > SCHED_NS)
-		find(c, FIND_ERROR, "sched-sum", "sched: onCpu + runq + blocked is %s, duration %s",
-		     us(sum), us(get_time(c, rec, "duration")));
+	sched_contained(c, sched, "sched.");
+	if (etype == ET_COLL || etype == ET_P2P)
+		sched_operation(c, rec, sched);
+	else if (!get_true(c, rec, "unfinished"))
+		sched_fills(c, sched, "sched.", get_time(c, rec, "duration"), "duration");
 }
 
 /* Takes the event into the process. */
@@ -490,10 +651,85 @@ static void rule_header(struct check *c, const struct json_node *rec, enum etype
 
 static void rule_thread(struct check *c, const struct json_node *rec, enum etype etype)
 {
+	int64_t start = get_time(c, rec, "start"), stop = get_time(c, rec, "stop");
+	int64_t since = get_time(c, rec, "since");
+
 	(void)etype;
-	if (jn_get(&c->doc, rec, "stop") && get_time(c, rec, "stop") < get_time(c, rec, "start"))
-		find(c, FIND_ERROR, "time-order", "stop %s is before start %s",
-		     us(get_time(c, rec, "stop")), us(get_time(c, rec, "start")));
+	if (!jn_get(&c->doc, rec, "stop"))
+		return;
+	if (stop < start || stop < since) {
+		find(c, FIND_ERROR, "time-order", "stop %s is before %s %s", us(stop),
+		     stop < start ? "start" : "since", us(stop < start ? start : since));
+		return;
+	}
+	if (!jn_get(&c->doc, rec, "since"))
+		return;
+	sched_contained(c, rec, "");
+	sched_fills(c, rec, "", stop - since, "stop - since");
+}
+
+static struct slice_end *slice_slot(const struct proc *p, uint32_t tid)
+{
+	uint32_t mask = p->slices_size - 1, i = mix(tid) & mask;
+
+	while (p->slices[i].line && p->slices[i].tid != tid)
+		i = (i + 1) & mask;
+	return &p->slices[i];
+}
+
+static int slices_grow(struct proc *p)
+{
+	uint32_t old_size = p->slices_size, i;
+	struct slice_end *old = p->slices;
+
+	p->slices = calloc(old_size ? old_size * 2 : 64, sizeof(*p->slices));
+	if (!p->slices) {
+		p->slices = old;
+		return -ENOMEM;
+	}
+	p->slices_size = old_size ? old_size * 2 : 64;
+	for (i = 0; i < old_size; i++)
+		if (old[i].line)
+			*slice_slot(p, old[i].tid) = old[i];
+	free(old);
+	return 0;
+}
+
+/* A thread is in one state at a time, and its slices come as they were. */
+static void slice_follows(struct check *c, uint32_t tid, int64_t ts, int64_t end)
+{
+	struct proc *p = c->proc;
+	struct slice_end *last;
+
+	if (p->nr_slices + 1 > p->slices_size / 2 && slices_grow(p)) {
+		c->err = -ENOMEM;
+		return;
+	}
+	last = slice_slot(p, tid);
+	if (!last->line)
+		p->nr_slices++;
+	else if (ts < last->ts)
+		find(c, FIND_ERROR, "slice-order",
+		     "slice of thread %u at %s comes after one at %s (line %u)", tid, us(ts),
+		     us(last->ts), last->line);
+	else if (ts < last->end)
+		find(c, FIND_ERROR, "slice-overlap",
+		     "slice of thread %u at %s begins before the last one ends, at %s (line %u)",
+		     tid, us(ts), us(last->end), last->line);
+	*last = (struct slice_end){.tid = tid, .line = c->line, .ts = ts, .end = end};
+}
+
+static void rule_slice(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	int64_t ts = get_time(c, rec, "ts"), dur = get_time(c, rec, "dur");
+	bool host = jn_get(&c->doc, rec, "hostTid");
+
+	(void)etype;
+	if (get_time(c, rec, "irq") > dur)
+		find(c, FIND_ERROR, "sched-irq", "irq is more than dur");
+	if (get_time(c, rec, "throttled") > dur)
+		find(c, FIND_ERROR, "sched-throttled", "throttled is more than dur");
+	slice_follows(c, get_i64(c, rec, host ? "hostTid" : "tid"), ts, ts + dur);
 }
 
 static void rule_clock(struct check *c, const struct json_node *rec, enum etype etype)
@@ -521,7 +757,9 @@ static void rule_lost(struct check *c, const struct json_node *rec, enum etype e
 	for (i = 0; causes[i]; i++)
 		if (jn_is(jn_get(&c->doc, rec, "cause"), causes[i]))
 			c->proc->lost[i] += n;
-	c->proc->nr_lost += n;
+	/* Kernel context that is lost explains no gap in NCCL's records. */
+	if (!jn_is(jn_get(&c->doc, rec, "cause"), "context-ring-full"))
+		c->proc->nr_lost += n;
 }
 
 static void footer_sum(struct check *c, const struct json_node *rec, const char *map,
@@ -571,8 +809,8 @@ static const struct {
 	{KIND_EVENT, rule_event_sched}, {KIND_EVENT, rule_event_api},
 	{KIND_EVENT, rule_event_take},	{KIND_STATE, rule_state},
 	{KIND_HEADER, rule_header},	{KIND_THREAD, rule_thread},
-	{KIND_CLOCK, rule_clock},	{KIND_LOST, rule_lost},
-	{KIND_FOOTER, rule_footer},
+	{KIND_SLICE, rule_slice},	{KIND_CLOCK, rule_clock},
+	{KIND_LOST, rule_lost},		{KIND_FOOTER, rule_footer},
 };
 
 /* ------------------------------------------------------------------ rules of an event */
@@ -875,6 +1113,7 @@ static void proc_reset(struct proc *p)
 {
 	free(p->events);
 	free(p->index);
+	free(p->slices);
 	memset(p, 0, sizeof(*p));
 }
 

@@ -65,6 +65,7 @@ orphans='[^ ]*: warning: ncclProfileKernelCh 0x2d0000000040 is an orphan: its pa
 running='[^ ]*:7: note: the last record is torn, skipped \[torn\]
 [^ ]*:1: warning: process 4713 has no footer: [^[]* \[footer-missing\]'
 expect pxn 0 '' "$tool" check --strict trace_1_pid4712.jsonl
+expect sched 0 '' "$tool" check --strict "$traces/sched.jsonl"
 expect orphans 0 "$orphans" "$tool" check trace_1_pid4714.jsonl
 expect orphans-strict 1 "${orphans//warning/error}" "$tool" check --strict trace_1_pid4714.jsonl
 expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
@@ -132,6 +133,28 @@ broken S good 1 key-value "key 'launcher.RANK' is 0, not a string" '1s/"RANK":"0
 broken S good 1 key-value "key 'clock.source' is \"hpet\", not .*" '1s/"source":"tsc"/"source":"hpet"/'
 broken S good 49 key-value "key 'end' is \"signal\", not an end .*" '49s/"end":"exit"/"end":"signal"/'
 broken S good 49 key-value "key 'counts.flow' is null, not an unsigned 64-bit integer" '49s/"flow":1/"flow":null/'
+broken S sched 12 key-missing "key 'interval' is missing" '12s/"interval":50.000,//'
+broken S sched 12 key-missing "key 'cpus.cpu' is missing" '12s/"cpu":1\}/"busy":1.000}/'
+broken S sched 12 key-missing "key 'throttled.time' is missing" '12s/"time":3.000,//'
+broken S sched 12 key-value "key 'psi.io.full' is true, not a time .*" '12s/"full":0.500/"full":true/'
+broken S sched 11 key-missing "key 'sched.app.threads' is missing" '11s/"app":\{"threads":1,/"app":{/'
+broken S sched 11 key-missing "key 'span' is missing from the sched of a Coll or P2p" '11s/"span":67.000,//'
+broken S sched 9 key-excess "key 'span' does not belong to the sched of one thread" '9s/"blocked":3.000/&,"span":1.000/'
+broken S sched 9 key-excess "key 'app' does not belong to the sched of one thread" '9s/"blocked":3.000/&,"app":{"threads":1,"span":1.000,"onCpu":1.000,"runq":0.000,"blocked":0.000}/'
+broken S sched 9 key-excess "key 'state' does not belong to the sched of an event that is not unfinished" '9s/"blocked":3.000/&,"state":"run"/'
+broken S sched 15 key-excess "key 'why' does not belong to the sched of a thread that is not blocked" '15s/"state":"run"/&,"why":"poll"/'
+broken S sched 15 key-value "key 'sched.state' is \"sleep\", not \"run\" or \"runq\" or \"blocked\"" '15s/"state":"run"/"state":"sleep"/'
+for key in since stop onCpu runq blocked; do
+	broken S sched 16 key-missing "key '$key' is missing from a thread record with what the kernel did" "16s/\"$key\":[0-9.]+,//"
+done
+broken S sched 17 key-missing "key '.*' is missing from a thread record with what the kernel did.*" '17s/\}$/,"since":9050.000,"onCpu":1.000,"runq":0.000}/'
+broken S sched 4 key-excess "key 'why' does not belong to a slice that is not blocked" '4s/\}$/,"why":"poll"}/'
+broken S sched 4 key-excess "key 'behind' does not belong to a slice that is not runq" '4s/\}$/,"behind":{"comm":"x","pid":1}}/'
+broken S sched 4 key-excess "key 'throttled' does not belong to a slice that is not runq" '4s/\}$/,"throttled":0.000}/'
+broken S sched 7 key-excess "key 'preempted' does not belong to a slice that is not runq" '7s/\}$/,"preempted":true}/'
+broken S sched 6 key-excess "key 'irq' does not belong to a slice that is not run" '6s/\}$/,"irq":0.000}/'
+broken S sched 7 key-excess "key 'cpu' does not belong to a slice that is blocked" '7s/\}$/,"cpu":1}/'
+broken S sched 6 key-value "key 'preempted' is false, not true .*" '6s/"preempted":true/"preempted":false/'
 broken S orphans 2 key-value "key 'cause' is \"bad luck\", not .*" '2,3d;5d;4s/ring-full/bad luck/;6s/"event":1,"state":1,"lost":2/"lost":1/;6s/,"orphan":2//'
 # what a schema cannot see: the digits of a number
 broken J good 9 key-value "key 'start.ts' is 8993953423005.0, not a time .*" '9s/"ts":8993953423005.000/"ts":8993953423005.0/'
@@ -149,6 +172,7 @@ broken R good 43:warning kind-unknown "record kind 'nodes' is none of schema 1" 
 broken R good 9 time-order 'stop 8993953423004.999 is before start 8993953423005.000' '9s/23006.000/23004.999/'
 broken R good 9 duration 'duration is 1.002 but stop - start is 1.000' '9s/"duration":1.000/"duration":1.002/'
 broken R good 48 time-order 'stop 1.000 is before start 8993953423010.000' '48s/"stop":[0-9.]+/"stop":1.000/'
+broken R sched 16 time-order 'stop 9055.000 is before since 9055.001' '16s/"since":[0-9.]+/"since":9055.001/'
 broken R good 9 comm-hash 'commHash 0xc00000000000[0-9a-f]* is not commId 7 \(0x7\)' '9s/"commId":[0-9]+/"commId":7/'
 broken R good 9 rank 'rank is -1 but the communicator is known' '9s/"rank":0/"rank":-1/'
 broken R good 9 pid 'myPid is 4712 in the file of process 4711' '9s/"myPid":4711/"myPid":4712/'
@@ -157,15 +181,65 @@ broken R good 12 pid 'pid is 4712 in the file of process 4711' '12s/"pid":4711/"
 broken R good 36 exec-order 'exec.stop 8993953423008.000 is before start 8993953423008.250' '36s/"exec":\{"stop":8993953423008.500/"exec":{"stop":8993953423008.000/'
 broken R good 36 exec-duration 'exec.duration is 0.350 but exec.stop - start is 0.250' '36s/"duration":0.250,"source"/"duration":0.350,"source"/'
 broken R good 36 exec-enqueue 'exec.source is enqueue but exec.stop is not stop' '36s/"exec":\{"stop":8993953423008.500,"duration":0.250/"exec":{"stop":8993953423008.600,"duration":0.350/'
-broken R good 17 sched-sum 'sched: onCpu \+ runq \+ blocked is 9.001, duration 8.000' '17s/"onCpu":3.000/"onCpu":4.001/'
-broken R good 17 sched-irq 'sched.irq is more than sched.onCpu' '17s/"irq":0.500/"irq":3.001/'
-broken R good 17 sched-throttled 'sched.throttled is more than sched.runq' '17s/"irq"/"throttled":4.001,"irq"/'
 broken R good 1 clock 'clock.source is tsc but clock.tscHz is missing' '1s/"tscHz":2100000000,//'
 broken R good 45 clock 'clock record of 8993953000000.999 after one of 8993953000001.000' '45s/"ts":[0-9.]+/"ts":8993953000000.999/'
 broken R pxn 6 pxn-origin 'originPid 4710 is not details.eventPid' '6s/"originPid":4799/"originPid":4710/'
 broken R good 14 state-repeats 'lastTs 8993953423021.999 is before ts 8993953423022.000' '14s/"lastTs":8993953423022.500/"lastTs":8993953423021.999/'
 broken R good 14 state-repeats 'repeats is 0: leave it out' '14s/"repeats":7/"repeats":0/'
 broken R orphans 2 time-order 'to 8993953423029.000 is before from 8993953423029.001' '4s/"from":8993953423025.000/"from":8993953423029.001/;2,3d;5d;6s/"event":1,"state":1,"lost":2/"lost":1/;6s/,"orphan":2//'
+
+# ---- what the kernel did to the threads
+parts='onCpu \+ runq \+ blocked \+ unknown'
+broken R good 17 sched-sum "sched.$parts is 9.001, duration is 8.000" '17s/"runq":4.000/"runq":5.001/'
+broken R good 17 sched-sum "sched.$parts is 6.999, duration is 8.000" '17s/"onCpu":3.000/"onCpu":1.999/'
+broken R sched 8 sched-sum "sched.$parts is 38.999, duration is 40.000" '8s/,"unknown":1.000//;8s/"onCpu":30.000/"onCpu":29.999/'
+broken R sched 10 sched-sum "sched.$parts is 21.001, duration is 20.000" '10s/"unknown":2.000/"unknown":3.001/'
+broken R sched 11 sched-sum "sched.app.$parts is 25.700, span is 27.000" '11s/"onCpu":30.000/"onCpu":29.600/;11s/"onCpu":20.000/"onCpu":18.700/;11s/"onCpu":10.000/"onCpu":10.900/'
+broken R sched 11 sched-sum "sched.$parts is 65.400, span is 67.000" '11s/"onCpu":30.000/"onCpu":28.400/;11s/"onCpu":20.000/"onCpu":19.200/;11s/"onCpu":10.000/"onCpu":9.200/'
+broken R sched 16 sched-sum "$parts is 48.999, stop - since is 50.000" '16s/"unknown":2.000/"unknown":0.999/'
+broken R good 17 sched-part 'sched.onCpu is 8.001, duration only 8.000' '17s/"onCpu":3.000,"runq":4.000,"blocked":1.000/"onCpu":8.001,"runq":0.000,"blocked":0.000/;17s/,"behind".*\}\]\},"net/},"net/'
+broken R sched 9 sched-part 'sched.blocked is 20.001, duration only 20.000' '9s/"onCpu":5.000,"runq":12.000,"blocked":3.000/"onCpu":0.000,"runq":0.000,"blocked":20.001/'
+broken R sched 16 sched-part 'unknown is 50.001, stop - since only 50.000' '16s/"unknown":2.000/"unknown":50.001/'
+broken R good 17 sched-irq 'sched.irq is more than sched.onCpu' '17s/"irq":0.500/"irq":3.001/'
+broken R sched 11 sched-irq 'sched.proxy.irq is more than sched.proxy.onCpu' '11s/"irq":1.500/"irq":10.501/;11s/"irq":1.000/"irq":10.001/'
+broken R sched 16 sched-irq 'irq is more than onCpu' '16s/"irq":1.000/"irq":20.001/'
+broken R sched 15 sched-irq 'sched.irq is more than sched.onCpu' '15s/"onCpu":7.000/"onCpu":7.000,"irq":7.001/'
+broken R sched 4 sched-irq 'irq is more than dur' '4s/"irq":1.000/"irq":5.001/'
+broken R good 17 sched-throttled 'sched.throttled is more than sched.runq' '17s/"irq"/"throttled":4.001,"irq"/'
+broken R sched 6 sched-throttled 'throttled is more than dur' '6s/"throttled":1.000/"throttled":4.001/'
+broken R good 17 sched-behind 'sched.behind is 4.001 together, sched.runq only 4.000' '17s/"us":4.000/"us":4.001/'
+broken R sched 11 sched-behind 'sched.app.behind is 2.001 together, sched.app.runq only 2.000' '11s/"us":1.500/"us":2.001/'
+broken R good 17 sched-blocked 'sched.blockedIn is 1.001 together, sched.blocked only 1.000' '17s/"us":1.000/"us":1.001/'
+broken R sched 10 sched-list 'sched.behind is not in order, most first' '10s/"us":2.000/"us":3.001/'
+broken R sched 11 sched-list 'sched.proxy.blockedIn is not in order, most first' '11s/"us":1.000\}\]\}\}/"us":1.000},{"why":"x","us":1.001}]}}/;11s/"us":3.000\},\{"why":"pagefault","us":1.000\},/"us":1.000},{"why":"pagefault","us":1.000},/'
+broken S sched 10 sched-list 'sched.behind has more than 4 entries' '10s/"us":1.000\}\],"blockedIn/"us":1.000},{"comm":"","pid":0,"us":0.000}],"blockedIn/'
+broken R sched 11 sched-span 'sched.app.span is 27.001, of 1 threads and an exec.duration of 27.000' '11s/"span":67.000/"span":67.001/;11s/"span":27.000/"span":27.001/'
+broken R sched 11 sched-span 'sched.proxy.span is 40.000, of 1 threads and an exec.duration of 27.000' '11s/"threads":2/"threads":1/'
+broken R sched 11 sched-span 'sched.proxy.span is 40.000, of 0 threads and an exec.duration of 27.000' '11s/"threads":2/"threads":0/'
+broken R sched 11 sched-total 'sched.span is 67.001, app and proxy have 67.000' '11s/"span":67.000/"span":67.001/'
+broken R sched 11 sched-total 'sched.irq is 1.501, app and proxy have 1.500' '11s/"irq":1.500/"irq":1.501/'
+broken R sched 11 sched-total 'sched.switches is 12, app and proxy have 11' '11s/"switches":9/"switches":8/'
+broken R sched 11 sched-total 'sched.cpus are not those of app and proxy' '11s/"cpus":\[0,1,2\]/"cpus":[0,1]/'
+broken R sched 14 sched-total 'sched.throttled is 0.000, app and proxy have 0.001' '14s/"runq":0.000,"blocked":8.000\}/"runq":0.001,"blocked":8.000,"throttled":0.001}/;14s/"runq":0.000,"blocked":8.000,"span/"runq":0.001,"blocked":8.000,"span/'
+broken R sched 6 slice-order 'slice of thread 5755 at 9009.999 comes after one at 9010.000 \(line 4\)' '6s/"ts":9015.000,"dur":4.000/"ts":9009.999,"dur":0.001/;6s/"throttled":1.000,//'
+broken R sched 6 slice-overlap 'slice of thread 5755 at 9014.999 begins before the last one ends, at 9015.000 \(line 4\)' '6s/"ts":9015.000/"ts":9014.999/'
+# to the microsecond
+for ns in 2.000 4.000; do
+	sed "17s/\"onCpu\":3.000/\"onCpu\":$ns/" "$traces/good.jsonl" >sum.jsonl
+	expect "1 us off, onCpu $ns" 0 '' "$tool" check sum.jsonl
+done
+# slices of another thread, of one without hostTid too, say nothing of this one
+sed -E '5s/"tid":4715/"tid":5755/;5s/9008.000/9016.000/' "$traces/sched.jsonl" >slices.jsonl
+expect 'slices of two tids' 1 'slices.jsonl:6: error: slice of thread 5755 at 9015.000 comes after [^[]*\[slice-order\]' "$tool" check slices.jsonl
+# many threads, and many slices
+{
+	head -3 "$traces/sched.jsonl"
+	awk 'BEGIN {
+		for (i = 0; i < 60000; i++)
+			printf "{\"recordType\":\"slice\",\"tid\":%d,\"state\":\"run\",\"ts\":%d.000,\"dur\":1.000}\n", i % 20000 * 64, i
+	}'
+} >slices.jsonl
+expect 'many slices' 0 'slices.jsonl:1: warning: .*\[footer-missing\]' "$tool" check slices.jsonl
 
 # ---- an event with its states, parent and children
 broken R good 12 state-time 'state at 8993953423010.499 is before its event 0x2a0000000020 starts at 8993953423010.500 \(line 22\)' '12s/23011.000/23010.499/'
@@ -214,6 +288,9 @@ sed -E '34s/"parentObj":"0x2a0000000014"/"parentObj":"0x2a0000000015"/
 48{p;s/.*/{"recordType":"lost","from":1.000,"to":2.000,"n":3,"cause":"write-error"}/}
 49s/"header":1/"header":1,"lost":1/;49s/"lost":\{\}/"lost":{"write-error":3}/' "$traces/good.jsonl" >gap.jsonl
 expect gap 0 'gap.jsonl:34: warning: .* which is not in the file \[parent-missing\]' "$tool" check gap.jsonl
+# ... but kernel context that was lost explains none of it
+sed 's/write-error/context-ring-full/' gap.jsonl >no-gap.jsonl
+expect no-gap 1 'no-gap.jsonl:34: error: .* which is not in the file \[parent-missing\]' "$tool" check no-gap.jsonl
 
 # ---- hostile input: refused with words, never a crash, never slow
 { head -c 100000 /dev/zero | tr '\0' '['; echo; } >deep
@@ -223,7 +300,7 @@ expect huge 1 'huge:1: error: the line has more than 1 MiB \[line-long\]' "$tool
 { printf '{"recordType":"x"'; seq -f ',"k%.0f":1' 90000 | tr -d '\n'; echo '}'; } >many
 expect many 1 'many:1: warning: record kind .x. is none of schema 1 \[kind-unknown\]
 many:1: error: a further record before any header .*' "$tool" check many
-printf '{"recordType":"node","ts":1.000,"a":1e999999999,"b":-123456789012345678901234567890}\n' >numbers
+printf '{"recordType":"node","ts":1.000,"interval":1.000,"a":1e999999999,"b":-123456789012345678901234567890}\n' >numbers
 expect numbers 1 'numbers:1: error: a node record before any header [^[]*\[header-first\]' "$tool" check numbers
 head -c 300000 "$tool" >binary
 expect binary 1 '.*\[json\].*' "$tool" check --max-errors 3 binary
@@ -232,12 +309,19 @@ expect binary 1 '.*\[json\].*' "$tool" check --max-errors 3 binary
 expect empty 1 'empty: error: the file is empty \[header-first\]' "$tool" check empty
 printf '\n' >blank
 expect blank 1 'blank:1: error: column 1: .* \[json\]' "$tool" check blank
+# times as large as they get: no sum of them overflows
+for key in onCpu runq blocked unknown us span; do
+	sed -E "s/\"$key\":[0-9.]+/\"$key\":3074457345618258.999/g" "$traces/sched.jsonl" >large
+	expect "large $key" 1 '.*\[sched-.*' "$tool" check large
+done
 # a good trace, each time with one byte of it changed: any answer but no crash
 for i in $(seq 1 61 14000); do
-	cp "$traces/good.jsonl" mutant
-	printf '\\' | dd of=mutant bs=1 seek="$i" conv=notrunc 2>/dev/null
-	"$tool" check -q mutant
-	[ $? -le 1 ] || fail "mutant at $i: exit status above 1"
+	for trace in good sched; do
+		cp "$traces/$trace.jsonl" mutant
+		printf '\\' | dd of=mutant bs=1 seek="$i" conv=notrunc 2>/dev/null
+		"$tool" check -q mutant
+		[ $? -le 1 ] || fail "mutant of $trace at $i: exit status above 1"
+	done
 done
 
 # ---- the command line
