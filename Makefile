@@ -45,7 +45,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 		-fno-omit-frame-pointer)
 comma  := ,
 
-LOADER_SRC := main record record_opts follow arm attach target decode proc correlate trace header out json clock \
+LOADER_SRC := main record record_opts follow arm attach target decode proc correlate trace node syscalls header out json clock \
 	      nccl_names summary job rlimits options plugin_path elf_file log \
 	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
@@ -91,6 +91,7 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 $(BUILD)/loader/attach.o: $(BUILD)/nccl.skel.h
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
+$(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h
 
 $(BUILD)/trace_schema.h: docs/trace.schema.json
 	$(call msg,GEN,$@)
@@ -99,6 +100,15 @@ $(BUILD)/trace_schema.h: docs/trace.schema.json
 	  od -An -v -tx1 $< | sed 's/[0-9a-f][0-9a-f]/0x&,/g'; \
 	  echo '};'; \
 	  echo 'static const unsigned int trace_schema_json_len = sizeof(trace_schema_json);'; } > $@
+
+# The system calls of the target, by the names that its headers define; the numbers come when it is compiled.
+$(BUILD)/syscall_table.h:
+	$(call msg,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '#include <sys/syscall.h>' | $(CC) -E -dM - | \
+	  sed -n 's/^#define __NR_\([a-z_][a-z0-9_]*\) .*/SCOPE_SYSCALL(\1)/p' | \
+	  sed '/(syscalls)/d; /(arch_specific_syscall)/d' | LC_ALL=C sort > $@
+	$(Q)[ -s $@ ]
 
 $(BUILD)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)

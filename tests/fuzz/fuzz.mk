@@ -55,6 +55,7 @@ LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(FUZZ_OUT)/fuzz_decode $(FUZZ_OUT)/fuzz_c
 $(FUZZ_OUT)/loader/attach.o: $(BUILD)/nccl.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+$(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
 
 $(FUZZ_OUT)/loader/%.o: loader/%.c
 	$(call msg,CLANG,$@)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/nccl_names.c and plugin/names.c: NCCL's numbers, words and masks. */
+/* loader/nccl_names.c, plugin/names.c, loader/syscalls.c: numbers, words and masks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <cmocka.h>
 #include "nccl_names.h"
 #include "plugin.h"
+#include "syscalls.h"
 
 static void test_types(void **state)
 {
@@ -169,6 +171,49 @@ static void test_v1_enumerations(void **state)
 	assert_string_equal(name_proto(3), "");
 }
 
+static void test_syscalls(void **state)
+{
+	static const struct {
+		int nr;
+		const char *name;
+	} calls[] = {
+		{SYS_read, "read"},
+		{SYS_futex, "futex"},
+		{SYS_clock_nanosleep, "clock_nanosleep"},
+		{SYS_epoll_pwait, "epoll_pwait"},
+		{SYS_recvmsg, "recvmsg"},
+		{SYS_wait4, "wait4"},
+		{SYS_restart_syscall, "restart_syscall"},
+		{SYS_newfstatat, "newfstatat"}, /* where arm64's headers go by a name in between */
+#if defined(__x86_64__)
+		{0, "read"}, /* the first */
+		{7, "poll"},
+		{232, "epoll_wait"},
+		{156, "_sysctl"},
+#elif defined(__aarch64__)
+		{0, "io_setup"},
+		{73, "ppoll"},
+		{222, "mmap"},
+		{244, NULL}, /* where an architecture's own begin */
+#endif
+		{-1, NULL},
+		{-38, NULL},
+		{INT32_MIN, NULL},
+		{100000, NULL},
+		{INT32_MAX, NULL},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		if (!calls[i].name && !syscall_name(calls[i].nr))
+			continue;
+		if (!calls[i].name || !syscall_name(calls[i].nr) ||
+		    strcmp(syscall_name(calls[i].nr), calls[i].name) != 0)
+			fail_msg("system call %d", calls[i].nr);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_mask),
 		cmocka_unit_test(test_closure),
 		cmocka_unit_test(test_v1_enumerations),
+		cmocka_unit_test(test_syscalls),
 	};
 
 	return cmocka_run_group_tests_name("names", tests, NULL, NULL);

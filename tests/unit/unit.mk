@@ -6,7 +6,7 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode json clock names out
+UNIT_LOADER := elf correlate decode json clock names out node
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
 	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
@@ -18,6 +18,7 @@ export CMOCKA_MESSAGE_OUTPUT := TAP
 $(UNIT_OUT)/loader/attach.o: $(BUILD)/nccl.skel.h
 $(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+$(UNIT_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
 
 $(UNIT_OUT)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)
