@@ -92,6 +92,41 @@ int scope_p_switch(void *ctx)
 	return 0;
 }
 
+/* Events of a task that need not be the one that runs. */
+static __always_inline int hit_if_named(struct task_struct *task)
+{
+	__u64 comm[2] = {};
+
+	bpf_core_read(comm, sizeof(comm), &task->comm);
+	if (comm_is_ours(comm))
+		hit();
+	return 0;
+}
+
+SEC("?tp_btf/sched_wakeup")
+int BPF_PROG(scope_p_wakeup, struct task_struct *task)
+{
+	return hit_if_named(task);
+}
+
+SEC("?tp_btf/sched_wakeup_new")
+int BPF_PROG(scope_p_wakenew, struct task_struct *task)
+{
+	return hit_if_named(task);
+}
+
+SEC("?tp_btf/sched_migrate_task")
+int BPF_PROG(scope_p_migrate, struct task_struct *task)
+{
+	return hit_if_named(task);
+}
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(scope_p_fork, struct task_struct *parent, struct task_struct *child)
+{
+	return hit_if_named(child);
+}
+
 SEC("?tp_btf/sched_process_exit")
 int scope_p_exit(void *ctx)
 {
@@ -106,13 +141,9 @@ SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(scope_p_exec, struct task_struct *task)
 {
 	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
-	__u64 comm[2] = {};
 
 	/* The name of the process itself is that of the new program by now. */
-	bpf_core_read(comm, sizeof(comm), &parent->comm);
-	if (comm_is_ours(comm))
-		hit();
-	return 0;
+	return hit_if_named(parent);
 }
 
 SEC("?tp_btf/signal_deliver")
@@ -122,6 +153,97 @@ int scope_p_signal(void *ctx)
 		read_user_word();
 		hit();
 	}
+	return 0;
+}
+
+/* Whose time an interrupt takes is chance: any one counts. */
+SEC("?tp_btf/irq_handler_entry")
+int scope_p_irqin(void *ctx)
+{
+	hit();
+	return 0;
+}
+
+SEC("?tp_btf/irq_handler_exit")
+int scope_p_irqout(void *ctx)
+{
+	hit();
+	return 0;
+}
+
+SEC("?tp_btf/softirq_entry")
+int scope_p_softin(void *ctx)
+{
+	hit();
+	return 0;
+}
+
+SEC("?tp_btf/softirq_exit")
+int scope_p_softout(void *ctx)
+{
+	hit();
+	return 0;
+}
+
+/*
+ * The system call of a process that is being switched away. It is in several of them in its life; the one
+ * that it was sent to sleep in has to be among them.
+ */
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(scope_p_syscall, bool preempt, struct task_struct *prev)
+{
+	struct pt_regs *regs;
+	__s64 nr;
+
+	if (!is_ours())
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+#if defined(__TARGET_ARCH_x86)
+	nr = (__s64)regs->orig_ax;
+#else
+	nr = regs->syscallno;
+#endif
+	if (scope_io.value != scope_io.syscall)
+		scope_io.value = nr;
+	hit();
+	return 0;
+}
+
+/*
+ * By way of the task: the variable runqueues can be had only on kernels with CONFIG_KALLSYMS_ALL, and a
+ * program that names it, weakly or not, does not load on others.
+ */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(scope_p_runq, struct task_struct *task)
+{
+	if (!is_ours())
+		return 0;
+	scope_io.err = -2; /* ENOENT: this kernel has no such fields */
+	if (bpf_core_field_exists(struct sched_entity, cfs_rq)) {
+		scope_io.err = 0;
+		scope_io.value = BPF_CORE_READ(task, se.cfs_rq, rq, curr) == task;
+	}
+	hit();
+	return 0;
+}
+
+/* How long its cgroup was held back by a quota; that a thread is, is the count of its queue. */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(scope_p_quota, struct task_struct *task)
+{
+	struct cfs_rq *cfs_rq;
+
+	if (!is_ours())
+		return 0;
+	scope_io.err = -2;
+	if (bpf_core_field_exists(struct cfs_rq, throttle_count) &&
+	    bpf_core_field_exists(struct sched_entity, cfs_rq) &&
+	    bpf_core_field_exists(struct task_group, cfs_bandwidth)) {
+		cfs_rq = BPF_CORE_READ(task, se.cfs_rq);
+		scope_io.err = BPF_CORE_READ(cfs_rq, throttle_count) < 0 ? -22 : 0;
+		scope_io.value = BPF_CORE_READ(cfs_rq, tg, cfs_bandwidth.throttled_time);
+	}
+	hit();
 	return 0;
 }
 

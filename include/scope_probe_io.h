@@ -22,6 +22,7 @@ struct scope_probe_io {
 	__u64 user_addr; /* a word in the memory of that process */
 	__u64 ns_dev;	 /* its pid namespace, as stat() shows it */
 	__u64 ns_ino;
+	__u64 syscall; /* in which that process sleeps */
 	/* written by the program */
 	__u64 hits;
 	__u64 value;

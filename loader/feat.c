@@ -20,6 +20,14 @@ static const char newer_or_config[] =
 	"Boot a kernel from 5.10 on with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and "
 	"CONFIG_DEBUG_INFO_BTF, as every current distribution builds it.";
 
+static const char without_context[] = "record does without what the kernel did to the threads "
+				      "(--sched=off). To have it: a kernel from "
+				      "5.10 on with CONFIG_BPF_EVENTS and CONFIG_DEBUG_INFO_BTF.";
+
+static const char without_irq[] =
+	"record does without the time that interrupts took. To have it: a kernel from 5.10 on with "
+	"CONFIG_BPF_EVENTS and CONFIG_DEBUG_INFO_BTF.";
+
 /* One feature a paragraph: what clang-format makes of it cannot be read. */
 /* clang-format off */
 const struct feat_desc feat_descs[FEAT_CNT] = {
@@ -116,8 +124,24 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"Nothing to do: strings that are swapped out stay unread."},
 	[FEAT_SCHED_SWITCH] = {
 		"tp_btf-sched_switch", CONTEXT, false,
-		"who ran instead of the job's threads",
-		newer_or_config},
+		"when threads ran and waited, who ran instead",
+		without_context},
+	[FEAT_SCHED_WAKEUP] = {
+		"tp_btf-sched_wakeup", CONTEXT, false,
+		"when a thread that slept began to wait for a CPU",
+		without_context},
+	[FEAT_SCHED_WAKEUP_NEW] = {
+		"tp_btf-sched_wakeup_new", CONTEXT, false,
+		"the same for a new thread",
+		without_context},
+	[FEAT_SCHED_MIGRATE] = {
+		"tp_btf-sched_migrate_task", CONTEXT, false,
+		"threads that wait and are moved to another CPU",
+		without_context},
+	[FEAT_SCHED_FORK] = {
+		"tp_btf-sched_process_fork", CONTEXT, false,
+		"threads that are known from their beginning",
+		without_context},
 	[FEAT_SCHED_EXEC] = {
 		"tp_btf-sched_process_exec", CONTEXT, true,
 		"noticing that a process became another one",
@@ -140,6 +164,46 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"signal-memory", CONTEXT, false,
 		"reading memory of a thread that is being killed",
 		"Nothing to do, but up to 10 ms of records are lost when a job is killed."},
+	[FEAT_IRQ_ENTRY] = {
+		"tp_btf-irq_handler_entry", CONTEXT, false,
+		"time that interrupts took from threads",
+		without_irq},
+	[FEAT_IRQ_EXIT] = {
+		"tp_btf-irq_handler_exit", CONTEXT, false,
+		"the same",
+		without_irq},
+	[FEAT_SOFTIRQ_ENTRY] = {
+		"tp_btf-softirq_entry", CONTEXT, false,
+		"time that soft interrupts (network, timers) took from threads",
+		without_irq},
+	[FEAT_SOFTIRQ_EXIT] = {
+		"tp_btf-softirq_exit", CONTEXT, false,
+		"the same",
+		without_irq},
+	[FEAT_SYSCALL] = {
+		"syscall-in-progress", CONTEXT, false,
+		"naming the system call in which a thread is blocked",
+		"Nothing to do: blockedIn says \"other\". To have it: Linux 5.15, for its "
+		"bpf_task_pt_regs."},
+	[FEAT_RUN_QUEUE] = {
+		"run-queue", CONTEXT, false,
+		"nothing; who runs on a CPU that has not switched since recording began",
+		"Nothing to do: record follows the switches instead. To have it: a kernel with "
+		"CONFIG_FAIR_GROUP_SCHED=y."},
+	[FEAT_THROTTLING] = {
+		"cfs-throttling", CONTEXT, false,
+		"telling a CPU quota from a busy CPU",
+		"Nothing to do: threads held back by a quota are shown as waiting, without throttled. To "
+		"have it: a kernel with CONFIG_CFS_BANDWIDTH=y."},
+	[FEAT_CGROUP_CPU_STAT] = {
+		"cgroup-cpu-stat", CONTEXT, false,
+		"what CPU quotas did to the process, as the kernel counts it (node records)",
+		"Mount the cgroup hierarchy that has the cpu controller (v2: enable it in "
+		"cgroup.subtree_control); in a container show us /sys/fs/cgroup."},
+	[FEAT_SCHEDSTAT] = {
+		"schedstat", CONTEXT, false,
+		"nothing; the kernel's own sums, to hold ours against",
+		"Nothing to do. To have it: a kernel with CONFIG_SCHED_INFO=y."},
 	[FEAT_CORE] = {
 		"core-task_struct", CONTEXT, true,
 		"pids as the job's container sees them",

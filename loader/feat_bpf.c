@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,14 +26,18 @@
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
 #include "feat_priv.h"
+#include "node.h"
 #include "scope_probe_io.h"
 #include "scope_probes.h"
+#include "syscalls.h"
 #include "probe.skel.h"
 
 #define SELF		   "/proc/self/exe"
 #define VMLINUX_BTF	   "/sys/kernel/btf/vmlinux"
 #define RING_BYTES_DEFAULT (64UL << 20)
 #define TRACE_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, since Linux 6.6 */
+#define CPUS_MAX	   8192
+#define DISK_BLOCK	   4096
 
 /* The kernel counts the programs that are attached to probe ncclscope:doctor in here. */
 unsigned short ncclscope_doctor_semaphore __attribute__((section(".probes"), visibility("hidden")));
@@ -56,6 +63,9 @@ struct run {
 	unsigned int ring_recs;
 	struct scope_probe_rec ring_rec; /* the last one */
 	unsigned short semaphore_before, semaphore_attached;
+	struct node_cgroup cgroup;
+	struct node_quota quota; /* before the program fired */
+	const char *excuse;	 /* why what was attached need not fire */
 	const char *stage;
 };
 
@@ -104,10 +114,106 @@ static void exec_something(void)
 	_exit(127);
 }
 
+/* As the system calls have it; the C library's type ends at 1024 CPUs. */
+#define WORD_BITS (8 * sizeof(unsigned long))
+struct cpus {
+	unsigned long word[CPUS_MAX / WORD_BITS];
+};
+
+static int cpus_allowed(struct cpus *cpus)
+{
+	int n = 0;
+	size_t i;
+
+	memset(cpus, 0, sizeof(*cpus));
+	if (syscall(SYS_sched_getaffinity, 0, sizeof(*cpus), cpus) < 0)
+		return -errno;
+	for (i = 0; i < CPUS_MAX / WORD_BITS; i++)
+		n += __builtin_popcountl(cpus->word[i]);
+	return n;
+}
+
+/* Runs on one CPU that it may and then on another: it is moved at least once. */
+static void change_cpus(void)
+{
+	struct cpus allowed, one;
+	unsigned long bit;
+	size_t cpu, n = 0;
+
+	if (cpus_allowed(&allowed) < 0)
+		return;
+	for (cpu = 0; cpu < CPUS_MAX && n < 2; cpu++) {
+		bit = 1UL << cpu % WORD_BITS;
+		if (!(allowed.word[cpu / WORD_BITS] & bit))
+			continue;
+		memset(&one, 0, sizeof(one));
+		one.word[cpu / WORD_BITS] = bit;
+		syscall(SYS_sched_setaffinity, 0, sizeof(one), &one);
+		n++;
+	}
+}
+
+/* A packet by way of the loopback device is handled in a soft interrupt. */
+static void send_to_self(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(addr);
+
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&addr, len) &&
+	    !getsockname(fd, (struct sockaddr *)&addr, &len))
+		sendto(fd, "", 1, MSG_DONTWAIT, (struct sockaddr *)&addr, len);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Past the page cache, so that a disk has to answer, where there is one below our file. */
+static void read_disk(void)
+{
+	int fd = open(SELF, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	void *block = NULL;
+
+	if (fd >= 0 && !posix_memalign(&block, DISK_BLOCK, DISK_BLOCK) &&
+	    pread(fd, block, DISK_BLOCK, 0) < 0)
+		errno = 0; /* no matter: other interrupts count as well */
+	free(block);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* By number: the C library's nanosleep() is this or that system call. */
+static void sleep_in_call(long ns)
+{
+	struct timespec nap = {.tv_nsec = ns};
+
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
+}
+
+static void child_act(struct run *run)
+{
+	switch (run->trial->id) {
+	case FEAT_SCHED_MIGRATE:
+		change_cpus();
+		break;
+	case FEAT_IRQ_ENTRY:
+	case FEAT_IRQ_EXIT:
+		read_disk();
+		break;
+	case FEAT_SOFTIRQ_ENTRY:
+	case FEAT_SOFTIRQ_EXIT:
+		send_to_self();
+		break;
+	case FEAT_SYSCALL:
+		sleep_in_call(1000000); /* long enough to sleep in it for sure */
+		break;
+	default:
+		break;
+	}
+}
+
 /* Sleeps (a switch), forks, waits, and is killed by a signal: an event of each kind we probe. */
 static void child_main(struct run *run)
 {
-	struct timespec nap = {.tv_nsec = 1000};
 	sigset_t none;
 	pid_t pid;
 
@@ -119,7 +225,8 @@ static void child_main(struct run *run)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	alarm(1); /* whatever hangs, it does not hang doctor */
 	user_word = run->nonce + 1;
-	nanosleep(&nap, NULL);
+	child_act(run);
+	sleep_in_call(1000);
 	pid = fork();
 	if (!pid) {
 		if (run->trial->id == FEAT_SCHED_EXEC)
@@ -143,6 +250,31 @@ static int fire_child(struct run *run)
 		if (errno != EINTR)
 			return -errno;
 	return 0;
+}
+
+/* What no act of ours brings about for sure. */
+static int fire_chance(struct run *run)
+{
+	run->excuse = "none came meanwhile";
+	return fire_child(run);
+}
+
+static int fire_migrate(struct run *run)
+{
+	struct cpus cpus;
+
+	if (cpus_allowed(&cpus) < 2)
+		run->excuse = "there is no second CPU to move to";
+	return fire_child(run);
+}
+
+/* The figures that the kernel shows of our own task group, for comparison. */
+static int fire_quota(struct run *run)
+{
+	if (node_cgroup__find(&run->cgroup, "", 0) || !run->cgroup.own ||
+	    node_cgroup__read(&run->cgroup, &run->quota))
+		node_cgroup__close(&run->cgroup);
+	return fire_child(run);
 }
 
 static int fire_uprobe(struct run *run)
@@ -339,6 +471,47 @@ static void judge_uprobe(struct run *run)
 		feat_works(run->ctx, FEAT_UPROBE, "attached, fired (perf PMU, type %s)", type);
 }
 
+static void judge_syscall(struct run *run)
+{
+	int nr = (int)io(run)->value;
+	const char *name = syscall_name(nr);
+
+	if (nr == SYS_clock_nanosleep)
+		feat_works(run->ctx, FEAT_SYSCALL, "%s of a process that sleeps in it", name);
+	else
+		feat_fails(run->ctx, FEAT_SYSCALL, 0, "%d (%s) where %d was due", nr,
+			   name ? name : "unknown", SYS_clock_nanosleep);
+}
+
+static void judge_runq(struct run *run)
+{
+	if (io(run)->err)
+		feat_fails(run->ctx, FEAT_RUN_QUEUE, 0, "tasks do not show their queue");
+	else if (!io(run)->value)
+		feat_fails(run->ctx, FEAT_RUN_QUEUE, 0, "the CPU's queue shows another process");
+	else
+		feat_works(run->ctx, FEAT_RUN_QUEUE, "the CPU's queue shows who runs");
+}
+
+/* v2 has whole microseconds. */
+static void judge_quota(struct run *run)
+{
+	uint64_t us = io(run)->value / 1000;
+	struct node_quota now;
+
+	if (io(run)->err)
+		feat_fails(run->ctx, FEAT_THROTTLING, 0, "no throttle_count, no cfs_bandwidth");
+	else if (node_cgroup__read(&run->cgroup, &now))
+		feat_works(run->ctx, FEAT_THROTTLING, "read, with no cpu.stat to compare");
+	else if (us < run->quota.throttled / 1000 || us > now.throttled / 1000)
+		feat_fails(run->ctx, FEAT_THROTTLING, 0,
+			   "%" PRIu64 " us throttled where cpu.stat has %" PRIu64, us,
+			   now.throttled / 1000);
+	else
+		feat_works(run->ctx, FEAT_THROTTLING, "%" PRIu64 " us throttled, as in cpu.stat",
+			   us);
+}
+
 static void judge_iter(struct run *run)
 {
 	feat_works(run->ctx, FEAT_ITER, "walked %" PRIu64 " tasks", (uint64_t)io(run)->hits);
@@ -419,9 +592,20 @@ static const struct trial trials[] = {
 	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe, NULL, NO_MAPS},
 	{FEAT_SLEEPABLE, "scope_p_sleep", attach_uprobe, fire_uprobe, judge_parent_word, NO_MAPS},
 	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_SCHED_WAKEUP, "scope_p_wakeup", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_SCHED_WAKEUP_NEW, "scope_p_wakenew", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_SCHED_MIGRATE, "scope_p_migrate", NULL, fire_migrate, NULL, NO_MAPS},
+	{FEAT_SCHED_FORK, "scope_p_fork", NULL, fire_child, NULL, NO_MAPS},
 	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NO_MAPS},
 	{FEAT_SCHED_EXIT, "scope_p_exit", NULL, fire_child, judge_exit, NO_MAPS},
 	{FEAT_SIGNAL_DELIVER, "scope_p_signal", NULL, fire_child, judge_signal, NO_MAPS},
+	{FEAT_IRQ_ENTRY, "scope_p_irqin", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_IRQ_EXIT, "scope_p_irqout", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_SOFTIRQ_ENTRY, "scope_p_softin", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_SOFTIRQ_EXIT, "scope_p_softout", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_SYSCALL, "scope_p_syscall", NULL, fire_child, judge_syscall, NO_MAPS},
+	{FEAT_RUN_QUEUE, "scope_p_runq", NULL, fire_child, judge_runq, NO_MAPS},
+	{FEAT_THROTTLING, "scope_p_quota", NULL, fire_quota, judge_quota, NO_MAPS},
 	{FEAT_CORE, "scope_p_core", NULL, fire_child, judge_pid, NO_MAPS},
 	{FEAT_NS_PID, "scope_p_nspid", NULL, fire_child, judge_pid, NO_MAPS},
 	{FEAT_RAW_TP, "scope_p_rawtp", NULL, fire_child, NULL, NO_MAPS},
@@ -445,6 +629,7 @@ static void run_prepare(struct run *run)
 	stat("/proc/self/ns/pid", &st);
 	io(run)->ns_dev = st.st_dev;
 	io(run)->ns_ino = st.st_ino;
+	io(run)->syscall = SYS_clock_nanosleep;
 }
 
 static int run_load(struct run *run)
@@ -515,6 +700,8 @@ static void explain_failure(struct run *run, int err)
 		return;
 	if (id == FEAT_FENTRY && err == -EPERM)
 		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
+	if (id == FEAT_SYSCALL && err == -EINVAL)
+		feat_fails(ctx, id, 0, "%s: this kernel has no bpf_task_pt_regs", run->stage);
 	if (id == FEAT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK))
 		feat_fails(ctx, id, 0, "%s: this kernel has no kprobe events", run->stage);
 	if (id == FEAT_TRACEPOINT && !tracefs_is_mounted())
@@ -532,6 +719,8 @@ static void try_feature(struct feat_ctx *ctx, const struct trial *trial)
 		err = run_attach_and_fire(&run);
 	if (err)
 		explain_failure(&run, err);
+	else if (!io(&run)->hits && run.excuse)
+		feat_works(ctx, trial->id, "attached, %s", run.excuse);
 	else if (!io(&run)->hits)
 		feat_fails(ctx, trial->id, 0, "attached, but did not fire");
 	else if (trial->judge)
@@ -542,6 +731,7 @@ static void try_feature(struct feat_ctx *ctx, const struct trial *trial)
 		feat_fails(ctx, second, err, "not tried, %s does not work",
 			   feat_descs[trial->id].name);
 
+	node_cgroup__close(&run.cgroup);
 	ring_buffer__free(run.ring);
 	bpf_link__destroy(run.link);
 	if (run.link_fd >= 0)

@@ -24,6 +24,7 @@
 #endif
 #include "elf_file.h"
 #include "feat_priv.h"
+#include "node.h"
 #include "plugin_path.h"
 #include "scope_abi.h"
 #include "scope_probes.h"
@@ -259,11 +260,49 @@ static void probe_proc_mem(struct feat_ctx *ctx)
 			   scope);
 }
 
+/* Of our own cgroup; that of a job may be another, in the same hierarchy. */
+static void probe_cpu_stat(struct feat_ctx *ctx)
+{
+	struct node_quota quota = {0};
+	struct node_cgroup cgroup;
+	int err;
+
+	err = node_cgroup__find(&cgroup, "", 0);
+	if (!err)
+		err = node_cgroup__read(&cgroup, &quota);
+	if (err == -ENODATA)
+		feat_works(ctx, FEAT_CGROUP_CPU_STAT, "v%d, nothing counted for our own cgroup",
+			   cgroup.v2 ? 2 : 1);
+	else if (err)
+		feat_fails(ctx, FEAT_CGROUP_CPU_STAT, err, "no cpu.stat of our own cgroup");
+	else
+		feat_works(ctx, FEAT_CGROUP_CPU_STAT,
+			   "v%d, %s quota, %" PRIu64 " of %" PRIu64 " periods throttled",
+			   cgroup.v2 ? 2 : 1, cgroup.limited ? "a" : "no", quota.throttled_periods,
+			   quota.periods);
+	node_cgroup__close(&cgroup);
+}
+
+static void probe_schedstat(struct feat_ctx *ctx)
+{
+	unsigned long long run = 0, wait = 0;
+	char line[128];
+	int err;
+
+	err = read_line("/proc/self/schedstat", line, sizeof(line));
+	if (err || sscanf(line, "%llu %llu", &run, &wait) != 2 || !run)
+		feat_fails(ctx, FEAT_SCHEDSTAT, err, "/proc/self/schedstat");
+	else
+		feat_works(ctx, FEAT_SCHEDSTAT, "/proc/PID/task/TID/schedstat");
+}
+
 void feat_probe_system(struct feat_ctx *ctx)
 {
 	probe_memlock(ctx);
 	probe_sysctls(ctx);
 	probe_proc_mem(ctx);
+	probe_cpu_stat(ctx);
+	probe_schedstat(ctx);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ if [ "$(id -u)" != 0 ]; then
 	echo "SKIP: doctor.sh takes root, to become other users"
 	exit 77
 fi
-for tool in jq setpriv readelf script; do
+for tool in jq setpriv readelf script taskset unshare; do
 	if ! command -v $tool >/dev/null; then
 		echo "SKIP: doctor.sh needs $tool"
 		exit 77
@@ -20,7 +20,13 @@ for tool in jq setpriv readelf script; do
 done
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+quota_v1=/sys/fs/cgroup/cpu/ncclscope-doctor-$$
+quota_v2=/sys/fs/cgroup/ncclscope-doctor-$$
+cleanup() {
+	rm -rf "$tmp"
+	rmdir $quota_v1/below $quota_v1 $quota_v2/below $quota_v2 2>/dev/null
+}
+trap cleanup EXIT
 chmod 755 "$tmp"
 mkdir "$tmp/bin" "$tmp/lib"
 install -m 755 "$scope" "$tmp/bin/ncclscope" # where nobody can reach it
@@ -77,6 +83,71 @@ case $(field usdt-semaphore detail) in
 *) ok "the semaphore was seen to move: $(field usdt-semaphore detail)" false ;;
 esac
 
+# ---- Kernel context
+
+for name in wakeup wakeup_new migrate_task process_fork; do
+	ok "tp_btf-sched_$name fires" grep -q '^attached' <<<"$(field "tp_btf-sched_$name" detail)"
+done
+for name in irq_handler_entry irq_handler_exit softirq_entry softirq_exit; do
+	ok "tp_btf-$name is attached" grep -q '^attached' <<<"$(field "tp_btf-$name" detail)"
+done
+ok "the system call in progress, if any, is the right one" \
+	grep -qE '^(clock_nanosleep of|load:)' <<<"$(field syscall-in-progress detail)"
+ok "schedstat as /proc has it" [ "$(status schedstat)" = \
+	"$([ -e /proc/self/schedstat ] && echo works || echo optional-missing)" ]
+ok "none of this is required" json '[.features[] | select(.required) | .name | select(test(
+	"wakeup|migrate|fork|irq|syscall|run-queue|throttling|cpu-stat|schedstat"))] == []'
+as=(taskset -c "$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')")
+doctor 0 --json --plugin "$plugin"
+ok "one CPU: no move to be seen" [ "$(field tp_btf-sched_migrate_task detail)" = \
+	"attached, there is no second CPU to move to" ]
+as=()
+
+# A cgroup with a quota, held back by it; and no cgroups at all.
+make_quota() {
+	if mkdir $quota_v1 2>/dev/null && echo 50000 >$quota_v1/cpu.cfs_quota_us; then
+		quota=$quota_v1
+	elif mkdir $quota_v2 2>/dev/null && echo "50000 100000" >$quota_v2/cpu.max; then
+		quota=$quota_v2
+	fi 2>/dev/null
+}
+throttled() { awk '$1 ~ /^throttled_/ { print $2 }' "$quota/cpu.stat"; }
+held_back() {
+	local burner i
+	(echo "$BASHPID" >$quota/cgroup.procs && while :; do :; done) &
+	burner=$!
+	for ((i = 0; i < 200 && $(throttled) == 0; i++)); do sleep 0.1; done
+	kill $burner
+	wait $burner 2>/dev/null
+	[ "$(throttled)" != 0 ]
+}
+quota=
+make_quota
+if [ -n "$quota" ]; then
+	mkdir $quota/below
+	ok "quota: it holds back" held_back
+	as=(sh -c "echo \$\$ >$quota/cgroup.procs; exec \"\$@\"" sh)
+	doctor 0 --json --plugin "$plugin"
+	ok "quota: seen, as cpu.stat has it" \
+		grep -qE '^[1-9][0-9]* us throttled, as in cpu.stat$' <<<"$(field cfs-throttling detail)"
+	ok "quota: found" grep -qE 'a quota, [1-9][0-9]* of' <<<"$(field cgroup-cpu-stat detail)"
+	as=(sh -c "echo \$\$ >$quota/below/cgroup.procs; exec \"\$@\"" sh)
+	doctor 0 --json --plugin "$plugin"
+	ok "quota: found from a cgroup below" grep -qE 'a quota, [1-9][0-9]* of' \
+		<<<"$(field cgroup-cpu-stat detail)"
+	as=()
+	ok "quota: nothing left in it" rmdir $quota/below $quota
+else
+	echo "not checked: quotas, no cgroup with one can be made here"
+fi
+as=(unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh)
+doctor 0 --json --plugin "$plugin"
+ok "no cgroups: said" [ "$(status cgroup-cpu-stat)" = optional-missing ]
+ok "no cgroups: quotas are read all the same" [ "$(status cfs-throttling)" = works ]
+as=()
+
+# ---- What else can be held against the node
+doctor 0 --json --plugin "$plugin"
 pmu=/sys/bus/event_source/devices
 if [ -e $pmu/kprobe ] || [ -d /sys/kernel/tracing/events ] || [ -d /sys/kernel/debug/tracing/events ]; then
 	echo "not checked: kprobe and tracepoint without their kernel parts, which are here"
@@ -170,6 +241,9 @@ ok "nobody: told so once, not for each row" [ "$(grep -c 'Run ncclscope as root'
 ok "nobody: BTF can be read all the same" has '^  btf  *works'
 doctor 3 --json
 ok "nobody: denied, not missing" [ "$(status ring-buffer)" = denied ]
+ok "nobody: context is denied as well" [ "$(status tp_btf-sched_wakeup)" = denied ]
+ok "nobody: cpu.stat is there for all" json '.features[] | select(.name == "cgroup-cpu-stat") |
+	.status != "denied"'
 ok "nobody: plugin is looked at" [ "$(status plugin-probes)" = works ]
 as=(setpriv "--bounding-set=-bpf,-perfmon,-sys_admin")
 doctor 3 --json
@@ -196,6 +270,7 @@ doctor 4 --json --btf "$tmp/none"
 ok "no BTF: said" grep -q '^no BTF in ' <<<"$(field btf detail)"
 ok "no BTF: advice" grep -q CONFIG_DEBUG_INFO_BTF <<<"$(field btf advice)"
 ok "no BTF: what needs it is missing" [ "$(status tp_btf-sched_process_exit)" = missing ]
+ok "no BTF: context is gone" [ "$(status tp_btf-softirq_entry)" = optional-missing ]
 ok "no BTF: what does not need it works" [ "$(status ring-memory)" = works ]
 doctor 4 --btf /dev/null
 doctor 4 --btf "$plugin"
