@@ -41,11 +41,12 @@ endif
 WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
 CFLAGS ?= -O2 -g
 CFLAGS += -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -Iinclude -I$(BUILD)
+comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
-comma  := ,
 
-LOADER_SRC := main record record_opts follow arm attach target decode proc correlate trace node syscalls header out json clock \
+LOADER_SRC := main record record_opts follow arm attach target decode decode_sched proc correlate \
+	      sched_timeline sched_join trace trace_sched node syscalls header out json clock \
 	      nccl_names summary job rlimits options plugin_path elf_file log \
 	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
@@ -82,13 +83,18 @@ $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 
+# All of record's programs share their maps: one object.
+$(BUILD)/scope.bpf.o: $(BUILD)/nccl.bpf.o $(BUILD)/sched.bpf.o
+	$(call msg,BPFLINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # ---- Loader ----------------------------------------------------------------------------------------
 
-$(BUILD)/loader/attach.o: $(BUILD)/nccl.skel.h
+$(BUILD)/loader/attach.o: $(BUILD)/scope.skel.h
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
 $(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h

@@ -3,7 +3,7 @@
  * From the plugin to the ring: at the flush probe, and when a thread dies with records left, the
  * thread's buffer is copied as it is, with an identity that the job cannot forge.
  */
-#include "scope.bpf.h"
+#include "sched.bpf.h"
 #include <bpf/usdt.bpf.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -21,6 +21,7 @@ static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_
 		if (bpf_map_update_elem(&scope_procs, &tgid, &fresh, BPF_ANY))
 			scope_count(SCOPE_STAT_MAP_FULL, 1);
 		stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+		scope_set_recorded(tgid, true);
 	}
 	return stat;
 }
@@ -63,6 +64,24 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 		return SENT_OK;                                                                    \
 	}
 
+/* Of the thread that we are in; 0 if its states are not followed. */
+static __always_inline __u32 sched_seq(void)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct scope_task *t = scope_sched ? bpf_map_lookup_elem(&scope_tasks, &tid) : NULL;
+
+	return t ? t->seq : 0;
+}
+
+/* A thread that hands in a buffer is on a CPU: if that is the first we see of it, its states begin here. */
+static __always_inline void sched_see(struct task_struct *task)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+
+	if (scope_sched && !bpf_map_lookup_elem(&scope_tasks, &tid))
+		task_begin(task, tid, SCOPE_TASK_RUN, false, bpf_ktime_get_ns());
+}
+
 static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
 				       __u64 addr, __u32 reason)
 {
@@ -75,7 +94,7 @@ static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct sc
 	e->tag = tb->tag;
 	e->clock = tb->clock;
 	e->reason = reason;
-	__builtin_memset(e->pad, 0, sizeof(e->pad));
+	e->sched_seq = sched_seq();
 }
 
 CHUNK_TRY(256)
@@ -172,6 +191,7 @@ static __always_inline int flush(__u64 addr, __u64 reason)
 	}
 	thread = thread_get((__u32)ids, addr);
 	proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
+	sched_see(task);
 	if (!tb.len)
 		return 0;
 	if (!thread)
@@ -239,7 +259,8 @@ static __always_inline __s32 exit_status(struct task_struct *task)
 
 /*
  * Tells the loader that a thread (or, `dead`, the process) is gone. With a full ring the end of a
- * process stays behind in the map, so that its loss can be counted to the last record.
+ * process stays behind in the map, so that its loss can be counted to the last record. stat NULL: a process
+ * that was armed, but has handed in nothing yet.
  */
 static __always_inline void tell_end(struct task_struct *task, struct scope_proc_stat *stat,
 				     __u16 kind, __s32 code, bool dead)
@@ -249,19 +270,31 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 
 	if (!e) {
 		scope_count(SCOPE_STAT_RING_FULL, 1);
-		stat->code = code;
-		if (dead)
+		if (stat && dead) {
+			stat->code = code;
 			stat->ended = kind == SCOPE_EV_EXEC ? SCOPE_ENDED_EXEC : SCOPE_ENDED_EXIT;
+		}
 		return;
 	}
 	scope_stamp(&e->h, kind, sizeof(*e), task);
 	e->code = code;
 	e->group_dead = dead;
-	e->lost_recs = stat->lost_recs;
-	e->lost_chunks = stat->lost_chunks;
+	e->lost_recs = stat ? stat->lost_recs : 0;
+	e->lost_chunks = stat ? stat->lost_chunks : 0;
+	e->sched_seq = sched_seq();
+	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_flags(dead));
-	if (dead)
+	if (stat && dead)
 		bpf_map_delete_elem(&scope_procs, &tgid);
+}
+
+/* The end of a thread for all maps; `dead`: and of its process. */
+static __always_inline void forget(__u32 tgid, __u32 tid, bool dead)
+{
+	bpf_map_delete_elem(&scope_threads, &tid);
+	bpf_map_delete_elem(&scope_tasks, &tid);
+	if (dead)
+		scope_set_recorded(tgid, false);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -274,11 +307,13 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 
 	/* First: another thread that goes at this time may have told the end of the process already. */
 	flush_dying(tid);
-	bpf_map_delete_elem(&scope_threads, &tid);
-	if (!stat)
+	if (!stat && !scope_is_recorded(tgid)) {
+		forget(tgid, tid, false);
 		return 0;
+	}
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
 	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead);
+	forget(tgid, tid, dead);
 	return 0;
 }
 
@@ -312,15 +347,17 @@ int BPF_PROG(scope_exit_f)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(scope_exec, struct task_struct *task)
+int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
-	__u32 tgid = ids >> 32, tid = (__u32)ids;
+	__u32 tgid = ids >> 32, tid = (__u32)ids, old = old_pid;
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
 
-	if (!stat)
+	if (!stat && !scope_is_recorded(tgid))
 		return 0;
-	bpf_map_delete_elem(&scope_threads, &tid);
 	tell_end(task, stat, SCOPE_EV_EXEC, 0, true);
+	forget(tgid, tid, true);
+	/* A thread that is not the first takes over the first one's number. */
+	bpf_map_delete_elem(&scope_tasks, &old);
 	return 0;
 }

@@ -11,14 +11,21 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* Set by the loader before load: unread bytes from which on a record wakes it up. */
-const volatile __u64 scope_wake_bytes = 256 * 1024;
+/*
+ * Objects are linked into one; what several of them define is marked SCOPE_SHARED and becomes one.
+ */
+#define SCOPE_SHARED __weak
+
+/* Unread bytes from which on a record wakes the loader up. */
+const volatile __u64 scope_wake_bytes SCOPE_SHARED = 256 * 1024;
+/* Set by the loader before load: whether the programs of sched.bpf.c are on. */
+const volatile bool scope_sched SCOPE_SHARED = false;
 
 /* The one way to the loader. Full means: the record is dropped and counted, the job never waits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024 * 1024); /* the loader sets what was asked for */
-} scope_ring SEC(".maps");
+} scope_ring SCOPE_SHARED SEC(".maps");
 
 /*
  * Processes that have handed us a buffer, by tgid. BPF inserts and deletes at exit; the loader reads
@@ -29,7 +36,27 @@ struct {
 	__uint(max_entries, 16384);
 	__type(key, __u32);
 	__type(value, struct scope_proc_stat);
-} scope_procs SEC(".maps");
+} scope_procs SCOPE_SHARED SEC(".maps");
+
+#define SCOPE_PIDS_LINE 64
+
+struct scope_pids_line {
+	__u8 on[SCOPE_PIDS_LINE];
+};
+
+/*
+ * Processes whose threads are recorded, by tgid: 1 or 0. A look-up that the JIT turns into a load tells a thread
+ * of another process, in every context switch of the node. BPF sets it at the first buffer and clears it
+ * at the end; the loader sets it, through mmap, for a process that it arms. It covers all numbers that
+ * a 64-bit kernel has (PID_MAX_LIMIT).
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 4 * 1024 * 1024 / SCOPE_PIDS_LINE);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct scope_pids_line);
+} scope_pids SCOPE_SHARED SEC(".maps");
 
 struct scope_thread {
 	__u64 tbuf;	/* address of its buffer in the job */
@@ -45,7 +72,7 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, __u32);
 	__type(value, struct scope_thread);
-} scope_threads SEC(".maps");
+} scope_threads SCOPE_SHARED SEC(".maps");
 
 /* enum scope_stat; the loader prints all of them at the end. */
 struct {
@@ -53,7 +80,30 @@ struct {
 	__uint(max_entries, SCOPE_STAT_N);
 	__type(key, __u32);
 	__type(value, __u64);
-} scope_stats SEC(".maps");
+} scope_stats SCOPE_SHARED SEC(".maps");
+
+static __always_inline __u8 *scope_pid(__u32 tgid)
+{
+	__u32 line = tgid / SCOPE_PIDS_LINE;
+	struct scope_pids_line *pids = bpf_map_lookup_elem(&scope_pids, &line);
+
+	return pids ? &pids->on[tgid % SCOPE_PIDS_LINE] : NULL;
+}
+
+static __always_inline bool scope_is_recorded(__u32 tgid)
+{
+	__u8 *on = scope_pid(tgid);
+
+	return on && *on;
+}
+
+static __always_inline void scope_set_recorded(__u32 tgid, bool on)
+{
+	__u8 *v = scope_pid(tgid);
+
+	if (v)
+		*v = on;
+}
 
 static __always_inline void scope_count(__u32 which, __u64 n)
 {

@@ -334,7 +334,13 @@ struct scope_area {
 enum scope_ev_kind {
 	SCOPE_EV_CHUNK = 1, /* scope_ev_chunk: a copy of a thread's buffer */
 	SCOPE_EV_EXIT = 2,  /* scope_ev_exit: a thread or a process ended */
-	SCOPE_EV_EXEC = 3,  /* scope_ev_hdr: the process became another program */
+	SCOPE_EV_EXEC = 3,  /* scope_ev_exit: the process became another program */
+	/* Kernel context. These begin with a scope_ev_short only. */
+	SCOPE_EV_THREAD = 4, /* scope_ev_thread: from here on the states of a thread are known */
+	SCOPE_EV_SWITCH = 5, /* scope_ev_switch: a CPU went from one thread to another */
+	SCOPE_EV_MIGRATE =
+		6,	  /* scope_ev_migrate: a waiting thread was moved to another CPU's queue */
+	SCOPE_EV_IRQ = 7, /* scope_ev_irq: interrupts ran on top of a thread */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -380,8 +386,8 @@ struct scope_ev_chunk {
 	__u32 rec_cnt;
 	__u16 tag;
 	__u8 clock;
-	__u8 reason; /* enum scope_flush_reason */
-	__u8 pad[4];
+	__u8 reason;	 /* enum scope_flush_reason */
+	__u32 sched_seq; /* of the thread, when it was copied; 0 none. Not with _OUTSIDE */
 };
 
 struct scope_ev_exit {
@@ -390,6 +396,97 @@ struct scope_ev_exit {
 	__u32 group_dead; /* this was the last thread */
 	__u64 lost_recs;  /* of this process: records in chunks that found the ring full, ever */
 	__u64 lost_chunks;
+	__u32 sched_seq; /* of the thread, at its end */
+	__u32 pad;
+};
+
+/* ---- Kernel context: what the scheduler did to the threads of recorded processes ----------------
+ *
+ * A thread's records carry its own sequence number, counted also where the ring was full: a reader
+ * that sees a gap knows that states are missing there, and how many records. Ring order is time order
+ * for one thread and for one CPU.
+ */
+struct scope_ev_short {
+	__u16 abi;
+	__u16 kind; /* enum scope_ev_kind */
+	__u32 size;
+	__u64 ts_ns; /* CLOCK_MONOTONIC */
+};
+
+enum scope_task_state {
+	SCOPE_TASK_RUN = 1,
+	SCOPE_TASK_WAIT = 2,	/* runnable: in a CPU's queue, or held back by a quota */
+	SCOPE_TASK_BLOCKED = 3, /* asleep, interruptible or not; or not started yet */
+};
+
+/* Why a thread is asleep: the number of the system call that it is in, or one of these. */
+#define SCOPE_WHY_OTHER (-1)
+#define SCOPE_WHY_PAGEFAULT                                                                        \
+	(-2) /* an exception in user mode, which is as good as always a page fault */
+#define SCOPE_WHY_IO	  (-3) /* block I/O, in whatever call */
+#define SCOPE_WHY_STOPPED (-4) /* SIGSTOP, ptrace */
+
+struct scope_ev_thread {
+	struct scope_ev_short h;
+	__u64 start_ns; /* of the thread group leader, as in scope_ev_hdr */
+	__u32 tgid;	/* host, as all that follow but ns_ */
+	__u32 tid;
+	__u32 ns_tgid;
+	__u32 ns_tid;
+	__u32 seq;
+	__u8 state; /* enum scope_task_state, from ts_ns on */
+	__u8 born;  /* 1: it began here; 0: it was in that state before already */
+	__u8 pad[2];
+	char comm[SCOPE_COMM_LEN];
+};
+
+/* scope_ev_switch.flags */
+#define SCOPE_SWITCH_PREV    1 /* prev is recorded: prev_state, prev_seq and why count */
+#define SCOPE_SWITCH_NEXT    2 /* next is recorded: next_seq, wait_ns and throttled_ns count */
+#define SCOPE_SWITCH_WATCHED 4 /* a recorded thread waited for this CPU: prev_comm counts */
+
+struct scope_ev_switch {
+	struct scope_ev_short h;
+	__u32 cpu;
+	__u32 cpu_seq; /* of this CPU's switch records */
+	__u32 flags;
+	__u32 prev_tid;
+	__u32 prev_tgid;
+	__u32 prev_seq;
+	__s32 why;	  /* prev blocked: SCOPE_WHY_* or a system call */
+	__u32 prev_state; /* enum scope_task_state: what it is in now */
+	__u32 next_tid;
+	__u32 next_seq;
+	__u64 wait_ns;	    /* next: runnable since */
+	__u64 throttled_ns; /* next: of this, at most so long by a cgroup's quota */
+	char prev_comm[SCOPE_COMM_LEN];
+};
+
+/* The thread waited for `from`, where `curr` ran; from ts_ns on it waits for `to`. */
+struct scope_ev_migrate {
+	struct scope_ev_short h;
+	__u32 tid;
+	__u32 seq;
+	__u32 from;
+	__u32 to;
+	__u32 cpu_seq; /* of `from`, as in scope_ev_switch */
+	__u32 curr_tid;
+	__u32 curr_tgid; /* 0: idle, or not known on this kernel */
+	__u32 pad;
+	__u64 wait_ns; /* runnable since */
+	char curr_comm[SCOPE_COMM_LEN];
+};
+
+/* One stay in hard or soft interrupt, those nested in it included; h.ts_ns is its begin. */
+struct scope_ev_irq {
+	struct scope_ev_short h;
+	__u32 tid;
+	__u32 cpu;
+	__u64 dur_ns;
+	__u32 lost; /* records like this that found the ring full, on this CPU since the last */
+	__u8 soft;  /* 0: hard, vec is the interrupt's number; 1: soft, vec as in /proc/softirqs */
+	__u8 pad;
+	__u16 vec;
 };
 
 /* How a process ended for whose end the ring had no room. */
@@ -421,6 +518,8 @@ enum scope_stat {
 	SCOPE_STAT_FAULT,     /* data not readable */
 	SCOPE_STAT_DYING,     /* buffers read from dying threads */
 	SCOPE_STAT_MAP_FULL,
+	SCOPE_STAT_SCHED,      /* records of kernel context */
+	SCOPE_STAT_SCHED_LOST, /* of these, found the ring full */
 	SCOPE_STAT_N,
 };
 
@@ -454,7 +553,12 @@ SCOPE_ABI_AT(scope_control, want, 40);
 SCOPE_ABI_SIZE(scope_area, 48 + 16 * SCOPE_MASKS + 8 * SCOPE_TBUFS + 152 * SCOPE_COMMS);
 SCOPE_ABI_SIZE(scope_ev_hdr, 72);
 SCOPE_ABI_SIZE(scope_ev_chunk, 120);
-SCOPE_ABI_SIZE(scope_ev_exit, 96);
+SCOPE_ABI_SIZE(scope_ev_exit, 104);
+SCOPE_ABI_SIZE(scope_ev_short, 16);
+SCOPE_ABI_SIZE(scope_ev_thread, 64);
+SCOPE_ABI_SIZE(scope_ev_switch, 88);
+SCOPE_ABI_SIZE(scope_ev_migrate, 72);
+SCOPE_ABI_SIZE(scope_ev_irq, 40);
 SCOPE_ABI_SIZE(scope_proc_stat, 40);
 
 #endif

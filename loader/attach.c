@@ -5,21 +5,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "attach.h"
+#include "clock.h"
 #include "cmd.h"
 #include "elf_file.h"
 #include "log.h"
-#include "nccl.skel.h"
+#include "scope.skel.h"
 #include "scope_abi.h"
 #include "scope_probes.h"
 
 #define MAX_PLUGINS 64
 #define POLL_MAX    1024 /* records taken at once: libbpf would go on for as long as jobs keep up */
+#define DRAIN_NS    (2 * 1000000000ull) /* to empty the ring */
 #define RING_MIN    (256 * 1024)
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Two arguments of a function, as a USDT note names them. */
 #if defined(__x86_64__)
@@ -29,13 +34,15 @@
 #endif
 
 struct attach {
-	struct nccl_bpf *skel;
+	struct scope_bpf *skel;
 	struct ring_buffer *ring;
 	struct bpf_link *plugin[MAX_PLUGINS];
 	int nplugins;
 	attach_record_fn fn;
 	void *arg;
-	int taken; /* records in this poll */
+	int taken;     /* records in this poll */
+	uint8_t *pids; /* BPF's scope_pids, mapped; NULL: not */
+	size_t npids;
 };
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -92,11 +99,10 @@ static int tracepoint_args(const struct btf *btf, const char *name)
 }
 
 /*
- * Programs that depend on the kernel's age: by tracepoints, or by functions where the kernel has no tracepoint
- * while the memory of a dying thread is still there. Returns whether it chose any of the latter, which
- * not every kernel lets us have.
+ * Programs that depend on the kernel's age: by tracepoints, or by functions, which not every kernel lets us
+ * have, where the kernel has no tracepoint while the memory of a dying thread is still there.
  */
-static bool choose_programs(struct nccl_bpf *skel, bool functions)
+static void choose_programs(struct scope_bpf *skel, bool functions)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool pre_exec = btf && tracepoint_args(btf, "sched_prepare_exec") > 0;
@@ -109,25 +115,156 @@ static bool choose_programs(struct nccl_bpf *skel, bool functions)
 	bpf_program__set_autoload(skel->progs.scope_exit_f, !early_exit && functions);
 	bpf_program__set_autoattach(skel->progs.scope_pre_exec_f, false);
 	bpf_program__set_autoattach(skel->progs.scope_exit_f, false);
-	return functions && !(pre_exec && early_exit);
 }
 
-static int load_programs(struct attach *a, uint64_t ring_bytes, bool functions)
+/* Programs of kernel context, without which there is none, and those that add to it. */
+#define SCHED_PROGRAMS(skel)                                                                       \
+	{(skel)->progs.scope_switch, &(skel)->links.scope_switch, true},                           \
+		{(skel)->progs.scope_wakeup, &(skel)->links.scope_wakeup, true},                   \
+		{(skel)->progs.scope_wake_new, &(skel)->links.scope_wake_new, true},               \
+		{(skel)->progs.scope_fork, &(skel)->links.scope_fork, false},                      \
+	{                                                                                          \
+		(skel)->progs.scope_migrate, &(skel)->links.scope_migrate, false                   \
+	}
+#define IRQ_PROGRAMS(skel)                                                                         \
+	{(skel)->progs.scope_irq_in, &(skel)->links.scope_irq_in, true},                           \
+		{(skel)->progs.scope_irq_out, &(skel)->links.scope_irq_out, true},                 \
+		{(skel)->progs.scope_soft_in, &(skel)->links.scope_soft_in, true},                 \
+	{                                                                                          \
+		(skel)->progs.scope_soft_out, &(skel)->links.scope_soft_out, true                  \
+	}
+
+struct context_program {
+	struct bpf_program *prog;
+	struct bpf_link **link;
+	bool needed; /* the group is no use without it */
+};
+
+static void enable(const struct context_program *p, size_t n, bool on)
 {
+	for (; n; n--, p++) {
+		bpf_program__set_autoload(p->prog, on);
+		bpf_program__set_autoattach(p->prog, false);
+	}
+}
+
+/* All of a group, or none. */
+static bool attach_group(const struct context_program *group, size_t n, const char *loses)
+{
+	const struct context_program *p;
+
+	for (p = group; p < group + n; p++) {
+		*p->link = bpf_program__attach(p->prog);
+		if (*p->link || !p->needed)
+			continue;
+		pr_warn("Failed to attach '%s': %s, continuing without %s\n",
+			bpf_program__name(p->prog), strerror(errno), loses);
+		for (; p >= group; p--) {
+			bpf_link__destroy(*p->link);
+			*p->link = NULL;
+		}
+		return false;
+	}
+	return true;
+}
+
+static void choose_context(struct scope_bpf *skel, const struct attach_features *f)
+{
+	const struct context_program sched[] = {SCHED_PROGRAMS(skel)}, irq[] = {IRQ_PROGRAMS(skel)};
+	int cpus = libbpf_num_possible_cpus();
+
+	enable(sched, ARRAY_SIZE(sched), f->sched);
+	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
+	skel->rodata->scope_sched = f->sched;
+	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
+}
+
+static void attach_context(struct scope_bpf *skel, struct attach_features *f)
+{
+	const struct context_program sched[] = {SCHED_PROGRAMS(skel)}, irq[] = {IRQ_PROGRAMS(skel)};
+
+	if (f->sched)
+		f->sched = attach_group(sched, ARRAY_SIZE(sched), "the scheduler's context");
+	if (f->sched && f->irq)
+		f->irq = attach_group(irq, ARRAY_SIZE(irq), "interrupts");
+}
+
+static bool has_member(const struct btf *btf, const char *type, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT), i;
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+
+	for (i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member))
+			return true;
+	return false;
+}
+
+static bool has_helper(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM), i;
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+
+	for (i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(t)[i].name_off), name))
+			return true;
+	return false;
+}
+
+/* What the programs find out for themselves, by the same questions to the kernel's types. */
+static void ask_features(struct attach_features *f)
+{
+	struct btf *btf = f->sched ? btf__load_vmlinux_btf() : NULL;
+
+	f->quota = btf && has_member(btf, "cfs_rq", "throttle_count") &&
+		   has_member(btf, "sched_entity", "cfs_rq") &&
+		   has_member(btf, "task_group", "cfs_bandwidth");
+	f->why = btf && has_helper(btf, "BPF_FUNC_task_pt_regs");
+	f->irq = f->sched && f->irq;
+	btf__free(btf);
+}
+
+/* One attempt, with what is not everywhere or without. */
+static int try_load(struct attach *a, uint64_t ring_bytes, bool functions, bool sched, bool irq)
+{
+	const struct attach_features f = {.sched = sched, .irq = irq};
 	int err;
 
-	a->skel = nccl_bpf__open();
+	a->skel = scope_bpf__open();
 	if (!a->skel)
 		return -errno;
 	bpf_map__set_max_entries(a->skel->maps.scope_ring, ring_size(ring_bytes));
-	functions = choose_programs(a->skel, functions);
-	err = nccl_bpf__load(a->skel);
-	if (!err || !functions)
-		return err;
+	choose_programs(a->skel, functions);
+	choose_context(a->skel, &f);
+	err = scope_bpf__load(a->skel);
+	if (!err)
+		return 0;
+	scope_bpf__destroy(a->skel);
+	a->skel = NULL;
+	return err;
+}
+
+static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_features *f)
+{
+	int err = try_load(a, ring_bytes, true, f->sched, f->irq), first = err;
+
+	if (!err)
+		return 0;
 	pr_debug("Failed to load with programs at functions of the kernel: %s, trying without\n",
 		 strerror(-err));
-	nccl_bpf__destroy(a->skel);
-	return load_programs(a, ring_bytes, false);
+	err = try_load(a, ring_bytes, false, f->sched, f->irq);
+	if (!err || !f->sched)
+		return err;
+	err = try_load(a, ring_bytes, true, false, false);
+	if (err)
+		err = try_load(a, ring_bytes, false, false, false);
+	if (err)
+		return err;
+	pr_warn("Failed to load the programs for kernel context: %s, continuing without what the "
+		"scheduler did; 'ncclscope doctor' tells more\n",
+		strerror(-first));
+	f->sched = f->irq = false;
+	return 0;
 }
 
 static void attach_function(struct bpf_program *prog, struct bpf_link **link, const char *loses)
@@ -142,14 +279,30 @@ static void attach_function(struct bpf_program *prog, struct bpf_link **link, co
 }
 
 /* All but the plugin's probe, which has no target yet. */
-static int attach_programs(struct nccl_bpf *skel)
+static int attach_programs(struct scope_bpf *skel, struct attach_features *f)
 {
 	attach_function(skel->progs.scope_pre_exec_f, &skel->links.scope_pre_exec_f, "execve");
 	attach_function(skel->progs.scope_exit_f, &skel->links.scope_exit_f, "_exit");
-	return nccl_bpf__attach(skel);
+	attach_context(skel, f);
+	return scope_bpf__attach(skel);
 }
 
-struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg, int *status)
+/* The array of processes that BPF looks at, a byte each. Without it, those are known from their first buffer on. */
+static void map_pids(struct attach *a)
+{
+	size_t size = (size_t)bpf_map__max_entries(a->skel->maps.scope_pids) *
+		      bpf_map__value_size(a->skel->maps.scope_pids);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(a->skel->maps.scope_pids), 0);
+
+	if (at == MAP_FAILED)
+		return;
+	a->pids = at;
+	a->npids = size;
+}
+
+struct attach *attach__open(uint64_t ring_bytes, struct attach_features *features,
+			    attach_record_fn fn, void *arg, int *status)
 {
 	struct attach *a = calloc(1, sizeof(*a));
 	int err;
@@ -161,13 +314,15 @@ struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg,
 	}
 	a->fn = fn;
 	a->arg = arg;
-	err = load_programs(a, ring_bytes, true);
+	err = load_programs(a, ring_bytes, features);
 	if (!err)
-		err = attach_programs(a->skel);
+		err = attach_programs(a->skel, features);
 	if (err) {
 		*status = explain_load(err);
 		goto cleanup;
 	}
+	ask_features(features);
+	map_pids(a);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.scope_ring), on_record, a, NULL);
 	if (!a->ring) {
 		pr_err("Failed to map the ring buffer: %s\n", strerror(errno));
@@ -178,6 +333,12 @@ struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg,
 cleanup:
 	attach__close(a);
 	return NULL;
+}
+
+void attach__watch(struct attach *a, uint32_t tgid, bool on)
+{
+	if (a->pids && tgid < a->npids)
+		a->pids[tgid] = on;
 }
 
 /*
@@ -236,6 +397,14 @@ int attach__poll(struct attach *a, int timeout_ms)
 	return a->taken;
 }
 
+void attach__drain(struct attach *a)
+{
+	uint64_t end = monotonic_ns() + DRAIN_NS;
+
+	while (attach__poll(a, 0) > 0 && monotonic_ns() < end)
+		;
+}
+
 uint64_t attach__stat(const struct attach *a, uint32_t which)
 {
 	int n = libbpf_num_possible_cpus(), i;
@@ -266,7 +435,7 @@ void attach__detach(struct attach *a)
 {
 	while (a->nplugins)
 		bpf_link__destroy(a->plugin[--a->nplugins]);
-	nccl_bpf__detach(a->skel);
+	scope_bpf__detach(a->skel);
 }
 
 void attach__close(struct attach *a)
@@ -276,6 +445,8 @@ void attach__close(struct attach *a)
 	if (a->skel)
 		attach__detach(a);
 	ring_buffer__free(a->ring);
-	nccl_bpf__destroy(a->skel);
+	if (a->pids)
+		munmap(a->pids, a->npids);
+	scope_bpf__destroy(a->skel);
 	free(a);
 }

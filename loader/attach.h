@@ -3,6 +3,7 @@
 #ifndef NCCLSCOPE_ATTACH_H
 #define NCCLSCOPE_ATTACH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,15 +11,28 @@
 
 struct attach;
 
+/* What of the kernel's context this kernel gives us. */
+struct attach_features {
+	bool sched; /* switches, wake-ups: states of threads */
+	bool irq;
+	bool quota; /* throttling by a cgroup */
+	bool why;   /* the system call that a thread sleeps in */
+};
+
 /* A ring record; see scope_abi.h. */
 typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
 
 /*
  * Loads the BPF programs with a ring of ring_bytes (rounded up to a power of two of pages) and attaches
- * those that belong to no plugin. Logs why it fails; *status is then the exit status (EXIT_KERNEL,
- * EXIT_PRIVILEGE, EXIT_FAILED). `fn` is called from attach__poll().
+ * those that belong to no plugin. *features says what is wanted, and then what there is: the kernel may
+ * lack some. Logs why it fails; *status is then the exit status (EXIT_KERNEL, EXIT_PRIVILEGE,
+ * EXIT_FAILED). `fn` is called from attach__poll().
  */
-struct attach *attach__open(uint64_t ring_bytes, attach_record_fn fn, void *arg, int *status);
+struct attach *attach__open(uint64_t ring_bytes, struct attach_features *features,
+			    attach_record_fn fn, void *arg, int *status);
+
+/* Has BPF follow the threads of a process also before it has handed in anything; or not any more. */
+void attach__watch(struct attach *a, uint32_t tgid, bool on);
 
 /* Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all. 0 or -errno. */
 int attach__plugin(struct attach *a, const char *path, pid_t pid);
@@ -28,6 +42,9 @@ int attach__plugin(struct attach *a, const char *path, pid_t pid);
  * calls again until 0. Number of records or -errno.
  */
 int attach__poll(struct attach *a, int timeout_ms);
+
+/* Takes what the ring holds now; one that fills faster is left after a while. */
+void attach__drain(struct attach *a);
 
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);

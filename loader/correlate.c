@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "correlate.h"
+#include "sched_join.h"
 
 #define TABLE_MIN	1024
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
@@ -239,6 +240,7 @@ static void wait_end(struct correlate *c, struct corr_event *ev)
 static void event_free(struct correlate *c, struct corr_event *ev)
 {
 	wait_end(c, ev);
+	sched_join__release(c, ev);
 	table_del(c, ev);
 	comm_put(c, ev->comm);
 	if (c->nfree >= MAX_FREE) {
@@ -298,6 +300,7 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 	if (ev->orphan)
 		c->counts.orphans++;
 	c->sink.event(c->sink.arg, ev);
+	sched_join__release(c, ev);
 	ev->written = true;
 	if (!has_late_children(ev->what) || ev->unfinished) {
 		event_free(c, ev);
@@ -363,6 +366,7 @@ static void child_started(struct corr_event *parent, struct corr_event *ev)
 		parent->open_children++;
 		if (ev->start_ns > parent->activity_ns)
 			parent->activity_ns = ev->start_ns;
+		sched_join__served(parent, ev);
 	}
 	/* What runs below a neighbour's operation is the neighbour's. */
 	if (parent->pxn && (ev->what == SCOPE_PROXY_STEP || ev->what == SCOPE_NET_PLUGIN)) {
@@ -376,8 +380,10 @@ static void child_stopped(struct corr_event *parent, const struct corr_event *ev
 	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
 		if (parent->open_children)
 			parent->open_children--;
-		if (ev->stop_ns > parent->child_ns)
+		if (ev->stop_ns > parent->child_ns) {
 			parent->child_ns = ev->stop_ns;
+			parent->sched_child = ev->sched.to;
+		}
 	}
 	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
 		if (parent->open_children)
@@ -385,6 +391,7 @@ static void child_stopped(struct corr_event *parent, const struct corr_event *ev
 		if (ev->stop_ns > parent->activity_ns)
 			parent->activity_ns = ev->stop_ns;
 		exec_note(parent, ev);
+		sched_join__served(parent, ev);
 	}
 }
 
@@ -492,6 +499,7 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	ev->start_thread = *thread;
 	ev->last_state = NO_STATE;
 	ev->loss_at_start = c->lost;
+	sched_join__start(ev, thread->sched);
 	table_put(c, ev);
 	c->table_used++;
 	list_add(&c->open, ev, ts_ns);
@@ -596,6 +604,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	ev->stop_ns = ts_ns;
 	ev->stop_thread = *thread;
 	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
+	sched_join__stop(c, ev, thread->sched);
 	parent = ev->linked ? correlate__find(c, ev->start.s.parent) : NULL;
 	if (parent)
 		child_stopped(parent, ev);
@@ -678,6 +687,18 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 	gone_expire(c);
 }
 
+uint64_t correlate__oldest(const struct correlate *c)
+{
+	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless};
+	uint64_t oldest = UINT64_MAX;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (lists[i]->first && lists[i]->first->start_ns < oldest)
+			oldest = lists[i]->first->start_ns;
+	return oldest;
+}
+
 /* A ProxyOp that never stopped: its steps that did tell how far its operation came. */
 static void exec_note_open(struct correlate *c)
 {
@@ -707,6 +728,7 @@ void correlate__end(struct correlate *c)
 		ev->orphan =
 			ev->start.s.parent && !ev->linked && !ev->pxn && !parent_forgotten(c, ev);
 		c->sink.event(c->sink.arg, ev);
+		sched_join__release(c, ev);
 		if (ev->orphan)
 			c->counts.orphans++;
 		ev->written = true;
@@ -736,8 +758,10 @@ void correlate__free(struct correlate *c)
 	if (!c)
 		return;
 	for (i = 0; i < c->table_size; i++) {
-		if (c->table[i])
-			wait_end(c, c->table[i]);
+		if (!c->table[i])
+			continue;
+		wait_end(c, c->table[i]);
+		sched_join__release(c, c->table[i]);
 		free(c->table[i]);
 	}
 	free(c->table);

@@ -2,7 +2,7 @@
 /*
  * The events of one process in flight: starts, states and stops in, whole events out. Pure: no I/O, no
  * clock, no globals; time comes in with the records and with correlate__tick(). Kernel context joins
- * here, as a further input, before an event goes out.
+ * here, as marks in the threads' time that an event takes at its start and stop (sched_join.h).
  *
  * Order: an event's start, states and stop come from one thread and so in order; its parent's start
  * may come later than the event itself, from another thread's buffer. Nothing that comes in is trusted.
@@ -13,13 +13,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uthash.h>
+#include "sched_timeline.h"
 #include "scope_abi.h"
 
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Which thread made a callback, as the job and as the node see it. */
+/* Which thread made a callback, as the job and as the node see it, and what the kernel did to it. */
 struct corr_thread {
 	uint32_t tid, host_tid;
+	struct sched_thread *sched; /* NULL: not known; valid during a call only */
+};
+
+/* What an event keeps of its thread's time; see sched_join.h. */
+struct corr_span {
+	struct sched_thread *thread; /* held; NULL: not known */
+	struct sched_mark from, to;  /* its start and stop */
 };
 
 /* A communicator; lives as long as it is open or an event refers to it. */
@@ -85,6 +93,11 @@ struct corr_event {
 	uint64_t exec_stop_ns;
 	enum corr_exec exec;
 
+	struct corr_span sched;
+	struct sched_mark sched_child; /* ProxyOp: at child_ns */
+	struct corr_span *served;      /* Coll, P2p: the threads that worked on it; owned */
+	uint32_t nserved;
+
 	int32_t origin_pid; /* PXN */
 	bool has_state, has_trans_size, has_op, has_ptimer_stop;
 	bool stopped, unfinished, orphan, pxn;
@@ -130,11 +143,12 @@ struct corr_counts {
 
 struct correlate {
 	struct corr_sink sink;
-	uint32_t ns_tgid;	   /* of the process, as it sees itself */
-	uint16_t tag;		   /* of its ids */
-	bool from_start;	   /* which has all of the process; set by the owner */
-	uint64_t lost;		   /* records lost so far, set by the decoder */
-	uint64_t now_ns;	   /* newest record or tick */
+	struct sched *sched; /* whose threads corr_thread names; NULL: none; set by the owner */
+	uint32_t ns_tgid;    /* of the process, as it sees itself */
+	uint16_t tag;	     /* of its ids */
+	bool from_start;     /* which has all of the process; set by the owner */
+	uint64_t lost;	     /* records lost so far, set by the decoder */
+	uint64_t now_ns;     /* newest record or tick */
 	struct corr_event **table; /* open addressing, by id */
 	uint32_t table_size, table_used;
 	struct corr_list open;	     /* started, not stopped */
@@ -175,6 +189,9 @@ void correlate__tick(struct correlate *c, uint64_t now_ns);
 
 /* The recording or the process has ended: writes everything, open events as unfinished. */
 void correlate__end(struct correlate *c);
+
+/* Start of the oldest event that is not written yet, UINT64_MAX if there is none. */
+uint64_t correlate__oldest(const struct correlate *c);
 
 /* The event with this id, open or recently written; NULL. */
 struct corr_event *correlate__find(const struct correlate *c, uint64_t id);

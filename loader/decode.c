@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include "decode.h"
+#include "decode_sched.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "trace.h"
@@ -318,6 +319,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	}
 	x.thread.tid = c->h.ns_tid;
 	x.thread.host_tid = c->h.tid;
+	x.thread.sched = decode_sched__chunk(s, x.p, c);
 	if (!x.p->corr.tag) {
 		x.p->corr.tag = c->tag;
 		x.p->clock = c->clock;
@@ -353,12 +355,8 @@ static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
 	struct thread *t;
 
 	HASH_FIND_INT(p->threads, &tid, t);
-	if (!t)
-		return;
-	if (t->role != ROLE_UNKNOWN)
-		trace__thread(p, t, h->ts_ns);
-	HASH_DEL(p->threads, t);
-	free(t);
+	if (t)
+		proc__thread_end(p, t, h->ts_ns);
 }
 
 void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs)
@@ -380,6 +378,7 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 {
 	struct proc *p = proc__get(s, &e->h, false);
 
+	decode_sched__exit(s, e);
 	if (!p)
 		return NULL;
 	if (e->h.ts_ns > p->corr.now_ns)
@@ -403,13 +402,20 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 
 struct proc *decode__event(struct session *s, const void *data, size_t size)
 {
-	const struct scope_ev_hdr *h = data;
+	const struct scope_ev_short *h = data;
 
 	if (size < sizeof(*h) || h->abi != SCOPE_ABI || h->size > size) {
 		s->bad_records++;
 		return NULL;
 	}
 	switch (h->kind) {
+	case SCOPE_EV_THREAD:
+	case SCOPE_EV_SWITCH:
+	case SCOPE_EV_MIGRATE:
+	case SCOPE_EV_IRQ:
+		if (!decode_sched__event(s, data))
+			s->bad_records++;
+		return NULL;
 	case SCOPE_EV_CHUNK:
 		return decode__chunk(s, data, h->size);
 	case SCOPE_EV_EXIT:

@@ -4,6 +4,8 @@
  * in, noticing their end. What their records mean is decode's business.
  */
 #include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,7 +28,7 @@ uint64_t follow__flush_ticks(const struct recorder *r)
 static void tell_comm(void *arg, const struct scope_comm *comm)
 {
 	const struct proc *p = arg;
-	const struct corr_thread thread = {p->id.ns_tid, p->id.tid};
+	const struct corr_thread thread = {.tid = p->id.ns_tid, .host_tid = p->id.tid};
 
 	correlate__comm(&((struct proc *)arg)->corr, comm, p->begin_ns, &thread);
 }
@@ -59,6 +61,22 @@ void follow__relearn(struct recorder *r, struct proc *p)
 		contact(r, p, true);
 }
 
+/*
+ * Asks a process for event types, or (mask 0) takes that back. Its threads are followed from before it can
+ * answer; if it is gone by now, another with its number is not.
+ */
+static int want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
+{
+	int err;
+
+	if (mask)
+		attach__watch(r->attach, (uint32_t)pid, true);
+	err = target__want(t, (uint32_t)getpid(), mask, mask ? follow__flush_ticks(r) : 0);
+	if (mask && err && err != -EAGAIN)
+		attach__watch(r->attach, (uint32_t)pid, false);
+	return err;
+}
+
 void follow__want_running(struct recorder *r, uint32_t mask)
 {
 	struct stat ours, its;
@@ -72,8 +90,7 @@ void follow__want_running(struct recorder *r, uint32_t mask)
 		if (parse_pid(d->d_name, &pid) || target__find(&t, pid))
 			continue;
 		if (!stat(t.path, &its) && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
-			target__want(&t, (uint32_t)getpid(), mask,
-				     mask ? follow__flush_ticks(r) : 0);
+			want(r, &t, pid, mask);
 		target__close(&t);
 	}
 	if (proc)
@@ -87,7 +104,7 @@ static int want_pid(struct recorder *r, pid_t pid, uint32_t mask)
 	int err = target__find(&t, pid);
 
 	if (!err)
-		err = target__want(&t, (uint32_t)getpid(), mask, mask ? follow__flush_ticks(r) : 0);
+		err = want(r, &t, pid, mask);
 	target__close(&t);
 	return err;
 }
@@ -123,12 +140,55 @@ void follow__record(void *arg, const void *data, size_t size)
 	decode__event(&r->s, data, size);
 }
 
+/* Buffers read from outside, until the ring has given what was there before them. */
+struct outside {
+	struct outside *next;
+	struct scope_ev_chunk c;
+	unsigned char room[SCOPE_TBUF_DATA_SIZE];
+};
+
+/* The buffer of a stream as it is now; 1 if it goes on after a gap and was left, else 0. */
+static int read_stream(struct proc *p, const struct stream *st, bool gaps, struct outside **list)
+{
+	struct outside *o = malloc(sizeof(*o));
+
+	if (!o || target__read_tbuf(&p->target, st->tbuf, st->pos, &o->c) <= 0) {
+		free(o);
+		return 0;
+	}
+	if (o->c.pos > st->pos && !gaps) {
+		free(o);
+		return 1;
+	}
+	o->c.h = p->id;
+	o->c.h.kind = SCOPE_EV_CHUNK;
+	o->c.h.size = (uint32_t)(sizeof(o->c) + o->c.len);
+	o->c.h.ts_ns = monotonic_ns();
+	o->c.h.ns_tid = st->tid;
+	o->c.h.tid = st->host_tid;
+	o->next = *list;
+	*list = o;
+	return 0;
+}
+
+/* What the kernel did while the records were made lies in the ring: first that, or they would miss it. */
+static void decode_outside(struct recorder *r, struct outside *list)
+{
+	struct outside *next;
+
+	if (list)
+		attach__drain(r->attach);
+	for (; list; list = next) {
+		next = list->next;
+		if (proc__get(&r->s, &list->c.h, false))
+			decode__chunk(&r->s, &list->c, list->c.h.size);
+		free(list);
+	}
+}
+
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps)
 {
-	static union {
-		struct scope_ev_chunk c;
-		unsigned char room[sizeof(struct scope_ev_chunk) + SCOPE_TBUF_DATA_SIZE];
-	} u;
+	struct outside *list = NULL;
 	struct stream *st, *tmp;
 	struct proc *p, *ptmp;
 	int behind = 0;
@@ -136,24 +196,11 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 	HASH_ITER (hh, r->s.procs, p, ptmp) {
 		if (p->target.mem < 0)
 			continue;
-		HASH_ITER (hh, p->streams, st, tmp) {
-			if (now - st->seen_ns < silent_ns && st->seen_ns < now)
-				continue;
-			if (target__read_tbuf(&p->target, st->tbuf, st->pos, &u.c) <= 0)
-				continue;
-			if (u.c.pos > st->pos && !gaps) {
-				behind++;
-				continue;
-			}
-			u.c.h = p->id;
-			u.c.h.kind = SCOPE_EV_CHUNK;
-			u.c.h.size = (uint32_t)(sizeof(u.c) + u.c.len);
-			u.c.h.ts_ns = monotonic_ns();
-			u.c.h.ns_tid = st->tid;
-			u.c.h.tid = st->host_tid;
-			decode__chunk(&r->s, &u.c, u.c.h.size);
-		}
+		HASH_ITER (hh, p->streams, st, tmp)
+			if (now - st->seen_ns >= silent_ns || st->seen_ns >= now)
+				behind += read_stream(p, st, gaps, &list);
 	}
+	decode_outside(r, list);
 	return behind;
 }
 

@@ -316,10 +316,21 @@ static void put_ids(struct json *j, const struct proc *p)
 /* What this recording could use: for people, and for bug reports. */
 static void put_features(struct json *j, const struct session *s)
 {
+	static const char *const sched[] = {"off", "events", "slices"};
+
 	json_lit(j, ",\"features\":{\"maskAsked\":");
 	json_u64(j, s->mask);
 	json_lit(j, ",\"ringBytes\":");
 	json_u64(j, s->ring_bytes);
+	key_str(j, "sched", sched[s->sched_mode]);
+	if (s->sched_mode) {
+		key(j, ",", "irq");
+		json_bool(j, s->features.irq);
+		key(j, ",", "throttled");
+		json_bool(j, s->features.quota);
+		key(j, ",", "blockedIn");
+		json_bool(j, s->features.why);
+	}
 	json_char(j, '}');
 }
 

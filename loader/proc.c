@@ -12,6 +12,7 @@ const char *const loss_names[LOSS_CAUSES] = {
 	[LOSS_THREAD_BUFFER] = "thread-buffer",
 	[LOSS_ORPHAN] = "orphan",
 	[LOSS_WRITE_ERROR] = "write-error",
+	[LOSS_CONTEXT] = "context-ring-full",
 };
 
 static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
@@ -37,6 +38,7 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 		return NULL;
 	}
 	p->corr.from_start = p->from_start;
+	p->corr.sched = s->sched_mode ? &s->sched : NULL;
 	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
 	s->summary.procs++;
 	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
@@ -55,11 +57,21 @@ struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool ma
 	return p;
 }
 
+struct proc *proc__of_thread(const struct session *s, const struct sched_thread *t)
+{
+	struct proc_key key = {.start_ns = t->proc_start_ns, .tgid = t->tgid};
+	struct proc *p;
+
+	HASH_FIND(hh, s->procs, &key, sizeof(key), p);
+	return p;
+}
+
 void proc__count_loss(struct proc *p, enum loss cause, uint64_t n)
 {
 	p->lost[cause] += n;
 	p->session->summary.lost[cause] += n;
-	if (cause != LOSS_WRITE_ERROR) /* what is near an event is what never reached it */
+	/* What is near an event is what never reached it; of kernel context it says so itself. */
+	if (cause != LOSS_WRITE_ERROR && cause != LOSS_CONTEXT)
 		p->corr.lost += n;
 }
 
@@ -76,8 +88,19 @@ struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, con
 	t->tid = tid;
 	t->host_tid = host_tid;
 	memcpy(t->comm, comm, sizeof(t->comm));
+	if (p->session->sched_mode)
+		t->sched = sched_thread__get(sched__find(&p->session->sched, host_tid));
 	HASH_ADD_INT(p->threads, tid, t);
 	return t;
+}
+
+void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns)
+{
+	if (t->role != ROLE_UNKNOWN)
+		trace__thread(p, t, stop_ns);
+	sched_thread__put(&p->session->sched, t->sched);
+	HASH_DEL(p->threads, t);
+	free(t);
 }
 
 static void free_threads(struct proc *p, uint64_t stop_ns)
@@ -85,10 +108,10 @@ static void free_threads(struct proc *p, uint64_t stop_ns)
 	struct thread *t, *tmp;
 
 	HASH_ITER (hh, p->threads, t, tmp) {
-		if (t->role != ROLE_UNKNOWN)
-			trace__thread(p, t, stop_ns);
-		HASH_DEL(p->threads, t);
-		free(t);
+		/* Nothing was written: nor will this be. */
+		if (!p->header_written && !p->recs)
+			t->role = ROLE_UNKNOWN;
+		proc__thread_end(p, t, stop_ns);
 	}
 }
 
@@ -111,14 +134,15 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	orphans = p->corr.counts.orphans;
 	if (orphans > p->lost[LOSS_ORPHAN])
 		proc__count_loss(p, LOSS_ORPHAN, orphans - p->lost[LOSS_ORPHAN]);
-	if (p->header_written || p->recs)
-		free_threads(p, now);
+	free_threads(p, now);
 	trace__footer(p, end, exited, exit_code);
 	if (p->out.write_lost)
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
 	summary__proc_end(&s->summary, p);
 	out_file__close(&p->out);
 	target__close(&p->target);
+	node_sample__put(p->node);
+	node_cgroup__close(&p->cgroup);
 	HASH_DEL(s->procs, p);
 	free_streams(p);
 	correlate__free(&p->corr);

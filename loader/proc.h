@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uthash.h>
 #include "correlate.h"
+#include "node.h"
 #include "out.h"
 #include "scope_abi.h"
 #include "target.h"
@@ -20,6 +21,7 @@ enum loss {
 	LOSS_THREAD_BUFFER,
 	LOSS_ORPHAN,
 	LOSS_WRITE_ERROR,
+	LOSS_CONTEXT, /* of kernel context, in the ring */
 	LOSS_CAUSES,
 };
 extern const char *const loss_names[LOSS_CAUSES];
@@ -43,6 +45,7 @@ struct thread {
 	uint64_t start_ns;
 	enum role role;
 	char comm[SCOPE_COMM_LEN];
+	struct sched_thread *sched; /* held; NULL: its states are not known */
 	UT_hash_handle hh;
 };
 
@@ -83,13 +86,20 @@ struct proc {
 	struct out_file out;
 	bool out_failed; /* no file could be opened: everything is lost, and counted */
 	bool header_written;
-	uint64_t header_next_ns; /* when to try again; a disk stays full for a while */
-	char *job_id;		 /* of the launcher, checked for use in a name; NULL none; owned */
+	uint64_t header_next_ns;  /* when to try again; a disk stays full for a while */
+	struct node_sample *node; /* that its last node record was made from; held */
+	struct node_cgroup cgroup;
+	struct node_quota quota; /* then */
+	bool has_quota;
+	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
 	struct session *session;
 	UT_hash_handle hh;
 };
 
 struct session;
+
+/* The process that a thread of the scheduler belongs to; NULL: none that is recorded. */
+struct proc *proc__of_thread(const struct session *s, const struct sched_thread *t);
 
 /* Finds the process of an identity stamp; makes it if `make`. NULL: not known, or no memory. */
 struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make);
@@ -101,6 +111,9 @@ struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool ma
 void proc__end(struct proc *p, const char *end, bool exited, int exit_code);
 
 void proc__count_loss(struct proc *p, enum loss cause, uint64_t n);
+
+/* Its end: a record, if it has a role, and it is freed. */
+void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns);
 
 /* The thread that made a record; told to the trace when its role shows. */
 struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm);

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <bpf/libbpf.h>
 #include "attach.h"
 #include "cmd.h"
 #include "decode.h"
+#include "decode_sched.h"
 #include "job.h"
 #include "log.h"
 #include "nccl_names.h"
@@ -23,9 +25,9 @@
 #define OUTSIDE_NS (200 * 1000000ull) /* a buffer silent for so long is read from outside */
 #define FOLLOW_NS  (200 * 1000000ull) /* lines reach their file within this */
 #define CLOCK_NS   (10 * NSEC_PER_SEC)
+#define NODE_NS	   NSEC_PER_SEC
 #define DRAIN_NS   (500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS  (100 * 1000000ull) /* for operations in flight when the recording ends */
-#define RING_NS	   (2 * NSEC_PER_SEC) /* to empty the ring at the end */
 #define END_NS	   (100 * 1000000ull) /* after a process' end, for its other threads' last records */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
@@ -59,6 +61,24 @@ static void setup_signals(void)
 
 /* ---- The loop ---------------------------------------------------------------------------------- */
 
+/* Once a process is in its file: what the node did since. Its first interval begins here. */
+static void tick_node(struct recorder *r)
+{
+	struct proc *p, *tmp;
+
+	if (!r->s.sched_mode || !r->s.procs || node__sample(&r->s.node))
+		return;
+	HASH_ITER (hh, r->s.procs, p, tmp) {
+		if (p->node && p->header_written) {
+			trace__node(p, r->s.node.last);
+		} else if (!p->node && !node_cgroup__find(&p->cgroup, "", (pid_t)p->key.tgid)) {
+			p->has_quota = !node_cgroup__read(&p->cgroup, &p->quota);
+		}
+		node_sample__put(p->node);
+		p->node = node_sample__get(r->s.node.last);
+	}
+}
+
 static void tick(struct recorder *r, uint64_t now)
 {
 	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
@@ -85,8 +105,14 @@ static void tick(struct recorder *r, uint64_t now)
 			out_file__flush(&p->out);
 		}
 	}
-	if (follow)
+	if (follow) {
+		decode_sched__tick(&r->s, now);
 		r->next_follow_ns = now + FOLLOW_NS;
+	}
+	if (now >= r->next_node_ns) {
+		tick_node(r);
+		r->next_node_ns = now + NODE_NS;
+	}
 	if (clock)
 		r->next_clock_ns = now + CLOCK_NS;
 }
@@ -119,8 +145,9 @@ static int run(struct recorder *r)
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
 
-static void session_init(struct recorder *r)
+static int session_init(struct recorder *r)
 {
+	int cpus = libbpf_num_possible_cpus();
 	struct session *s = &r->s;
 	time_t t = time(NULL);
 	struct tm tm;
@@ -128,11 +155,15 @@ static void session_init(struct recorder *r)
 	s->dir = r->opt.dir;
 	s->mask = r->opt.mask;
 	s->ring_bytes = r->opt.ring_bytes;
+	s->sched_mode = r->opt.sched;
+	s->features.sched = s->features.irq = s->sched_mode;
 	s->keep = event_mask_closure(s->mask);
 	strftime(s->stamp, sizeof(s->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
 	invoking_user(&s->uid, &s->gid);
 	clock_fit__init(&s->clock, clock_source());
 	clock_fit__sample(&s->clock);
+	node__init(&s->node, "");
+	return sched__init(&s->sched, cpus > 0 ? (uint32_t)cpus : 1);
 }
 
 /* Makes -o's directory now: a mistake in its name should not cost a job's trace. */
@@ -184,6 +215,7 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	}
 	err = attach__plugin(r->attach, t.path, pid);
 	r->s.attached_ns = monotonic_ns();
+	attach__watch(r->attach, (uint32_t)pid, true);
 	if (!err)
 		err = target__want(&t, (uint32_t)getpid(), r->opt.mask, follow__flush_ticks(r));
 	target__close(&t);
@@ -198,7 +230,11 @@ static int setup(struct recorder *r)
 {
 	int status = EXIT_OK, i, err;
 
-	session_init(r);
+	err = session_init(r);
+	if (err) {
+		pr_err("Failed to allocate: %s\n", strerror(-err));
+		return EXIT_FAILED;
+	}
 	err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
 	if (err && (!r->opt.npids || r->opt.cmd)) {
 		pr_err("Failed to find the plugin '%s': %s; build it with make, or name it with "
@@ -214,9 +250,11 @@ static int setup(struct recorder *r)
 	status = check_dir(&r->s);
 	if (status)
 		return status;
-	r->attach = attach__open(r->opt.ring_bytes, follow__record, r, &status);
+	r->attach = attach__open(r->opt.ring_bytes, &r->s.features, follow__record, r, &status);
 	if (!r->attach)
 		return status;
+	if (!r->s.features.sched)
+		r->s.sched_mode = SCHED_MODE_OFF;
 	r->s.attach_ns = monotonic_ns();
 	for (i = 0; i < r->opt.npids && !status; i++)
 		status = attach_pid(r, r->opt.pids[i]);
@@ -249,15 +287,6 @@ static void settle(struct recorder *r)
 	}
 }
 
-/* What the ring holds now; a job that goes on filling it is not waited for. */
-static void drain_ring(struct recorder *r)
-{
-	uint64_t end = monotonic_ns() + RING_NS;
-
-	while (attach__poll(r->attach, 0) > 0 && monotonic_ns() < end)
-		;
-}
-
 /*
  * 1. Give back what we wanted of each process and let it come to rest, 2. draw the line: what is older
  * lies in the ring or in the buffers, 3. take it, 4. take the probes off, between whose parts the kernel
@@ -268,26 +297,30 @@ static void drain(struct recorder *r, const char *how)
 	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
 	int i, behind = 1;
+	uint64_t end_ns;
 
 	follow__give_back(r);
 	settle(r);
 	clock_fit__sample(&r->s.clock);
 	r->s.end_ns = monotonic_ns();
 	for (i = 0; behind && i < 5; i++) {
-		drain_ring(r);
+		attach__drain(r->attach);
 		behind = follow__read_outside(r, monotonic_ns(), 0, false);
 	}
 	if (behind)
 		follow__read_outside(r, monotonic_ns(), 0, true);
+	end_ns = monotonic_ns();
 	attach__detach(r->attach);
-	drain_ring(r);
+	attach__drain(r->attach);
 	follow__reap(r);
+	if (r->s.sched_mode)
+		decode_sched__end(&r->s, end_ns);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
 		if (p->ended_ns) {
 			decode__end(p, p->end_status, false, p->end_lost_recs);
 			continue;
 		}
-		p->corr.now_ns = monotonic_ns();
+		p->corr.now_ns = end_ns;
 		if (!attach__proc_stat(r->attach, p->key.tgid, &stat) &&
 		    stat.start_ns == p->key.start_ns)
 			decode__tail_loss(p, stat.lost_recs);
@@ -300,10 +333,15 @@ static void drain(struct recorder *r, const char *how)
 static void print_stats(const struct recorder *r)
 {
 	static const char *const names[SCOPE_STAT_N] = {
-		[SCOPE_STAT_CHUNKS] = "chunks",	      [SCOPE_STAT_RECS] = "records",
-		[SCOPE_STAT_RING_FULL] = "ring full", [SCOPE_STAT_BAD_TBUF] = "bad buffers",
-		[SCOPE_STAT_FAULT] = "unreadable",    [SCOPE_STAT_DYING] = "of dying threads",
+		[SCOPE_STAT_CHUNKS] = "chunks",
+		[SCOPE_STAT_RECS] = "records",
+		[SCOPE_STAT_RING_FULL] = "ring full",
+		[SCOPE_STAT_BAD_TBUF] = "bad buffers",
+		[SCOPE_STAT_FAULT] = "unreadable",
+		[SCOPE_STAT_DYING] = "of dying threads",
 		[SCOPE_STAT_MAP_FULL] = "map full",
+		[SCOPE_STAT_SCHED] = "records of context",
+		[SCOPE_STAT_SCHED_LOST] = "of these lost",
 	};
 	uint32_t i;
 
@@ -315,6 +353,8 @@ static void print_stats(const struct recorder *r)
 	pr_debug("Late states and stops: %llu, bad records: %llu, of unknown kinds: %llu\n",
 		 (unsigned long long)r->s.summary.late, (unsigned long long)r->s.bad_records,
 		 (unsigned long long)r->s.skipped_kinds);
+	pr_debug("Kernel context lost of processes that are not recorded: %llu\n",
+		 (unsigned long long)r->s.context_lost);
 }
 
 static void print_result(const struct recorder *r)
@@ -334,6 +374,8 @@ static void teardown(struct recorder *r)
 	struct out_dir *d, *tmp;
 
 	attach__close(r->attach);
+	node__free(&r->s.node);
+	sched__free(&r->s.sched);
 	HASH_ITER (hh, r->s.dirs, d, tmp) {
 		HASH_DEL(r->s.dirs, d);
 		close(d->fd);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The command line of `ncclscope record`. */
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "cmd.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "options.h"
 #include "recorder.h"
 
-enum { OPT_MASK = 256, OPT_PLUGIN, OPT_RING, OPT_STRICT };
+enum { OPT_MASK = 256, OPT_PLUGIN, OPT_RING, OPT_SCHED, OPT_STRICT };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0,
@@ -23,11 +25,32 @@ static const struct argp_option options[] = {
 	 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"ring", OPT_RING, "SIZE", 0, "Ring buffer between BPF and this program (default 64M)", 0},
+	{"sched", OPT_SCHED, "WHAT", 0,
+	 "What the kernel did to the threads: events (default: with each event), slices (a line "
+	 "for "
+	 "each stay in a state besides) or off",
+	 0},
 	{"strict", OPT_STRICT, NULL, 0, "Exit with status 5 if any record was lost", 0},
 	{"verbose", 'v', NULL, 0, "Say more; -vv with libbpf's messages", 0},
 	{"quiet", 'q', NULL, 0, "Warnings and errors only, no summary", 0},
 	{0},
 };
+
+static int parse_sched(const char *s, enum sched_mode *mode)
+{
+	static const char *const names[] = {[SCHED_MODE_OFF] = "off",
+					    [SCHED_MODE_EVENTS] = "events",
+					    [SCHED_MODE_SLICES] = "slices"};
+	int i;
+
+	for (i = SCHED_MODE_OFF; i <= SCHED_MODE_SLICES; i++) {
+		if (!strcmp(s, names[i])) {
+			*mode = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
 
 static error_t parse_one(int key, char *arg, struct argp_state *state)
 {
@@ -62,6 +85,10 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	case OPT_RING:
 		if (parse_size(arg, &o->ring_bytes) || o->ring_bytes > 1ull << 31)
 			argp_error(state, "'%s' is no size up to 2G: 64M, 1G", arg);
+		return 0;
+	case OPT_SCHED:
+		if (parse_sched(arg, &o->sched))
+			argp_error(state, "'%s' is none of off, events, slices", arg);
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
@@ -100,6 +127,7 @@ void record_options__parse(struct record_options *o, int argc, char **argv)
 {
 	o->mask = (1u << SCOPE_NTYPES) - 1;
 	o->ring_bytes = 64 << 20;
+	o->sched = SCHED_MODE_EVENTS;
 	argp_err_exit_status = EXIT_USAGE;
 	/* argp has said what is wrong and where help is, and left; but for memory */
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o))

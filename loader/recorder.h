@@ -22,6 +22,7 @@ struct record_options {
 	uint32_t mask;
 	char *plugin;
 	uint64_t ring_bytes;
+	enum sched_mode sched;
 	bool strict;
 	char **cmd;
 };
@@ -34,7 +35,7 @@ struct recorder {
 	pid_t job;
 	int job_code;
 	bool job_ended;
-	uint64_t next_outside_ns, next_follow_ns, next_clock_ns;
+	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns;
 	uint64_t ring_full; /* BPF's count when processes were last reaped */
 };
 

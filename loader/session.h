@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "attach.h"
 #include "clock.h"
 #include "proc.h"
 #include "summary.h"
@@ -18,12 +19,17 @@ struct out_dir {
 	UT_hash_handle hh;
 };
 
+/* --sched: what of the scheduler goes into the traces. */
+enum sched_mode { SCHED_MODE_OFF, SCHED_MODE_EVENTS, SCHED_MODE_SLICES };
+
 struct session {
 	/* options */
 	const char *dir; /* -o; NULL: by job or time */
 	uint32_t mask;	 /* --mask: what to ask for */
 	uint32_t keep;	 /* its closure: what to write */
 	uint64_t ring_bytes;
+	enum sched_mode sched_mode; /* off, too, where the kernel cannot */
+	struct attach_features features;
 
 	uint64_t attach_ns;   /* before the probes went on: nothing older is recorded */
 	uint64_t attached_ns; /* when they were on: processes that start later are seen whole */
@@ -32,11 +38,14 @@ struct session {
 	uid_t uid;	      /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;
 	struct clock_fit clock;
+	struct sched sched;
+	struct node_sampler node;
 	struct proc *procs;
 	struct out_dir *dirs;
 	struct summary summary;
 	uint64_t skipped_kinds; /* ring records of kinds that we do not know */
 	uint64_t bad_records;	/* that made no sense */
+	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
 };
 
 #endif

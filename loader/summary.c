@@ -4,6 +4,7 @@
 #include "nccl_names.h"
 #include "session.h"
 #include "summary.h"
+#include "trace_keys.h"
 
 static void op_fill(struct summary_op *op, const struct proc *p, const struct corr_event *ev)
 {
@@ -44,7 +45,8 @@ static void note_slow(struct summary *s, const struct proc *p, const struct corr
 	op_fill(&s->slowest[i], p, ev);
 }
 
-void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev)
+void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev,
+		    const struct sched_join *join)
 {
 	s->events[ev->what]++;
 	s->unfinished += ev->unfinished;
@@ -53,6 +55,10 @@ void summary__event(struct summary *s, const struct proc *p, const struct corr_e
 	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&
 	    ev->exec > EXEC_ENQUEUE)
 		note_slow(s, p, ev);
+	if (join->app.threads)
+		sched_span__add(&s->app, &join->app);
+	if (join->proxy.threads)
+		sched_span__add(&s->proxy, &join->proxy);
 }
 
 void summary__proc_end(struct summary *s, const struct proc *p)
@@ -78,9 +84,9 @@ uint64_t summary__lost(const struct summary *s)
 }
 
 /* Job text on a terminal: what is not plain ASCII could steer it, and becomes '?'. */
-static void print_clean(const char *s, FILE *f)
+static void print_clean(const char *s, size_t max, FILE *f)
 {
-	for (; *s; s++)
+	for (; max && *s; s++, max--)
 		fputc((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e ? '?' : *s, f);
 }
 
@@ -112,13 +118,51 @@ static void print_slowest(const struct summary *s, FILE *f)
 	for (i = 0; i < s->nslowest; i++) {
 		op = &s->slowest[i];
 		fprintf(f, "  %12.3f  ", (double)op->duration_ns / 1e6);
-		print_clean(op->func, f);
+		print_clean(op->func, sizeof(op->func), f);
 		fprintf(f, "%*s %6llu %12llu  ", (int)(14 - (int)strnlen(op->func, 14)), "",
 			(unsigned long long)op->seq, (unsigned long long)op->count);
-		print_clean(op->datatype, f);
+		print_clean(op->datatype, sizeof(op->datatype), f);
 		fprintf(f, "%*s %5d %8u  0x%llx\n", (int)(13 - (int)strnlen(op->datatype, 13)), "",
 			op->rank, op->pid, (unsigned long long)op->comm_hash);
 	}
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_role(const char *role, const struct sched_span *span, FILE *f)
+{
+	const char *sep = "  ";
+	uint32_t i;
+
+	if (!span->span_ns)
+		return;
+	fprintf(f, "  %-8s %9.1f %% %9.1f %% %9.1f %%", role,
+		percent(span->sums.on_cpu_ns, span->span_ns),
+		percent(span->sums.runq_ns, span->span_ns),
+		percent(span->sums.blocked_ns, span->span_ns));
+	for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ") {
+		fprintf(f, "%sbehind ", sep);
+		print_clean(span->behind[i].comm, SCOPE_COMM_LEN, f);
+		fprintf(f, "[%u]", span->behind[i].tgid);
+	}
+	if (span->nblocked_in && span->sums.blocked_ns)
+		fprintf(f, "%sin %s", sep, sched_why_name(span->blocked_in[0].why));
+	fprintf(f, "\n");
+}
+
+static void print_sched(const struct summary *s, FILE *f)
+{
+	if (!s->app.span_ns && !s->proxy.span_ns)
+		return;
+	fprintf(f,
+		"\nThreads of operations, while those ran\n"
+		"  %-8s %11s %11s %11s\n",
+		"", "on CPU", "runnable", "asleep");
+	print_role("app", &s->app, f);
+	print_role("proxy", &s->proxy, f);
 }
 
 void summary__print(const struct summary *s, const char *dir, FILE *f)
@@ -129,6 +173,7 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 
 	print_events(s, f);
 	print_slowest(s, f);
+	print_sched(s, f);
 	fprintf(f, "\nLoss: %llu", (unsigned long long)lost);
 	for (i = 0; i < LOSS_CAUSES; i++) {
 		if (!s->lost[i])

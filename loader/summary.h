@@ -26,6 +26,7 @@ struct summary {
 	uint64_t unfinished, orphans, states;
 	struct summary_op slowest[SUMMARY_SLOWEST]; /* longest first */
 	uint32_t nslowest;
+	struct sched_span app, proxy; /* of operations' threads, while they ran */
 	uint64_t lost[LOSS_CAUSES];
 	uint64_t late, malformed, evicted;
 	uint32_t procs, files;
@@ -34,8 +35,10 @@ struct summary {
 
 struct session;
 struct correlate;
+struct sched_join;
 
-void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev);
+void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev,
+		    const struct sched_join *join);
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);

@@ -6,41 +6,7 @@
 #include "nccl_names.h"
 #include "session.h"
 #include "trace.h"
-
-/* Longest event line: fixed keys and numbers, and six names of at most 63 bytes, escaped. */
-#define EVENT_MAX 8192
-#define STATE_MAX 1024
-
-#define KEY_STR(j, key, s, len)                                                                    \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_str(j, s, len);                                                               \
-	} while (0)
-#define KEY_U64(j, key, v)                                                                         \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_u64(j, v);                                                                    \
-	} while (0)
-#define KEY_I64(j, key, v)                                                                         \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_i64(j, v);                                                                    \
-	} while (0)
-#define KEY_PTR(j, key, v)                                                                         \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_ptr(j, v);                                                                    \
-	} while (0)
-#define KEY_BOOL(j, key, v)                                                                        \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_bool(j, v);                                                                   \
-	} while (0)
-#define KEY_US(j, key, v)                                                                          \
-	do {                                                                                       \
-		json_lit(j, ",\"" key "\":");                                                      \
-		json_us(j, v);                                                                     \
-	} while (0)
+#include "trace_keys.h"
 
 /*
  * The header goes first, whenever the first line comes. Where a full disk swallowed it, lines are lost
@@ -55,7 +21,7 @@ static bool trace_ready(struct proc *p)
 	return p->header_written;
 }
 
-static struct json begin(struct proc *p, size_t max)
+struct json trace_begin(struct proc *p, size_t max)
 {
 	struct json none = {0};
 
@@ -66,7 +32,7 @@ static struct json begin(struct proc *p, size_t max)
 	return out_line_begin(&p->out, max);
 }
 
-static void end(struct proc *p, struct json *j, enum out_kind kind)
+void trace_end(struct proc *p, struct json *j, enum out_kind kind)
 {
 	out_line_end(&p->out, j, kind, p->corr.now_ns);
 }
@@ -367,10 +333,12 @@ static void put_unfinished(struct json *j, const struct corr_event *ev)
 void trace__event(void *arg, const struct corr_event *ev)
 {
 	struct proc *p = arg;
-	struct json j = begin(p, EVENT_MAX);
+	struct json j = trace_begin(p, EVENT_MAX);
 	const char *type = event_type_name(ev->what);
+	struct sched_join join;
 
-	summary__event(&p->session->summary, p, ev);
+	sched_join__of(&p->corr, ev, &join);
+	summary__event(&p->session->summary, p, ev, &join);
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"event\"");
@@ -401,12 +369,13 @@ void trace__event(void *arg, const struct corr_event *ev)
 		put_exec(&j, ev);
 	else
 		put_unfinished(&j, ev);
+	put_sched(&j, p, ev, &join);
 	if (ev->orphan)
 		json_lit(&j, ",\"orphan\":true");
 	if (ev->loss_near)
 		KEY_U64(&j, "lossNear", ev->loss_near);
 	json_char(&j, '}');
-	end(p, &j, OUT_EVENT);
+	trace_end(p, &j, OUT_EVENT);
 }
 
 /* What NCCL's argument means follows from the state. */
@@ -441,7 +410,7 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 
 	if (!name) /* not NCCL's: the decoder has counted it */
 		return;
-	j = begin(p, STATE_MAX);
+	j = trace_begin(p, STATE_MAX);
 	if (!j.at)
 		return;
 	p->session->summary.states++;
@@ -463,7 +432,7 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 		KEY_US(&j, "lastTs", st->last_ts_ns);
 	}
 	json_char(&j, '}');
-	end(p, &j, OUT_STATE);
+	trace_end(p, &j, OUT_STATE);
 }
 
 void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
@@ -481,7 +450,7 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 		p->mask = c->mask;
 		p->nccl_version = c->nccl_version;
 	}
-	j = begin(p, EVENT_MAX);
+	j = trace_begin(p, EVENT_MAX);
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\"");
@@ -506,13 +475,13 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 	KEY_U64(&j, "eventMask", c->mask);
 	KEY_U64(&j, "ncclApi", c->api);
 	json_lit(&j, "}}");
-	end(p, &j, OUT_EVENT);
+	trace_end(p, &j, OUT_EVENT);
 }
 
 void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 {
 	static const char *const roles[] = {"other", "app", "proxy", "other"};
-	struct json j = begin(p, STATE_MAX);
+	struct json j = trace_begin(p, STATE_MAX);
 
 	if (!j.at)
 		return;
@@ -523,15 +492,17 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 	KEY_STR(&j, "comm", t->comm, strnlen(t->comm, sizeof(t->comm)));
 	KEY_STR(&j, "role", roles[t->role], strlen(roles[t->role]));
 	KEY_US(&j, "start", t->start_ns);
-	if (stop_ns)
+	if (stop_ns) {
 		KEY_US(&j, "stop", stop_ns);
+		put_thread_sums(&j, p, t, stop_ns);
+	}
 	json_char(&j, '}');
-	end(p, &j, OUT_THREAD);
+	trace_end(p, &j, OUT_THREAD);
 }
 
 void trace__clock(struct proc *p, uint64_t now_ns)
 {
-	struct json j = begin(p, STATE_MAX);
+	struct json j = trace_begin(p, STATE_MAX);
 	uint64_t error;
 	int64_t offset;
 
@@ -544,7 +515,7 @@ void trace__clock(struct proc *p, uint64_t now_ns)
 	json_us_signed(&j, offset);
 	KEY_US(&j, "error", error + p->session->clock.last_error_ns);
 	json_char(&j, '}');
-	end(p, &j, OUT_CLOCK);
+	trace_end(p, &j, OUT_CLOCK);
 }
 
 /* Where each cause strikes. */
@@ -553,11 +524,12 @@ static const char *const loss_where[LOSS_CAUSES] = {
 	[LOSS_THREAD_BUFFER] = "plugin, no memory for a buffer",
 	[LOSS_ORPHAN] = "correlate, start lost",
 	[LOSS_WRITE_ERROR] = "trace file",
+	[LOSS_CONTEXT] = "ring buffer, kernel context",
 };
 
 static void put_lost(struct proc *p, int cause, uint64_t n, uint64_t now_ns)
 {
-	struct json j = begin(p, STATE_MAX);
+	struct json j = trace_begin(p, STATE_MAX);
 
 	if (!j.at)
 		return;
@@ -568,7 +540,7 @@ static void put_lost(struct proc *p, int cause, uint64_t n, uint64_t now_ns)
 	KEY_STR(&j, "cause", loss_names[cause], strlen(loss_names[cause]));
 	KEY_STR(&j, "where", loss_where[cause], strlen(loss_where[cause]));
 	json_char(&j, '}');
-	end(p, &j, OUT_LOST);
+	trace_end(p, &j, OUT_LOST);
 	p->lost_reported[cause] += n;
 }
 
@@ -611,7 +583,7 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 	 */
 	out_file__flush(&p->out);
 	trace__lost(p, p->corr.now_ns, true);
-	j = begin(p, STATE_MAX);
+	j = trace_begin(p, STATE_MAX);
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"footer\"");
@@ -641,6 +613,6 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 			    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000);
 	KEY_U64(&j, "peakMemory", (uint64_t)ru.ru_maxrss * 1024);
 	json_lit(&j, "}}");
-	end(p, &j, OUT_FOOTER);
+	trace_end(p, &j, OUT_FOOTER);
 	out_file__flush(&p->out);
 }

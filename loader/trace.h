@@ -18,6 +18,13 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 /* A thread's record: at its start (stop_ns 0) or its end. */
 void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
 
+/* One stay of a thread in a scheduler state. */
+void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
+		  uint64_t end_ns, uint64_t irq_ns);
+
+/* What the node did since the process' last such record. */
+void trace__node(struct proc *p, const struct node_sample *now);
+
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);
 

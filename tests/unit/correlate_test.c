@@ -22,7 +22,8 @@
 #define MAX_EVENTS (1u << 20) /* as in correlate.c */
 
 static struct correlate c;
-static const struct corr_thread app = {11, 1011}, proxy = {22, 1022};
+static const struct corr_thread app = {.tid = 11, .host_tid = 1011},
+				proxy = {.tid = 22, .host_tid = 1022};
 
 static struct {
 	struct corr_event ev[OUT_MAX];

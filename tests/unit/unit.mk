@@ -15,7 +15,7 @@ export CMOCKA_MESSAGE_OUTPUT := TAP
 
 # ---- The loader, all but main() --------------------------------------------------------------------
 
-$(UNIT_OUT)/loader/attach.o: $(BUILD)/nccl.skel.h
+$(UNIT_OUT)/loader/attach.o: $(BUILD)/scope.skel.h
 $(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(UNIT_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h

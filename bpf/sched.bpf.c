@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * What the scheduler and interrupts do to the threads of recorded processes. One record for each context
+ * switch that concerns such a thread, or a CPU that such a thread waits for; all others leave after
+ * three loads.
+ */
+#include "sched.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
+#define QUOTA_LEVELS	       8  /* nested cgroups that are searched for the one that throttles */
+#define WAKE_EVERY	       64 /* records of a thread between two looks at how full the ring is */
+
+/* The loader's wake-up costs the thread that is being switched: looked at now and then. */
+static __always_inline __u64 wake_flags(__u32 seq)
+{
+	return seq % WAKE_EVERY ? BPF_RB_NO_WAKEUP : scope_wake_flags(false);
+}
+
+/* ---- CPUs --------------------------------------------------------------------------------------- */
+
+struct scope_cpu {
+	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
+	__u32 seq;     /* of its switch records */
+	__u32 irq_depth;
+	__u32 irq_tid; /* the thread below */
+	__u32 irq_lost;
+	__u32 pad;
+	__u64 irq_ns;
+	__u64 curr;    /* the task_struct that runs, since the first switch that we see */
+	__u64 pad2[3]; /* a cache line each */
+};
+
+/* By number. BPF writes all of it; the loader sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scope_cpu);
+} scope_cpus SEC(".maps");
+
+static __always_inline struct scope_cpu *cpu_get(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&scope_cpus, &cpu);
+}
+
+static __always_inline void waiters_add(__u32 cpu, __s32 n)
+{
+	struct scope_cpu *c = cpu_get(cpu);
+
+	if (c)
+		__sync_fetch_and_add(&c->waiters, n);
+}
+
+/* ---- Quotas ------------------------------------------------------------------------------------- */
+
+static __always_inline __u64 quota_throttled_ns(__u64 tg)
+{
+	return BPF_CORE_READ((struct task_group *)tg, cfs_bandwidth.throttled_time);
+}
+
+/*
+ * A thread that leaves its CPU runnable: is that a cgroup's quota? Remembers the outermost group that holds
+ * it back; a queue's throttle_count is its own plus that of those above it. The kernel adds up the time
+ * for the group, over all CPUs, when it lets go: so it is exact for one CPU and a bound for several.
+ */
+static __always_inline void quota_begin(struct scope_task *t, struct task_struct *task)
+{
+	struct sched_entity *se = &task->se;
+	struct cfs_rq *cfs_rq;
+	__u64 tg = 0;
+	int i;
+
+	t->quota_tg = 0;
+	if (!bpf_core_field_exists(struct cfs_rq, throttle_count) ||
+	    !bpf_core_field_exists(struct sched_entity, cfs_rq) ||
+	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
+		return;
+	for (i = 0; i < QUOTA_LEVELS && se; i++) {
+		cfs_rq = BPF_CORE_READ(se, cfs_rq);
+		if (!cfs_rq || !BPF_CORE_READ(cfs_rq, throttle_count))
+			break;
+		tg = (__u64)BPF_CORE_READ(cfs_rq, tg);
+		se = BPF_CORE_READ(se, parent);
+	}
+	if (!tg)
+		return;
+	t->quota_tg = tg;
+	t->quota_ns = quota_throttled_ns(tg);
+}
+
+static __always_inline __u64 quota_end(struct scope_task *t, __u64 waited_ns)
+{
+	__u64 ns;
+
+	if (!t->quota_tg)
+		return 0;
+	ns = quota_throttled_ns(t->quota_tg) - t->quota_ns;
+	t->quota_tg = 0;
+	return ns < waited_ns ? ns : waited_ns;
+}
+
+/* ---- A thread's states -------------------------------------------------------------------------- */
+
+static __always_inline struct scope_task *task_get(struct task_struct *task, __u8 state, __u64 now)
+{
+	__u32 tid = task->pid;
+	struct scope_task *t = bpf_map_lookup_elem(&scope_tasks, &tid);
+
+	if (!t)
+		return task_begin(task, tid, state, false, now);
+	if (!t->told)
+		task_tell(task, t, now);
+	return t;
+}
+
+struct task_struct___5_10 {
+	volatile long
+		state; /* __state since 2f064a59a11f ("sched: Change task_struct::state"), 5.14 */
+};
+
+static __always_inline __u64 task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return BPF_CORE_READ((struct task_struct___5_10 *)task, state);
+}
+
+struct task_struct___cpu {
+	unsigned int cpu; /* in thread_info since bcf9033e5449 ("sched: move CPU field"), 5.16 */
+};
+
+static __always_inline __u32 task_cpu(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return BPF_CORE_READ((struct task_struct___cpu *)task, cpu);
+}
+
+/* The system call that a thread is in; exceptions and interrupts leave -1 there. */
+static __always_inline __s32 task_syscall(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+		return SCOPE_WHY_OTHER;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+#if defined(__TARGET_ARCH_x86)
+	return (__s32)regs->orig_ax < 0 ? SCOPE_WHY_PAGEFAULT : (__s32)regs->orig_ax;
+#else
+	return regs->syscallno < 0 ? SCOPE_WHY_PAGEFAULT : regs->syscallno;
+#endif
+}
+
+/* Why a thread that leaves its CPU asleep does so. */
+static __always_inline __s32 task_why(struct task_struct *task)
+{
+	__s32 why;
+
+	if (task_state(task) & TASK_STOPPED_OR_TRACED)
+		return SCOPE_WHY_STOPPED;
+	why = task_syscall(task);
+	if (why != SCOPE_WHY_PAGEFAULT && BPF_CORE_READ_BITFIELD(task, in_iowait))
+		return SCOPE_WHY_IO;
+	return why;
+}
+
+static __always_inline void task_wait(struct scope_task *t, __u32 cpu, __u64 now)
+{
+	t->state = SCOPE_TASK_WAIT;
+	t->wait_ns = now;
+	t->cpu = cpu;
+	waiters_add(cpu, 1);
+}
+
+/* ---- Switches ----------------------------------------------------------------------------------- */
+
+/* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
+static __always_inline void switch_out(struct scope_ev_switch *e, struct task_struct *prev,
+				       bool preempt)
+{
+	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, e->h.ts_ns);
+
+	if (!t)
+		return;
+	e->flags |= SCOPE_SWITCH_PREV;
+	e->prev_seq = ++t->seq;
+	if (preempt || !task_state(prev)) {
+		task_wait(t, e->cpu, e->h.ts_ns);
+		quota_begin(t, prev);
+	} else {
+		t->state = SCOPE_TASK_BLOCKED;
+		e->why = task_why(prev);
+	}
+	e->prev_state = t->state;
+}
+
+static __always_inline void switch_in(struct scope_ev_switch *e, struct task_struct *next)
+{
+	struct scope_task *t = task_get(next, SCOPE_TASK_WAIT, e->h.ts_ns);
+
+	if (!t)
+		return;
+	e->flags |= SCOPE_SWITCH_NEXT;
+	e->next_seq = ++t->seq;
+	if (t->state == SCOPE_TASK_WAIT && t->wait_ns) {
+		waiters_add(t->cpu, -1);
+		e->wait_ns = t->wait_ns;
+		e->throttled_ns = quota_end(t, e->h.ts_ns - t->wait_ns);
+	}
+	t->state = SCOPE_TASK_RUN;
+	t->wait_ns = 0;
+}
+
+static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool preempt,
+					 struct task_struct *prev, struct task_struct *next)
+{
+	struct scope_ev_switch e = {
+		.h = {SCOPE_ABI, SCOPE_EV_SWITCH, sizeof(e), bpf_ktime_get_ns()},
+		.cpu = cpu,
+		.why = SCOPE_WHY_OTHER,
+	};
+
+	if (c->waiters) {
+		e.flags = SCOPE_SWITCH_WATCHED;
+		bpf_probe_read_kernel(e.prev_comm, sizeof(e.prev_comm), prev->comm);
+	}
+	e.cpu_seq = ++c->seq;
+	e.prev_tid = prev->pid;
+	e.prev_tgid = prev->tgid;
+	e.next_tid = next->pid;
+	if (scope_is_recorded(prev->tgid))
+		switch_out(&e, prev, preempt);
+	if (scope_is_recorded(next->tgid))
+		switch_in(&e, next);
+	if (bpf_ringbuf_output(&scope_ring, &e, sizeof(e), wake_flags(e.cpu_seq)))
+		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	else
+		scope_count(SCOPE_STAT_SCHED, 1);
+	return 0;
+}
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(scope_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scope_cpu *c = cpu_get(cpu);
+
+	if (!c)
+		return 0;
+	c->curr = (__u64)next;
+	if ((!c->waiters && !scope_is_recorded(prev->tgid) && !scope_is_recorded(next->tgid)))
+		return 0;
+	return switch_record(c, cpu, preempt, prev, next);
+}
+
+/* ---- Wake-ups, births, moves -------------------------------------------------------------------- */
+
+static __always_inline int wakeup(struct task_struct *task)
+{
+	struct scope_task *t;
+	__u64 now;
+
+	if (!scope_is_recorded(task->tgid))
+		return 0;
+	now = bpf_ktime_get_ns();
+	t = task_get(task, SCOPE_TASK_BLOCKED, now);
+	/* A wake-up of a thread that is on its way to sleep, but still runs, changes nothing. */
+	if (t && t->state == SCOPE_TASK_BLOCKED)
+		task_wait(t, task_cpu(task), now);
+	return 0;
+}
+
+SEC("?tp_btf/sched_wakeup")
+int BPF_PROG(scope_wakeup, struct task_struct *task)
+{
+	return wakeup(task);
+}
+
+SEC("?tp_btf/sched_wakeup_new")
+int BPF_PROG(scope_wake_new, struct task_struct *task)
+{
+	return wakeup(task);
+}
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(scope_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (scope_is_recorded(child->tgid)) /* a thread; a process has a tgid of its own */
+		task_begin(child, child->pid, SCOPE_TASK_BLOCKED, true, bpf_ktime_get_ns());
+	return 0;
+}
+
+static __always_inline void migrate_record(struct scope_task *t, __u32 tid, __u32 to)
+{
+	struct scope_ev_migrate e = {
+		.h = {SCOPE_ABI, SCOPE_EV_MIGRATE, sizeof(e), bpf_ktime_get_ns()},
+		.tid = tid,
+		.seq = ++t->seq,
+		.from = t->cpu,
+		.to = to,
+		.wait_ns = t->wait_ns,
+	};
+	struct scope_cpu *c = cpu_get(t->cpu);
+	struct task_struct *curr;
+
+	if (!c)
+		return;
+	e.cpu_seq = ++c->seq;
+	/* It runs now: so it is there. (The kernel's own run queues are not shown by every kernel.) */
+	curr = (struct task_struct *)c->curr;
+	if (curr) {
+		e.curr_tid = BPF_CORE_READ(curr, pid);
+		e.curr_tgid = BPF_CORE_READ(curr, tgid);
+		BPF_CORE_READ_INTO(&e.curr_comm, curr, comm);
+	}
+	if (bpf_ringbuf_output(&scope_ring, &e, sizeof(e), wake_flags(e.seq)))
+		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	else
+		scope_count(SCOPE_STAT_SCHED, 1);
+}
+
+/* Of interest while the thread waits; one that is being woken goes where the wake-up says. */
+SEC("?tp_btf/sched_migrate_task")
+int BPF_PROG(scope_migrate, struct task_struct *task, int to)
+{
+	__u32 tid = task->pid;
+	struct scope_task *t;
+
+	if (!scope_is_recorded(task->tgid))
+		return 0;
+	t = bpf_map_lookup_elem(&scope_tasks, &tid);
+	if (!t || t->state != SCOPE_TASK_WAIT || !t->wait_ns || t->cpu == (__u32)to)
+		return 0;
+	migrate_record(t, tid, to);
+	waiters_add(t->cpu, -1);
+	waiters_add(to, 1);
+	t->cpu = to;
+	return 0;
+}
+
+/* ---- Interrupts --------------------------------------------------------------------------------- */
+
+/* Interrupts nest (hard upon soft): the outermost counts. */
+static __always_inline int irq_enter(void)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	struct scope_cpu *c;
+
+	if (!scope_is_recorded(ids >> 32))
+		return 0;
+	c = cpu_get(bpf_get_smp_processor_id());
+	if (!c)
+		return 0;
+	/* An exit that we missed, because the process ended or we came in between, must not last. */
+	if (c->irq_tid != (__u32)ids)
+		c->irq_depth = 0;
+	c->irq_tid = ids;
+	if (!c->irq_depth++)
+		c->irq_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline int irq_exit(bool soft, __u16 vec)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	struct scope_ev_irq *e;
+	struct scope_cpu *c;
+	__u32 cpu;
+
+	if (!scope_is_recorded(ids >> 32))
+		return 0;
+	cpu = bpf_get_smp_processor_id();
+	c = cpu_get(cpu);
+	if (!c || c->irq_tid != (__u32)ids || !c->irq_depth || --c->irq_depth)
+		return 0;
+	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) {
+		c->irq_lost++;
+		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+		return 0;
+	}
+	*e = (struct scope_ev_irq){
+		.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(*e), c->irq_ns},
+		.tid = ids,
+		.cpu = cpu,
+		.dur_ns = bpf_ktime_get_ns() - c->irq_ns,
+		.lost = c->irq_lost,
+		.soft = soft,
+		.vec = vec,
+	};
+	c->irq_lost = 0;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	scope_count(SCOPE_STAT_SCHED, 1);
+	return 0;
+}
+
+SEC("?tp_btf/irq_handler_entry")
+int BPF_PROG(scope_irq_in)
+{
+	return irq_enter();
+}
+
+SEC("?tp_btf/irq_handler_exit")
+int BPF_PROG(scope_irq_out, int irq)
+{
+	return irq_exit(false, irq);
+}
+
+SEC("?tp_btf/softirq_entry")
+int BPF_PROG(scope_soft_in)
+{
+	return irq_enter();
+}
+
+SEC("?tp_btf/softirq_exit")
+int BPF_PROG(scope_soft_out, unsigned int vec)
+{
+	return irq_exit(true, vec);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Kernel context on its way in; see decode_sched.h. */
+#include "decode_sched.h"
+#include "trace.h"
+
+#define KEEP_NS (1 * NSEC_PER_SEC) /* chunks come later than what the kernel did meanwhile */
+
+/* ---- Slices ------------------------------------------------------------------------------------- */
+
+/* The thread of a slice, as the trace knows it; one that has made no event is another's helper. */
+static void introduce(struct proc *p, const struct sched_thread *t, uint64_t ts_ns)
+{
+	struct thread *thread = proc__thread(p, t->ns_tid, t->tid, t->comm);
+
+	if (!thread || thread->role != ROLE_UNKNOWN)
+		return;
+	thread->role = ROLE_OTHER;
+	thread->start_ns = ts_ns;
+	trace__thread(p, thread, 0);
+}
+
+static void write_slices(struct session *s, struct sched_thread *t, uint64_t until_ns)
+{
+	const struct sched_slice *slice;
+	struct proc *p = proc__of_thread(s, t);
+	uint64_t end_ns, irq_ns;
+
+	while ((slice = sched_thread__next_slice(t, until_ns, &end_ns, &irq_ns))) {
+		if (!p || slice->state == SCHED_UNKNOWN || end_ns <= slice->start_ns)
+			continue;
+		introduce(p, t, slice->start_ns);
+		trace__slice(p, t, slice, end_ns, irq_ns);
+	}
+}
+
+/* ---- Records ------------------------------------------------------------------------------------ */
+
+static void count_lost(struct session *s, const struct sched_thread *t, uint32_t lost)
+{
+	struct proc *p = t && lost ? proc__of_thread(s, t) : NULL;
+
+	if (p)
+		proc__count_loss(p, LOSS_CONTEXT, lost);
+	else
+		s->context_lost += lost;
+}
+
+bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
+{
+	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
+				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
+				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
+				       [SCOPE_EV_IRQ] = sizeof(struct scope_ev_irq)};
+	struct sched_thread *who = NULL;
+	uint32_t lost = 0;
+
+	if (h->size < sizes[h->kind])
+		return false;
+	if (!s->sched_mode)
+		return true;
+	switch (h->kind) {
+	case SCOPE_EV_THREAD:
+		sched__thread(&s->sched, (const struct scope_ev_thread *)h);
+		break;
+	case SCOPE_EV_SWITCH:
+		lost = sched__switch(&s->sched, (const struct scope_ev_switch *)h, &who);
+		break;
+	case SCOPE_EV_MIGRATE:
+		lost = sched__migrate(&s->sched, (const struct scope_ev_migrate *)h, &who);
+		break;
+	default:
+		lost = sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);
+	}
+	count_lost(s, who, lost);
+	/* More than are kept until the next tick: out with them. */
+	if (s->sched_mode == SCHED_MODE_SLICES && who &&
+	    who->slices.end - who->written > SCHED_SLICES_MAX / 2)
+		write_slices(s, who, UINT64_MAX);
+	return true;
+}
+
+struct sched_thread *decode_sched__chunk(struct session *s, struct proc *p,
+					 const struct scope_ev_chunk *c)
+{
+	struct sched_thread *t = s->sched_mode ? sched__find(&s->sched, c->h.tid) : NULL;
+
+	if (!t || t->tgid != p->key.tgid ||
+	    (t->proc_start_ns && t->proc_start_ns != p->key.start_ns))
+		return NULL;
+	if (c->reason != SCOPE_FLUSH_OUTSIDE)
+		count_lost(s, t, sched__seen(&s->sched, t, c->sched_seq, c->h.ts_ns));
+	return t;
+}
+
+void decode_sched__exit(struct session *s, const struct scope_ev_exit *e)
+{
+	struct sched_thread *t =
+		s->sched_mode ? sched_thread__get(sched__find(&s->sched, e->h.tid)) : NULL;
+
+	if (!t)
+		return;
+	count_lost(s, t, sched__exit(&s->sched, t, e->sched_seq, e->h.ts_ns));
+	if (s->sched_mode == SCHED_MODE_SLICES)
+		write_slices(s, t, UINT64_MAX);
+	sched_thread__put(&s->sched, t);
+}
+
+/* ---- Time goes by ------------------------------------------------------------------------------- */
+
+void decode_sched__tick(struct session *s, uint64_t now_ns)
+{
+	uint64_t recent = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0, keep = recent, oldest;
+	bool slices = s->sched_mode == SCHED_MODE_SLICES;
+	struct sched_thread *t, *tmp;
+	struct proc *p, *ptmp;
+
+	if (!s->sched_mode)
+		return;
+	HASH_ITER (hh, s->sched.threads, t, tmp) {
+		p = proc__of_thread(s, t);
+		/* Held by events, not just by being alive: for as long as they may ask. */
+		oldest = p && t->refs > 1 ? correlate__oldest(&p->corr) : UINT64_MAX;
+		if (slices)
+			write_slices(s, t, recent);
+		sched_thread__prune(&s->sched, t, oldest < recent ? oldest : recent, slices);
+	}
+	HASH_ITER (hh, s->procs, p, ptmp) {
+		oldest = correlate__oldest(&p->corr);
+		keep = oldest < keep ? oldest : keep;
+	}
+	sched__prune_cpus(&s->sched, keep);
+}
+
+void decode_sched__end(struct session *s, uint64_t end_ns)
+{
+	struct sched_thread *t, *tmp;
+
+	HASH_ITER (hh, s->sched.threads, t, tmp) {
+		sched_thread__get(t);
+		sched__exit(&s->sched, t, 0, end_ns);
+		if (s->sched_mode == SCHED_MODE_SLICES)
+			write_slices(s, t, UINT64_MAX);
+		sched_thread__put(&s->sched, t);
+	}
+}

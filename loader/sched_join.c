@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Events and the scheduler; see sched_join.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "sched_join.h"
+
+#define SERVED_MAX 64 /* threads of one operation: NCCL has one progress thread a communicator */
+
+void sched_join__start(struct corr_event *ev, struct sched_thread *thread)
+{
+	if (!thread)
+		return;
+	ev->sched.thread = sched_thread__get(thread);
+	sched_thread__mark(thread, ev->start_ns, &ev->sched.from);
+}
+
+/* Before API 4 a ProxyOp is started for the progress thread by another: the one that worked counts. */
+static void move(struct correlate *c, struct corr_event *ev, struct sched_thread *thread)
+{
+	sched_thread__put(c->sched, ev->sched.thread);
+	ev->sched.thread = NULL;
+	sched_join__start(ev, thread);
+}
+
+void sched_join__stop(struct correlate *c, struct corr_event *ev, struct sched_thread *thread)
+{
+	if (ev->what == SCOPE_PROXY_OP && thread && thread != ev->sched.thread)
+		move(c, ev, thread);
+	if (ev->sched.thread)
+		sched_thread__mark(ev->sched.thread, ev->stop_ns, &ev->sched.to);
+}
+
+static struct corr_span *served_get(struct corr_event *op, struct sched_thread *thread)
+{
+	struct corr_span *grown;
+	uint32_t i;
+
+	for (i = 0; i < op->nserved; i++)
+		if (op->served[i].thread == thread)
+			return &op->served[i];
+	if (op->nserved == SERVED_MAX)
+		return NULL;
+	grown = realloc(op->served, (op->nserved + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	op->served = grown;
+	grown += op->nserved++;
+	memset(grown, 0, sizeof(*grown));
+	grown->thread = sched_thread__get(thread);
+	grown->from.ns = UINT64_MAX;
+	return grown;
+}
+
+void sched_join__served(struct corr_event *op, const struct corr_event *proxy_op)
+{
+	const struct sched_mark *to =
+		proxy_op->child_ns ? &proxy_op->sched_child : &proxy_op->sched.to;
+	struct sched_thread *thread = proxy_op->sched.thread;
+	struct corr_span *s;
+
+	if (!thread || proxy_op->what != SCOPE_PROXY_OP)
+		return;
+	/* Started by the application's thread: it will turn out whose it is when it stops. */
+	if (!proxy_op->stopped && thread == op->sched.thread)
+		return;
+	s = served_get(op, thread);
+	if (!s)
+		return;
+	if (proxy_op->sched.from.ns < s->from.ns)
+		s->from = proxy_op->sched.from;
+	if (proxy_op->stopped && to->ns > s->to.ns)
+		s->to = *to;
+}
+
+void sched_join__release(struct correlate *c, struct corr_event *ev)
+{
+	uint32_t i;
+
+	sched_thread__put(c->sched, ev->sched.thread);
+	ev->sched.thread = NULL;
+	for (i = 0; i < ev->nserved; i++)
+		sched_thread__put(c->sched, ev->served[i].thread);
+	free(ev->served);
+	ev->served = NULL;
+	ev->nserved = 0;
+}
+
+/* The part of a span that was not all unknown; else nothing is said. */
+static void add_known(const struct correlate *c, const struct corr_span *s,
+		      const struct sched_mark *to, struct sched_span *span)
+{
+	struct sched_span one;
+
+	sched_span__clear(&one);
+	sched__span(c->sched, s->thread, &s->from, to, &one);
+	if (one.threads && (one.unknown_ns < one.span_ns || !one.span_ns))
+		sched_span__add(span, &one);
+}
+
+/* An operation's own thread, and those that served it, until it really ended. */
+static void of_operation(const struct correlate *c, const struct corr_event *ev,
+			 struct sched_join *join)
+{
+	uint64_t end = ev->exec_stop_ns;
+	const struct corr_span *s;
+	struct sched_mark to;
+	uint32_t i;
+
+	if (ev->sched.thread) {
+		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, end, &to);
+		add_known(c, &ev->sched, &to, &join->app);
+	}
+	for (i = 0; i < ev->nserved; i++) {
+		s = &ev->served[i];
+		if (s->from.ns > end)
+			continue;
+		to = s->to;
+		/* One of its ProxyOps is open still, or has stopped after the last step. */
+		if (ev->open_children || to.ns > end || !to.ns)
+			sched_thread__mark_after(s->thread, &s->from, end, &to);
+		add_known(c, s, &to, &join->proxy);
+	}
+	if (join->app.threads)
+		sched_span__add(&join->all, &join->app);
+	if (join->proxy.threads)
+		sched_span__add(&join->all, &join->proxy);
+}
+
+void sched_join__of(const struct correlate *c, const struct corr_event *ev, struct sched_join *join)
+{
+	struct sched_mark now;
+
+	sched_span__clear(&join->all);
+	sched_span__clear(&join->app);
+	sched_span__clear(&join->proxy);
+	join->unfinished_in = NULL;
+	if (!c->sched)
+		return;
+	if (ev->stopped && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P)) {
+		of_operation(c, ev, join);
+	} else if (ev->sched.thread && ev->stopped) {
+		add_known(c, &ev->sched, &ev->sched.to, &join->all);
+	} else if (ev->sched.thread) {
+		sched_thread__mark_after(ev->sched.thread, &ev->sched.from,
+					 c->now_ns > ev->start_ns ? c->now_ns : ev->start_ns, &now);
+		add_known(c, &ev->sched, &now, &join->all);
+		join->unfinished_in = sched_thread__last(ev->sched.thread);
+	}
+}

@@ -1,0 +1,798 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Threads and CPUs over time; see sched_timeline.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "sched_timeline.h"
+
+#define RING_MIN     16
+#define CULPRITS_MAX 32		/* told apart in one span; beyond, the smallest are dropped */
+#define HELD_MAX     (8u << 20) /* slices of all threads; beyond, each keeps less */
+#define HELD_EACH    4096
+
+/* ---- Rings -------------------------------------------------------------------------------------- */
+
+/* Makes room for one more of `item` bytes, up to max; then the oldest goes. false: no memory. */
+static bool ring_room(void **at, uint32_t *size, uint64_t *first, uint64_t end, size_t item,
+		      uint32_t max)
+{
+	uint32_t grown = *size ? *size * 2 : RING_MIN;
+	char *fresh;
+	uint64_t i;
+
+	if (end - *first < *size)
+		return true;
+	if (*size >= max) {
+		(*first)++;
+		return true;
+	}
+	fresh = malloc(grown * item);
+	if (!fresh)
+		return false;
+	for (i = *first; i < end; i++)
+		memcpy(fresh + (i % grown) * item, (char *)*at + (i % *size) * item, item);
+	free(*at);
+	*at = fresh;
+	*size = grown;
+	return true;
+}
+
+#define RING_ROOM(r, max)                                                                          \
+	ring_room((void **)&(r)->at, &(r)->size, &(r)->first, (r)->end, sizeof(*(r)->at), max)
+
+static struct sched_slice *slice_at(const struct sched_thread *t, uint64_t n)
+{
+	return &t->slices.at[n % t->slices.size];
+}
+
+static struct sched_irq *irq_at(const struct sched_thread *t, uint64_t n)
+{
+	return &t->irqs.at[n % t->irqs.size];
+}
+
+static uint64_t slice_end(const struct sched_thread *t, uint64_t n)
+{
+	if (n + 1 < t->slices.end)
+		return slice_at(t, n + 1)->start_ns;
+	return t->gone ? t->end_ns : UINT64_MAX;
+}
+
+/* ---- Threads ------------------------------------------------------------------------------------ */
+
+struct sched_thread *sched__find(const struct sched *s, uint32_t tid)
+{
+	struct sched_thread *t;
+
+	HASH_FIND_INT(s->threads, &tid, t);
+	return t;
+}
+
+static struct sched_thread *thread_new(struct sched *s, uint32_t tid, uint32_t tgid)
+{
+	struct sched_thread *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->tid = t->ns_tid = tid;
+	t->tgid = tgid;
+	t->last_cpu = SCHED_NO_CPU;
+	t->refs = 1; /* while it lives */
+	HASH_ADD_INT(s->threads, tid, t);
+	return t;
+}
+
+struct sched_thread *sched_thread__get(struct sched_thread *t)
+{
+	if (t)
+		t->refs++;
+	return t;
+}
+
+void sched_thread__put(struct sched *s, struct sched_thread *t)
+{
+	if (!t || --t->refs)
+		return;
+	s->nslices -= t->slices.end - t->slices.first;
+	free(t->slices.at);
+	free(t->irqs.at);
+	free(t);
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------- */
+
+/* What `ns` of a slice from its begin on add; the switch with which it began is added apart. */
+static void add_time(struct sched_sums *sums, const struct sched_slice *sl, uint64_t ns)
+{
+	switch (sl->state) {
+	case SCHED_RUN:
+		sums->on_cpu_ns += ns;
+		break;
+	case SCHED_RUNQ:
+		sums->runq_ns += ns;
+		sums->throttled_ns += ns < sl->throttled_ns ? ns : sl->throttled_ns;
+		break;
+	case SCHED_BLOCKED:
+		sums->blocked_ns += ns;
+		break;
+	default:
+		break;
+	}
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static void add_difference(struct sched_sums *to, const struct sched_sums *a,
+			   const struct sched_sums *b)
+{
+	to->on_cpu_ns += less(a->on_cpu_ns, b->on_cpu_ns);
+	to->runq_ns += less(a->runq_ns, b->runq_ns);
+	to->blocked_ns += less(a->blocked_ns, b->blocked_ns);
+	to->irq_ns += less(a->irq_ns, b->irq_ns);
+	to->throttled_ns += less(a->throttled_ns, b->throttled_ns);
+	to->switches += a->switches - b->switches;
+	to->preemptions += a->preemptions - b->preemptions;
+	to->migrations += a->migrations - b->migrations;
+}
+
+static void sub_time(struct sched_sums *sums, const struct sched_slice *sl, uint64_t ns)
+{
+	struct sched_sums part = {0}, rest = {0};
+
+	add_time(&part, sl, ns);
+	part.irq_ns = 0;
+	add_difference(&rest, sums, &part);
+	*sums = rest;
+}
+
+/* A cursor is a mark at the begin of a slice, whose own switch is in the sums. */
+static void cursor_next(const struct sched_thread *t, struct sched_mark *c)
+{
+	const struct sched_slice *sl = slice_at(t, c->slice);
+
+	add_time(&c->sums, sl, slice_end(t, c->slice) - sl->start_ns);
+	sl = slice_at(t, ++c->slice);
+	c->sums.switches += sl->left;
+	c->sums.preemptions += sl->preempted;
+	c->sums.migrations += sl->migrated;
+}
+
+static void cursor_back(const struct sched_thread *t, struct sched_mark *c)
+{
+	const struct sched_slice *sl = slice_at(t, c->slice);
+
+	c->sums.switches -= sl->left;
+	c->sums.preemptions -= sl->preempted;
+	c->sums.migrations -= sl->migrated;
+	sl = slice_at(t, --c->slice);
+	sub_time(&c->sums, sl, slice_end(t, c->slice) - sl->start_ns);
+}
+
+/* Records come in order, so marks do, and a thread's cursor seldom has to go back. */
+static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint64_t ns)
+{
+	while (c->slice + 1 < t->slices.end && slice_at(t, c->slice + 1)->start_ns <= ns)
+		cursor_next(t, c);
+	while (c->slice > t->slices.first && slice_at(t, c->slice)->start_ns > ns)
+		cursor_back(t, c);
+	while (c->irq < t->irqs.end && irq_at(t, c->irq)->start_ns < ns)
+		c->sums.irq_ns += irq_at(t, c->irq++)->dur_ns;
+	while (c->irq > t->irqs.first && irq_at(t, c->irq - 1)->start_ns >= ns)
+		c->sums.irq_ns -= irq_at(t, --c->irq)->dur_ns;
+}
+
+/* The mark at `ns`, which lies in the cursor's slice. */
+static void cursor_mark(const struct sched_thread *t, const struct sched_mark *c, uint64_t ns,
+			struct sched_mark *mark)
+{
+	const struct sched_slice *sl = slice_at(t, c->slice);
+	uint64_t at = t->gone && ns > t->end_ns ? t->end_ns : ns;
+
+	*mark = *c;
+	mark->ns = ns;
+	if (at > sl->start_ns)
+		add_time(&mark->sums, sl, at - sl->start_ns);
+}
+
+void sched_thread__mark(struct sched_thread *t, uint64_t ns, struct sched_mark *mark)
+{
+	*mark = (struct sched_mark){.ns = ns};
+	if (t->slices.end == t->slices.first)
+		return;
+	cursor_seek(t, &t->cursor, ns);
+	cursor_mark(t, &t->cursor, ns, mark);
+}
+
+void sched_thread__mark_after(const struct sched_thread *t, const struct sched_mark *from,
+			      uint64_t ns, struct sched_mark *mark)
+{
+	struct sched_mark c = *from;
+
+	*mark = (struct sched_mark){.ns = ns};
+	if (t->slices.end == t->slices.first)
+		return;
+	if (c.slice < t->slices.first || c.irq < t->irqs.first) {
+		c = t->cursor; /* forgotten by now */
+	} else if (c.ns > slice_at(t, c.slice)->start_ns) {
+		sub_time(&c.sums, slice_at(t, c.slice), c.ns - slice_at(t, c.slice)->start_ns);
+	}
+	cursor_seek(t, &c, ns);
+	cursor_mark(t, &c, ns, mark);
+}
+
+/* ---- Slices in ---------------------------------------------------------------------------------- */
+
+/* A new state from ts_ns on. Time does not go back for a thread, whatever the records say. */
+static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, uint64_t ts_ns,
+				       enum sched_state state, uint32_t cpu)
+{
+	uint64_t held = t->slices.end - t->slices.first;
+	struct sched_slice *sl;
+
+	if (held == SCHED_SLICES_MAX && t->cursor.slice == t->slices.first)
+		cursor_next(t, &t->cursor); /* the oldest goes now */
+	if (!RING_ROOM(&t->slices, SCHED_SLICES_MAX))
+		return NULL;
+	if (ts_ns < t->last_ns)
+		ts_ns = t->last_ns;
+	t->last_ns = ts_ns;
+	if (!t->slices.end)
+		t->since_ns = ts_ns;
+	sl = slice_at(t, t->slices.end++);
+	*sl = (struct sched_slice){
+		.start_ns = ts_ns, .cpu = cpu, .why = SCOPE_WHY_OTHER, .state = state};
+	s->nslices += t->slices.end - t->slices.first - held;
+	return sl;
+}
+
+static struct sched_slice *last_slice(const struct sched_thread *t)
+{
+	return t->slices.end > t->slices.first ? slice_at(t, t->slices.end - 1) : NULL;
+}
+
+const struct sched_slice *sched_thread__last(const struct sched_thread *t)
+{
+	return last_slice(t);
+}
+
+/*
+ * Records of the thread are missing before this one: from the last that came its state is not known. Returns
+ * how many.
+ */
+static uint32_t gap(struct sched *s, struct sched_thread *t, uint32_t seq)
+{
+	uint32_t missing = seq - t->seq - 1;
+	struct sched_slice *last = last_slice(t);
+
+	t->seq = seq;
+	if (!missing || missing > INT32_MAX) /* or an old record: not ours to judge */
+		return 0;
+	if (last && t->seen_ns <= last->start_ns)
+		last->state = SCHED_UNKNOWN;
+	else if (last)
+		slice_begin(s, t, t->seen_ns, SCHED_UNKNOWN, SCHED_NO_CPU);
+	return missing;
+}
+
+void sched__thread(struct sched *s, const struct scope_ev_thread *e)
+{
+	struct sched_thread *t = sched__find(s, e->tid);
+
+	if (t && t->proc_start_ns && t->proc_start_ns != e->start_ns) {
+		sched__exit(s, t, t->seq, e->h.ts_ns); /* its end was lost */
+		t = NULL;
+	}
+	if (!t)
+		t = thread_new(s, e->tid, e->tgid);
+	if (!t)
+		return;
+	t->proc_start_ns = e->start_ns;
+	t->tgid = e->tgid;
+	t->ns_tid = e->ns_tid;
+	memcpy(t->comm, e->comm, sizeof(t->comm));
+	if (t->slices.end) /* told late, because the ring was full */
+		return;
+	t->seq = e->seq;
+	slice_begin(s, t, e->h.ts_ns, e->state <= SCOPE_TASK_BLOCKED ? e->state : SCHED_UNKNOWN,
+		    SCHED_NO_CPU);
+}
+
+/* The thread of a record; one whose introduction was lost is made. */
+static struct sched_thread *thread_of(struct sched *s, uint32_t tid, uint32_t tgid, uint32_t seq)
+{
+	struct sched_thread *t = sched__find(s, tid);
+
+	if (t)
+		return t;
+	t = thread_new(s, tid, tgid);
+	if (t)
+		t->seq = seq - 1;
+	return t;
+}
+
+static void ran_on(struct sched_thread *t, uint32_t cpu)
+{
+	if (cpu < SCHED_RAN_ON)
+		t->ran_on[cpu / 64] |= 1ull << cpu % 64;
+}
+
+static uint32_t switch_out(struct sched *s, const struct scope_ev_switch *e, struct sched_thread *t)
+{
+	uint32_t lost = gap(s, t, e->prev_seq);
+	bool runq = e->prev_state == SCOPE_TASK_WAIT;
+	struct sched_slice *sl;
+
+	/* Where it ran is news if its run was not seen to begin. */
+	if (last_slice(t) && last_slice(t)->state == SCHED_RUN)
+		last_slice(t)->cpu = e->cpu;
+	t->last_cpu = e->cpu;
+	ran_on(t, e->cpu);
+	t->wait = t->slices.end;
+	sl = slice_begin(s, t, e->h.ts_ns, runq ? SCHED_RUNQ : SCHED_BLOCKED,
+			 runq ? e->cpu : SCHED_NO_CPU);
+	if (!sl)
+		return lost;
+	sl->left = true;
+	sl->preempted = runq;
+	sl->why = runq ? SCOPE_WHY_OTHER : e->why;
+	return lost;
+}
+
+/* A wait's throttled time, over its slices from the first on: a quota holds at the begin. */
+static void spread_throttled(struct sched_thread *t, uint64_t throttled_ns)
+{
+	uint64_t n = t->wait > t->cursor.slice ? t->wait : t->cursor.slice, len;
+
+	for (; throttled_ns && n + 1 < t->slices.end; n++) {
+		if (slice_at(t, n)->state != SCHED_RUNQ)
+			continue;
+		len = slice_end(t, n) - slice_at(t, n)->start_ns;
+		slice_at(t, n)->throttled_ns = throttled_ns < len ? throttled_ns : len;
+		throttled_ns -= slice_at(t, n)->throttled_ns;
+	}
+}
+
+static uint32_t switch_in(struct sched *s, const struct scope_ev_switch *e, struct sched_thread *t)
+{
+	uint32_t lost = gap(s, t, e->next_seq);
+	struct sched_slice *last = last_slice(t), *sl;
+
+	/* It was woken while it slept; where it went then, the moves say (they come before this). */
+	if (e->wait_ns && last && last->state != SCHED_RUNQ && e->wait_ns >= last->start_ns) {
+		t->wait = t->slices.end;
+		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, e->cpu);
+	}
+	sl = slice_begin(s, t, e->h.ts_ns, SCHED_RUN, e->cpu);
+	if (!sl)
+		return lost;
+	sl->migrated = t->last_cpu != SCHED_NO_CPU && t->last_cpu != e->cpu;
+	t->last_cpu = e->cpu;
+	ran_on(t, e->cpu);
+	if (e->throttled_ns)
+		spread_throttled(t, e->throttled_ns);
+	return lost;
+}
+
+/* ---- CPUs --------------------------------------------------------------------------------------- */
+
+static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns, uint32_t tgid,
+		    const char *comm)
+{
+	struct sched_cpu *c = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
+	struct sched_run *run;
+	bool whole;
+
+	if (!c || !RING_ROOM(c, SCHED_RUNS_MAX))
+		return;
+	/* After a gap it was somebody else for a part of the time: nobody is blamed. */
+	whole = c->seen && seq == c->seq + 1;
+	c->seq = seq;
+	c->seen = true;
+	if (c->end > c->first && end_ns < c->at[(c->end - 1) % c->size].end_ns)
+		return;
+	run = &c->at[c->end++ % c->size];
+	run->end_ns = end_ns;
+	run->tgid = whole ? tgid : 0;
+	memcpy(run->comm, comm, sizeof(run->comm));
+}
+
+uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who)
+{
+	struct sched_thread *t;
+	uint32_t lost = 0, n;
+
+	*who = NULL;
+	cpu_ran(s, e->cpu, e->cpu_seq, e->h.ts_ns,
+		e->flags & SCOPE_SWITCH_WATCHED ? e->prev_tgid : 0, e->prev_comm);
+	if (e->flags & SCOPE_SWITCH_PREV) {
+		t = thread_of(s, e->prev_tid, e->prev_tgid, e->prev_seq);
+		*who = t;
+		lost = t ? switch_out(s, e, t) : 0;
+	}
+	if (e->flags & SCOPE_SWITCH_NEXT) {
+		t = thread_of(s, e->next_tid, 0, e->next_seq);
+		n = t ? switch_in(s, e, t) : 0;
+		/* Both can have lost records; they are of one job or the loss is told of one. */
+		if (n || !*who)
+			*who = t;
+		lost += n;
+	}
+	return lost;
+}
+
+/* A slice of a wait that was split by a move. */
+uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
+			struct sched_thread **who)
+{
+	struct sched_thread *t = sched__find(s, e->tid);
+	struct sched_slice *last;
+	uint32_t lost;
+
+	*who = t;
+	cpu_ran(s, e->from, e->cpu_seq, e->h.ts_ns, e->curr_tgid, e->curr_comm);
+	if (!t)
+		return 0;
+	lost = gap(s, t, e->seq);
+	last = last_slice(t);
+	if (last && last->state == SCHED_BLOCKED && e->wait_ns >= last->start_ns) {
+		t->wait = t->slices.end;
+		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, e->from);
+	}
+	slice_begin(s, t, e->h.ts_ns, SCHED_RUNQ, e->to);
+	return lost;
+}
+
+uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who)
+{
+	struct sched_thread *t = sched__find(s, e->tid);
+	uint64_t start_ns = e->h.ts_ns;
+	struct sched_irq *irq;
+
+	*who = t;
+	if (t && t->irqs.end - t->irqs.first == SCHED_SLICES_MAX && t->cursor.irq == t->irqs.first)
+		t->cursor.sums.irq_ns += irq_at(t, t->cursor.irq++)->dur_ns;
+	if (!t || !RING_ROOM(&t->irqs, SCHED_SLICES_MAX))
+		return e->lost;
+	if (t->irqs.end > t->irqs.first) {
+		irq = irq_at(t, t->irqs.end - 1);
+		if (start_ns < irq->start_ns + irq->dur_ns)
+			return e->lost;
+	}
+	irq = irq_at(t, t->irqs.end++);
+	irq->start_ns = start_ns;
+	irq->dur_ns = e->dur_ns;
+	return e->lost;
+}
+
+uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns)
+{
+	uint32_t lost = 0;
+
+	if (!seq || seq - t->seq > INT32_MAX) /* told of an older state */
+		return 0;
+	if (seq != t->seq) {
+		lost = gap(s, t, seq + 1);
+		t->seq = seq;
+		slice_begin(s, t, ts_ns, SCHED_RUN, SCHED_NO_CPU);
+	}
+	if (ts_ns > t->seen_ns)
+		t->seen_ns = ts_ns;
+	return lost;
+}
+
+uint32_t sched__exit(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns)
+{
+	uint32_t lost = sched__seen(s, t, seq, ts_ns);
+
+	t->gone = true;
+	t->end_ns = ts_ns > t->last_ns ? ts_ns : t->last_ns;
+	HASH_DEL(s->threads, t);
+	sched_thread__put(s, t);
+	return lost;
+}
+
+/* ---- Slices out --------------------------------------------------------------------------------- */
+
+const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint64_t until_ns,
+						   uint64_t *end_ns, uint64_t *irq_ns)
+{
+	if (t->written < t->slices.first)
+		t->written = t->slices.first;
+	if (t->written_irq < t->irqs.first)
+		t->written_irq = t->irqs.first;
+	if (t->written >= t->slices.end)
+		return NULL;
+	*end_ns = slice_end(t, t->written);
+	if (*end_ns == UINT64_MAX || *end_ns > until_ns)
+		return NULL;
+	for (*irq_ns = 0; t->written_irq < t->irqs.end; t->written_irq++) {
+		if (irq_at(t, t->written_irq)->start_ns >= *end_ns)
+			break;
+		*irq_ns += irq_at(t, t->written_irq)->dur_ns;
+	}
+	return slice_at(t, t->written++);
+}
+
+/* ---- Spans -------------------------------------------------------------------------------------- */
+
+struct culprits {
+	struct {
+		uint32_t tgid;
+		char comm[SCOPE_COMM_LEN];
+		uint64_t ns;
+	} who[CULPRITS_MAX];
+	struct {
+		int32_t why;
+		uint64_t ns;
+	} what[CULPRITS_MAX];
+	uint32_t nwho, nwhat;
+};
+
+static void blame(struct culprits *c, uint32_t tgid, const char *comm, uint64_t ns)
+{
+	uint32_t i, least = 0;
+
+	for (i = 0; i < c->nwho; i++) {
+		if (c->who[i].tgid == tgid && !strncmp(c->who[i].comm, comm, SCOPE_COMM_LEN)) {
+			c->who[i].ns += ns;
+			return;
+		}
+		if (c->who[i].ns < c->who[least].ns)
+			least = i;
+	}
+	if (c->nwho < CULPRITS_MAX)
+		least = c->nwho++;
+	else if (c->who[least].ns >= ns)
+		return;
+	c->who[least].tgid = tgid;
+	memcpy(c->who[least].comm, comm, SCOPE_COMM_LEN);
+	c->who[least].ns = ns;
+}
+
+static void blame_call(struct culprits *c, int32_t why, uint64_t ns)
+{
+	uint32_t i, least = 0;
+
+	for (i = 0; i < c->nwhat; i++) {
+		if (c->what[i].why == why) {
+			c->what[i].ns += ns;
+			return;
+		}
+		if (c->what[i].ns < c->what[least].ns)
+			least = i;
+	}
+	if (c->nwhat < CULPRITS_MAX)
+		least = c->nwhat++;
+	else if (c->what[least].ns >= ns)
+		return;
+	c->what[least].why = why;
+	c->what[least].ns = ns;
+}
+
+/* The first run of a CPU that ended after ns. */
+static uint64_t run_after(const struct sched_cpu *c, uint64_t ns)
+{
+	uint64_t lo = c->first, hi = c->end, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (c->at[mid % c->size].end_ns <= ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Who ran on `cpu` between two times in which a recorded thread waited for it. */
+static void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t from,
+		      uint64_t to)
+{
+	const struct sched_cpu *on = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
+	const struct sched_run *run;
+	uint64_t n, end;
+
+	if (!on)
+		return;
+	for (n = run_after(on, from); n < on->end && from < to; n++) {
+		run = &on->at[n % on->size];
+		end = run->end_ns < to ? run->end_ns : to;
+		if (run->tgid)
+			blame(c, run->tgid, run->comm, end - from);
+		from = end;
+	}
+}
+
+static void span_cpu(struct sched_span *span, uint32_t cpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < span->ncpus; i++)
+		if (span->cpus[i] == cpu)
+			return;
+	if (cpu != SCHED_NO_CPU && span->ncpus < SCHED_CPUS)
+		span->cpus[span->ncpus++] = cpu;
+}
+
+static void span_walk(const struct sched *s, const struct sched_thread *t,
+		      const struct sched_mark *from, const struct sched_mark *to,
+		      struct sched_span *span, struct culprits *c)
+{
+	uint64_t n = from->slice > t->slices.first ? from->slice : t->slices.first, begin, end;
+	const struct sched_slice *sl;
+
+	for (; n < t->slices.end && n <= to->slice; n++) {
+		sl = slice_at(t, n);
+		begin = sl->start_ns > from->ns ? sl->start_ns : from->ns;
+		end = slice_end(t, n) < to->ns ? slice_end(t, n) : to->ns;
+		if (begin >= end)
+			continue;
+		if (sl->state == SCHED_RUN)
+			span_cpu(span, sl->cpu);
+		else if (sl->state == SCHED_RUNQ)
+			blame_cpu(s, c, sl->cpu, begin, end);
+		else if (sl->state == SCHED_BLOCKED)
+			blame_call(c, sl->why, end - begin);
+	}
+}
+
+/* The few that count most, in order. */
+static void span_rank(struct sched_span *span, struct culprits *c)
+{
+	uint32_t i, j, most;
+
+	span->nbehind = span->nblocked_in = 0;
+	for (i = 0; i < SCHED_TOP && i < c->nwho; i++) {
+		for (most = i, j = i + 1; j < c->nwho; j++)
+			if (c->who[j].ns > c->who[most].ns)
+				most = j;
+		span->behind[i].tgid = c->who[most].tgid;
+		memcpy(span->behind[i].comm, c->who[most].comm, SCOPE_COMM_LEN);
+		span->behind[i].ns = c->who[most].ns;
+		c->who[most] = c->who[i];
+		span->nbehind++;
+	}
+	for (i = 0; i < SCHED_TOP && i < c->nwhat; i++) {
+		for (most = i, j = i + 1; j < c->nwhat; j++)
+			if (c->what[j].ns > c->what[most].ns)
+				most = j;
+		span->blocked_in[i].why = c->what[most].why;
+		span->blocked_in[i].ns = c->what[most].ns;
+		c->what[most] = c->what[i];
+		span->nblocked_in++;
+	}
+}
+
+void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
+		   struct sched_span *span)
+{
+	struct culprits c;
+
+	c.nwho = c.nwhat = 0;
+	blame_cpu(s, &c, slice->cpu, slice->start_ns, end_ns);
+	span_rank(span, &c);
+}
+
+static void culprits_of(struct culprits *c, const struct sched_span *span)
+{
+	uint32_t i;
+
+	for (i = 0; i < span->nbehind; i++)
+		blame(c, span->behind[i].tgid, span->behind[i].comm, span->behind[i].ns);
+	for (i = 0; i < span->nblocked_in; i++)
+		blame_call(c, span->blocked_in[i].why, span->blocked_in[i].ns);
+}
+
+/* A mark is set before all of an interrupt or a quota may be known: parts never exceed the whole. */
+static void clamp(struct sched_span *span)
+{
+	if (span->sums.irq_ns > span->sums.on_cpu_ns)
+		span->sums.irq_ns = span->sums.on_cpu_ns;
+	if (span->sums.throttled_ns > span->sums.runq_ns)
+		span->sums.throttled_ns = span->sums.runq_ns;
+}
+
+void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
+		 const struct sched_mark *to, struct sched_span *span)
+{
+	struct sched_span one;
+	uint64_t known;
+
+	if (to->ns < from->ns)
+		return;
+	sched_span__clear(&one);
+	one.threads = 1;
+	one.span_ns = to->ns - from->ns;
+	add_difference(&one.sums, &to->sums, &from->sums);
+	known = one.sums.on_cpu_ns + one.sums.runq_ns + one.sums.blocked_ns;
+	one.unknown_ns = one.span_ns > known ? one.span_ns - known : 0;
+	clamp(&one);
+	if (t->slices.end > t->slices.first) {
+		struct culprits c;
+
+		c.nwho = c.nwhat = 0;
+		span_walk(s, t, from, to, &one, &c);
+		span_rank(&one, &c);
+	}
+	sched_span__add(span, &one);
+}
+
+void sched_span__add(struct sched_span *to, const struct sched_span *from)
+{
+	static const struct sched_sums none;
+	struct culprits c;
+	uint32_t i;
+
+	if (!to->threads) {
+		*to = *from;
+		return;
+	}
+	to->threads += from->threads;
+	to->span_ns += from->span_ns;
+	to->unknown_ns += from->unknown_ns;
+	add_difference(&to->sums, &from->sums, &none);
+	for (i = 0; i < from->ncpus; i++)
+		span_cpu(to, from->cpus[i]);
+	c.nwho = c.nwhat = 0;
+	culprits_of(&c, to);
+	culprits_of(&c, from);
+	span_rank(to, &c);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------- */
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_ns, bool slices)
+{
+	uint64_t stay = slices ? min_u64(t->written, t->cursor.slice) : t->cursor.slice;
+	uint64_t stay_irq = slices ? min_u64(t->written_irq, t->cursor.irq) : t->cursor.irq;
+	bool full = s->nslices > HELD_MAX;
+
+	for (; t->slices.first < stay; t->slices.first++, s->nslices--)
+		if (slice_end(t, t->slices.first) > keep_ns &&
+		    !(full && t->slices.end - t->slices.first > HELD_EACH))
+			break;
+	while (t->irqs.first < stay_irq && irq_at(t, t->irqs.first)->start_ns < keep_ns)
+		t->irqs.first++;
+}
+
+void sched__prune_cpus(struct sched *s, uint64_t keep_ns)
+{
+	struct sched_cpu *c;
+	uint32_t i;
+
+	for (i = 0; i < s->ncpus; i++) {
+		c = &s->cpus[i];
+		while (c->first < c->end && c->at[c->first % c->size].end_ns < keep_ns)
+			c->first++;
+	}
+}
+
+int sched__init(struct sched *s, uint32_t ncpus)
+{
+	memset(s, 0, sizeof(*s));
+	s->cpus = calloc(ncpus, sizeof(*s->cpus));
+	if (!s->cpus)
+		return -ENOMEM;
+	s->ncpus = ncpus;
+	return 0;
+}
+
+void sched__free(struct sched *s)
+{
+	struct sched_thread *t, *tmp;
+	uint32_t i;
+
+	HASH_ITER (hh, s->threads, t, tmp)
+		sched__exit(s, t, t->seq, t->last_ns);
+	for (i = 0; i < s->ncpus; i++)
+		free(s->cpus[i].at);
+	free(s->cpus);
+	memset(s, 0, sizeof(*s));
+}

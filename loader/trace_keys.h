@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between trace.c and trace_sched.c: beginning and ending a line, and keys of every type. */
+#ifndef NCCLSCOPE_TRACE_KEYS_H
+#define NCCLSCOPE_TRACE_KEYS_H
+
+#include "json.h"
+#include "proc.h"
+#include "sched_join.h"
+
+/*
+ * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and three spans of
+ * the scheduler with 64 CPUs and 8 culprits each.
+ */
+#define EVENT_MAX 16384
+#define STATE_MAX 1024
+#define NODE_MAX  (256 * 1024) /* a key a CPU */
+
+#define KEY_STR(j, key, s, len)                                                                    \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_str(j, s, len);                                                               \
+	} while (0)
+#define KEY_U64(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_u64(j, v);                                                                    \
+	} while (0)
+#define KEY_I64(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_i64(j, v);                                                                    \
+	} while (0)
+#define KEY_PTR(j, key, v)                                                                         \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_ptr(j, v);                                                                    \
+	} while (0)
+#define KEY_BOOL(j, key, v)                                                                        \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_bool(j, v);                                                                   \
+	} while (0)
+#define KEY_US(j, key, v)                                                                          \
+	do {                                                                                       \
+		json_lit(j, ",\"" key "\":");                                                      \
+		json_us(j, v);                                                                     \
+	} while (0)
+
+/*
+ * Room for a line of at most `max` bytes, behind the header; at is NULL if there is none, and the line is
+ * counted as lost. Then trace_end().
+ */
+struct json trace_begin(struct proc *p, size_t max);
+void trace_end(struct proc *p, struct json *j, enum out_kind kind);
+
+/* A system call's name, or "pagefault", "io", "stopped", "other". */
+const char *sched_why_name(int32_t why);
+/* ,"sched":{...} of an event; nothing where it is not known. trace_sched.c */
+void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev,
+	       const struct sched_join *join);
+/* The sums of a thread at its end, keys with a leading comma. */
+void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t,
+		     uint64_t stop_ns);
+
+#endif

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Kernel context as JSON: sched of events, the sums of threads, slices, the node. */
+#include "sched_join.h"
+#include "session.h"
+#include "syscalls.h"
+#include "trace.h"
+#include "trace_keys.h"
+
+static const char *const state_names[] =
+	{[SCHED_RUN] = "run", [SCHED_RUNQ] = "runq", [SCHED_BLOCKED] = "blocked"};
+
+const char *sched_why_name(int32_t why)
+{
+	const char *name = why >= 0 ? syscall_name(why) : NULL;
+
+	switch (why) {
+	case SCOPE_WHY_PAGEFAULT:
+		return "pagefault";
+	case SCOPE_WHY_IO:
+		return "io";
+	case SCOPE_WHY_STOPPED:
+		return "stopped";
+	default:
+		return name ? name : "other";
+	}
+}
+
+/* ---- Sums --------------------------------------------------------------------------------------- */
+
+/* The first key is written without a comma: these open an object or follow one. */
+static void put_times(struct json *j, const struct attach_features *f,
+		      const struct sched_sums *sums, uint64_t unknown_ns)
+{
+	json_lit(j, "\"onCpu\":");
+	json_us(j, sums->on_cpu_ns);
+	KEY_US(j, "runq", sums->runq_ns);
+	KEY_US(j, "blocked", sums->blocked_ns);
+	if (unknown_ns)
+		KEY_US(j, "unknown", unknown_ns);
+	if (f->irq)
+		KEY_US(j, "irq", sums->irq_ns);
+	if (f->quota)
+		KEY_US(j, "throttled", sums->throttled_ns);
+	KEY_U64(j, "switches", sums->switches);
+	KEY_U64(j, "preemptions", sums->preemptions);
+	KEY_U64(j, "migrations", sums->migrations);
+}
+
+static void put_cpus(struct json *j, const struct sched_span *span)
+{
+	uint32_t i;
+
+	json_lit(j, ",\"cpus\":[");
+	for (i = 0; i < span->ncpus; i++) {
+		if (i)
+			json_char(j, ',');
+		json_u64(j, span->cpus[i]);
+	}
+	json_char(j, ']');
+}
+
+static void put_culprit(struct json *j, const char *comm, uint32_t pid)
+{
+	json_lit(j, "{\"comm\":");
+	json_str(j, comm, strnlen(comm, SCOPE_COMM_LEN));
+	KEY_U64(j, "pid", pid);
+}
+
+static void put_culprits(struct json *j, const struct sched_span *span)
+{
+	const char *why;
+	uint32_t i;
+
+	if (span->nbehind)
+		json_lit(j, ",\"behind\":[");
+	for (i = 0; i < span->nbehind; i++) {
+		if (i)
+			json_char(j, ',');
+		put_culprit(j, span->behind[i].comm, span->behind[i].tgid);
+		KEY_US(j, "us", span->behind[i].ns);
+		json_char(j, '}');
+	}
+	if (span->nbehind)
+		json_char(j, ']');
+	if (span->nblocked_in)
+		json_lit(j, ",\"blockedIn\":[");
+	for (i = 0; i < span->nblocked_in; i++) {
+		why = sched_why_name(span->blocked_in[i].why);
+		if (i)
+			json_char(j, ',');
+		json_lit(j, "{\"why\":");
+		json_str(j, why, strlen(why));
+		KEY_US(j, "us", span->blocked_in[i].ns);
+		json_char(j, '}');
+	}
+	if (span->nblocked_in)
+		json_char(j, ']');
+}
+
+static void put_span(struct json *j, const struct attach_features *f, const struct sched_span *span)
+{
+	put_times(j, f, &span->sums, span->unknown_ns);
+	put_cpus(j, span);
+	put_culprits(j, span);
+}
+
+static void put_role(struct json *j, const struct attach_features *f, const char *role,
+		     const struct sched_span *span)
+{
+	if (!span->threads)
+		return;
+	json_char(j, ',');
+	json_str(j, role, strlen(role));
+	json_lit(j, ":{\"threads\":");
+	json_u64(j, span->threads);
+	KEY_US(j, "span", span->span_ns);
+	json_char(j, ',');
+	put_span(j, f, span);
+	json_char(j, '}');
+}
+
+static void put_state(struct json *j, const struct sched_slice *in)
+{
+	const char *name = in->state <= SCHED_BLOCKED ? state_names[in->state] : NULL;
+
+	if (!name)
+		return;
+	KEY_STR(j, "state", name, strlen(name));
+	if (in->state == SCHED_BLOCKED) {
+		name = sched_why_name(in->why);
+		KEY_STR(j, "why", name, strlen(name));
+	}
+}
+
+void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev,
+	       const struct sched_join *join)
+{
+	const struct attach_features *f = &p->session->features;
+	bool operation = ev->stopped && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P);
+
+	if (!join->all.threads)
+		return;
+	json_lit(j, ",\"sched\":{");
+	if (operation) {
+		json_lit(j, "\"span\":");
+		json_us(j, join->all.span_ns);
+		json_char(j, ',');
+	}
+	put_span(j, f, &join->all);
+	if (operation) {
+		put_role(j, f, "app", &join->app);
+		put_role(j, f, "proxy", &join->proxy);
+	}
+	if (join->unfinished_in)
+		put_state(j, join->unfinished_in);
+	json_char(j, '}');
+}
+
+/* ---- Threads and slices ------------------------------------------------------------------------- */
+
+void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
+{
+	const struct attach_features *f = &p->session->features;
+	struct sched_mark from = {0}, to;
+	uint64_t known;
+
+	if (!t->sched || !t->sched->slices.end || t->sched->since_ns > stop_ns)
+		return;
+	from.ns = t->sched->since_ns;
+	sched_thread__mark(t->sched, stop_ns, &to);
+	known = to.sums.on_cpu_ns + to.sums.runq_ns + to.sums.blocked_ns;
+	KEY_US(j, "since", from.ns);
+	json_char(j, ',');
+	put_times(j, f, &to.sums, stop_ns - from.ns > known ? stop_ns - from.ns - known : 0);
+}
+
+static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,
+			     uint64_t end_ns)
+{
+	struct sched_span span;
+
+	sched_span__clear(&span);
+	sched__behind(&p->session->sched, slice, end_ns, &span);
+	if (!span.nbehind)
+		return;
+	json_lit(j, ",\"behind\":");
+	put_culprit(j, span.behind[0].comm, span.behind[0].tgid);
+	json_char(j, '}');
+}
+
+void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
+		  uint64_t end_ns, uint64_t irq_ns)
+{
+	const struct attach_features *f = &p->session->features;
+	const char *name = state_names[slice->state];
+	struct json j = trace_begin(p, STATE_MAX);
+
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"slice\"");
+	KEY_U64(&j, "tid", t->ns_tid);
+	if (t->tid != t->ns_tid)
+		KEY_U64(&j, "hostTid", t->tid);
+	KEY_STR(&j, "state", name, strlen(name));
+	KEY_US(&j, "ts", slice->start_ns);
+	KEY_US(&j, "dur", end_ns - slice->start_ns);
+	if (slice->cpu != SCHED_NO_CPU)
+		KEY_U64(&j, "cpu", slice->cpu);
+	if (slice->state == SCHED_RUNQ)
+		put_slice_behind(&j, p, slice, end_ns);
+	if (slice->state == SCHED_RUN && f->irq)
+		KEY_US(&j, "irq",
+		       irq_ns < end_ns - slice->start_ns ? irq_ns : end_ns - slice->start_ns);
+	if (slice->state == SCHED_RUNQ && slice->preempted)
+		KEY_BOOL(&j, "preempted", 1);
+	if (slice->state == SCHED_RUNQ && f->quota && slice->throttled_ns)
+		KEY_US(&j, "throttled", slice->throttled_ns);
+	if (slice->state == SCHED_BLOCKED) {
+		name = sched_why_name(slice->why);
+		KEY_STR(&j, "why", name, strlen(name));
+	}
+	json_char(&j, '}');
+	trace_end(p, &j, OUT_SLICE);
+}
+
+/* ---- Node --------------------------------------------------------------------------------------- */
+
+/* CPUs that threads of the process ran on since the last time. */
+static void cpus_of(struct proc *p, uint64_t ran_on[SCHED_RAN_ON / 64])
+{
+	struct sched_thread *t, *tmp;
+	uint32_t i;
+
+	memset(ran_on, 0, SCHED_RAN_ON / 8);
+	HASH_ITER (hh, p->session->sched.threads, t, tmp) {
+		if (t->tgid != p->key.tgid || t->proc_start_ns != p->key.start_ns)
+			continue;
+		for (i = 0; i < SCHED_RAN_ON / 64; i++)
+			ran_on[i] |= t->ran_on[i];
+		memset(t->ran_on, 0, sizeof(t->ran_on));
+		if (t->last_cpu < SCHED_RAN_ON)
+			ran_on[t->last_cpu / 64] |= 1ull << t->last_cpu % 64;
+	}
+}
+
+static void put_node_cpus(struct json *j, struct proc *p, const struct node_sample *now)
+{
+	uint64_t ran_on[SCHED_RAN_ON / 64];
+	const struct node_cpu *a, *b;
+	const char *sep = "";
+	uint32_t i;
+
+	cpus_of(p, ran_on);
+	json_lit(j, ",\"cpus\":[");
+	for (i = 0; i < SCHED_RAN_ON; i++) {
+		a = node_sample__cpu(p->node, i);
+		b = node_sample__cpu(now, i);
+		if (!a || !b || !(ran_on[i / 64] >> i % 64 & 1))
+			continue;
+		json_raw(j, sep, strlen(sep));
+		sep = ",";
+		json_lit(j, "{\"cpu\":");
+		json_u64(j, i);
+		KEY_US(j, "busy", node_since(a->busy, b->busy));
+		KEY_US(j, "irq", node_since(a->irq, b->irq));
+		KEY_US(j, "softirq", node_since(a->softirq, b->softirq));
+		KEY_US(j, "steal", node_since(a->steal, b->steal));
+		json_char(j, '}');
+	}
+	json_char(j, ']');
+}
+
+/* A key of one kind of pressure, with a comma if something precedes it. */
+static void put_psi_kind(struct json *j, const char **sep, const char *name,
+			 const struct node_psi *a, const struct node_psi *b)
+{
+	bool some = a->has_some && b->has_some, full = a->has_full && b->has_full;
+
+	if (!some && !full)
+		return;
+	json_raw(j, *sep, strlen(*sep));
+	*sep = ",";
+	json_str(j, name, strlen(name));
+	json_lit(j, ":{");
+	if (some) {
+		json_lit(j, "\"some\":");
+		json_us(j, node_since(a->some, b->some));
+	}
+	if (some && full)
+		json_char(j, ',');
+	if (full) {
+		json_lit(j, "\"full\":");
+		json_us(j, node_since(a->full, b->full));
+	}
+	json_char(j, '}');
+}
+
+static void put_psi(struct json *j, const struct node_sample *was, const struct node_sample *now)
+{
+	static const char *const names[NODE_PSI_CNT] = {
+		[NODE_PSI_CPU] = "cpu", [NODE_PSI_MEMORY] = "memory", [NODE_PSI_IO] = "io"};
+	const char *sep = "";
+	char *begin = j->at;
+	int i;
+
+	json_lit(j, ",\"psi\":{");
+	for (i = 0; i < NODE_PSI_CNT; i++)
+		put_psi_kind(j, &sep, names[i], &was->psi[i], &now->psi[i]);
+	if (!*sep)
+		j->at = begin; /* this kernel does not measure it */
+	else
+		json_char(j, '}');
+}
+
+static void put_throttled(struct json *j, struct proc *p)
+{
+	struct node_quota was = p->quota;
+
+	if (!p->has_quota || node_cgroup__read(&p->cgroup, &p->quota))
+		return;
+	json_lit(j, ",\"throttled\":{\"time\":");
+	json_us(j, node_since(was.throttled, p->quota.throttled));
+	KEY_U64(j, "periods", node_since(was.periods, p->quota.periods));
+	KEY_U64(j, "throttledPeriods",
+		node_since(was.throttled_periods, p->quota.throttled_periods));
+	json_char(j, '}');
+}
+
+void trace__node(struct proc *p, const struct node_sample *now)
+{
+	struct json j = trace_begin(p, NODE_MAX);
+
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"node\"");
+	KEY_US(&j, "ts", now->now_ns);
+	KEY_US(&j, "interval", node_since(p->node->now_ns, now->now_ns));
+	put_node_cpus(&j, p, now);
+	if (now->has_running)
+		KEY_U64(&j, "procsRunning", now->procs_running);
+	if (now->has_blocked)
+		KEY_U64(&j, "procsBlocked", now->procs_blocked);
+	put_psi(&j, p->node, now);
+	put_throttled(&j, p);
+	json_char(&j, '}');
+	trace_end(p, &j, OUT_NODE);
+}
