@@ -10,18 +10,6 @@
 
 #define PF_EXITING 0x00000004
 
-struct scope_task {
-	__u64 wait_ns;	/* waiting: since when */
-	__u64 quota_tg; /* waiting, held back by a quota: the task_group, and */
-	__u64 quota_ns; /* what it had been held back in all then */
-	__u32 seq;	/* of its records; see scope_abi.h */
-	__u32 cpu;	/* waiting: in whose queue */
-	__u8 state;	/* enum scope_task_state */
-	__u8 born;
-	__u8 told; /* its scope_ev_thread is in the ring */
-	__u8 pad[5];
-};
-
 /*
  * By tid. BPF inserts at fork or first sight and deletes at exit. Full means: the states of threads beyond
  * are not known.

@@ -387,7 +387,7 @@ struct scope_ev_chunk {
 	__u16 tag;
 	__u8 clock;
 	__u8 reason;	 /* enum scope_flush_reason */
-	__u32 sched_seq; /* of the thread, when it was copied; 0 none. Not with _OUTSIDE */
+	__u32 sched_seq; /* of the thread, when it was copied; 0 none */
 };
 
 struct scope_ev_exit {
@@ -489,6 +489,19 @@ struct scope_ev_irq {
 	__u16 vec;
 };
 
+/* The state of a thread, in the BPF map scope_tasks, key tid. BPF writes; the loader reads those that sleep long. */
+struct scope_task {
+	__u64 wait_ns;	/* waiting: since when */
+	__u64 quota_tg; /* waiting, held back by a quota: the task_group, and */
+	__u64 quota_ns; /* what it had been held back in all then */
+	__u32 seq;	/* of its records */
+	__u32 cpu;	/* waiting: in whose queue */
+	__u8 state;	/* enum scope_task_state */
+	__u8 born;
+	__u8 told; /* its scope_ev_thread is in the ring */
+	__u8 pad[5];
+};
+
 /* How a process ended for whose end the ring had no room. */
 enum scope_ended {
 	SCOPE_ENDED_NOT = 0,
@@ -559,6 +572,7 @@ SCOPE_ABI_SIZE(scope_ev_thread, 64);
 SCOPE_ABI_SIZE(scope_ev_switch, 88);
 SCOPE_ABI_SIZE(scope_ev_migrate, 72);
 SCOPE_ABI_SIZE(scope_ev_irq, 40);
+SCOPE_ABI_SIZE(scope_task, 40);
 SCOPE_ABI_SIZE(scope_proc_stat, 40);
 
 #endif

@@ -426,6 +426,11 @@ int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_s
 											: 0;
 }
 
+int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.scope_tasks), &tid, task) ? -errno : 0;
+}
+
 void attach__proc_forget(struct attach *a, uint32_t tgid)
 {
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.scope_procs), &tgid);

@@ -51,6 +51,8 @@ uint64_t attach__stat(const struct attach *a, uint32_t which);
 
 /* What BPF knows of a process. 0 or -ENOENT. */
 int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *stat);
+/* What BPF knows of a thread's state. 0 or -ENOENT. */
+int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task);
 /* Forgets a process that ended without the ring having had room to say so. */
 void attach__proc_forget(struct attach *a, uint32_t tgid);
 

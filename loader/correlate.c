@@ -375,14 +375,15 @@ static void child_started(struct corr_event *parent, struct corr_event *ev)
 	}
 }
 
-static void child_stopped(struct corr_event *parent, const struct corr_event *ev)
+static void child_stopped(struct corr_event *parent, struct corr_event *ev)
 {
 	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
 		if (parent->open_children)
 			parent->open_children--;
 		if (ev->stop_ns > parent->child_ns) {
 			parent->child_ns = ev->stop_ns;
-			parent->sched_child = ev->sched.to;
+			if (ev->sched.thread == parent->sched.thread)
+				parent->sched_child = ev->sched.to;
 		}
 	}
 	if (is_operation(parent->what) && counts_for_closure(ev->what)) {

@@ -28,6 +28,8 @@ struct corr_thread {
 struct corr_span {
 	struct sched_thread *thread; /* held; NULL: not known */
 	struct sched_mark from, to;  /* its start and stop */
+	uint32_t
+		open; /* an operation's: its ProxyOps that have not stopped; a ProxyOp's: it counts there */
 };
 
 /* A communicator; lives as long as it is open or an event refers to it. */

@@ -8,12 +8,14 @@
 /* ---- Slices ------------------------------------------------------------------------------------- */
 
 /* The thread of a slice, as the trace knows it; one that has made no event is another's helper. */
-static void introduce(struct proc *p, const struct sched_thread *t, uint64_t ts_ns)
+static void introduce(struct proc *p, struct sched_thread *t, uint64_t ts_ns)
 {
 	struct thread *thread = proc__thread(p, t->ns_tid, t->tid, t->comm);
 
 	if (!thread || thread->role != ROLE_UNKNOWN)
 		return;
+	if (!thread->sched) /* it is over already */
+		thread->sched = sched_thread__get(t);
 	thread->role = ROLE_OTHER;
 	thread->start_ns = ts_ns;
 	trace__thread(p, thread, 0);
@@ -87,7 +89,9 @@ struct sched_thread *decode_sched__chunk(struct session *s, struct proc *p,
 	if (!t || t->tgid != p->key.tgid ||
 	    (t->proc_start_ns && t->proc_start_ns != p->key.start_ns))
 		return NULL;
-	if (c->reason != SCOPE_FLUSH_OUTSIDE)
+	if (c->reason == SCOPE_FLUSH_OUTSIDE)
+		count_lost(s, t, sched__counted(&s->sched, t, c->sched_seq));
+	else
 		count_lost(s, t, sched__seen(&s->sched, t, c->sched_seq, c->h.ts_ns));
 	return t;
 }

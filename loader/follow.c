@@ -148,9 +148,11 @@ struct outside {
 };
 
 /* The buffer of a stream as it is now; 1 if it goes on after a gap and was left, else 0. */
-static int read_stream(struct proc *p, const struct stream *st, bool gaps, struct outside **list)
+static int read_stream(struct recorder *r, struct proc *p, const struct stream *st, bool gaps,
+		       struct outside **list)
 {
 	struct outside *o = malloc(sizeof(*o));
+	struct scope_task task = {0};
 
 	if (!o || target__read_tbuf(&p->target, st->tbuf, st->pos, &o->c) <= 0) {
 		free(o);
@@ -166,6 +168,9 @@ static int read_stream(struct proc *p, const struct stream *st, bool gaps, struc
 	o->c.h.ts_ns = monotonic_ns();
 	o->c.h.ns_tid = st->tid;
 	o->c.h.tid = st->host_tid;
+	if (r->s.sched_mode) /* zero if BPF does not know it */
+		attach__task(r->attach, st->host_tid, &task);
+	o->c.sched_seq = task.seq;
 	o->next = *list;
 	*list = o;
 	return 0;
@@ -198,10 +203,30 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 			continue;
 		HASH_ITER (hh, p->streams, st, tmp)
 			if (now - st->seen_ns >= silent_ns || st->seen_ns >= now)
-				behind += read_stream(p, st, gaps, &list);
+				behind += read_stream(r, p, st, gaps, &list);
 	}
 	decode_outside(r, list);
 	return behind;
+}
+
+void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
+{
+	const struct sched_slice *last;
+	struct sched_thread *t, *tmp;
+	struct scope_task task;
+	uint64_t now;
+
+	HASH_ITER (hh, r->s.sched.threads, t, tmp) {
+		last = sched_thread__last(t);
+		now = monotonic_ns();
+		if (!last || last->state != SCHED_BLOCKED || now - last->start_ns < silent_ns ||
+		    attach__task(r->attach, t->tid, &task))
+			continue;
+		if (task.state == SCOPE_TASK_BLOCKED)
+			sched__still(&r->s.sched, t, task.seq, 0, 0, now);
+		else if (task.state == SCOPE_TASK_WAIT)
+			sched__still(&r->s.sched, t, task.seq, task.wait_ns, task.cpu, now);
+	}
 }
 
 void follow__reap(struct recorder *r)

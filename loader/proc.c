@@ -75,6 +75,14 @@ void proc__count_loss(struct proc *p, enum loss cause, uint64_t n)
 		p->corr.lost += n;
 }
 
+/* The scheduler's thread of that number, if it is this process'. */
+static struct sched_thread *sched_of(const struct proc *p, uint32_t host_tid)
+{
+	struct sched_thread *t = sched__find(&p->session->sched, host_tid);
+
+	return t && t->tgid == p->key.tgid && t->proc_start_ns == p->key.start_ns ? t : NULL;
+}
+
 struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm)
 {
 	struct thread *t;
@@ -89,7 +97,7 @@ struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, con
 	t->host_tid = host_tid;
 	memcpy(t->comm, comm, sizeof(t->comm));
 	if (p->session->sched_mode)
-		t->sched = sched_thread__get(sched__find(&p->session->sched, host_tid));
+		t->sched = sched_thread__get(sched_of(p, host_tid));
 	HASH_ADD_INT(p->threads, tid, t);
 	return t;
 }
@@ -141,6 +149,8 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	summary__proc_end(&s->summary, p);
 	out_file__close(&p->out);
 	target__close(&p->target);
+	if (s->sched_mode)
+		sched__process_end(&s->sched, p->key.tgid, p->key.start_ns, now);
 	node_sample__put(p->node);
 	node_cgroup__close(&p->cgroup);
 	HASH_DEL(s->procs, p);

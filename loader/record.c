@@ -86,6 +86,7 @@ static void tick(struct recorder *r, uint64_t now)
 
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, now, OUTSIDE_NS, false);
+		follow__ask_sleepers(r, OUTSIDE_NS / 2);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		follow__reap(r);
 	}
@@ -310,6 +311,7 @@ static void drain(struct recorder *r, const char *how)
 	if (behind)
 		follow__read_outside(r, monotonic_ns(), 0, true);
 	end_ns = monotonic_ns();
+	follow__ask_sleepers(r, 0);
 	attach__detach(r->attach);
 	attach__drain(r->attach);
 	follow__reap(r);

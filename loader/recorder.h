@@ -56,6 +56,12 @@ void follow__record(void *arg, const void *data, size_t size);
  */
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps);
 
+/*
+ * That a thread was woken is told when it runs: asks BPF about those that have slept for silent_ns by their
+ * records.
+ */
+void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns);
+
 /* Ends processes whose end the ring had no room for. */
 void follow__reap(struct recorder *r);
 

@@ -51,7 +51,7 @@ static struct corr_span *served_get(struct corr_event *op, struct sched_thread *
 	return grown;
 }
 
-void sched_join__served(struct corr_event *op, const struct corr_event *proxy_op)
+void sched_join__served(struct corr_event *op, struct corr_event *proxy_op)
 {
 	const struct sched_mark *to =
 		proxy_op->child_ns ? &proxy_op->sched_child : &proxy_op->sched.to;
@@ -68,7 +68,17 @@ void sched_join__served(struct corr_event *op, const struct corr_event *proxy_op
 		return;
 	if (proxy_op->sched.from.ns < s->from.ns)
 		s->from = proxy_op->sched.from;
-	if (proxy_op->stopped && to->ns > s->to.ns)
+	if (!proxy_op->stopped) {
+		s->open++;
+		proxy_op->sched.open = 1;
+		return;
+	}
+	s->open -= proxy_op->sched.open;
+	proxy_op->sched.open = 0;
+	/* The last step's end, if the thread itself made it. */
+	if (proxy_op->child_ns && proxy_op->sched_child.ns == proxy_op->child_ns)
+		to = &proxy_op->sched_child;
+	if (to->ns > s->to.ns)
 		s->to = *to;
 }
 
@@ -97,11 +107,17 @@ static void add_known(const struct correlate *c, const struct corr_span *s,
 		sched_span__add(span, &one);
 }
 
+/* Until when an event that has not stopped is told. */
+static uint64_t now_of(const struct correlate *c, const struct corr_event *ev)
+{
+	return c->now_ns > ev->start_ns ? c->now_ns : ev->start_ns;
+}
+
 /* An operation's own thread, and those that served it, until it really ended. */
 static void of_operation(const struct correlate *c, const struct corr_event *ev,
 			 struct sched_join *join)
 {
-	uint64_t end = ev->exec_stop_ns;
+	uint64_t end = ev->stopped ? ev->exec_stop_ns : now_of(c, ev);
 	const struct corr_span *s;
 	struct sched_mark to;
 	uint32_t i;
@@ -116,7 +132,7 @@ static void of_operation(const struct correlate *c, const struct corr_event *ev,
 			continue;
 		to = s->to;
 		/* One of its ProxyOps is open still, or has stopped after the last step. */
-		if (ev->open_children || to.ns > end || !to.ns)
+		if (s->open || to.ns > end || !to.ns)
 			sched_thread__mark_after(s->thread, &s->from, end, &to);
 		add_known(c, s, &to, &join->proxy);
 	}
@@ -136,14 +152,14 @@ void sched_join__of(const struct correlate *c, const struct corr_event *ev, stru
 	join->unfinished_in = NULL;
 	if (!c->sched)
 		return;
-	if (ev->stopped && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P)) {
+	if (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) {
 		of_operation(c, ev, join);
 	} else if (ev->sched.thread && ev->stopped) {
 		add_known(c, &ev->sched, &ev->sched.to, &join->all);
 	} else if (ev->sched.thread) {
-		sched_thread__mark_after(ev->sched.thread, &ev->sched.from,
-					 c->now_ns > ev->start_ns ? c->now_ns : ev->start_ns, &now);
+		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, now_of(c, ev), &now);
 		add_known(c, &ev->sched, &now, &join->all);
-		join->unfinished_in = sched_thread__last(ev->sched.thread);
 	}
+	if (!ev->stopped && ev->sched.thread)
+		join->unfinished_in = sched_thread__last(ev->sched.thread);
 }

@@ -13,7 +13,7 @@ void sched_join__start(struct corr_event *ev, struct sched_thread *thread);
 void sched_join__stop(struct correlate *c, struct corr_event *ev, struct sched_thread *thread);
 
 /* A ProxyOp has started or stopped that belongs to an operation: its thread serves it. */
-void sched_join__served(struct corr_event *op, const struct corr_event *proxy_op);
+void sched_join__served(struct corr_event *op, struct corr_event *proxy_op);
 
 /* The event is written: gives back what it holds. Safe twice. */
 void sched_join__release(struct correlate *c, struct corr_event *ev);

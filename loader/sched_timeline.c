@@ -6,7 +6,7 @@
 #include "sched_timeline.h"
 
 #define RING_MIN     16
-#define CULPRITS_MAX 32		/* told apart in one span; beyond, the smallest are dropped */
+#define CULPRITS_MAX 256	/* told apart in one span; beyond, the smallest are dropped */
 #define HELD_MAX     (8u << 20) /* slices of all threads; beyond, each keeps less */
 #define HELD_EACH    4096
 
@@ -183,15 +183,32 @@ static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint
 		c->sums.irq_ns -= irq_at(t, --c->irq)->dur_ns;
 }
 
+/*
+ * Up to when a slice is certain. Wake-ups are told when the thread runs, so the last one, a sleep, is what it
+ * is up to when the thread was last seen so.
+ */
+static uint64_t slice_certain(const struct sched_thread *t, uint64_t n)
+{
+	const struct sched_slice *sl = slice_at(t, n);
+
+	if (sl->state != SCHED_BLOCKED || t->gone || n + 1 < t->slices.end)
+		return slice_end(t, n);
+	return t->seen_ns > sl->start_ns ? t->seen_ns : sl->start_ns;
+}
+
 /* The mark at `ns`, which lies in the cursor's slice. */
 static void cursor_mark(const struct sched_thread *t, const struct sched_mark *c, uint64_t ns,
 			struct sched_mark *mark)
 {
 	const struct sched_slice *sl = slice_at(t, c->slice);
-	uint64_t at = t->gone && ns > t->end_ns ? t->end_ns : ns;
+	uint64_t at = ns;
 
 	*mark = *c;
 	mark->ns = ns;
+	mark->early = ns < sl->start_ns;
+	if (at > slice_certain(t, c->slice))
+		at = slice_certain(t, c->slice);
+	mark->certain_ns = at;
 	if (at > sl->start_ns)
 		add_time(&mark->sums, sl, at - sl->start_ns);
 }
@@ -215,8 +232,9 @@ void sched_thread__mark_after(const struct sched_thread *t, const struct sched_m
 		return;
 	if (c.slice < t->slices.first || c.irq < t->irqs.first) {
 		c = t->cursor; /* forgotten by now */
-	} else if (c.ns > slice_at(t, c.slice)->start_ns) {
-		sub_time(&c.sums, slice_at(t, c.slice), c.ns - slice_at(t, c.slice)->start_ns);
+	} else if (c.certain_ns > slice_at(t, c.slice)->start_ns) {
+		sub_time(&c.sums, slice_at(t, c.slice),
+			 c.certain_ns - slice_at(t, c.slice)->start_ns);
 	}
 	cursor_seek(t, &c, ns);
 	cursor_mark(t, &c, ns, mark);
@@ -280,8 +298,11 @@ void sched__thread(struct sched *s, const struct scope_ev_thread *e)
 {
 	struct sched_thread *t = sched__find(s, e->tid);
 
-	if (t && t->proc_start_ns && t->proc_start_ns != e->start_ns) {
-		sched__exit(s, t, t->seq, e->h.ts_ns); /* its end was lost */
+	/* Its records begin anew: the end of the one before with its number was lost. */
+	if (t && t->slices.end &&
+	    ((t->proc_start_ns && t->proc_start_ns != e->start_ns) ||
+	     (!e->seq && (t->seq || e->born)))) {
+		sched__exit(s, t, 0, t->seen_ns);
 		t = NULL;
 	}
 	if (!t)
@@ -359,10 +380,10 @@ static uint32_t switch_in(struct sched *s, const struct scope_ev_switch *e, stru
 	uint32_t lost = gap(s, t, e->next_seq);
 	struct sched_slice *last = last_slice(t), *sl;
 
-	/* It was woken while it slept; where it went then, the moves say (they come before this). */
+	/* It was woken while it slept. Moves come before this: without a gap it waited here. */
 	if (e->wait_ns && last && last->state != SCHED_RUNQ && e->wait_ns >= last->start_ns) {
 		t->wait = t->slices.end;
-		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, e->cpu);
+		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, lost ? SCHED_NO_CPU : e->cpu);
 	}
 	sl = slice_begin(s, t, e->h.ts_ns, SCHED_RUN, e->cpu);
 	if (!sl)
@@ -377,6 +398,12 @@ static uint32_t switch_in(struct sched *s, const struct scope_ev_switch *e, stru
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
 
+/* The oldest run goes: who ran until its end is not known any more. */
+static void run_forget(struct sched_cpu *c)
+{
+	c->known_ns = c->at[c->first++ % c->size].end_ns;
+}
+
 static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns, uint32_t tgid,
 		    const char *comm)
 {
@@ -384,12 +411,15 @@ static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns
 	struct sched_run *run;
 	bool whole;
 
-	if (!c || !RING_ROOM(c, SCHED_RUNS_MAX))
+	if (!c)
+		return;
+	if (c->end - c->first == SCHED_RUNS_MAX)
+		run_forget(c);
+	if (!RING_ROOM(c, SCHED_RUNS_MAX))
 		return;
 	/* After a gap it was somebody else for a part of the time: nobody is blamed. */
-	whole = c->seen && seq == c->seq + 1;
+	whole = seq == c->seq + 1;
 	c->seq = seq;
-	c->seen = true;
 	if (c->end > c->first && end_ns < c->at[(c->end - 1) % c->size].end_ns)
 		return;
 	run = &c->at[c->end++ % c->size];
@@ -436,9 +466,9 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 		return 0;
 	lost = gap(s, t, e->seq);
 	last = last_slice(t);
-	if (last && last->state == SCHED_BLOCKED && e->wait_ns >= last->start_ns) {
+	if (last && last->state != SCHED_RUNQ && e->wait_ns >= last->start_ns) {
 		t->wait = t->slices.end;
-		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, e->from);
+		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, lost ? SCHED_NO_CPU : e->from);
 	}
 	slice_begin(s, t, e->h.ts_ns, SCHED_RUNQ, e->to);
 	return lost;
@@ -482,6 +512,41 @@ uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint
 	return lost;
 }
 
+uint32_t sched__counted(struct sched *s, struct sched_thread *t, uint32_t seq)
+{
+	uint32_t lost;
+
+	if (!seq || seq == t->seq || seq - t->seq > INT32_MAX)
+		return 0;
+	lost = gap(s, t, seq + 1);
+	t->seq = seq;
+	return lost;
+}
+
+void sched__still(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t wait_ns,
+		  uint32_t cpu, uint64_t now_ns)
+{
+	const struct sched_slice *last = last_slice(t);
+
+	if (!last || last->state != SCHED_BLOCKED || seq != t->seq)
+		return;
+	if (!wait_ns) {
+		t->seen_ns = now_ns;
+	} else if (wait_ns >= last->start_ns) {
+		t->wait = t->slices.end;
+		slice_begin(s, t, wait_ns, SCHED_RUNQ, cpu);
+	}
+}
+
+void sched__process_end(struct sched *s, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+{
+	struct sched_thread *t, *tmp;
+
+	HASH_ITER (hh, s->threads, t, tmp)
+		if (t->tgid == tgid && t->proc_start_ns == start_ns)
+			sched__exit(s, t, 0, end_ns);
+}
+
 uint32_t sched__exit(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns)
 {
 	uint32_t lost = sched__seen(s, t, seq, ts_ns);
@@ -510,7 +575,8 @@ const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint6
 	for (*irq_ns = 0; t->written_irq < t->irqs.end; t->written_irq++) {
 		if (irq_at(t, t->written_irq)->start_ns >= *end_ns)
 			break;
-		*irq_ns += irq_at(t, t->written_irq)->dur_ns;
+		if (irq_at(t, t->written_irq)->start_ns >= slice_at(t, t->written)->start_ns)
+			*irq_ns += irq_at(t, t->written_irq)->dur_ns;
 	}
 	return slice_at(t, t->written++);
 }
@@ -596,6 +662,8 @@ static void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, u
 
 	if (!on)
 		return;
+	if (from < on->known_ns)
+		from = on->known_ns;
 	for (n = run_after(on, from); n < on->end && from < to; n++) {
 		run = &on->at[n % on->size];
 		end = run->end_ns < to ? run->end_ns : to;
@@ -626,7 +694,7 @@ static void span_walk(const struct sched *s, const struct sched_thread *t,
 	for (; n < t->slices.end && n <= to->slice; n++) {
 		sl = slice_at(t, n);
 		begin = sl->start_ns > from->ns ? sl->start_ns : from->ns;
-		end = slice_end(t, n) < to->ns ? slice_end(t, n) : to->ns;
+		end = slice_certain(t, n) < to->ns ? slice_certain(t, n) : to->ns;
 		if (begin >= end)
 			continue;
 		if (sl->state == SCHED_RUN)
@@ -694,18 +762,33 @@ static void clamp(struct sched_span *span)
 		span->sums.throttled_ns = span->sums.runq_ns;
 }
 
+/* A mark that was set when the state at its time was not known: it may be by now. */
+static const struct sched_mark *mark_again(const struct sched_thread *t,
+					   const struct sched_mark *mark, struct sched_mark *fresh)
+{
+	if (mark->certain_ns >= mark->ns || mark->early)
+		return mark;
+	sched_thread__mark_after(t, mark, mark->ns, fresh);
+	return fresh;
+}
+
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
 		 const struct sched_mark *to, struct sched_span *span)
 {
+	struct sched_mark from_now, to_now;
 	struct sched_span one;
 	uint64_t known;
 
 	if (to->ns < from->ns)
 		return;
+	from = mark_again(t, from, &from_now);
+	to = mark_again(t, to, &to_now);
 	sched_span__clear(&one);
 	one.threads = 1;
 	one.span_ns = to->ns - from->ns;
-	add_difference(&one.sums, &to->sums, &from->sums);
+	/* What is forgotten at the end is more than the span. */
+	if (!to->early)
+		add_difference(&one.sums, &to->sums, &from->sums);
 	known = one.sums.on_cpu_ns + one.sums.runq_ns + one.sums.blocked_ns;
 	one.unknown_ns = one.span_ns > known ? one.span_ns - known : 0;
 	clamp(&one);
@@ -750,9 +833,16 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_ns, bool slices)
 {
-	uint64_t stay = slices ? min_u64(t->written, t->cursor.slice) : t->cursor.slice;
-	uint64_t stay_irq = slices ? min_u64(t->written_irq, t->cursor.irq) : t->cursor.irq;
+	uint64_t stay, stay_irq;
 	bool full = s->nslices > HELD_MAX;
+
+	/* Nobody has asked for a time so late: the sums go on from there. */
+	while (t->cursor.slice + 1 < t->slices.end && slice_end(t, t->cursor.slice) <= keep_ns)
+		cursor_next(t, &t->cursor);
+	while (t->cursor.irq < t->irqs.end && irq_at(t, t->cursor.irq)->start_ns < keep_ns)
+		t->cursor.sums.irq_ns += irq_at(t, t->cursor.irq++)->dur_ns;
+	stay = slices ? min_u64(t->written, t->cursor.slice) : t->cursor.slice;
+	stay_irq = slices ? min_u64(t->written_irq, t->cursor.irq) : t->cursor.irq;
 
 	for (; t->slices.first < stay; t->slices.first++, s->nslices--)
 		if (slice_end(t, t->slices.first) > keep_ns &&
@@ -770,7 +860,7 @@ void sched__prune_cpus(struct sched *s, uint64_t keep_ns)
 	for (i = 0; i < s->ncpus; i++) {
 		c = &s->cpus[i];
 		while (c->first < c->end && c->at[c->first % c->size].end_ns < keep_ns)
-			c->first++;
+			run_forget(c);
 	}
 }
 

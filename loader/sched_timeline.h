@@ -56,8 +56,10 @@ struct sched_sums {
 /* A point in a thread's time. Slices and interrupts are numbered; the numbers only grow. */
 struct sched_mark {
 	uint64_t ns;
-	uint64_t slice; /* that it lies in */
-	uint64_t irq;	/* first that is not in `sums` */
+	uint64_t certain_ns; /* the sums go up to here: the state at ns is not known yet */
+	uint64_t slice;	     /* that it lies in */
+	uint64_t irq;	     /* first that is not in `sums` */
+	bool early; /* that time is forgotten: the sums are those at the first slice that is not */
 	struct sched_sums sums;
 };
 
@@ -113,8 +115,8 @@ struct sched_cpu {
 	struct sched_run *at;
 	uint32_t size;
 	uint64_t first, end;
-	uint32_t seq; /* of its last switch record */
-	bool seen;
+	uint64_t known_ns; /* who ran before this is forgotten */
+	uint32_t seq;	   /* of its last switch record; BPF counts from 1 */
 };
 
 struct sched {
@@ -165,7 +167,17 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
 /* A thread was seen running at ts_ns, after `seq` records (0: not counted). */
 uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns);
-/* A thread ended, after `seq` records. It is freed unless somebody holds it. */
+/* There have been `seq` records of a thread (0: not counted), of which all that came are in. */
+uint32_t sched__counted(struct sched *s, struct sched_thread *t, uint32_t seq);
+/*
+ * BPF says of a thread, after `seq` records: it sleeps at now_ns (wait_ns 0), or it is runnable since
+ * wait_ns. Without this a sleep is known to last only until the next record.
+ */
+void sched__still(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t wait_ns,
+		  uint32_t cpu, uint64_t now_ns);
+/* A process has ended: so have its threads, also those whose own end was lost. */
+void sched__process_end(struct sched *s, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
+/* A thread ended, after `seq` records (0: not counted). It is freed unless somebody holds it. */
 uint32_t sched__exit(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns);
 
 /* The living thread with this host tid; NULL. */

@@ -136,7 +136,7 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 	       const struct sched_join *join)
 {
 	const struct attach_features *f = &p->session->features;
-	bool operation = ev->stopped && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P);
+	bool operation = ev->what == SCOPE_COLL || ev->what == SCOPE_P2P;
 
 	if (!join->all.threads)
 		return;
@@ -169,6 +169,8 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 	from.ns = t->sched->since_ns;
 	sched_thread__mark(t->sched, stop_ns, &to);
 	known = to.sums.on_cpu_ns + to.sums.runq_ns + to.sums.blocked_ns;
+	if (to.sums.irq_ns > to.sums.on_cpu_ns) /* of a run that turned out to be unknown */
+		to.sums.irq_ns = to.sums.on_cpu_ns;
 	KEY_US(j, "since", from.ns);
 	json_char(j, ',');
 	put_times(j, f, &to.sums, stop_ns - from.ns > known ? stop_ns - from.ns - known : 0);

@@ -217,7 +217,10 @@ clean() {
 
 # lossless NAME: nothing lost by the account of the footers, one for each file.
 lossless() {
-	holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []'
+	holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []' || {
+		q "$1" '(records("lost") + map(select(.orphan)))[:3], (records("footer") | map(.end)) | tojson' -r
+		return 1
+	}
 }
 
 # began_amid NAME: as lossless; but where callbacks went on when the recording began, events whose parent is

@@ -29,6 +29,18 @@ static inline struct session *session_new(void)
 	return s;
 }
 
+/* The same with kernel context, of which all is there. */
+static inline struct session *session_new_sched(enum sched_mode mode)
+{
+	struct session *s = session_new();
+
+	s->sched_mode = mode;
+	s->features = (struct attach_features){true, true, true, true};
+	if (sched__init(&s->sched, 64))
+		abort();
+	return s;
+}
+
 static inline void session_free(struct session *s)
 {
 	struct out_dir *d, *dtmp;
@@ -41,6 +53,7 @@ static inline void session_free(struct session *s)
 		close(d->fd);
 		free(d);
 	}
+	sched__free(&s->sched);
 	free(s);
 }
 

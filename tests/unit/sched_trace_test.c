@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Kernel context from the ring into the trace (decode_sched.c, sched_join.c, trace_sched.c), by
+ * little recordings of which every figure is known.
+ */
+#include "sched_job.h"
+
+static int setup(void **state)
+{
+	(void)state;
+	begin(SCHED_MODE_EVENTS);
+	return 0;
+}
+
+static int setup_slices(void **state)
+{
+	(void)state;
+	begin(SCHED_MODE_SLICES);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	release();
+	return 0;
+}
+
+/* Of the lines of events and threads, the text of `sched` and of what follows `stop`. */
+static char texts[64][2048];
+static uint32_t ntexts;
+
+static void keep_text(const struct json_node *rec, const char *text)
+{
+	const char *at_sched = strstr(text, ",\"sched\":"), *end_of;
+	char id[32] = "";
+
+	if (jn_is(key(rec, "recordType"), "thread") && key(rec, "stop"))
+		at_sched = strstr(text, ",\"since\":");
+	else if (!jn_is(key(rec, "recordType"), "event") || !at_sched)
+		return;
+	assert_true(ntexts < 64);
+	if (key(rec, "eventAddr"))
+		memcpy(id, key(rec, "eventAddr")->s, key(rec, "eventAddr")->len);
+	end_of = at_sched ? text + strlen(text) : NULL;
+	snprintf(texts[ntexts++], sizeof(texts[0]), "%s %.*s", id,
+		 (int)(at_sched ? end_of - at_sched : 0), at_sched ? at_sched : "");
+}
+
+static const char *sched_text(uint32_t n)
+{
+	char id[32];
+	uint32_t i;
+
+	snprintf(id, sizeof(id), "0x%" PRIx64 " ", events[n].id);
+	for (i = 0; i < ntexts; i++)
+		if (!strncmp(texts[i], id, strlen(id)))
+			return texts[i] + strlen(id);
+	return "";
+}
+
+/* ---- One operation, by hand ------------------------------------------------------------------ */
+
+static void test_operation(void **state)
+{
+	struct k_task *app, *proxy, *x = k_task(&k, HOG, HOG, "burn \"1\"", false);
+	const uint64_t t0 = 100 * MS;
+	uint32_t group, api, coll, op, step;
+
+	(void)state;
+	at(t0 - 10 * US);
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(t0);
+	group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, group);
+	coll = start(app, SCOPE_COLL, api);
+	at(t0 + 5 * US);
+	stop(coll);
+	stop(api);
+	stop(group);
+	flush(app, SCOPE_FLUSH_TOP);
+	at(t0 + 10 * US);
+	k_blocks(&k, 0, FUTEX, NULL);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	at(t0 + 12 * US);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	k_blocks(&k, 1, POLL, x);
+	at(t0 + 40 * US);
+	k_wakeup(&k, proxy, 1);
+	at(t0 + 47 * US);
+	k_preempts(&k, 1, proxy);
+	at(t0 + 49 * US);
+	k_irq(&k, 1, t0 + 48 * US);
+	at(t0 + 50 * US);
+	stop(step);
+	at(t0 + 60 * US);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(t0 + 2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_string_equal(
+		sched_text(step),
+		",\"sched\":{\"onCpu\":3.000,\"runq\":7.000,\"blocked\":28.000,\"irq\":1.000,"
+		"\"throttled\":0.000,\"switches\":0,\"preemptions\":0,\"migrations\":0,"
+		"\"cpus\":[1],\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
+		"\"blockedIn\":[{\"why\":\"poll\",\"us\":28.000}]}}");
+	assert_string_equal(
+		sched_text(coll),
+		",\"sched\":{\"span\":90.000,\"onCpu\":15.000,\"runq\":7.000,\"blocked\":68.000,"
+		"\"irq\":1.000,\"throttled\":0.000,\"switches\":2,\"preemptions\":0,"
+		"\"migrations\":0,\"cpus\":[0,1],"
+		"\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
+		"\"blockedIn\":[{\"why\":\"futex\",\"us\":40.000},{\"why\":\"poll\",\"us\":28.000}]"
+		","
+		"\"app\":{\"threads\":1,\"span\":50.000,\"onCpu\":10.000,\"runq\":0.000,"
+		"\"blocked\":40.000,\"irq\":0.000,\"throttled\":0.000,\"switches\":1,"
+		"\"preemptions\":0,\"migrations\":0,\"cpus\":[0],"
+		"\"blockedIn\":[{\"why\":\"futex\",\"us\":40.000}]},"
+		"\"proxy\":{\"threads\":1,\"span\":40.000,\"onCpu\":5.000,\"runq\":7.000,"
+		"\"blocked\":28.000,\"irq\":1.000,\"throttled\":0.000,\"switches\":1,"
+		"\"preemptions\":0,\"migrations\":0,\"cpus\":[1],"
+		"\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
+		"\"blockedIn\":[{\"why\":\"poll\",\"us\":28.000}]}}}");
+	assert_int_equal(s->bad_records, 0);
+}
+
+/* What never stopped tells what its thread is in. */
+static void test_unfinished(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t coll, op, ctrl;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	flush(app, SCOPE_FLUSH_AGE);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	ctrl = start(proxy, SCOPE_PROXY_CTRL, 0);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(101 * MS);
+	k_blocks(&k, 1, -4, NULL);
+	k_preempts(&k, 0, NULL);
+	at(103 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(op), "\"state\":\"blocked\",\"why\":\"stopped\"}"));
+	assert_non_null(strstr(sched_text(op), "\"blocked\":2000.000"));
+	assert_non_null(strstr(sched_text(ctrl), "\"onCpu\":1000.000"));
+	assert_non_null(strstr(sched_text(coll), "\"state\":\"runq\"}"));
+	assert_non_null(strstr(sched_text(coll), "\"runq\":2000.000"));
+}
+
+/* Before API 4 the application starts a ProxyOp and the progress thread stops it. */
+static void test_started_for_another(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t coll, op, step;
+	const char *text;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	op = start(app, SCOPE_PROXY_OP, coll);
+	at(101 * MS);
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	k_blocks(&k, 0, FUTEX, NULL);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	at(104 * MS);
+	stop(step);
+	at(105 * MS);
+	stop_by(proxy, op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	text = sched_text(coll);
+	assert_non_null(
+		strstr(text, "\"app\":{\"threads\":1,\"span\":4000.000,\"onCpu\":1000.000"));
+	assert_non_null(
+		strstr(text, "\"proxy\":{\"threads\":1,\"span\":4000.000,\"onCpu\":4000.000"));
+	assert_non_null(strstr(sched_text(op), "\"onCpu\":5000.000"));
+}
+
+/*
+ * A job may say that a step of one thread belongs to the ProxyOp of another: figures add up all the
+ * same.
+ */
+static void test_step_of_another(void **state)
+{
+	struct k_task *app, *proxy, *other;
+	uint32_t coll, op, step;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	at(50 * MS);
+	other = job_thread(1, 1, "other");
+	communicator(app);
+	at(99 * MS);
+	proxy = job_thread(2, 2, "NCCL Progress");
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(101 * MS);
+	step = start(other, SCOPE_PROXY_STEP, op);
+	at(102 * MS);
+	stop(step);
+	flush(other, SCOPE_FLUSH_AGE);
+	at(103 * MS);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(coll), "\"proxy\":{\"threads\":1,\"span\":2000.000,"
+						 "\"onCpu\":2000.000,\"runq\":0.000"));
+}
+
+/* Two ProxyOps at a time, that end in another order than their steps. */
+static void test_two_at_a_time(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t coll, one, two, step;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	one = start(proxy, SCOPE_PROXY_OP, coll);
+	at(101 * MS);
+	two = start(proxy, SCOPE_PROXY_OP, coll);
+	step = start(proxy, SCOPE_PROXY_STEP, one);
+	at(102 * MS);
+	stop(step);
+	step = start(proxy, SCOPE_PROXY_STEP, two);
+	at(104 * MS);
+	stop(step);
+	stop(two);
+	at(105 * MS);
+	stop(one);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(coll),
+			       "\"proxy\":{\"threads\":1,\"span\":4000.000,\"onCpu\":4000.000"));
+}
+
+/* Another thread's ProxyOp that is open does not make this one's longer. */
+static void test_open_child_of_another(void **state)
+{
+	struct k_task *app, *one, *two;
+	uint32_t coll, op, step;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	one = job_thread(1, 1, "NCCL Progress");
+	two = job_thread(2, 2, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	op = start(one, SCOPE_PROXY_OP, coll);
+	at(101 * MS);
+	stop(op);
+	flush(one, SCOPE_FLUSH_AGE);
+	op = start(two, SCOPE_PROXY_OP, coll); /* never stops; its step tells how far it came */
+	step = start(two, SCOPE_PROXY_STEP, op);
+	at(104 * MS);
+	stop(step);
+	flush(two, SCOPE_FLUSH_AGE);
+	at(110 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(coll), "\"proxy\":{\"threads\":2,\"span\":4000.000"));
+}
+
+/*
+ * A buffer is read from outside while its thread waits, and where it ran in between was lost: what
+ * it did then it did not do asleep.
+ */
+static void test_outside_after_loss(void **state)
+{
+	struct k_task *app;
+	uint32_t group;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(100 * MS);
+	group = start(app, SCOPE_GROUP_API, 0);
+	at(101 * MS);
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(110 * MS);
+	k_wakeup(&k, app, 0);
+	drop = 2;
+	k_preempts(&k, 0, app);
+	at(150 * MS);
+	stop(group);
+	at(151 * MS);
+	k_preempts(&k, 0, NULL);
+	at(400 * MS);
+	flush(app, SCOPE_FLUSH_OUTSIDE);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_null(strstr(sched_text(group), "\"blocked\":49000.000"));
+}
+
+/* Woken, but not on a CPU for so long that its operation is written meanwhile: that is no sleep. */
+static void test_starved(void **state)
+{
+	struct k_task *app, *proxy, *x = k_task(&k, HOG, HOG, "burn", false);
+	const char *text;
+	uint32_t coll, op;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	at(101 * MS);
+	k_blocks(&k, 0, FUTEX, x);
+	at(110 * MS);
+	k_wakeup(&k, app, 0);
+	at(200 * MS);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(1500 * MS);
+	tick();
+	at(1600 * MS);
+	k_preempts(&k, 0, app);
+	ntexts = 0;
+	read_trace(keep_text);
+	text = strstr(sched_text(coll), "\"app\":");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"runq\":90000.000,\"blocked\":9000.000"));
+}
+
+/*
+ * It sleeps at once after its last record, whose time, by the clock that the plugin reads, is a
+ * little later than the kernel's. Read from outside, that does not make it run all the time.
+ */
+static void test_outside_and_clock(void **state)
+{
+	struct k_task *app;
+	uint32_t group, i;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(100 * MS);
+	group = start(app, SCOPE_GROUP_API, 0);
+	at(101 * MS);
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(101 * MS + 3 * US);
+	stop(group);
+	at(500 * MS);
+	flush(app, SCOPE_FLUSH_OUTSIDE);
+	at(900 * MS);
+	k_wakeup(&k, app, 0);
+	k_preempts(&k, 0, app);
+	at(910 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	for (i = 0; i < ntexts; i++)
+		if (strstr(texts[i], ",\"since\":"))
+			assert_non_null(strstr(texts[i], "\"onCpu\":110"));
+}
+
+/* An operation's start comes after two ProxyOps of one thread, of which one is open still. */
+static void test_late_operation(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t coll, op, step;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	at(101 * MS);
+	stop(op);
+	op = start(proxy, SCOPE_PROXY_OP, coll);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	at(104 * MS);
+	stop(step);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	flush(app, SCOPE_FLUSH_AGE);
+	at(110 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(coll),
+			       "\"proxy\":{\"threads\":1,\"span\":4000.000,\"onCpu\":4000.000"));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+/* A thread without events that is over before its first slice was written has its sums like any. */
+static void test_short_life(void **state)
+{
+	struct k_task *app, *t;
+	uint32_t i;
+
+	(void)state;
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(110 * MS);
+	t = job_thread(1, 1, "worker");
+	at(115 * MS);
+	k_exit(&k, t->cpu, NULL);
+	ntexts = 0;
+	read_trace(keep_text);
+	for (i = 0; i < ntexts; i++)
+		assert_non_null(strstr(texts[i], ",\"since\":"));
+	assert_int_equal(ntexts, 2);
+	assert_non_null(strstr(texts[0], ",\"since\":110000.000,\"onCpu\":5000.000"));
+}
+
+/* Interrupts in a run that turns out to be unknown are no more of it than the rest. */
+static void test_irq_in_gap(void **state)
+{
+	struct k_task *app;
+
+	(void)state;
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	start(app, SCOPE_GROUP_API, 0);
+	stop(1);
+	communicator(app);
+	at(110 * MS);
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(111 * MS);
+	k_wakeup(&k, app, 0);
+	k_preempts(&k, 0, app);
+	at(200 * MS);
+	k_irq(&k, 0, 120 * MS);
+	drop = 1;
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(300 * MS);
+	k_wakeup(&k, app, 0);
+	k_preempts(&k, 0, app);
+	at(301 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_int_equal(s->summary.lost[LOSS_CONTEXT], 1);
+}
+
+/* A process that is over leaves nothing behind, also where the ends of its threads were lost. */
+static void test_nothing_left(void **state)
+{
+	struct k_task *app, *t;
+
+	(void)state;
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	t = job_thread(1, 1, "worker");
+	communicator(app);
+	flush(t, SCOPE_FLUSH_AGE);
+	at(110 * MS);
+	proc__end(job(), "signal 9", false, 0);
+	assert_null(s->procs);
+	at(5000 * MS);
+	tick();
+	assert_null(s->sched.threads);
+	assert_int_equal(s->sched.nslices, 0);
+}
+
+/* A thread's buffer that another with its number hands in is not that thread's. */
+static void test_chunk_of_another(void **state)
+{
+	struct k_task *old = job_thread(0, 0, "old"), *app;
+	uint32_t n;
+
+	(void)state;
+	at(100 * MS);
+	k.cpus[0].curr = NULL; /* it ends, and the ring has no room for that, nor for the next */
+	app = k_task(&k, old->tid, JOB + 9, "python3", true);
+	app->state = SCOPE_TASK_RUN;
+	app->start_ns = 90 * MS;
+	drop = 1;
+	k_begin(&k, app, SCOPE_TASK_RUN, false);
+	at(110 * MS);
+	communicator(app);
+	n = start(app, SCOPE_GROUP_API, 0);
+	at(120 * MS);
+	stop(n);
+	flush(app, SCOPE_FLUSH_TOP);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_string_equal(sched_text(n), "");
+	for (n = 0; n < ntexts; n++)
+		assert_null(strstr(texts[n], ",\"since\":"));
+}
+
+static void test_bad_records(void **state)
+{
+	struct {
+		struct scope_ev_short h;
+		char rest[128];
+	} rec = {.h = {SCOPE_ABI, 0, 0, 5 * MS}};
+	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
+				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
+				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
+				       [SCOPE_EV_IRQ] = sizeof(struct scope_ev_irq)};
+	uint64_t bad = 0;
+	uint32_t size;
+	void *exact;
+
+	(void)state;
+	for (rec.h.kind = SCOPE_EV_THREAD; rec.h.kind <= SCOPE_EV_IRQ; rec.h.kind++) {
+		for (size = sizeof(rec.h); size <= sizes[rec.h.kind]; size++) {
+			rec.h.size = size;
+			exact = malloc(size); /* ASan sees one byte too many */
+			memcpy(exact, &rec, size);
+			decode__event(s, exact, size);
+			free(exact);
+			bad += size < sizes[rec.h.kind];
+			assert_int_equal(s->bad_records, bad);
+		}
+		decode__event(s, &rec, sizeof(rec.h) - 1);
+		rec.h.size = sizeof(rec) + 1;
+		decode__event(s, &rec, sizeof(rec));
+		bad += 2;
+		assert_int_equal(s->bad_records, bad);
+	}
+}
+
+int main(void)
+{
+#define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST_SLICES(f) cmocka_unit_test_setup_teardown(f, setup_slices, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_operation),		TEST(test_unfinished),
+		TEST(test_started_for_another), TEST(test_step_of_another),
+		TEST(test_two_at_a_time),	TEST(test_open_child_of_another),
+		TEST(test_outside_after_loss),	TEST(test_outside_and_clock),
+		TEST(test_late_operation),	TEST(test_starved),
+		TEST_SLICES(test_short_life),	TEST(test_irq_in_gap),
+		TEST(test_nothing_left),	TEST(test_chunk_of_another),
+		TEST(test_bad_records),
+	};
+	return RUN_TESTS("sched_trace", tests);
+}
