@@ -3,6 +3,7 @@
  * From the plugin to the ring: at the flush probe, and when a thread dies with records left, the
  * thread's buffer is copied as it is, with an identity that the job cannot forge.
  */
+#define TASK_INLINE __always_inline /* see no_private_stack() */
 #include "sched.bpf.h"
 #include <bpf/usdt.bpf.h>
 
@@ -39,7 +40,7 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 #define CHUNK_TRY(class)                                                                           \
 	static __always_inline enum sent chunk_try_##class(struct task_struct * task,              \
 							   const struct scope_tbuf_hdr *tb,        \
-							   __u64 addr, __u32 reason)               \
+							   __u64 addr, __u32 reason, __u32 seq)    \
 	{                                                                                          \
 		__u64 len = tb->len;                                                               \
 		struct scope_ev_chunk *e;                                                          \
@@ -51,7 +52,7 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 		if (!e)                                                                            \
 			return SENT_RING_FULL;                                                     \
 		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                        \
-		chunk_fill(e, tb, addr, reason);                                                   \
+		chunk_fill(e, tb, addr, reason, seq);                                              \
 		barrier_var(len);                                                                  \
 		if (len > CHUNK_ROOM(class))                                                       \
 			len = CHUNK_ROOM(class);                                                   \
@@ -83,7 +84,7 @@ static __always_inline void sched_see(struct task_struct *task)
 }
 
 static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
-				       __u64 addr, __u32 reason)
+				       __u64 addr, __u32 reason, __u32 seq)
 {
 	e->tbuf = addr;
 	e->pos = tb->pos;
@@ -94,7 +95,7 @@ static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct sc
 	e->tag = tb->tag;
 	e->clock = tb->clock;
 	e->reason = reason;
-	e->sched_seq = sched_seq();
+	e->sched_seq = seq;
 }
 
 CHUNK_TRY(256)
@@ -107,18 +108,20 @@ CHUNK_TRY(8192)
 static __always_inline enum sent
 chunk_send(struct task_struct *task, const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
 {
-	enum sent sent = chunk_try_256(task, tb, addr, reason);
+	/* Before the ring has a place for it: what comes in between, if we are preempted, comes before it. */
+	__u32 seq = sched_seq();
+	enum sent sent = chunk_try_256(task, tb, addr, reason, seq);
 
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_512(task, tb, addr, reason);
+		sent = chunk_try_512(task, tb, addr, reason, seq);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_1024(task, tb, addr, reason);
+		sent = chunk_try_1024(task, tb, addr, reason, seq);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_2048(task, tb, addr, reason);
+		sent = chunk_try_2048(task, tb, addr, reason, seq);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_4096(task, tb, addr, reason);
+		sent = chunk_try_4096(task, tb, addr, reason, seq);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_8192(task, tb, addr, reason);
+		sent = chunk_try_8192(task, tb, addr, reason, seq);
 	return sent;
 }
 
@@ -178,7 +181,26 @@ static __always_inline struct scope_thread *thread_get(__u32 tid, __u64 addr)
 	return bpf_map_lookup_elem(&scope_threads, &tid);
 }
 
-static __always_inline int flush(__u64 addr, __u64 reason)
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} scope_nothing SEC(".maps");
+
+/*
+ * Since 6.13 a uprobe's program with 64 bytes of stack or more gets one that belongs to the CPU (x86's JIT). Nothing
+ * keeps two threads out of it at a time where the kernel preempts: they overwrite each other's, up to an
+ * oops in bpf_ringbuf_submit(). A program with a tail call keeps its stack to itself; this one never
+ * gets there, and there is nothing to call. Old kernels do not mix tail calls with functions: hence
+ * TASK_INLINE.
+ */
+static __always_inline void no_private_stack(void *ctx)
+{
+	bpf_tail_call(ctx, &scope_nothing, 0);
+}
+
+static __always_inline int flush(void *ctx, __u64 addr, __u64 reason)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 ids = bpf_get_current_pid_tgid();
@@ -187,6 +209,7 @@ static __always_inline int flush(__u64 addr, __u64 reason)
 
 	if (!tbuf_read(&tb, addr)) {
 		scope_count(SCOPE_STAT_BAD_TBUF, 1);
+		no_private_stack(ctx);
 		return 0;
 	}
 	thread = thread_get((__u32)ids, addr);
@@ -203,7 +226,7 @@ static __always_inline int flush(__u64 addr, __u64 reason)
 SEC("usdt")
 int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
 {
-	return flush(tbuf, reason);
+	return flush(ctx, tbuf, reason);
 }
 
 /*
@@ -213,7 +236,7 @@ int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
 SEC("uprobe")
 int BPF_KPROBE(scope_flush_up, __u64 tbuf, __u64 reason)
 {
-	return flush(tbuf, reason);
+	return flush(ctx, tbuf, reason);
 }
 
 /*
@@ -263,7 +286,7 @@ static __always_inline __s32 exit_status(struct task_struct *task)
  * that was armed, but has handed in nothing yet.
  */
 static __always_inline void tell_end(struct task_struct *task, struct scope_proc_stat *stat,
-				     __u16 kind, __s32 code, bool dead)
+				     __u16 kind, __s32 code, bool dead, __u32 seq)
 {
 	struct scope_ev_exit *e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -281,7 +304,7 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 	e->group_dead = dead;
 	e->lost_recs = stat ? stat->lost_recs : 0;
 	e->lost_chunks = stat ? stat->lost_chunks : 0;
-	e->sched_seq = sched_seq();
+	e->sched_seq = seq;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_flags(dead));
 	if (stat && dead)
@@ -291,10 +314,10 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 /* The end of a thread for all maps; `dead`: and of its process. */
 static __always_inline void forget(__u32 tgid, __u32 tid, bool dead)
 {
+	if (dead) /* first, or a switch would make the thread known again */
+		scope_set_recorded(tgid, false);
 	bpf_map_delete_elem(&scope_threads, &tid);
 	bpf_map_delete_elem(&scope_tasks, &tid);
-	if (dead)
-		scope_set_recorded(tgid, false);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -303,6 +326,7 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, tid = (__u32)ids;
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+	__u32 seq;
 	bool dead;
 
 	/* First: another thread that goes at this time may have told the end of the process already. */
@@ -312,8 +336,9 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 		return 0;
 	}
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
-	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead);
-	forget(tgid, tid, dead);
+	seq = sched_seq();
+	forget(tgid, tid, dead); /* first: nothing of this thread comes behind its end */
+	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead, seq);
 	return 0;
 }
 
@@ -352,12 +377,14 @@ int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, tid = (__u32)ids, old = old_pid;
 	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+	__u32 seq;
 
 	if (!stat && !scope_is_recorded(tgid))
 		return 0;
-	tell_end(task, stat, SCOPE_EV_EXEC, 0, true);
+	seq = sched_seq();
 	forget(tgid, tid, true);
 	/* A thread that is not the first takes over the first one's number. */
 	bpf_map_delete_elem(&scope_tasks, &old);
+	tell_end(task, stat, SCOPE_EV_EXEC, 0, true, seq);
 	return 0;
 }

@@ -10,6 +10,10 @@
 
 #define PF_EXITING 0x00000004
 
+#ifndef TASK_INLINE
+#define TASK_INLINE __noinline
+#endif
+
 /*
  * By tid. BPF inserts at fork or first sight and deletes at exit. Full means: the states of threads beyond
  * are not known.
@@ -22,7 +26,7 @@ struct {
 } scope_tasks SCOPE_SHARED SEC(".maps");
 
 /* Tells the loader who a thread is; again later if the ring has no room now. */
-static __noinline int task_tell(struct task_struct *task, struct scope_task *t, __u64 now)
+static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t, __u64 now)
 {
 	struct scope_ev_thread *e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 
@@ -52,8 +56,8 @@ static __noinline int task_tell(struct task_struct *task, struct scope_task *t, 
 }
 
 /* A thread that was not known so far is in `state`. NULL: it is on its way out, or the map is full. */
-static __noinline struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
-						bool born, __u64 now)
+static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
+						 bool born, __u64 now)
 {
 	struct scope_task fresh = {.state = state, .born = born}, *t;
 
