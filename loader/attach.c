@@ -20,7 +20,6 @@
 #include "scope_probes.h"
 
 #define MAX_PLUGINS 64
-#define POLL_MAX    1024 /* records taken at once: libbpf would go on for as long as jobs keep up */
 #define DRAIN_NS    (2 * 1000000000ull) /* to empty the ring */
 #define RING_MIN    (256 * 1024)
 
@@ -50,7 +49,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	struct attach *a = ctx;
 
 	a->fn(a->arg, data, size);
-	return ++a->taken < POLL_MAX ? 0 : -EAGAIN;
+	return ++a->taken < ATTACH_POLL_MAX ? 0 : -EAGAIN;
 }
 
 static uint32_t ring_size(uint64_t bytes)

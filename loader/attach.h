@@ -37,8 +37,11 @@ void attach__watch(struct attach *a, uint32_t tgid, bool on);
 /* Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all. 0 or -errno. */
 int attach__plugin(struct attach *a, const char *path, pid_t pid);
 
+#define ATTACH_POLL_MAX                                                                            \
+	1024 /* records taken at once: libbpf would go on for as long as jobs keep up */
+
 /*
- * Waits at most timeout_ms for records and takes what there is, up to a bound: a caller that wants all
+ * Waits at most timeout_ms for records and takes what there is, up to ATTACH_POLL_MAX: a caller that wants all
  * calls again until 0. Number of records or -errno.
  */
 int attach__poll(struct attach *a, int timeout_ms);

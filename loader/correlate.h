@@ -28,8 +28,10 @@ struct corr_thread {
 struct corr_span {
 	struct sched_thread *thread; /* held; NULL: not known */
 	struct sched_mark from, to;  /* its start and stop */
-	uint32_t
-		open; /* an operation's: its ProxyOps that have not stopped; a ProxyOp's: it counts there */
+	/* An operation's: ProxyOps that have not stopped. */
+	uint32_t open;
+	/* A ProxyOp's: for which thread it is among those; not held. */
+	const struct sched_thread *counted;
 };
 
 /* A communicator; lives as long as it is open or an event refers to it. */

@@ -95,11 +95,15 @@ static void note_thread(struct chunk_ctx *x, uint32_t what, uint64_t ns)
 {
 	struct thread *t = proc__thread(x->p, x->thread.tid, x->thread.host_tid, x->c->h.comm);
 
-	if (!t || t->role != ROLE_UNKNOWN)
+	if (!t || (t->role != ROLE_UNKNOWN && !t->by_slice))
 		return;
+	/* Where its slices have introduced it already, its end will tell. */
 	t->role = role_of(what);
-	t->start_ns = ns;
-	trace__thread(x->p, t, 0);
+	if (!t->by_slice) {
+		t->start_ns = ns;
+		trace__thread(x->p, t, 0);
+	}
+	t->by_slice = false;
 }
 
 static bool rec_start(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_t ns)

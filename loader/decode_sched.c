@@ -17,6 +17,7 @@ static void introduce(struct proc *p, struct sched_thread *t, uint64_t ts_ns)
 	if (!thread->sched) /* it is over already */
 		thread->sched = sched_thread__get(t);
 	thread->role = ROLE_OTHER;
+	thread->by_slice = true;
 	thread->start_ns = ts_ns;
 	trace__thread(p, thread, 0);
 }
@@ -133,6 +134,11 @@ void decode_sched__tick(struct session *s, uint64_t now_ns)
 		keep = oldest < keep ? oldest : keep;
 	}
 	sched__prune_cpus(&s->sched, keep);
+}
+
+void decode_sched__counted(struct session *s, struct sched_thread *t, uint32_t seq)
+{
+	count_lost(s, t, sched__counted(&s->sched, t, seq));
 }
 
 void decode_sched__end(struct session *s, uint64_t end_ns)

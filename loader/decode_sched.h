@@ -18,6 +18,9 @@ void decode_sched__exit(struct session *s, const struct scope_ev_exit *e);
 /* Writes slices that ended over a second ago (before that a thread's role may not show), forgets old ones. */
 void decode_sched__tick(struct session *s, uint64_t now_ns);
 
+/* BPF has made `seq` records of a thread, and all that came are in: the others are lost. */
+void decode_sched__counted(struct session *s, struct sched_thread *t, uint32_t seq);
+
 /* The recording ends at end_ns: so do all states. */
 void decode_sched__end(struct session *s, uint64_t end_ns);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "attach.h"
 #include "decode.h"
+#include "decode_sched.h"
 #include "log.h"
 #include "options.h"
 #include "recorder.h"
@@ -227,6 +228,16 @@ void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
 		else if (task.state == SCOPE_TASK_WAIT)
 			sched__still(&r->s.sched, t, task.seq, task.wait_ns, task.cpu, now);
 	}
+}
+
+void follow__count_tail(struct recorder *r)
+{
+	struct sched_thread *t, *tmp;
+	struct scope_task task;
+
+	HASH_ITER (hh, r->s.sched.threads, t, tmp)
+		if (!attach__task(r->attach, t->tid, &task))
+			decode_sched__counted(&r->s, t, task.seq);
 }
 
 void follow__reap(struct recorder *r)

@@ -44,6 +44,7 @@ struct thread {
 	uint32_t host_tid;
 	uint64_t start_ns;
 	enum role role;
+	bool by_slice; /* it has slices, but no event so far: the role is a guess */
 	char comm[SCOPE_COMM_LEN];
 	struct sched_thread *sched; /* held; NULL: its states are not known */
 	UT_hash_handle hh;

@@ -79,13 +79,17 @@ static void tick_node(struct recorder *r)
 	}
 }
 
-static void tick(struct recorder *r, uint64_t now)
+/*
+ * `now`: all that is older is in. When we are behind (`late`: we were kept from running, or the jobs are
+ * faster), a process' time goes on with its records, or what is still in the ring would come too late.
+ */
+static void tick(struct recorder *r, uint64_t now, bool late)
 {
 	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
 	struct proc *p, *tmp;
 
 	if (now >= r->next_outside_ns) {
-		follow__read_outside(r, now, OUTSIDE_NS, false);
+		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r, OUTSIDE_NS / 2);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		follow__reap(r);
@@ -95,7 +99,7 @@ static void tick(struct recorder *r, uint64_t now)
 			decode__end(p, p->end_status, false, p->end_lost_recs);
 			continue;
 		}
-		correlate__tick(&p->corr, now);
+		correlate__tick(&p->corr, late ? p->corr.now_ns : now);
 		if (clock && p->header_written)
 			trace__clock(p, now);
 		/* What was lost may have been a string or a communicator: have all of them told again. */
@@ -125,13 +129,14 @@ static int run(struct recorder *r)
 
 	for (;;) {
 		clock_fit__sample(&r->s.clock);
+		now = monotonic_ns();
 		n = attach__poll(r->attach, POLL_MS);
 		if (n < 0) {
 			pr_err("Failed to read the ring buffer: %s\n", strerror(-n));
 			return EXIT_FAILED;
 		}
+		tick(r, now, n >= ATTACH_POLL_MAX);
 		now = monotonic_ns();
-		tick(r, now);
 		if (stop_signals || (r->opt.duration_ns && now - begin >= r->opt.duration_ns))
 			return EXIT_OK;
 		if (r->job > 0 && !r->job_ended && job__ended(r->job, &r->job_code)) {
@@ -315,6 +320,7 @@ static void drain(struct recorder *r, const char *how)
 	attach__detach(r->attach);
 	attach__drain(r->attach);
 	follow__reap(r);
+	follow__count_tail(r);
 	if (r->s.sched_mode)
 		decode_sched__end(&r->s, end_ns);
 	HASH_ITER (hh, r->s.procs, p, tmp) {

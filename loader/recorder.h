@@ -62,6 +62,9 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
  */
 void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns);
 
+/* At the end, with the ring empty: what BPF has told of threads and did not come is lost. */
+void follow__count_tail(struct recorder *r);
+
 /* Ends processes whose end the ring had no room for. */
 void follow__reap(struct recorder *r);
 

@@ -51,10 +51,25 @@ static struct corr_span *served_get(struct corr_event *op, struct sched_thread *
 	return grown;
 }
 
+/*
+ * A ProxyOp stops that counts as open. If it was another thread that had started it, that one may have done
+ * nothing else for the operation.
+ */
+static void served_close(struct corr_event *op, struct corr_event *proxy_op)
+{
+	const struct sched_thread *thread = proxy_op->sched.counted;
+	struct corr_span *s = op->served;
+
+	proxy_op->sched.counted = NULL;
+	while (s < op->served + op->nserved && s->thread != thread)
+		s++;
+	if (s < op->served + op->nserved && s->open)
+		s->open--;
+}
+
 void sched_join__served(struct corr_event *op, struct corr_event *proxy_op)
 {
-	const struct sched_mark *to =
-		proxy_op->child_ns ? &proxy_op->sched_child : &proxy_op->sched.to;
+	const struct sched_mark *to = &proxy_op->sched.to;
 	struct sched_thread *thread = proxy_op->sched.thread;
 	struct corr_span *s;
 
@@ -70,11 +85,11 @@ void sched_join__served(struct corr_event *op, struct corr_event *proxy_op)
 		s->from = proxy_op->sched.from;
 	if (!proxy_op->stopped) {
 		s->open++;
-		proxy_op->sched.open = 1;
+		proxy_op->sched.counted = thread;
 		return;
 	}
-	s->open -= proxy_op->sched.open;
-	proxy_op->sched.open = 0;
+	if (proxy_op->sched.counted)
+		served_close(op, proxy_op);
 	/* The last step's end, if the thread itself made it. */
 	if (proxy_op->child_ns && proxy_op->sched_child.ns == proxy_op->child_ns)
 		to = &proxy_op->sched_child;
@@ -128,11 +143,12 @@ static void of_operation(const struct correlate *c, const struct corr_event *ev,
 	}
 	for (i = 0; i < ev->nserved; i++) {
 		s = &ev->served[i];
-		if (s->from.ns > end)
+		/* Or it started a ProxyOp for another, and that was all. */
+		if (s->from.ns > end || (!s->open && !s->to.ns))
 			continue;
 		to = s->to;
 		/* One of its ProxyOps is open still, or has stopped after the last step. */
-		if (s->open || to.ns > end || !to.ns)
+		if (s->open || to.ns > end)
 			sched_thread__mark_after(s->thread, &s->from, end, &to);
 		add_known(c, s, &to, &join->proxy);
 	}

@@ -235,6 +235,41 @@ static void test_step_of_another(void **state)
 						 "\"onCpu\":2000.000,\"runq\":0.000"));
 }
 
+/* ... or neither does: a callback of CUDA's, which did nothing for the operation but to enqueue it. */
+static void test_started_by_a_third(void **state)
+{
+	struct k_task *app, *callback, *proxy;
+	uint32_t coll, op, step;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	callback = job_thread(2, 2, "cuda callback");
+	communicator(app);
+	at(100 * MS);
+	coll = start(app, SCOPE_COLL, start(app, SCOPE_COLL_API, start(app, SCOPE_GROUP_API, 0)));
+	at(101 * MS);
+	stop(coll);
+	stop(coll - 1);
+	stop(coll - 2);
+	flush(app, SCOPE_FLUSH_TOP);
+	op = start(callback, SCOPE_PROXY_OP, coll);
+	flush(callback, SCOPE_FLUSH_AGE);
+	at(102 * MS);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	at(104 * MS);
+	stop(step);
+	at(105 * MS);
+	stop_by(proxy, op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(coll),
+			       "\"proxy\":{\"threads\":1,\"span\":3000.000,\"onCpu\":3000.000"));
+}
+
 /* Two ProxyOps at a time, that end in another order than their steps. */
 static void test_two_at_a_time(void **state)
 {
@@ -571,13 +606,21 @@ int main(void)
 #define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define TEST_SLICES(f) cmocka_unit_test_setup_teardown(f, setup_slices, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_operation),		TEST(test_unfinished),
-		TEST(test_started_for_another), TEST(test_step_of_another),
-		TEST(test_two_at_a_time),	TEST(test_open_child_of_another),
-		TEST(test_outside_after_loss),	TEST(test_outside_and_clock),
-		TEST(test_late_operation),	TEST(test_starved),
-		TEST_SLICES(test_short_life),	TEST(test_irq_in_gap),
-		TEST(test_nothing_left),	TEST(test_chunk_of_another),
+		TEST(test_operation),
+		TEST(test_unfinished),
+		TEST(test_started_for_another),
+		TEST(test_started_by_a_third),
+		TEST(test_step_of_another),
+		TEST(test_two_at_a_time),
+		TEST(test_open_child_of_another),
+		TEST(test_outside_after_loss),
+		TEST(test_outside_and_clock),
+		TEST(test_late_operation),
+		TEST(test_starved),
+		TEST_SLICES(test_short_life),
+		TEST(test_irq_in_gap),
+		TEST(test_nothing_left),
+		TEST(test_chunk_of_another),
 		TEST(test_bad_records),
 	};
 	return RUN_TESTS("sched_trace", tests);
