@@ -63,6 +63,19 @@ need_bpftool()
 	fi
 }
 
+# Ubuntu's /usr/bin/perf is such a script as well.
+need_perf()
+{
+	for p in /usr/lib/linux-tools/*/perf /usr/lib/linux-tools-*/perf perf; do
+		"$p" version >/dev/null 2>&1 && return
+	done
+	if [ "$(os_id)" = ubuntu ]; then
+		lack perf linux-tools-common linux-tools-generic
+	else
+		lack perf linux-perf
+	fi
+}
+
 # Sanitizers and fuzzer of the clang that is there, or of the one that is about to come.
 compiler_rt()
 {
@@ -106,6 +119,7 @@ check_needs()
 	cmd jq jq
 	cmd mandoc mandoc
 	cmd nft nftables
+	need_perf
 	cmd ps procps
 	cmd setpriv util-linux
 	cmd script bsdutils

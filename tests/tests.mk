@@ -15,6 +15,7 @@ TESTS_SLOW :=
 -include tests/fuzz/fuzz.mk
 -include tests/e2e/e2e.mk
 -include tests/vm/vm.mk
+-include tests/bench/bench.mk
 
 .PHONY: standin tests
 standin: $(STANDIN)

@@ -3,9 +3,10 @@
 
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
-E2E	:= doctor errors counts faults mask probes seed versions pxn threads owner namespaces forks
+E2E	:= doctor errors counts faults mask probes seed versions pxn threads owner namespaces forks \
+	   sched sched_faults
 
-TEST_PROGS += $(E2E_OUT)/life
+TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
 TESTS_SLOW += "$(E2E_DIR)/clock.sh"
 
@@ -15,4 +16,11 @@ $(E2E_OUT)/life: $(E2E_DIR)/life.c $(STANDIN_OUT)/libnccl.so
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -Itests/standin -pthread $< -L$(STANDIN_OUT) -lnccl -Wl,-rpath,'$$ORIGIN' -o $@
 
--include $(E2E_OUT)/life.d
+$(E2E_OUT)/sched_%: $(E2E_DIR)/sched_%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $< -o $@
+
+-include $(wildcard $(E2E_OUT)/*.d)
+
+TESTS_E2E += "$(E2E_DIR)/sched_rate.sh"

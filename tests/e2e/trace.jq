@@ -50,3 +50,29 @@ def unjoined:
 # Ids of the states of each event, in the order of the file: {"pid/id": [ids]}.
 def states_by_event:
 	reduce records("state")[] as $s ({}; .["\($s.pid)/\($s.eventAddr)"] += [$s.id]);
+
+# ---- Kernel context
+
+def states_of($s): $s.onCpu + $s.runq + $s.blocked + ($s.unknown // 0);
+# How much of what the kernel did is not known: 0 to 1.
+def unknown_share: if . == [] then 1 else (map(.sched.unknown // 0) | add) / (map(.duration) | add) end;
+# Threads at their end, with their sums.
+def thread_ends: records("thread") | map(select(.stop));
+# Sums of `us` by who or why, most first: `.` is the array of all lists.
+def by_name($name): map(.[]) | group_by(.[$name]) | map({name: .[0][$name], us: (map(.us) | add)}) | sort_by(-.us);
+
+# The slices of each thread as sums up to the begin of each: {tid: {ts: [...], run: [...], runq: [...], blocked: [...]}}.
+def timelines:
+	records("slice") | group_by(.tid) | map({key: "\(.[0].tid)", value: (
+		. as $s | {ts: map(.ts), state: map(.state), stop: ($s[-1].ts + $s[-1].dur)}
+		+ (["run", "runq", "blocked"] | map(. as $state | {key: $state, value: [foreach ($s[], null) as $x (
+			{sum: 0, next: 0}; {sum: .next, next: (.next + (if $x.state == $state then $x.dur else 0 end))}; .sum)]})
+			| from_entries))}) | from_entries;
+# Of a timeline: how long it was in the state up to $t.
+def last_before($t):
+	. as $a | {lo: 0, hi: length} | until(.hi - .lo <= 1; ((.lo + .hi) / 2 | floor) as $mid
+		| if $a[$mid] <= $t then .lo = $mid else .hi = $mid end) | .lo;
+def spent($state; $t):
+	(.ts | last_before($t)) as $i | .[$state][$i]
+		+ if .state[$i] == $state and $t > .ts[$i] then ([$t, (.ts[$i + 1] // .stop)] | min) - .ts[$i] else 0 end;
+def spent($state; $from; $to): spent($state; $to) - spent($state; $from);

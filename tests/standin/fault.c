@@ -3,9 +3,20 @@
  * Faults on request: STANDIN_FAULT is a list "name:key=value:key=value,name:...". A fault without
  * rank= holds for every rank. The names are listed in scope-job --help.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 #include "internal.h"
+
+#define COLD_BYTES (4 << 20)
 
 /* Finds "key=" among the colon-separated parts of one fault; false if it is not there. */
 static bool part_value(const char *f, size_t len, const char *key, long *val)
@@ -77,10 +88,80 @@ void fault_load(struct faults *f, int rank)
 	f->late_every = fault_or("late", rank, "every", 1, 1);
 	f->slow_us = fault_or("slow-progress", rank, "us", 500, 0);
 	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);
+	f->slow_poll = fault_or("slow-progress", rank, "poll", 0, 0);
+	f->slow_futex = fault_or("slow-progress", rank, "futex", 0, 0);
+	f->cold_file = fault_on("cold-file", rank);
+	f->cold_read = fault_or("cold-file", rank, "read", 0, 0);
 	f->pin_cpu = fault_or("pin-progress", rank, "cpu", 0, -1);
 	f->recv_repeat = fault_or("recv-repeat", rank, "n", 1000, 0);
 	f->peerwait_repeat = fault_or("peerwait-repeat", rank, "n", 1000, 0);
 	f->kill_after = fault_or("kill", rank, "after", 1, 0);
 	f->abort_after = fault_or("abort", rank, "after", 1, 0);
 	f->hang_after = fault_or("hang", rank, "after", 1, 0);
+}
+
+void fault_slow(const struct faults *f)
+{
+	const struct timespec ts = {f->slow_us / 1000000, f->slow_us % 1000000 * 1000};
+	uint64_t end = now_ns() + f->slow_us * 1000;
+	uint32_t word = 0;
+
+	if (f->slow_poll)
+		ppoll(NULL, 0, &ts, NULL);
+	else if (f->slow_futex)
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+	else if (!f->slow_busy)
+		usleep(f->slow_us);
+	while (f->slow_busy && now_ns() < end)
+		;
+}
+
+/* ---- a file that is never in memory ---- */
+
+/* A thread's own, and it goes with the process; -1 it cannot be made. */
+static __thread int cold_fd = -2;
+static __thread char *cold_map;
+static __thread off_t cold_at;
+
+/* Clean pages on disk: only those can be dropped. Not a hole: that takes no reading. */
+static void cold_make(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char *data = malloc(COLD_BYTES), path[4096];
+
+	snprintf(path, sizeof(path), "%s/cold-XXXXXX", dir && *dir ? dir : "/var/tmp");
+	cold_fd = mkostemp(path, O_CLOEXEC);
+	if (data && cold_fd >= 0) {
+		unlink(path);
+		memset(data, 1, COLD_BYTES);
+		cold_map = mmap(NULL, COLD_BYTES, PROT_READ, MAP_SHARED, cold_fd, 0);
+	}
+	if (!cold_map || cold_map == MAP_FAILED ||
+	    pwrite(cold_fd, data, COLD_BYTES, 0) != COLD_BYTES || fsync(cold_fd)) {
+		si_warn("Failed to make a file for the fault cold-file: %s", strerror(errno));
+		cold_fd = -1;
+	}
+	free(data);
+	if (cold_fd < 0)
+		return;
+	/* Out with all of it, which was written as large pieces; from now on it comes by the page. */
+	posix_fadvise(cold_fd, 0, 0, POSIX_FADV_DONTNEED);
+	posix_fadvise(cold_fd, 0, 0, POSIX_FADV_RANDOM);
+	madvise(cold_map, COLD_BYTES, MADV_RANDOM);
+}
+
+void fault_cold_file(const struct faults *f)
+{
+	char c;
+
+	if (cold_fd == -2)
+		cold_make();
+	if (cold_fd < 0)
+		return;
+	cold_at = (cold_at + 4096) % COLD_BYTES;
+	madvise(cold_map + cold_at, 4096, MADV_DONTNEED);
+	posix_fadvise(cold_fd, cold_at, 4096, POSIX_FADV_DONTNEED);
+	if (f->cold_read && pread(cold_fd, &c, 1, cold_at) == 1)
+		return;
+	(void)*(volatile char *)(cold_map + cold_at);
 }

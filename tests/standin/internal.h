@@ -85,7 +85,8 @@ struct faults {
 	long late_ms;
 	long late_every;
 	long slow_us;
-	long slow_busy;
+	long slow_busy, slow_poll, slow_futex; /* how, if not in nanosleep */
+	long cold_file, cold_read;
 	long pin_cpu;
 	long recv_repeat;
 	long peerwait_repeat;
@@ -94,6 +95,10 @@ struct faults {
 	long hang_after;
 };
 void fault_load(struct faults *f, int rank);
+/* Passes slow_us in the way that was asked for. */
+void fault_slow(const struct faults *f);
+/* Touches, or with cold_read reads, a page of a file that is not in memory. */
+void fault_cold_file(const struct faults *f);
 
 /* ---- net.c: TCP between ranks, like NCCL's socket transport ---- */
 struct hello {

@@ -518,12 +518,10 @@ static int get_posted_ops(struct proxy *p, int *added)
 
 static void proxy_faults(struct proxy *p)
 {
-	uint64_t end = now_ns() + p->faults.slow_us * 1000;
-
-	if (p->faults.slow_us && p->active && !p->faults.slow_busy)
-		usleep(p->faults.slow_us);
-	while (p->faults.slow_busy && p->active && now_ns() < end)
-		;
+	if (p->faults.slow_us && p->active)
+		fault_slow(&p->faults);
+	if (p->faults.cold_file && p->active)
+		fault_cold_file(&p->faults);
 	if (p->faults.hang_after && p->nops >= (uint64_t)p->faults.hang_after)
 		while (!atomic_load(&p->abort) && !opq_stopped(p->q))
 			usleep(1000);
@@ -577,7 +575,7 @@ static void *proxy_main(void *arg)
 			if (!added)
 				sched_yield();
 		}
-		if (p->faults.slow_us || p->faults.hang_after)
+		if (p->faults.slow_us || p->faults.cold_file || p->faults.hang_after)
 			proxy_faults(p);
 		last_idle = idle;
 	} while ((!opq_stopped(p->q) || p->active) && !atomic_load(&p->abort));

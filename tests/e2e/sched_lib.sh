@@ -1,0 +1,67 @@
+# shellcheck shell=bash disable=SC2034
+# SPDX-License-Identifier: BSD-2-Clause
+# Shared by the tests of kernel context, which source it: CPUs to share and not to share, programs that make
+# load and look into /proc.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+for file in e2e/sched_proc e2e/sched_load; do
+	[ -e "$build/$file" ] || {
+		echo "not ok $self: Failed to find '$build/$file': build it first (make tests)"
+		exit 1
+	}
+	cp "$build/$file" "$tmp/bin/"
+done
+sched_proc=$tmp/bin/sched_proc
+sched_load=$tmp/bin/sched_load
+
+mapfile -t cpus < <(taskset -pc $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)
+[ ${#cpus[@]} -gt 1 ] || skip_all "takes two CPUs"
+
+# The CPU that is least busy with other things is for the threads that matter ($two), another for the rest ($one).
+idle_ticks() {
+	awk -v of="${cpus[*]}" 'BEGIN { n = split(of, cpus) } /^cpu[0-9]/ { idle[substr($1, 4)] = $5 }
+		END { for (i = 1; i <= n; i++) print cpus[i], idle[cpus[i]] }' /proc/stat
+}
+idle_ticks >"$tmp/idle"
+sleep 0.3
+mapfile -t cpus < <(idle_ticks | paste -d " " "$tmp/idle" - | awk '{ print $4 - $2, $1 }' | sort -n | cut -d" " -f2)
+one=${cpus[0]}
+two=${cpus[-1]}
+
+# on CPU COMMAND...: what it starts in the background runs there.
+on() {
+	local rc
+	taskset -pc "$1" $$ >/dev/null
+	"${@:2}"
+	rc=$?
+	taskset -pc "$(IFS=, && echo "${cpus[*]}")" $$ >/dev/null
+	return $rc
+}
+
+# ranks_of N: the N processes of the job in $starter, once they have the plugin, as ${ranks[@]}.
+ranks_of() {
+	until_true 10 children_ready "$starter" "$1"
+	mapfile -t ranks < <(pgrep -P "$starter")
+}
+
+# kill_job: the one in $starter, without a word.
+kill_job() {
+	kill -KILL "${ranks[@]}" "$starter"
+	wait "$starter"
+} 2>/dev/null
+
+# in_trace NAME TEXT: it is in a file by now.
+in_trace() {
+	cat "$tmp/$1"/*.jsonl | grep -q "$2"
+} 2>/dev/null
+
+# below A B: A is a number, and no more than B.
+below() {
+	jq -ne --argjson a "$1" --argjson b "$2" '($a | type) == "number" and $a <= $b' >/dev/null && return
+	echo "$1 is more than $2"
+	return 1
+}
+above() { below "$2" "$1"; }
+
+# between X LEAST MOST
+between() { below "$1" "$3" && below "$2" "$1"; }

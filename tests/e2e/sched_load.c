@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What keeps a CPU from a job's thread, with a name that a trace can tell: a busy loop, or packets whose
+ * receiving side the kernel handles in soft interrupts. Where and how it runs, taskset and chrt say.
+ *
+ *   sched_load hog NAME                    computes
+ *   sched_load hog NAME BURST_US PAUSE_US  computes and sleeps in turn; a line "begin end" (us) for each burst
+ *   sched_load flood                       UDP packets to nobody on the loopback device
+ */
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIFE_S	 60 /* whoever forgets it */
+#define PACKETS	 50 /* the CPU that gets them shall have time for others */
+#define PAUSE_US 300
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* A line only for a burst that may be followed by another: it ends by a signal. */
+static void hog(long burst_us, long pause_us)
+{
+	uint64_t begin = now_ns(), now;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (;;) {
+		now = now_ns();
+		if (!burst_us || now < begin + (uint64_t)burst_us * 1000)
+			continue;
+		printf("%.3f %.3f\n", begin / 1e3, now / 1e3);
+		usleep(pause_us);
+		begin = now_ns();
+	}
+}
+
+static void flood(void)
+{
+	const struct sockaddr_in nobody = {.sin_family = AF_INET,
+					   .sin_port = htons(9),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	char data[64] = {0};
+	int n;
+
+	if (fd < 0) {
+		perror("sched_load: Failed to make a socket");
+		return;
+	}
+	for (n = 1;; n++) { /* errors tell of packets that nobody took */
+		sendto(fd, data, sizeof(data), MSG_DONTWAIT, (const struct sockaddr *)&nobody,
+		       sizeof(nobody));
+		if (n % PACKETS == 0)
+			usleep(PAUSE_US);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	alarm(LIFE_S);
+	if (argc == 2 && !strcmp(argv[1], "flood")) {
+		flood();
+		return 1;
+	}
+	if (argc >= 3 && !strcmp(argv[1], "hog")) {
+		prctl(PR_SET_NAME, argv[2]);
+		hog(argc == 5 ? atol(argv[3]) : 0, argc == 5 ? atol(argv[4]) : 0);
+	}
+	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood\n");
+	return 2;
+}
