@@ -136,6 +136,9 @@ vm_needs()
 	cmd xz xz-utils
 	cmd jq jq # tests/e2e/lib.sh
 	cmd setpriv util-linux
+	cmd rdma iproute2 # with it ip and tc
+	cmd ibv_rc_pingpong ibverbs-utils
+	[ -e /etc/libibverbs.d/rxe.driver ] || lack 'libibverbs for soft-RoCE' ibverbs-providers
 	# alone in an initramfs, so it must not want a libc
 	if ! command -v busybox >/dev/null 2>&1 || ldd "$(command -v busybox)" >/dev/null 2>&1; then
 		lack 'static busybox' busybox-static

@@ -6,7 +6,7 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode json clock names out node sched sched_random sched_trace sched_recordings
+UNIT_LOADER := elf correlate decode json clock names out node sched sched_random sched_trace sched_recordings rdma netdev
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
 	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
@@ -25,7 +25,7 @@ $(UNIT_OUT)/loader/%.o: loader/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) $(LOADER_DEF) -c $< -o $@
 
-$(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(filter-out main,$(LOADER_SRC)))
+$(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(sort $(filter-out main,$(LOADER_SRC)) rdma netdev))
 	$(call msg,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^

@@ -89,7 +89,7 @@ boot() {
 judge() {
 	local version=$1 dir=$2 seconds=$3 code
 	tr -d '\r' <"$dir/tests.raw" >"$dir/tests.log"
-	sed -n "s/^\(ok\|not ok\|skip\) guest.sh: /\1 $version /p; /^#/p" "$dir/tests.log"
+	sed -n "s/^\(ok\|not ok\|skip\) [a-z]*\.sh: /\1 $version /p; /^#/p" "$dir/tests.log"
 	failed=$((failed + $(grep -c '^not ok ' "$dir/tests.log")))
 	code=$(sed -n 's/^vm-command-ended //p' "$dir/tests.log")
 	if [ "$code" = 0 ]; then
