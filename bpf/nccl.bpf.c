@@ -69,7 +69,7 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 static __always_inline __u32 sched_seq(void)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
-	struct scope_task *t = scope_sched ? bpf_map_lookup_elem(&scope_tasks, &tid) : NULL;
+	struct scope_task *t = scope_sched ? task_find(tid) : NULL;
 
 	return t ? t->seq : 0;
 }
@@ -79,7 +79,7 @@ static __always_inline void sched_see(struct task_struct *task)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 
-	if (scope_sched && !bpf_map_lookup_elem(&scope_tasks, &tid))
+	if (scope_sched && !task_find(tid))
 		task_begin(task, tid, SCOPE_TASK_RUN, false, bpf_ktime_get_ns());
 }
 
@@ -317,7 +317,7 @@ static __always_inline void forget(__u32 tgid, __u32 tid, bool dead)
 	if (dead) /* first, or a switch would make the thread known again */
 		scope_set_recorded(tgid, false);
 	bpf_map_delete_elem(&scope_threads, &tid);
-	bpf_map_delete_elem(&scope_tasks, &tid);
+	task_forget(tid);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -384,7 +384,7 @@ int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 	seq = sched_seq();
 	forget(tgid, tid, true);
 	/* A thread that is not the first takes over the first one's number. */
-	bpf_map_delete_elem(&scope_tasks, &old);
+	task_forget(old);
 	tell_end(task, stat, SCOPE_EV_EXEC, 0, true, seq);
 	return 0;
 }

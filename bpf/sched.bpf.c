@@ -12,10 +12,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUOTA_LEVELS	       8  /* nested cgroups that are searched for the one that throttles */
 #define WAKE_EVERY	       64 /* records of a thread between two looks at how full the ring is */
 
-/* The loader's wake-up costs the thread that is being switched: looked at now and then. */
+/*
+ * Waking the loader costs the thread that is being switched 2 us, and nobody waits for these records: it comes by
+ * itself 20 times a second, and is only woken when the ring fills up.
+ */
 static __always_inline __u64 wake_flags(__u32 seq)
 {
-	return seq % WAKE_EVERY ? BPF_RB_NO_WAKEUP : scope_wake_flags(false);
+	if (seq % WAKE_EVERY || bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) <
+					bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 8)
+		return BPF_RB_NO_WAKEUP;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
@@ -35,6 +41,7 @@ struct scope_cpu {
 /* By number. BPF writes all of it; the loader sets the size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins at a page: a cache line each */
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scope_cpu);
@@ -107,7 +114,7 @@ static __always_inline __u64 quota_end(struct scope_task *t, __u64 waited_ns)
 static __always_inline struct scope_task *task_get(struct task_struct *task, __u8 state, __u64 now)
 {
 	__u32 tid = task->pid;
-	struct scope_task *t = bpf_map_lookup_elem(&scope_tasks, &tid);
+	struct scope_task *t = task_find(tid);
 
 	if (!t)
 		return task_begin(task, tid, state, false, now);
@@ -331,7 +338,7 @@ int BPF_PROG(scope_migrate, struct task_struct *task, int to)
 
 	if (!scope_is_recorded(task->tgid))
 		return 0;
-	t = bpf_map_lookup_elem(&scope_tasks, &tid);
+	t = task_find(tid);
 	if (!t || t->state != SCOPE_TASK_WAIT || !t->wait_ns || t->cpu == (__u32)to)
 		return 0;
 	migrate_record(t, tid, to);

@@ -15,7 +15,19 @@
 #endif
 
 /*
- * By tid. BPF inserts at fork or first sight and deletes at exit. Full means: the states of threads beyond
+ * By tid, without a hash: each switch of a recorded thread looks up two. BPF takes a free slot at fork or first sight
+ * and gives it back at exit. Where two threads take one at the same time, the other is found to be missing at its
+ * next record, and begins anew in scope_tasks.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SCOPE_TASK_SLOTS);
+	__type(key, __u32);
+	__type(value, struct scope_task);
+} scope_slots SCOPE_SHARED SEC(".maps");
+
+/*
+ * Threads whose slot was another's. BPF inserts and deletes as above. Full means: the states of threads beyond
  * are not known.
  */
 struct {
@@ -24,6 +36,32 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scope_task);
 } scope_tasks SCOPE_SHARED SEC(".maps");
+
+static __always_inline struct scope_task *task_slot(__u32 tid)
+{
+	__u32 slot = tid % SCOPE_TASK_SLOTS;
+
+	return bpf_map_lookup_elem(&scope_slots, &slot);
+}
+
+static __always_inline struct scope_task *task_find(__u32 tid)
+{
+	struct scope_task *t = task_slot(tid);
+
+	if (!t || t->tid == tid)
+		return t;
+	return bpf_map_lookup_elem(&scope_tasks, &tid);
+}
+
+static __always_inline void task_forget(__u32 tid)
+{
+	struct scope_task *t = task_slot(tid);
+
+	if (t && t->tid == tid)
+		t->tid = 0;
+	else
+		bpf_map_delete_elem(&scope_tasks, &tid);
+}
 
 /* Tells the loader who a thread is; again later if the ring has no room now. */
 static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t, __u64 now)
@@ -59,13 +97,17 @@ static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t,
 static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
 						 bool born, __u64 now)
 {
-	struct scope_task fresh = {.state = state, .born = born}, *t;
+	struct scope_task fresh = {.state = state, .born = born, .tid = tid}, *t = task_slot(tid);
 
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return NULL;
-	if (bpf_map_update_elem(&scope_tasks, &tid, &fresh, BPF_NOEXIST))
-		scope_count(SCOPE_STAT_MAP_FULL, 1);
-	t = bpf_map_lookup_elem(&scope_tasks, &tid);
+	if (t && !t->tid) {
+		*t = fresh;
+	} else {
+		if (bpf_map_update_elem(&scope_tasks, &tid, &fresh, BPF_NOEXIST))
+			scope_count(SCOPE_STAT_MAP_FULL, 1);
+		t = bpf_map_lookup_elem(&scope_tasks, &tid);
+	}
 	if (t)
 		task_tell(task, t, now);
 	return t;

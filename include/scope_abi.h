@@ -489,7 +489,12 @@ struct scope_ev_irq {
 	__u16 vec;
 };
 
-/* The state of a thread, in the BPF map scope_tasks, key tid. BPF writes; the loader reads those that sleep long. */
+/*
+ * The state of a thread, in the BPF map scope_slots at tid % SCOPE_TASK_SLOTS, or in scope_tasks, key tid, if
+ * another thread was there first. BPF writes; the loader reads those that sleep long.
+ */
+#define SCOPE_TASK_SLOTS 32768
+
 struct scope_task {
 	__u64 wait_ns;	/* waiting: since when */
 	__u64 quota_tg; /* waiting, held back by a quota: the task_group, and */
@@ -499,7 +504,8 @@ struct scope_task {
 	__u8 state;	/* enum scope_task_state */
 	__u8 born;
 	__u8 told; /* its scope_ev_thread is in the ring */
-	__u8 pad[5];
+	__u8 pad;
+	__u32 tid; /* 0: the slot is free */
 };
 
 /* How a process ended for whose end the ring had no room. */

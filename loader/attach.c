@@ -427,6 +427,11 @@ int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_s
 
 int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task)
 {
+	uint32_t slot = tid % SCOPE_TASK_SLOTS;
+
+	if (!bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.scope_slots), &slot, task) &&
+	    task->tid == tid)
+		return 0;
 	return bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.scope_tasks), &tid, task) ? -errno : 0;
 }
 

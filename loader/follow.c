@@ -153,7 +153,7 @@ static int read_stream(struct recorder *r, struct proc *p, const struct stream *
 		       struct outside **list)
 {
 	struct outside *o = malloc(sizeof(*o));
-	struct scope_task task = {0};
+	struct scope_task task;
 
 	if (!o || target__read_tbuf(&p->target, st->tbuf, st->pos, &o->c) <= 0) {
 		free(o);
@@ -169,9 +169,10 @@ static int read_stream(struct recorder *r, struct proc *p, const struct stream *
 	o->c.h.ts_ns = monotonic_ns();
 	o->c.h.ns_tid = st->tid;
 	o->c.h.tid = st->host_tid;
-	if (r->s.sched_mode) /* zero if BPF does not know it */
-		attach__task(r->attach, st->host_tid, &task);
-	o->c.sched_seq = task.seq;
+	if (r->s.sched_mode && !attach__task(r->attach, st->host_tid, &task))
+		o->c.sched_seq = task.seq;
+	else
+		o->c.sched_seq = 0;
 	o->next = *list;
 	*list = o;
 	return 0;
