@@ -24,6 +24,13 @@ static __always_inline __u64 wake_flags(__u32 seq)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+static __always_inline void emit(void *record, __u32 size, __u64 flags)
+{
+	scope_count(bpf_ringbuf_output(&scope_ring, record, size, flags) ? SCOPE_STAT_SCHED_LOST
+									 : SCOPE_STAT_SCHED,
+		    1);
+}
+
 /* ---- CPUs --------------------------------------------------------------------------------------- */
 
 struct scope_cpu {
@@ -242,10 +249,7 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 		switch_out(&e, prev, preempt);
 	if (scope_is_recorded(next->tgid))
 		switch_in(&e, next);
-	if (bpf_ringbuf_output(&scope_ring, &e, sizeof(e), wake_flags(e.cpu_seq)))
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
-	else
-		scope_count(SCOPE_STAT_SCHED, 1);
+	emit(&e, sizeof(e), wake_flags(e.cpu_seq));
 	return 0;
 }
 
@@ -258,7 +262,7 @@ int BPF_PROG(scope_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (!c)
 		return 0;
 	c->curr = (__u64)next;
-	if ((!c->waiters && !scope_is_recorded(prev->tgid) && !scope_is_recorded(next->tgid)))
+	if (!c->waiters && !scope_is_recorded(prev->tgid) && !scope_is_recorded(next->tgid))
 		return 0;
 	return switch_record(c, cpu, preempt, prev, next);
 }
@@ -323,10 +327,7 @@ static __always_inline void migrate_record(struct scope_task *t, __u32 tid, __u3
 		e.curr_tgid = BPF_CORE_READ(curr, tgid);
 		BPF_CORE_READ_INTO(&e.curr_comm, curr, comm);
 	}
-	if (bpf_ringbuf_output(&scope_ring, &e, sizeof(e), wake_flags(e.seq)))
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
-	else
-		scope_count(SCOPE_STAT_SCHED, 1);
+	emit(&e, sizeof(e), wake_flags(e.seq));
 }
 
 /* Of interest while the thread waits; one that is being woken goes where the wake-up says. */

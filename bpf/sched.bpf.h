@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The state of each thread of a recorded process, as sched.bpf.c follows it and nccl.bpf.c begins and ends
- * it. What is here runs once in the life of a thread.
+ * it.
  */
 #ifndef NCCLSCOPE_SCHED_BPF_H
 #define NCCLSCOPE_SCHED_BPF_H

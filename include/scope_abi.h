@@ -471,7 +471,7 @@ struct scope_ev_migrate {
 	__u32 to;
 	__u32 cpu_seq; /* of `from`, as in scope_ev_switch */
 	__u32 curr_tid;
-	__u32 curr_tgid; /* 0: idle, or not known on this kernel */
+	__u32 curr_tgid; /* 0: idle, or no switch of that CPU was seen yet */
 	__u32 pad;
 	__u64 wait_ns; /* runnable since */
 	char curr_comm[SCOPE_COMM_LEN];

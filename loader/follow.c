@@ -19,7 +19,7 @@
 
 #define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s */
 
-uint64_t follow__flush_ticks(const struct recorder *r)
+static uint64_t flush_ticks(const struct recorder *r)
 {
 	return r->s.clock.hz / FLUSH_AGE_PER_S;
 }
@@ -48,7 +48,7 @@ static void contact(struct recorder *r, struct proc *p, bool comms)
 	if (t->mem < 0)
 		err = target__find(t, (pid_t)p->key.tgid);
 	if (!err)
-		err = target__want(t, (uint32_t)getpid(), r->opt.mask, follow__flush_ticks(r));
+		err = target__want(t, (uint32_t)getpid(), r->opt.mask, flush_ticks(r));
 	if (!err && comms)
 		err = target__comms(t, tell_comm, p);
 	if (err)
@@ -62,17 +62,13 @@ void follow__relearn(struct recorder *r, struct proc *p)
 		contact(r, p, true);
 }
 
-/*
- * Asks a process for event types, or (mask 0) takes that back. Its threads are followed from before it can
- * answer; if it is gone by now, another with its number is not.
- */
-static int want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
+int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 {
 	int err;
 
 	if (mask)
 		attach__watch(r->attach, (uint32_t)pid, true);
-	err = target__want(t, (uint32_t)getpid(), mask, mask ? follow__flush_ticks(r) : 0);
+	err = target__want(t, (uint32_t)getpid(), mask, mask ? flush_ticks(r) : 0);
 	if (mask && err && err != -EAGAIN)
 		attach__watch(r->attach, (uint32_t)pid, false);
 	return err;
@@ -91,23 +87,20 @@ void follow__want_running(struct recorder *r, uint32_t mask)
 		if (parse_pid(d->d_name, &pid) || target__find(&t, pid))
 			continue;
 		if (!stat(t.path, &its) && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
-			want(r, &t, pid, mask);
+			follow__want(r, &t, pid, mask);
 		target__close(&t);
 	}
 	if (proc)
 		closedir(proc);
 }
 
-/* Asks one process for event types, or (mask 0) takes that back. */
-static int want_pid(struct recorder *r, pid_t pid, uint32_t mask)
+static void give_back_pid(struct recorder *r, pid_t pid)
 {
 	struct target t;
-	int err = target__find(&t, pid);
 
-	if (!err)
-		err = want(r, &t, pid, mask);
+	if (!target__find(&t, pid))
+		follow__want(r, &t, pid, 0);
 	target__close(&t);
-	return err;
 }
 
 /* Also to those that never sent anything: idle, their mask would stay up until the next callback. */
@@ -120,7 +113,7 @@ void follow__give_back(struct recorder *r)
 		if (p->target.mem >= 0)
 			target__want(&p->target, (uint32_t)getpid(), 0, 0);
 	for (i = 0; i < r->opt.npids; i++)
-		want_pid(r, r->opt.pids[i], 0);
+		give_back_pid(r, r->opt.pids[i]);
 	if (!r->opt.npids)
 		follow__want_running(r, 0);
 }

@@ -221,9 +221,8 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	}
 	err = attach__plugin(r->attach, t.path, pid);
 	r->s.attached_ns = monotonic_ns();
-	attach__watch(r->attach, (uint32_t)pid, true);
 	if (!err)
-		err = target__want(&t, (uint32_t)getpid(), r->opt.mask, follow__flush_ticks(r));
+		err = follow__want(r, &t, pid, r->opt.mask);
 	target__close(&t);
 	if (err && err != -EAGAIN) { /* no communicator yet: armed by its first */
 		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));

@@ -12,6 +12,8 @@
 #include <sys/types.h>
 #include "session.h"
 
+struct target;
+
 #define MAX_PIDS 64
 
 struct record_options {
@@ -72,6 +74,12 @@ void follow__reap(struct recorder *r);
 void follow__relearn(struct recorder *r, struct proc *p);
 
 /*
+ * Asks a process for event types, or (mask 0) takes that back. Its threads are followed from before it can
+ * answer; if it is gone by now, another with its number is not. 0 or -errno; -EAGAIN: no communicator yet.
+ */
+int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask);
+
+/*
  * Processes that run already have NCCL's mask at 0 and would never call us: asks those whose plugin is the
  * very file that we attached to for event types. mask 0 takes it back.
  */
@@ -79,8 +87,5 @@ void follow__want_running(struct recorder *r, uint32_t mask);
 
 /* Takes back what we asked of every process. */
 void follow__give_back(struct recorder *r);
-
-/* Age in ticks at which a plugin hands its buffer in. */
-uint64_t follow__flush_ticks(const struct recorder *r);
 
 #endif

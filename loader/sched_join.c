@@ -110,16 +110,13 @@ void sched_join__release(struct correlate *c, struct corr_event *ev)
 	ev->nserved = 0;
 }
 
-/* The part of a span that was not all unknown; else nothing is said. */
-static void add_known(const struct correlate *c, const struct corr_span *s,
-		      const struct sched_mark *to, struct sched_span *span)
+/* A thread's span, of which nothing is said if all of it is unknown. */
+static void known(const struct correlate *c, const struct corr_span *s, const struct sched_mark *to,
+		  struct sched_span *span)
 {
-	struct sched_span one;
-
-	sched_span__clear(&one);
-	sched__span(c->sched, s->thread, &s->from, to, &one);
-	if (one.threads && (one.unknown_ns < one.span_ns || !one.span_ns))
-		sched_span__add(span, &one);
+	sched__span(c->sched, s->thread, &s->from, to, span);
+	if (span->span_ns && span->unknown_ns == span->span_ns)
+		sched_span__clear(span);
 }
 
 /* Until when an event that has not stopped is told. */
@@ -134,12 +131,13 @@ static void of_operation(const struct correlate *c, const struct corr_event *ev,
 {
 	uint64_t end = ev->stopped ? ev->exec_stop_ns : now_of(c, ev);
 	const struct corr_span *s;
+	struct sched_span one;
 	struct sched_mark to;
 	uint32_t i;
 
 	if (ev->sched.thread) {
 		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, end, &to);
-		add_known(c, &ev->sched, &to, &join->app);
+		known(c, &ev->sched, &to, &join->app);
 	}
 	for (i = 0; i < ev->nserved; i++) {
 		s = &ev->served[i];
@@ -150,7 +148,9 @@ static void of_operation(const struct correlate *c, const struct corr_event *ev,
 		/* One of its ProxyOps is open still, or has stopped after the last step. */
 		if (s->open || to.ns > end)
 			sched_thread__mark_after(s->thread, &s->from, end, &to);
-		add_known(c, s, &to, &join->proxy);
+		known(c, s, &to, &one);
+		if (one.threads)
+			sched_span__add(&join->proxy, &one);
 	}
 	if (join->app.threads)
 		sched_span__add(&join->all, &join->app);
@@ -171,10 +171,10 @@ void sched_join__of(const struct correlate *c, const struct corr_event *ev, stru
 	if (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) {
 		of_operation(c, ev, join);
 	} else if (ev->sched.thread && ev->stopped) {
-		add_known(c, &ev->sched, &ev->sched.to, &join->all);
+		known(c, &ev->sched, &ev->sched.to, &join->all);
 	} else if (ev->sched.thread) {
 		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, now_of(c, ev), &now);
-		add_known(c, &ev->sched, &now, &join->all);
+		known(c, &ev->sched, &now, &join->all);
 	}
 	if (!ev->stopped && ev->sched.thread)
 		join->unfinished_in = sched_thread__last(ev->sched.thread);

@@ -142,7 +142,6 @@ static void sub_time(struct sched_sums *sums, const struct sched_slice *sl, uint
 	struct sched_sums part = {0}, rest = {0};
 
 	add_time(&part, sl, ns);
-	part.irq_ns = 0;
 	add_difference(&rest, sums, &part);
 	*sums = rest;
 }
@@ -375,16 +374,27 @@ static void spread_throttled(struct sched_thread *t, uint64_t throttled_ns)
 	}
 }
 
+/*
+ * A thread turns out to have been runnable since wait_ns (0: it was not told), which its wake-up did not say. It
+ * waited for `cpu`, as moves come before this, unless `lost` ones are missing.
+ */
+static void woken(struct sched *s, struct sched_thread *t, uint64_t wait_ns, uint32_t cpu,
+		  uint32_t lost)
+{
+	const struct sched_slice *last = last_slice(t);
+
+	if (!wait_ns || !last || last->state == SCHED_RUNQ || wait_ns < last->start_ns)
+		return;
+	t->wait = t->slices.end;
+	slice_begin(s, t, wait_ns, SCHED_RUNQ, lost ? SCHED_NO_CPU : cpu);
+}
+
 static uint32_t switch_in(struct sched *s, const struct scope_ev_switch *e, struct sched_thread *t)
 {
 	uint32_t lost = gap(s, t, e->next_seq);
-	struct sched_slice *last = last_slice(t), *sl;
+	struct sched_slice *sl;
 
-	/* It was woken while it slept. Moves come before this: without a gap it waited here. */
-	if (e->wait_ns && last && last->state != SCHED_RUNQ && e->wait_ns >= last->start_ns) {
-		t->wait = t->slices.end;
-		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, lost ? SCHED_NO_CPU : e->cpu);
-	}
+	woken(s, t, e->wait_ns, e->cpu, lost);
 	sl = slice_begin(s, t, e->h.ts_ns, SCHED_RUN, e->cpu);
 	if (!sl)
 		return lost;
@@ -457,7 +467,6 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who)
 {
 	struct sched_thread *t = sched__find(s, e->tid);
-	struct sched_slice *last;
 	uint32_t lost;
 
 	*who = t;
@@ -465,11 +474,7 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 	if (!t)
 		return 0;
 	lost = gap(s, t, e->seq);
-	last = last_slice(t);
-	if (last && last->state != SCHED_RUNQ && e->wait_ns >= last->start_ns) {
-		t->wait = t->slices.end;
-		slice_begin(s, t, e->wait_ns, SCHED_RUNQ, lost ? SCHED_NO_CPU : e->from);
-	}
+	woken(s, t, e->wait_ns, e->from, lost);
 	slice_begin(s, t, e->h.ts_ns, SCHED_RUNQ, e->to);
 	return lost;
 }
@@ -496,30 +501,27 @@ uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_
 	return e->lost;
 }
 
-uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns)
-{
-	uint32_t lost = 0;
-
-	if (!seq || seq - t->seq > INT32_MAX) /* told of an older state */
-		return 0;
-	if (seq != t->seq) {
-		lost = gap(s, t, seq + 1);
-		t->seq = seq;
-		slice_begin(s, t, ts_ns, SCHED_RUN, SCHED_NO_CPU);
-	}
-	if (ts_ns > t->seen_ns)
-		t->seen_ns = ts_ns;
-	return lost;
-}
-
 uint32_t sched__counted(struct sched *s, struct sched_thread *t, uint32_t seq)
 {
 	uint32_t lost;
 
-	if (!seq || seq == t->seq || seq - t->seq > INT32_MAX)
+	if (!seq || seq == t->seq || seq - t->seq > INT32_MAX) /* or told of an older state */
 		return 0;
 	lost = gap(s, t, seq + 1);
 	t->seq = seq;
+	return lost;
+}
+
+uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns)
+{
+	uint32_t lost = sched__counted(s, t, seq);
+
+	if (!seq || seq != t->seq)
+		return 0;
+	if (lost)
+		slice_begin(s, t, ts_ns, SCHED_RUN, SCHED_NO_CPU);
+	if (ts_ns > t->seen_ns)
+		t->seen_ns = ts_ns;
 	return lost;
 }
 
@@ -530,12 +532,9 @@ void sched__still(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_
 
 	if (!last || last->state != SCHED_BLOCKED || seq != t->seq)
 		return;
-	if (!wait_ns) {
+	if (!wait_ns)
 		t->seen_ns = now_ns;
-	} else if (wait_ns >= last->start_ns) {
-		t->wait = t->slices.end;
-		slice_begin(s, t, wait_ns, SCHED_RUNQ, cpu);
-	}
+	woken(s, t, wait_ns, cpu, 0);
 }
 
 void sched__process_end(struct sched *s, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
@@ -583,58 +582,58 @@ const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint6
 
 /* ---- Spans -------------------------------------------------------------------------------------- */
 
-struct culprits {
-	struct {
-		uint32_t tgid;
-		char comm[SCOPE_COMM_LEN];
-		uint64_t ns;
-	} who[CULPRITS_MAX];
-	struct {
-		int32_t why;
-		uint64_t ns;
-	} what[CULPRITS_MAX];
-	uint32_t nwho, nwhat;
+/* Whoever a span's waits, or sleeps, are put down to: a process, or a system call without a name. */
+struct culprit {
+	uint64_t ns;
+	uint32_t id; /* tgid, or why */
+	char comm[SCOPE_COMM_LEN];
 };
 
-static void blame(struct culprits *c, uint32_t tgid, const char *comm, uint64_t ns)
+struct culprits {
+	struct culprit at[CULPRITS_MAX];
+	uint32_t n;
+};
+
+struct blamed {
+	struct culprits who, what;
+};
+
+static void blame(struct culprits *c, uint32_t id, const char *comm, uint64_t ns)
 {
 	uint32_t i, least = 0;
 
-	for (i = 0; i < c->nwho; i++) {
-		if (c->who[i].tgid == tgid && !strncmp(c->who[i].comm, comm, SCOPE_COMM_LEN)) {
-			c->who[i].ns += ns;
+	for (i = 0; i < c->n; i++) {
+		if (c->at[i].id == id && !strncmp(c->at[i].comm, comm, SCOPE_COMM_LEN)) {
+			c->at[i].ns += ns;
 			return;
 		}
-		if (c->who[i].ns < c->who[least].ns)
+		if (c->at[i].ns < c->at[least].ns)
 			least = i;
 	}
-	if (c->nwho < CULPRITS_MAX)
-		least = c->nwho++;
-	else if (c->who[least].ns >= ns)
+	if (c->n < CULPRITS_MAX)
+		least = c->n++;
+	else if (c->at[least].ns >= ns)
 		return;
-	c->who[least].tgid = tgid;
-	memcpy(c->who[least].comm, comm, SCOPE_COMM_LEN);
-	c->who[least].ns = ns;
+	c->at[least].id = id;
+	strncpy(c->at[least].comm, comm, SCOPE_COMM_LEN);
+	c->at[least].ns = ns;
 }
 
-static void blame_call(struct culprits *c, int32_t why, uint64_t ns)
+/* The few that count most come first; how many. */
+static uint32_t rank(struct culprits *c)
 {
-	uint32_t i, least = 0;
+	struct culprit first;
+	uint32_t i, j, most;
 
-	for (i = 0; i < c->nwhat; i++) {
-		if (c->what[i].why == why) {
-			c->what[i].ns += ns;
-			return;
-		}
-		if (c->what[i].ns < c->what[least].ns)
-			least = i;
+	for (i = 0; i < SCHED_TOP && i < c->n; i++) {
+		for (most = i, j = i + 1; j < c->n; j++)
+			if (c->at[j].ns > c->at[most].ns)
+				most = j;
+		first = c->at[most];
+		c->at[most] = c->at[i];
+		c->at[i] = first;
 	}
-	if (c->nwhat < CULPRITS_MAX)
-		least = c->nwhat++;
-	else if (c->what[least].ns >= ns)
-		return;
-	c->what[least].why = why;
-	c->what[least].ns = ns;
+	return i;
 }
 
 /* The first run of a CPU that ended after ns. */
@@ -686,7 +685,7 @@ static void span_cpu(struct sched_span *span, uint32_t cpu)
 
 static void span_walk(const struct sched *s, const struct sched_thread *t,
 		      const struct sched_mark *from, const struct sched_mark *to,
-		      struct sched_span *span, struct culprits *c)
+		      struct sched_span *span, struct blamed *b)
 {
 	uint64_t n = from->slice > t->slices.first ? from->slice : t->slices.first, begin, end;
 	const struct sched_slice *sl;
@@ -700,57 +699,47 @@ static void span_walk(const struct sched *s, const struct sched_thread *t,
 		if (sl->state == SCHED_RUN)
 			span_cpu(span, sl->cpu);
 		else if (sl->state == SCHED_RUNQ)
-			blame_cpu(s, c, sl->cpu, begin, end);
+			blame_cpu(s, &b->who, sl->cpu, begin, end);
 		else if (sl->state == SCHED_BLOCKED)
-			blame_call(c, sl->why, end - begin);
+			blame(&b->what, (uint32_t)sl->why, "", end - begin);
 	}
 }
 
-/* The few that count most, in order. */
-static void span_rank(struct sched_span *span, struct culprits *c)
+static void span_rank(struct sched_span *span, struct blamed *b)
 {
-	uint32_t i, j, most;
+	uint32_t i;
 
-	span->nbehind = span->nblocked_in = 0;
-	for (i = 0; i < SCHED_TOP && i < c->nwho; i++) {
-		for (most = i, j = i + 1; j < c->nwho; j++)
-			if (c->who[j].ns > c->who[most].ns)
-				most = j;
-		span->behind[i].tgid = c->who[most].tgid;
-		memcpy(span->behind[i].comm, c->who[most].comm, SCOPE_COMM_LEN);
-		span->behind[i].ns = c->who[most].ns;
-		c->who[most] = c->who[i];
-		span->nbehind++;
+	span->nbehind = rank(&b->who);
+	for (i = 0; i < span->nbehind; i++) {
+		span->behind[i].tgid = b->who.at[i].id;
+		memcpy(span->behind[i].comm, b->who.at[i].comm, SCOPE_COMM_LEN);
+		span->behind[i].ns = b->who.at[i].ns;
 	}
-	for (i = 0; i < SCHED_TOP && i < c->nwhat; i++) {
-		for (most = i, j = i + 1; j < c->nwhat; j++)
-			if (c->what[j].ns > c->what[most].ns)
-				most = j;
-		span->blocked_in[i].why = c->what[most].why;
-		span->blocked_in[i].ns = c->what[most].ns;
-		c->what[most] = c->what[i];
-		span->nblocked_in++;
+	span->nblocked_in = rank(&b->what);
+	for (i = 0; i < span->nblocked_in; i++) {
+		span->blocked_in[i].why = (int32_t)b->what.at[i].id;
+		span->blocked_in[i].ns = b->what.at[i].ns;
 	}
 }
 
 void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
 		   struct sched_span *span)
 {
-	struct culprits c;
+	struct blamed b;
 
-	c.nwho = c.nwhat = 0;
-	blame_cpu(s, &c, slice->cpu, slice->start_ns, end_ns);
-	span_rank(span, &c);
+	b.who.n = b.what.n = 0;
+	blame_cpu(s, &b.who, slice->cpu, slice->start_ns, end_ns);
+	span_rank(span, &b);
 }
 
-static void culprits_of(struct culprits *c, const struct sched_span *span)
+static void blame_span(struct blamed *b, const struct sched_span *span)
 {
 	uint32_t i;
 
 	for (i = 0; i < span->nbehind; i++)
-		blame(c, span->behind[i].tgid, span->behind[i].comm, span->behind[i].ns);
+		blame(&b->who, span->behind[i].tgid, span->behind[i].comm, span->behind[i].ns);
 	for (i = 0; i < span->nblocked_in; i++)
-		blame_call(c, span->blocked_in[i].why, span->blocked_in[i].ns);
+		blame(&b->what, (uint32_t)span->blocked_in[i].why, "", span->blocked_in[i].ns);
 }
 
 /* A mark is set before all of an interrupt or a quota may be known: parts never exceed the whole. */
@@ -776,36 +765,31 @@ void sched__span(const struct sched *s, const struct sched_thread *t, const stru
 		 const struct sched_mark *to, struct sched_span *span)
 {
 	struct sched_mark from_now, to_now;
-	struct sched_span one;
+	struct blamed b;
 	uint64_t known;
 
+	sched_span__clear(span);
 	if (to->ns < from->ns)
 		return;
 	from = mark_again(t, from, &from_now);
 	to = mark_again(t, to, &to_now);
-	sched_span__clear(&one);
-	one.threads = 1;
-	one.span_ns = to->ns - from->ns;
+	span->threads = 1;
+	span->span_ns = to->ns - from->ns;
 	/* What is forgotten at the end is more than the span. */
 	if (!to->early)
-		add_difference(&one.sums, &to->sums, &from->sums);
-	known = one.sums.on_cpu_ns + one.sums.runq_ns + one.sums.blocked_ns;
-	one.unknown_ns = one.span_ns > known ? one.span_ns - known : 0;
-	clamp(&one);
-	if (t->slices.end > t->slices.first) {
-		struct culprits c;
-
-		c.nwho = c.nwhat = 0;
-		span_walk(s, t, from, to, &one, &c);
-		span_rank(&one, &c);
-	}
-	sched_span__add(span, &one);
+		add_difference(&span->sums, &to->sums, &from->sums);
+	known = span->sums.on_cpu_ns + span->sums.runq_ns + span->sums.blocked_ns;
+	span->unknown_ns = less(span->span_ns, known);
+	clamp(span);
+	b.who.n = b.what.n = 0;
+	span_walk(s, t, from, to, span, &b);
+	span_rank(span, &b);
 }
 
 void sched_span__add(struct sched_span *to, const struct sched_span *from)
 {
 	static const struct sched_sums none;
-	struct culprits c;
+	struct blamed b;
 	uint32_t i;
 
 	if (!to->threads) {
@@ -818,10 +802,10 @@ void sched_span__add(struct sched_span *to, const struct sched_span *from)
 	add_difference(&to->sums, &from->sums, &none);
 	for (i = 0; i < from->ncpus; i++)
 		span_cpu(to, from->cpus[i]);
-	c.nwho = c.nwhat = 0;
-	culprits_of(&c, to);
-	culprits_of(&c, from);
-	span_rank(to, &c);
+	b.who.n = b.what.n = 0;
+	blame_span(&b, to);
+	blame_span(&b, from);
+	span_rank(to, &b);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------- */

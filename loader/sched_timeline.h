@@ -201,7 +201,7 @@ const struct sched_slice *sched_thread__last(const struct sched_thread *t);
 const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint64_t until_ns,
 						   uint64_t *end_ns, uint64_t *irq_ns);
 
-/* Adds what happened between two marks of a thread to `span`. */
+/* What happened between two marks of a thread; nothing (threads 0) if they are the wrong way round. */
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
 		 const struct sched_mark *to, struct sched_span *span);
 /* Who ran while a thread waited in a slice that ended at end_ns: span->behind. */

@@ -161,19 +161,19 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
 {
 	const struct attach_features *f = &p->session->features;
-	struct sched_mark from = {0}, to;
-	uint64_t known;
+	uint64_t known, all;
+	struct sched_mark to;
 
 	if (!t->sched || !t->sched->slices.end || t->sched->since_ns > stop_ns)
 		return;
-	from.ns = t->sched->since_ns;
+	all = stop_ns - t->sched->since_ns;
 	sched_thread__mark(t->sched, stop_ns, &to);
 	known = to.sums.on_cpu_ns + to.sums.runq_ns + to.sums.blocked_ns;
 	if (to.sums.irq_ns > to.sums.on_cpu_ns) /* of a run that turned out to be unknown */
 		to.sums.irq_ns = to.sums.on_cpu_ns;
-	KEY_US(j, "since", from.ns);
+	KEY_US(j, "since", t->sched->since_ns);
 	json_char(j, ',');
-	put_times(j, f, &to.sums, stop_ns - from.ns > known ? stop_ns - from.ns - known : 0);
+	put_times(j, f, &to.sums, all > known ? all - known : 0);
 }
 
 static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,
