@@ -46,7 +46,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 		-fno-omit-frame-pointer)
 
 LOADER_SRC := main record record_opts follow arm attach target decode decode_sched proc correlate \
-	      sched_timeline sched_join trace trace_sched node syscalls header out json clock \
+	      sched_timeline sched_join trace trace_sched node text syscalls header out json clock \
 	      nccl_names summary job rlimits options plugin_path elf_file log \
 	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)

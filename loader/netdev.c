@@ -35,63 +35,25 @@ const char *const netdev_field_names[NETDEV_FIELDS] = {
 	[NETDEV_TX_COMPRESSED] = "txCompressed",
 };
 
-/* ---- Text -------------------------------------------------------------------------------------- */
-
-/* The next line, without its newline, of what is left from *at to end; false at the end. */
-static bool take_line(const char **at, const char *end, const char **line, size_t *len)
-{
-	const char *nl;
-
-	if (*at >= end)
-		return false;
-	nl = memchr(*at, '\n', (size_t)(end - *at));
-	*line = *at;
-	*len = (size_t)((nl ? nl : end) - *at);
-	*at = nl ? nl + 1 : end;
-	return true;
-}
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
-/* The next word, between spaces, as a number of that base and nothing else. */
-static bool take_number(const char **at, const char *end, uint64_t base, uint64_t *value)
-{
-	const char *p = *at, *begin;
-	uint64_t v = 0;
-
-	while (p < end && *p == ' ')
-		p++;
-	for (begin = p; p < end && *p != ' '; p++)
-		if ((uint64_t)digit(*p) >= base || __builtin_mul_overflow(v, base, &v) ||
-		    __builtin_add_overflow(v, (uint64_t)digit(*p), &v))
-			return false;
-	*at = p;
-	*value = v;
-	return p > begin;
-}
+/* ---- Parsing ----------------------------------------------------------------------------------- */
 
 /* "  eth0: 1 2 3 ..."; the two lines of the heading have no colon. */
-static bool parse_dev(const char *line, size_t len, struct netdev_dev *dev)
+static bool parse_dev(struct text line, struct netdev_dev *dev)
 {
-	const char *end = line + len, *colon;
+	const char *colon;
 	int i;
 
-	while (line < end && *line == ' ')
-		line++;
-	colon = memchr(line, ':', (size_t)(end - line));
-	if (!colon || colon == line || colon - line >= NETDEV_NAME_MAX ||
-	    memchr(line, 0, (size_t)(colon - line)))
+	while (line.at < line.end && *line.at == ' ')
+		line.at++;
+	colon = memchr(line.at, ':', (size_t)(line.end - line.at));
+	if (!colon || colon == line.at || colon - line.at >= NETDEV_NAME_MAX ||
+	    memchr(line.at, 0, (size_t)(colon - line.at)))
 		return false;
 	memset(dev->name, 0, sizeof(dev->name));
-	memcpy(dev->name, line, (size_t)(colon - line));
-	line = colon + 1;
+	memcpy(dev->name, line.at, (size_t)(colon - line.at));
+	line.at = colon + 1;
 	for (i = 0; i < NETDEV_FIELDS; i++)
-		if (!take_number(&line, end, 10, &dev->v[i]))
+		if (!text__take(&line, 10, &dev->v[i]))
 			return false;
 	return true;
 }
@@ -99,13 +61,13 @@ static bool parse_dev(const char *line, size_t len, struct netdev_dev *dev)
 uint32_t netdev_parse(const char *text, size_t len, struct netdev_dev *devs, uint32_t max,
 		      bool *cut)
 {
-	const char *end = text + len, *line;
+	struct text left = text_of(text, len), line;
 	struct netdev_dev dev;
 	uint32_t n = 0;
 
 	*cut = false;
-	while (!*cut && take_line(&text, end, &line, &len)) {
-		if (!parse_dev(line, len, &dev))
+	while (!*cut && text__line(&left, &line)) {
+		if (!parse_dev(line, &dev))
 			continue;
 		if (n < max)
 			devs[n++] = dev;
@@ -118,11 +80,11 @@ uint32_t netdev_parse(const char *text, size_t len, struct netdev_dev *devs, uin
 bool netdev_parse_softnet(const char *line, size_t len, struct netdev_cpu *stat, uint32_t *cpu)
 {
 	enum { PROCESSED, DROPPED, SQUEEZED, FLOW_LIMIT = 10, CPU = 12, WORDS };
-	const char *end = line + len;
+	struct text left = text_of(line, len);
 	uint64_t v[WORDS];
 	int n = 0;
 
-	while (n < WORDS && take_number(&line, end, 16, &v[n]) && v[n] <= UINT32_MAX)
+	while (n < WORDS && text__take(&left, 16, &v[n]) && v[n] <= UINT32_MAX)
 		n++;
 	if (n <= FLOW_LIMIT)
 		return false;
@@ -139,45 +101,28 @@ bool netdev_parse_softnet(const char *line, size_t len, struct netdev_cpu *stat,
 uint64_t netdev_parse_netns(const char *link, size_t len)
 {
 	static const char head[] = "net:[";
-	const char *end = link + len;
+	struct text digits = text_of(link, len);
 	uint64_t nr;
 
-	if (len < sizeof(head) || memcmp(link, head, sizeof(head) - 1) || *--end != ']')
+	if (len < sizeof(head) || memcmp(link, head, sizeof(head) - 1) || *--digits.end != ']')
 		return 0;
-	link += sizeof(head) - 1;
-	return take_number(&link, end, 10, &nr) && link == end ? nr : 0;
+	digits.at += sizeof(head) - 1;
+	return text__number(&digits, 10, &nr) ? nr : 0;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
-/* Up to TEXT_MAX bytes of a file, whole lines; their number or -errno. */
-static ssize_t text_read(struct netdev_sampler *n, const char *name)
+/* What of a file there is room for, in whole lines. 0 or -errno. */
+static int lines_read(struct netdev_sampler *n, const char *name)
 {
-	char path[PATH_MAX], *nl;
-	ssize_t got = 1;
-	size_t len = 0;
-	int fd;
+	int err = text_file__read(&n->text, n->root, name, TEXT_MAX);
+	const char *nl;
 
-	if (!n->text)
-		n->text = malloc(TEXT_MAX); /* of which what is never touched costs nothing */
-	if (!n->text)
-		return -ENOMEM;
-	if (snprintf(path, sizeof(path), "%s%s", n->root, name) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (got > 0 && len < TEXT_MAX) {
-		got = read(fd, n->text + len, TEXT_MAX - len);
-		len += got > 0 ? (size_t)got : 0;
+	if (!err && n->text.len == TEXT_MAX) {
+		nl = memrchr(n->text.at, '\n', n->text.len);
+		n->text.len = nl ? (size_t)(nl + 1 - n->text.at) : n->text.len;
 	}
-	if (got < 0)
-		got = -errno;
-	close(fd);
-	if (got < 0)
-		return got;
-	nl = len == TEXT_MAX ? memrchr(n->text, '\n', len) : NULL;
-	return nl ? nl + 1 - n->text : (ssize_t)len;
+	return err;
 }
 
 /* ---- Samples ----------------------------------------------------------------------------------- */
@@ -221,7 +166,7 @@ void netdev__free(struct netdev_sampler *n)
 	free(n->spaces);
 	free(n->rounds);
 	free(n->cpus);
-	free(n->text);
+	text_file__free(&n->text);
 	netdev__init(n, n->root);
 }
 
@@ -288,17 +233,15 @@ static struct netdev_sample *sample_new(struct netdev_sampler *n, pid_t pid, uin
 	struct netdev_sample *s, *smaller;
 	uint64_t now_ns = monotonic_ns();
 	char name[64];
-	ssize_t len;
 
 	snprintf(name, sizeof(name), "/proc/%d/net/dev", pid);
-	len = text_read(n, name);
-	if (len <= 0)
+	if (lines_read(n, name) || !n->text.len)
 		return NULL;
 	s = malloc(sizeof(*s) + NETDEV_DEVICES_MAX * sizeof(s->devs[0]));
 	if (!s)
 		return NULL;
 	*s = (struct netdev_sample){.refs = 1, .now_ns = now_ns, .netns = netns};
-	s->n = netdev_parse(n->text, (size_t)len, s->devs, NETDEV_DEVICES_MAX, &s->cut);
+	s->n = netdev_parse(n->text.at, n->text.len, s->devs, NETDEV_DEVICES_MAX, &s->cut);
 	smaller = realloc(s, sizeof(*s) + s->n * sizeof(s->devs[0]));
 	return smaller ? smaller : s;
 }
@@ -356,32 +299,32 @@ static void softnet_add(struct netdev_softnet *sum, struct netdev_cpu *cpu,
 	*cpu = *now;
 }
 
-static uint32_t count_lines(const char *text, size_t len)
+static uint32_t count_lines(struct text text)
 {
-	const char *end = text + len, *line;
+	struct text line;
 	uint32_t n = 0;
 
-	while (take_line(&text, end, &line, &len))
+	while (text__line(&text, &line))
 		n++;
 	return n;
 }
 
 int netdev__round(struct netdev_sampler *n)
 {
-	ssize_t len = text_read(n, "/proc/net/softnet_stat");
-	const char *at = n->text, *line;
+	int err = lines_read(n, "/proc/net/softnet_stat");
+	struct text left, line;
 	struct netdev_cpu now;
 	uint32_t nr, cpu, lines;
-	size_t line_len;
 
 	drop_old(n);
 	n->round++;
-	if (len < 0)
-		return (int)len;
-	lines = count_lines(n->text, (size_t)len);
-	for (nr = 0; take_line(&at, n->text + len, &line, &line_len); nr++) {
+	if (err)
+		return err;
+	left = text_of(n->text.at, n->text.len);
+	lines = count_lines(left);
+	for (nr = 0; text__line(&left, &line); nr++) {
 		cpu = UINT32_MAX;
-		if (!netdev_parse_softnet(line, line_len, &now, &cpu))
+		if (!netdev_parse_softnet(line.at, (size_t)(line.end - line.at), &now, &cpu))
 			continue;
 		if (cpu == UINT32_MAX && lines != n->nlines && nr < n->ncpus)
 			n->cpus[nr].known = false; /* a CPU came or went: lines are others */

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "text.h"
 
 #define NETDEV_NAME_MAX	   16  /* the kernel's own limit, with the 0 */
 #define NETDEV_DEVICES_MAX 256 /* of a namespace, the oldest ones */
@@ -85,7 +86,7 @@ struct netdev_cpu {
 
 struct netdev_sampler {
 	const char *root; /* before every path: "", or a folder in tests; not copied */
-	char *text;
+	struct text_file text;
 	struct netdev_sample *
 		*spaces;  /* one for each namespace, of this round and of the one before */
 	uint64_t *rounds; /* when they were read */

@@ -22,90 +22,24 @@
 
 /* ---- Text -------------------------------------------------------------------------------------- */
 
-/* A piece of text that parsing has not come to yet. */
-struct span {
-	const char *at, *end;
-};
-
-static struct span span_of(const char *text, size_t len)
-{
-	return (struct span){text, text ? text + len : text};
-}
-
-/* The next line, without its newline; false at the end. */
-static bool take_line(struct span *text, struct span *line)
-{
-	const char *nl;
-
-	if (text->at >= text->end)
-		return false;
-	nl = memchr(text->at, '\n', (size_t)(text->end - text->at));
-	line->at = text->at;
-	line->end = nl ? nl : text->end;
-	text->at = nl ? nl + 1 : text->end;
-	return true;
-}
-
-/* The next word, up to a byte `sep`, which is taken as well; false where nothing is left. */
-static bool take_word(struct span *s, char sep, struct span *word)
-{
-	while (s->at < s->end && *s->at == sep)
-		s->at++;
-	word->at = s->at;
-	while (s->at < s->end && *s->at != sep)
-		s->at++;
-	word->end = s->at;
-	if (s->at < s->end)
-		s->at++;
-	return word->at < word->end;
-}
-
-static bool word_is(const struct span *word, const char *text)
-{
-	size_t len = strlen(text);
-
-	return (size_t)(word->end - word->at) == len && !memcmp(word->at, text, len);
-}
-
-/* A word that is a decimal number and nothing else. */
-static bool word_u64(const struct span *word, uint64_t *value)
-{
-	const char *p;
-	uint64_t v = 0;
-
-	for (p = word->at; p < word->end; p++)
-		if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, 10, &v) ||
-		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
-			return false;
-	*value = v;
-	return word->at < word->end;
-}
-
-static bool take_u64(struct span *s, uint64_t *value)
-{
-	struct span word;
-
-	return take_word(s, ' ', &word) && word_u64(&word, value);
-}
-
 /* In nanoseconds; what does not fit is no time that a machine can have spent. */
-static bool take_scaled(struct span *s, uint64_t unit_ns, uint64_t *ns)
+static bool take_scaled(struct text *s, uint64_t unit_ns, uint64_t *ns)
 {
-	return take_u64(s, ns) && !__builtin_mul_overflow(*ns, unit_ns, ns);
+	return text__take(s, 10, ns) && !__builtin_mul_overflow(*ns, unit_ns, ns);
 }
 
 /* Whether `list` has `word` between its commas. */
-static bool list_has(struct span list, const char *word)
+static bool list_has(struct text list, const char *word)
 {
-	struct span item;
+	struct text item;
 
-	while (take_word(&list, ',', &item))
-		if (word_is(&item, word))
+	while (text__word(&list, ',', &item))
+		if (text__is(&item, word))
 			return true;
 	return false;
 }
 
-static bool word_copy(const struct span *word, char *buf, size_t size)
+static bool word_copy(const struct text *word, char *buf, size_t size)
 {
 	size_t len = (size_t)(word->end - word->at);
 
@@ -116,66 +50,18 @@ static bool word_copy(const struct span *word, char *buf, size_t size)
 	return true;
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------- */
-
-static int text_grow(struct node_text *t)
-{
-	size_t cap = t->cap ? t->cap * 2 : 16384;
-	char *at = realloc(t->at, cap);
-
-	if (!at)
-		return -ENOMEM;
-	t->at = at;
-	t->cap = cap;
-	return 0;
-}
-
-/* The first TEXT_MAX bytes of a file. */
-static int text_read(struct node_text *t, const char *root, const char *name)
-{
-	char path[PATH_MAX];
-	ssize_t n = 1;
-	int fd, err = 0;
-
-	t->len = 0;
-	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!err && n > 0 && t->len < TEXT_MAX) {
-		if (t->len == t->cap)
-			err = text_grow(t);
-		if (err)
-			break;
-		n = read(fd, t->at + t->len, t->cap - t->len);
-		if (n < 0)
-			err = -errno;
-		else
-			t->len += (size_t)n;
-	}
-	close(fd);
-	return err;
-}
-
-static void text_free(struct node_text *t)
-{
-	free(t->at);
-	*t = (struct node_text){0};
-}
-
 /* ---- /proc/stat -------------------------------------------------------------------------------- */
 
 /* "cpu12 ..."; not "cpu  ...", which is the sum of all. */
-static bool cpu_line(struct span *line, uint32_t *cpu)
+static bool cpu_line(struct text *line, uint32_t *cpu)
 {
-	struct span word;
+	struct text word;
 	uint64_t nr;
 
-	if (!take_word(line, ' ', &word) || word.end - word.at < 4 || memcmp(word.at, "cpu", 3))
+	if (!text__word(line, ' ', &word) || word.end - word.at < 4 || memcmp(word.at, "cpu", 3))
 		return false;
 	word.at += 3;
-	if (!word_u64(&word, &nr) || nr >= NODE_CPUS_MAX)
+	if (!text__number(&word, 10, &nr) || nr >= NODE_CPUS_MAX)
 		return false;
 	*cpu = (uint32_t)nr;
 	return true;
@@ -183,16 +69,16 @@ static bool cpu_line(struct span *line, uint32_t *cpu)
 
 uint32_t node_parse_ncpus(const char *text, size_t len)
 {
-	struct span left = span_of(text, len), line;
+	struct text left = text_of(text, len), line;
 	uint32_t cpu, n = 0;
 
-	while (take_line(&left, &line))
+	while (text__line(&left, &line))
 		if (cpu_line(&line, &cpu) && cpu >= n)
 			n = cpu + 1;
 	return n;
 }
 
-static void parse_cpu(struct span line, uint64_t tick_ns, struct node_cpu *cpu)
+static void parse_cpu(struct text line, uint64_t tick_ns, struct node_cpu *cpu)
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, TIMES };
 	uint64_t t[TIMES], busy = 0;
@@ -213,10 +99,10 @@ static void parse_cpu(struct span line, uint64_t tick_ns, struct node_cpu *cpu)
 
 void node_parse_stat(const char *text, size_t len, uint64_t tick_ns, struct node_sample *s)
 {
-	struct span left = span_of(text, len), line, rest, word;
+	struct text left = text_of(text, len), line, rest, word;
 	uint32_t cpu;
 
-	while (take_line(&left, &line)) {
+	while (text__line(&left, &line)) {
 		rest = line;
 		if (cpu_line(&rest, &cpu)) {
 			if (cpu < s->ncpus)
@@ -224,25 +110,25 @@ void node_parse_stat(const char *text, size_t len, uint64_t tick_ns, struct node
 			continue;
 		}
 		rest = line;
-		if (!take_word(&rest, ' ', &word))
+		if (!text__word(&rest, ' ', &word))
 			continue;
-		if (word_is(&word, "procs_running"))
-			s->has_running = take_u64(&rest, &s->procs_running);
-		else if (word_is(&word, "procs_blocked"))
-			s->has_blocked = take_u64(&rest, &s->procs_blocked);
+		if (text__is(&word, "procs_running"))
+			s->has_running = text__take(&rest, 10, &s->procs_running);
+		else if (text__is(&word, "procs_blocked"))
+			s->has_blocked = text__take(&rest, 10, &s->procs_blocked);
 	}
 }
 
 /* ---- Pressure ---------------------------------------------------------------------------------- */
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234", in microseconds. */
-static bool parse_total(struct span line, uint64_t *ns)
+static bool parse_total(struct text line, uint64_t *ns)
 {
 	static const char key[] = "total=";
 	const size_t len = sizeof(key) - 1;
-	struct span word;
+	struct text word;
 
-	while (take_word(&line, ' ', &word)) {
+	while (text__word(&line, ' ', &word)) {
 		if ((size_t)(word.end - word.at) <= len || memcmp(word.at, key, len))
 			continue;
 		word.at += len;
@@ -253,15 +139,15 @@ static bool parse_total(struct span line, uint64_t *ns)
 
 void node_parse_psi(const char *text, size_t len, struct node_psi *psi)
 {
-	struct span left = span_of(text, len), line, word;
+	struct text left = text_of(text, len), line, word;
 
 	*psi = (struct node_psi){0};
-	while (take_line(&left, &line)) {
-		if (!take_word(&line, ' ', &word))
+	while (text__line(&left, &line)) {
+		if (!text__word(&line, ' ', &word))
 			continue;
-		if (word_is(&word, "some"))
+		if (text__is(&word, "some"))
 			psi->has_some = parse_total(line, &psi->some);
-		else if (word_is(&word, "full"))
+		else if (text__is(&word, "full"))
 			psi->has_full = parse_total(line, &psi->full);
 	}
 }
@@ -307,7 +193,7 @@ int node__sample(struct node_sampler *n)
 	uint32_t ncpus;
 	int i;
 
-	if (text_read(&n->text, n->root, "/proc/stat"))
+	if (text_file__read(&n->text, n->root, "/proc/stat", TEXT_MAX))
 		n->text.len = 0;
 	ncpus = node_parse_ncpus(n->text.at, n->text.len);
 	s = calloc(1, sizeof(*s) + ncpus * sizeof(s->cpus[0]));
@@ -318,7 +204,7 @@ int node__sample(struct node_sampler *n)
 	s->ncpus = ncpus;
 	node_parse_stat(n->text.at, n->text.len, n->tick_ns, s);
 	for (i = 0; i < NODE_PSI_CNT; i++)
-		if (!text_read(&n->text, n->root, psi_files[i]))
+		if (!text_file__read(&n->text, n->root, psi_files[i], TEXT_MAX))
 			node_parse_psi(n->text.at, n->text.len, &s->psi[i]);
 	node_sample__put(n->last);
 	n->last = s;
@@ -329,27 +215,27 @@ void node__free(struct node_sampler *n)
 {
 	node_sample__put(n->last);
 	n->last = NULL;
-	text_free(&n->text);
+	text_file__free(&n->text);
 }
 
 /* ---- The cgroup of a process ------------------------------------------------------------------- */
 
 bool node_parse_quota(const char *text, size_t len, struct node_quota *quota)
 {
-	struct span left = span_of(text, len), line, word;
+	struct text left = text_of(text, len), line, word;
 	bool periods = false, throttled = false, time = false;
 
-	while (take_line(&left, &line)) {
-		if (!take_word(&line, ' ', &word))
+	while (text__line(&left, &line)) {
+		if (!text__word(&line, ' ', &word))
 			continue;
-		if (word_is(&word, "nr_periods"))
-			periods = take_u64(&line, &quota->periods);
-		else if (word_is(&word, "nr_throttled"))
-			throttled = take_u64(&line, &quota->throttled_periods);
-		else if (word_is(&word, "throttled_usec")) /* v2 */
+		if (text__is(&word, "nr_periods"))
+			periods = text__take(&line, 10, &quota->periods);
+		else if (text__is(&word, "nr_throttled"))
+			throttled = text__take(&line, 10, &quota->throttled_periods);
+		else if (text__is(&word, "throttled_usec")) /* v2 */
 			time = take_scaled(&line, NS_PER_US, &quota->throttled);
-		else if (word_is(&word, "throttled_time")) /* v1 */
-			time = take_u64(&line, &quota->throttled);
+		else if (text__is(&word, "throttled_time")) /* v1 */
+			time = text__take(&line, 10, &quota->throttled);
 	}
 	return periods && throttled && time;
 }
@@ -357,27 +243,27 @@ bool node_parse_quota(const char *text, size_t len, struct node_quota *quota)
 /* "max 100000" or "-1" where there is none. */
 bool node_parse_limit(const char *text, size_t len)
 {
-	struct span left = span_of(text, len), line;
+	struct text left = text_of(text, len), line;
 	uint64_t us;
 
-	return take_line(&left, &line) && take_u64(&line, &us);
+	return text__line(&left, &line) && text__take(&line, 10, &us);
 }
 
 /* "4:cpu,cpuacct:/path" is v1, "0::/path" v2; a controller is in one of them only. */
 bool node_parse_cgroup(const char *text, size_t len, char *path, size_t size, bool *v2)
 {
-	struct span left = span_of(text, len), line, controllers;
+	struct text left = text_of(text, len), line, controllers;
 	const char *first, *second;
 	bool found = false;
 
-	while (take_line(&left, &line)) {
+	while (text__line(&left, &line)) {
 		first = memchr(line.at, ':', (size_t)(line.end - line.at));
 		if (!first++)
 			continue;
 		second = memchr(first, ':', (size_t)(line.end - first));
 		if (!second)
 			continue;
-		controllers = (struct span){first, second};
+		controllers = (struct text){first, second};
 		line.at = second + 1;
 		if (first == second && !found) {
 			found = word_copy(&line, path, size);
@@ -391,7 +277,7 @@ bool node_parse_cgroup(const char *text, size_t len, char *path, size_t size, bo
 }
 
 /* Octal escapes stand for the space, tab, newline and backslash of a path. */
-static bool word_unescape(const struct span *word, char *buf, size_t size)
+static bool word_unescape(const struct text *word, char *buf, size_t size)
 {
 	const char *p = word->at;
 	size_t n = 0;
@@ -412,13 +298,13 @@ static bool word_unescape(const struct span *word, char *buf, size_t size)
 }
 
 /* "0:27" */
-static bool parse_dev(struct span word, unsigned int *major, unsigned int *minor)
+static bool parse_dev(struct text word, unsigned int *major, unsigned int *minor)
 {
 	uint64_t a, b;
-	struct span part;
+	struct text part;
 
-	if (!take_word(&word, ':', &part) || !word_u64(&part, &a) || !word_u64(&word, &b) ||
-	    a > UINT_MAX || b > UINT_MAX)
+	if (!text__word(&word, ':', &part) || !text__number(&part, 10, &a) ||
+	    !text__number(&word, 10, &b) || a > UINT_MAX || b > UINT_MAX)
 		return false;
 	*major = (unsigned int)a;
 	*minor = (unsigned int)b;
@@ -428,19 +314,19 @@ static bool parse_dev(struct span word, unsigned int *major, unsigned int *minor
 /* "41 31 0:38 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw,nsdelegate" */
 bool node_parse_mount(const char *text, size_t len, struct node_mount *m)
 {
-	struct span line = span_of(text, len), word, root, point;
+	struct text line = text_of(text, len), word, root, point;
 
-	if (!take_word(&line, ' ', &word) || !take_word(&line, ' ', &word) ||
-	    !take_word(&line, ' ', &word) || !parse_dev(word, &m->major, &m->minor) ||
-	    !take_word(&line, ' ', &root) || !take_word(&line, ' ', &point))
+	if (!text__word(&line, ' ', &word) || !text__word(&line, ' ', &word) ||
+	    !text__word(&line, ' ', &word) || !parse_dev(word, &m->major, &m->minor) ||
+	    !text__word(&line, ' ', &root) || !text__word(&line, ' ', &point))
 		return false;
-	while (take_word(&line, ' ', &word) && !word_is(&word, "-"))
+	while (text__word(&line, ' ', &word) && !text__is(&word, "-"))
 		;
-	if (!take_word(&line, ' ', &word))
+	if (!text__word(&line, ' ', &word))
 		return false;
-	m->v2 = word_is(&word, "cgroup2");
-	if (!m->v2 && (!word_is(&word, "cgroup") || !take_word(&line, ' ', &word) ||
-		       !take_word(&line, ' ', &word) || !list_has(word, "cpu")))
+	m->v2 = text__is(&word, "cgroup2");
+	if (!m->v2 && (!text__is(&word, "cgroup") || !text__word(&line, ' ', &word) ||
+		       !text__word(&line, ' ', &word) || !list_has(word, "cpu")))
 		return false;
 	return word_unescape(&root, m->root, sizeof(m->root)) &&
 	       word_unescape(&point, m->point, sizeof(m->point));
@@ -514,7 +400,7 @@ static void consider(struct node_cgroup *c, int dir)
 /* In v2 the controller has to be handed down as far as to what is mounted here. */
 static bool has_cpu(int dir)
 {
-	struct span text, item;
+	struct text text, item;
 	char buf[SMALL_TEXT];
 	ssize_t len;
 	int fd = small_open(dir, "cgroup.controllers", buf, &len);
@@ -522,11 +408,11 @@ static bool has_cpu(int dir)
 	if (fd < 0)
 		return false;
 	close(fd);
-	text = span_of(buf, (size_t)len);
+	text = text_of(buf, (size_t)len);
 	if (len && buf[len - 1] == '\n')
 		text.end--;
-	while (take_word(&text, ' ', &item))
-		if (word_is(&item, "cpu"))
+	while (text__word(&text, ' ', &item))
+		if (text__is(&item, "cpu"))
 			return true;
 	return false;
 }
@@ -534,13 +420,13 @@ static bool has_cpu(int dir)
 /* From the folder `dir`, which it closes, down along `path`: no "..", no links, so never out of it. */
 static int walk(struct node_cgroup *c, int dir, const char *path)
 {
-	struct span left = span_of(path, strlen(path)), word;
+	struct text left = text_of(path, strlen(path)), word;
 	char name[NAME_MAX + 1];
 	int next, err = 0;
 
 	consider(c, dir);
-	while (!err && take_word(&left, '/', &word)) {
-		if (word_is(&word, ".") || word_is(&word, "..") ||
+	while (!err && text__word(&left, '/', &word)) {
+		if (text__is(&word, ".") || text__is(&word, "..") ||
 		    !word_copy(&word, name, sizeof(name))) {
 			err = -ENOENT;
 			break;
@@ -579,14 +465,14 @@ static int mount_open(const char *root, const struct node_mount *m)
 }
 
 static int find_below_mounts(struct node_cgroup *c, const char *root, const char *path,
-			     const struct node_text *mounts)
+			     const struct text_file *mounts)
 {
-	struct span left = span_of(mounts->at, mounts->len), line;
+	struct text left = text_of(mounts->at, mounts->len), line;
 	struct node_mount m;
 	int fd, err = -ENOENT;
 	const char *below;
 
-	while (err && err != -ENODATA && take_line(&left, &line)) {
+	while (err && err != -ENODATA && text__line(&left, &line)) {
 		if (!node_parse_mount(line.at, (size_t)(line.end - line.at), &m) || m.v2 != c->v2)
 			continue;
 		below = path_below(&m, path);
@@ -600,20 +486,20 @@ static int find_below_mounts(struct node_cgroup *c, const char *root, const char
 int node_cgroup__find(struct node_cgroup *c, const char *root, pid_t pid)
 {
 	char name[64] = "/proc/self/cgroup", path[PATH_MAX];
-	struct node_text text = {0};
+	struct text_file text = {0};
 	int err;
 
 	*c = (struct node_cgroup){0};
 	if (pid)
 		snprintf(name, sizeof(name), "/proc/%d/cgroup", pid);
-	err = text_read(&text, root, name);
+	err = text_file__read(&text, root, name, TEXT_MAX);
 	if (!err && !node_parse_cgroup(text.at, text.len, path, sizeof(path), &c->v2))
 		err = -ENOENT;
 	if (!err)
-		err = text_read(&text, root, "/proc/self/mountinfo");
+		err = text_file__read(&text, root, "/proc/self/mountinfo", TEXT_MAX);
 	if (!err)
 		err = find_below_mounts(c, root, path, &text);
-	text_free(&text);
+	text_file__free(&text);
 	return err;
 }
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "text.h"
 
 #define NODE_CPUS_MAX 8192 /* numbers beyond are passed over; the kernel's own limit on x86 */
 
@@ -47,16 +48,10 @@ struct node_sample {
 	struct node_cpu cpus[];
 };
 
-/* The text of one file, in memory that is used again. */
-struct node_text {
-	char *at;
-	size_t len, cap;
-};
-
 struct node_sampler {
 	const char *root; /* before every path: "", or a folder in tests; not copied */
 	uint64_t tick_ns;
-	struct node_text text;
+	struct text_file text;
 	struct node_sample *last; /* NULL before the first */
 };
 

@@ -57,10 +57,10 @@ is demo-loss said '^Loss: 0$'
 is demo-check said ' 0 errors, 0 warnings$'
 is demo-four-files [ "$(traces "$tmp/demo")" = 4 ]
 
-# what it says to run next, run
+# what it says to run next, run: half of the 100 ms is enough, the others may come late on their own as well
 sed -n '/^  cat /,/^$/p' "$tmp/said" | sed "s,cat [^ ]*,cat $tmp/demo/trace_*.jsonl," >"$tmp/next"
-is demo-next [ "$(sh "$tmp/next" 2>&1 | grep -c '^{"seq":9,"late":1[0-9]*,"rank":2}$')" = 1 ]
-
+sh "$tmp/next" >"$tmp/late" 2>&1
+is demo-next [ "$(jq 'select(.seq == 9 and .rank == 2).late >= 50000' "$tmp/late")" = true ]
 find "$tmp/demo" -name 'trace_*' >"$tmp/before"
 demo "$tmp/demo"
 is demo-again [ $status = 0 ]
