@@ -157,10 +157,9 @@ static void *root_main(void *arg)
 	return NULL;
 }
 
-int boot_make_id(ncclUniqueId *id)
+int boot_make_id(ncclUniqueId *id, struct in_addr ip)
 {
 	struct root *r = calloc(1, sizeof(*r));
-	struct in_addr ip = boot_bind_addr(0);
 	struct boot_id b = {0};
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -189,9 +188,8 @@ int boot_make_id(ncclUniqueId *id)
 
 /* ---- the ranks ---- */
 
-int boot_join(const ncclUniqueId *id, int rank, int nranks, int *fd)
+int boot_join(const ncclUniqueId *id, int rank, int nranks, struct in_addr ip, int *fd)
 {
-	struct in_addr ip = boot_bind_addr(rank);
 	struct join_msg m = {.rank = rank, .nranks = nranks};
 	struct boot_id b;
 	int err;

@@ -734,22 +734,19 @@ static ncclResult_t group_run_jobs(void)
 	return res;
 }
 
-/* All connects before any accept: several communicators of one group may be in this thread. */
-static int comm_preconnect(struct ncclComm *c, bool accept)
+static int comm_preconnect(struct ncclComm *c, bool is_send,
+			   int (*fn)(struct ncclComm *c, int peer, int channel))
 {
 	int peer, part, round, err = 0;
 
 	for (peer = 0; peer < c->nranks && !err; peer++) {
-		bool any = accept ? c->p2p_recvs[peer].n : c->p2p_sends[peer].n;
+		bool any = is_send ? c->p2p_sends[peer].n : c->p2p_recvs[peer].n;
 
 		if (!any || peer == c->rank)
 			continue;
-		round = ((accept ? c->rank - peer : peer - c->rank) + c->nranks) % c->nranks;
-		for (part = 0; part < c->p2p_per_peer && !err; part++) {
-			int ch = p2p_channel(c, round, part);
-
-			err = accept ? comm_p2p_accept(c, peer, ch) : comm_p2p_connect(c, peer, ch);
-		}
+		round = ((is_send ? peer - c->rank : c->rank - peer) + c->nranks) % c->nranks;
+		for (part = 0; part < c->p2p_per_peer && !err; part++)
+			err = fn(c, peer, p2p_channel(c, round, part));
 	}
 	return err;
 }
@@ -771,10 +768,13 @@ static ncclResult_t group_launch(void)
 	ncclResult_t res = group_run_jobs();
 	struct ncclComm *c;
 
+	/* Each of all before the next of any: several communicators of one group may be in this thread. */
 	for (c = group_comms; c && !res; c = c->group_next)
-		res = comm_preconnect(c, false) ? ncclSystemError : ncclSuccess;
+		res = comm_preconnect(c, false, comm_p2p_listen) ? ncclSystemError : ncclSuccess;
 	for (c = group_comms; c && !res; c = c->group_next)
-		res = comm_preconnect(c, true) ? ncclSystemError : ncclSuccess;
+		res = comm_preconnect(c, true, comm_p2p_connect) ? ncclSystemError : ncclSuccess;
+	for (c = group_comms; c && !res; c = c->group_next)
+		res = comm_preconnect(c, false, comm_p2p_accept) ? ncclSystemError : ncclSuccess;
 	for (c = group_comms; c && !res; c = c->group_next)
 		res = comm_launch(c);
 	return res;

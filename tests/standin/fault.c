@@ -98,6 +98,9 @@ void fault_load(struct faults *f, int rank)
 	f->kill_after = fault_or("kill", rank, "after", 1, 0);
 	f->abort_after = fault_or("abort", rank, "after", 1, 0);
 	f->hang_after = fault_or("hang", rank, "after", 1, 0);
+	f->slow_recv_us = fault_or("slow-recv", rank, "us", 5000, 0);
+	f->slow_recv_bytes = fault_or("slow-recv", rank, "bytes", 64 << 10, 0);
+	f->reset_after = fault_or("reset", rank, "after", 1, 0);
 }
 
 void fault_slow(const struct faults *f)

@@ -5,6 +5,7 @@
  * NCCL (src/init.cc).
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static struct conn *conn_new(struct ncclComm *c, int channel, int peer, bool is_
 	n->shared = p2p;
 	n->q = c->proxy->q;
 	n->bell = &c->bell;
+	n->listen_fd = -1;
 	for (i = 0; i < NCCL_STEPS; i++)
 		atomic_store(&n->mem->size[i], -1);
 	/* Shared buffers: no credit before the first post. */
@@ -81,9 +83,77 @@ static struct conn *conn_new(struct ncclComm *c, int channel, int peer, bool is_
 static void conn_free(struct conn *n)
 {
 	sock__free(n->sock);
+	if (n->listen_fd >= 0)
+		close(n->listen_fd);
 	if (n->map_len)
 		munmap(n->mem, n->map_len);
 	free(n);
+}
+
+/* The rank of the same node that runs the send operations of this one. */
+static int pxn_exec(const struct ncclComm *c, int orig)
+{
+	int base = orig / c->pxn_local * c->pxn_local;
+	int n = MIN(c->pxn_local, c->nranks - base);
+
+	return base + (orig - base + 1) % n;
+}
+
+/* A listener for this connection alone, as NCCL has it; its port is told to whom connects. */
+static int conn_listen(struct ncclComm *c, struct conn *n)
+{
+	int to = n->shared ? n->peer : pxn_exec(c, n->peer), fd, err;
+	struct hello h = {.comm_hash = c->hash,
+			  .src = n->peer,
+			  .dst = c->rank,
+			  .channel = n->channel,
+			  .p2p = n->shared,
+			  .sock = -1};
+	struct sockaddr_in addr;
+
+	n->listen_fd = net_listen(&c->ip, &addr);
+	if (n->listen_fd < 0)
+		return n->listen_fd;
+	h.port = ntohs(addr.sin_port);
+	fd = net_connect(&c->peers[to].addr, &c->ip, timeout_ms());
+	if (fd < 0)
+		return fd;
+	err = net_write_all(fd, &h, sizeof(h));
+	close(fd);
+	return err;
+}
+
+/* The port that the receiver tells for this connection: kept from before, or one that comes now. */
+static int wait_port(struct ncclComm *c, struct hello *want)
+{
+	struct told **p, *t;
+	struct hello h;
+	int fd;
+
+	for (;;) {
+		for (p = &c->told; *p; p = &(*p)->next) {
+			if (memcmp(&(*p)->h, want, offsetof(struct hello, port)))
+				continue;
+			t = *p;
+			*p = t->next;
+			want->port = t->h.port;
+			free(t);
+			return 0;
+		}
+		fd = net_accept_hello(c->listen_fd, &h, timeout_ms());
+		if (fd < 0) {
+			si_warn("Failed to learn from rank %d where it listens: %s", want->dst,
+				strerror(-fd));
+			return fd;
+		}
+		close(fd);
+		t = h.comm_hash == c->hash ? malloc(sizeof(*t)) : NULL;
+		if (!t)
+			continue;
+		t->h = h;
+		t->next = c->told;
+		c->told = t;
+	}
 }
 
 /* src is the rank whose data goes out: under PXN not ours. */
@@ -91,82 +161,57 @@ static int conn_connect(struct ncclComm *c, struct conn *n, int src)
 {
 	struct hello h = {.comm_hash = c->hash,
 			  .src = src,
+			  .dst = n->peer,
 			  .channel = n->channel,
 			  .p2p = n->shared,
 			  .sock = -1};
-	struct sock *s = sock__new(1);
-	int err = 0, fd;
+	struct sock *s = n->sock = sock__new(1);
+	struct sockaddr_in to = c->peers[n->peer].addr;
+	int err, fd;
 
 	if (!s)
 		return -ENOMEM;
-	n->sock = s;
+	err = wait_port(c, &h);
+	to.sin_port = htons(h.port);
 	for (; h.sock < s->nsocks && !err; h.sock++) {
-		fd = net_connect(&c->peers[n->peer].addr, &c->ip, timeout_ms());
+		fd = net_connect(&to, &c->ip, timeout_ms());
 		if (fd < 0)
 			return fd;
-		*(h.sock < 0 ? &s->ctrl : &s->fds[h.sock]) = fd;
+		(h.sock < 0 ? &s->ctrl : &s->data[h.sock])->fd = fd;
 		err = net_write_all(fd, &h, sizeof(h));
 	}
-	return err ? err : sock__start(s);
-}
-
-/* The socket of this greeting: kept from before, or one of those that come now. */
-static int wait_sock(struct ncclComm *c, const struct hello *want)
-{
-	struct pending_sock **p, *ps;
-	struct hello h;
-	int fd;
-
-	for (p = &c->pending; *p; p = &(*p)->next) {
-		if (memcmp(&(*p)->h, want, sizeof(*want)))
-			continue;
-		ps = *p;
-		*p = ps->next;
-		fd = ps->fd;
-		free(ps);
-		return fd;
-	}
-	for (;;) {
-		fd = net_accept_hello(c->listen_fd, &h, timeout_ms());
-		if (fd < 0) {
-			si_warn("Failed to get a connection from rank %d: %s", want->src,
-				strerror(-fd));
-			return fd;
-		}
-		if (!memcmp(&h, want, sizeof(h)))
-			return fd;
-		ps = h.comm_hash == c->hash ? malloc(sizeof(*ps)) : NULL;
-		if (!ps) {
-			close(fd);
-			continue;
-		}
-		ps->h = h;
-		ps->fd = fd;
-		ps->next = c->pending;
-		c->pending = ps;
-	}
+	return err ? err : sock__start(s, &h, c->rank, &c->proxy->faults);
 }
 
 static int conn_accept(struct ncclComm *c, struct conn *n)
 {
-	struct hello h = {.comm_hash = c->hash,
-			  .src = n->peer,
-			  .channel = n->channel,
-			  .p2p = n->shared,
-			  .sock = -1};
-	struct sock *s = sock__new(0);
-	int fd;
+	struct sock *s = n->sock = sock__new(0);
+	struct hello h;
+	struct wire *w;
+	int left, fd;
 
 	if (!s)
 		return -ENOMEM;
-	n->sock = s;
-	for (; h.sock < s->nsocks; h.sock++) {
-		fd = wait_sock(c, &h);
-		if (fd < 0)
+	for (left = 1 + s->nsocks; left;) {
+		fd = net_accept_hello(n->listen_fd, &h, timeout_ms());
+		if (fd < 0) {
+			si_warn("Failed to get a connection from rank %d: %s", n->peer,
+				strerror(-fd));
 			return fd;
-		*(h.sock < 0 ? &s->ctrl : &s->fds[h.sock]) = fd;
+		}
+		w = h.sock == -1			? &s->ctrl
+		    : h.sock >= 0 && h.sock < s->nsocks ? &s->data[h.sock]
+							: NULL;
+		if (!w || w->fd >= 0 || h.comm_hash != c->hash || h.src != n->peer) {
+			close(fd);
+			continue;
+		}
+		w->fd = fd;
+		left--;
 	}
-	return sock__start(s);
+	close(n->listen_fd);
+	n->listen_fd = -1;
+	return sock__start(s, &h, c->rank, &c->proxy->faults);
 }
 
 int comm_p2p_connect(struct ncclComm *c, int peer, int channel)
@@ -188,22 +233,27 @@ int comm_p2p_connect(struct ncclComm *c, int peer, int channel)
 	return n->id < MAX_CONNS ? 0 : -EMFILE;
 }
 
-int comm_p2p_accept(struct ncclComm *c, int peer, int channel)
+int comm_p2p_listen(struct ncclComm *c, int peer, int channel)
 {
 	struct conn **slot = &c->p2p_recv[peer * MAX_CHANNELS + channel];
-	struct conn *n;
-	int err;
 
 	if (*slot)
 		return 0;
-	n = conn_new(c, channel, peer, false, true, NULL);
-	if (!n)
-		return -ENOMEM;
+	*slot = conn_new(c, channel, peer, false, true, NULL);
+	return *slot ? conn_listen(c, *slot) : -ENOMEM;
+}
+
+int comm_p2p_accept(struct ncclComm *c, int peer, int channel)
+{
+	struct conn *n = c->p2p_recv[peer * MAX_CHANNELS + channel];
+	int err;
+
+	if (n->listen_fd < 0)
+		return 0;
 	err = conn_accept(c, n);
 	if (err)
 		return err;
 	n->id = proxy_add_conn(c->proxy, n);
-	*slot = n;
 	return n->id < MAX_CONNS ? 0 : -EMFILE;
 }
 
@@ -215,15 +265,6 @@ static uint32_t pxn_id(const struct ncclComm *c, int orig, int channel)
 	return (2 + orig % c->pxn_local) * c->nchannels + channel;
 }
 
-/* The rank of the same node that runs the send operations of this one. */
-static int pxn_exec(const struct ncclComm *c, int orig)
-{
-	int base = orig / c->pxn_local * c->pxn_local;
-	int n = MIN(c->pxn_local, c->nranks - base);
-
-	return base + (orig - base + 1) % n;
-}
-
 static int ring_recv(struct ncclComm *c, int ch)
 {
 	struct conn *n = conn_new(c, ch, (c->rank + c->nranks - 1) % c->nranks, false, false, NULL);
@@ -231,7 +272,7 @@ static int ring_recv(struct ncclComm *c, int ch)
 	if (!n)
 		return -ENOMEM;
 	c->ring_recv[ch] = n;
-	return 0;
+	return conn_listen(c, n);
 }
 
 static int ring_send(struct ncclComm *c, int ch)
@@ -279,15 +320,14 @@ static int ring_setup(struct ncclComm *c)
 	uint32_t id;
 
 	for (ch = 0; ch < c->nchannels && !err; ch++)
+		err = ring_recv(c, ch);
+	for (ch = 0; ch < c->nchannels && !err; ch++)
 		err = ring_send(c, ch);
 	for (o = 0; o < c->nranks && !err && c->exec_q; o++)
 		if (o / c->pxn_local == c->rank / c->pxn_local && pxn_exec(c, o) == c->rank)
 			err = ring_send_for(c, o);
-	for (ch = 0; ch < c->nchannels && !err; ch++) {
-		err = ring_recv(c, ch);
-		if (!err)
-			err = conn_accept(c, c->ring_recv[ch]);
-	}
+	for (ch = 0; ch < c->nchannels && !err; ch++)
+		err = conn_accept(c, c->ring_recv[ch]);
 	for (ch = 0; ch < c->nchannels && !err; ch++) {
 		/* A shared proxy has numbers in use: only without PXN, see comm_channels(). */
 		id = c->pxn ? (uint32_t)ch : proxy_add_conn(c->proxy, c->ring_recv[ch]);
@@ -356,7 +396,6 @@ static int comm_exchange(struct ncclComm *c)
 	struct peer_info me = {.pid = getpid()};
 	int exec;
 
-	c->ip = boot_bind_addr(c->rank);
 	c->listen_fd = net_listen(&c->ip, &me.addr);
 	if (c->listen_fd < 0)
 		return c->listen_fd;
@@ -399,7 +438,7 @@ static void pxn_unlink(struct ncclComm *c)
 
 static int comm_setup(struct ncclComm *c, const ncclUniqueId *id, struct proxy *share)
 {
-	int err = boot_join(id, c->rank, c->nranks, &c->boot_fd);
+	int err = boot_join(id, c->rank, c->nranks, c->ip, &c->boot_fd);
 
 	if (err)
 		return err;
@@ -432,7 +471,7 @@ static void comm_free(struct ncclComm *c);
 
 static ncclResult_t comm_new(struct ncclComm **out, int nranks, const ncclUniqueId *id, int rank,
 			     const ncclConfig_t *config, uint64_t hash, struct proxy *share,
-			     int dev)
+			     int dev, struct in_addr ip)
 {
 	struct ncclComm *c = calloc(1, sizeof(*c));
 	int err;
@@ -443,6 +482,7 @@ static ncclResult_t comm_new(struct ncclComm **out, int nranks, const ncclUnique
 	c->rank = rank;
 	c->nranks = nranks;
 	c->dev = dev;
+	c->ip = ip;
 	c->boot_fd = c->listen_fd = -1;
 	c->hash = hash;
 	if (config && config->commName)
@@ -478,7 +518,7 @@ static ncclResult_t init_fn(struct async_job *job)
 	struct init_job *j = (struct init_job *)job;
 
 	return comm_new(j->out, j->nranks, &j->id, j->rank, &j->config,
-			hash64(&j->id, sizeof(j->id), 0), NULL, j->dev);
+			hash64(&j->id, sizeof(j->id), 0), NULL, j->dev, boot_bind_addr(j->rank));
 }
 
 static void job_free(struct async_job *job)
@@ -550,7 +590,7 @@ ALIAS("pncclCommInitAll") ncclResult_t ncclCommInitAll(ncclComm_t *, int, const 
 
 API ncclResult_t pncclGetUniqueId(ncclUniqueId *id)
 {
-	return id ? to_result(boot_make_id(id)) : ncclInvalidArgument;
+	return id ? to_result(boot_make_id(id, boot_bind_addr(0))) : ncclInvalidArgument;
 }
 ALIAS("pncclGetUniqueId") ncclResult_t ncclGetUniqueId(ncclUniqueId *);
 
@@ -611,13 +651,14 @@ static ncclResult_t split_fn(struct async_job *job)
 	}
 	rank = split_rank(p, all, &nranks, &leader);
 	if (leader == p->rank && j->color != NCCL_SPLIT_NOCOLOR)
-		res = to_result(boot_make_id(&mine.id));
+		res = to_result(boot_make_id(&mine.id, p->ip));
 	if (boot_allgather(p->boot_fd, &mine, all, sizeof(mine), p->nranks))
 		res = ncclRemoteError;
 	if (!res && j->color != NCCL_SPLIT_NOCOLOR)
-		res = comm_new(
-			j->out, nranks, &all[leader].id, rank, j->have_config ? &j->config : NULL,
-			hash64(seed, sizeof(seed), p->hash), share ? p->proxy : NULL, p->dev);
+		res = comm_new(j->out, nranks, &all[leader].id, rank,
+			       j->have_config ? &j->config : NULL,
+			       hash64(seed, sizeof(seed), p->hash), share ? p->proxy : NULL, p->dev,
+			       p->ip);
 	free(all);
 	return res;
 }
@@ -673,7 +714,7 @@ static void comm_free(struct ncclComm *c)
 	bool abort = atomic_load(&c->abort);
 	/* After an abort a shared progress thread may still hold our connections: they stay. */
 	bool keep = abort && c->proxy && c->proxy->refs > 1;
-	struct pending_sock *ps;
+	struct told *t;
 	int i;
 
 	stream_wait_comm(c);
@@ -684,15 +725,18 @@ static void comm_free(struct ncclComm *c)
 	pxn_unlink(c);
 	if (abort && c->proxy && c->proxy->refs == 1)
 		atomic_store(&c->proxy->abort, 1);
+	/* What helper threads are at is in the progress thread's memory, which goes first. */
+	for (i = 0; abort && i < c->nconns && !keep; i++)
+		if (c->conns[i]->sock)
+			sock__stop(c->conns[i]->sock);
 	proxy__put(c->proxy);
 	for (i = 0; i < c->nconns && !keep; i++)
 		conn_free(c->conns[i]);
 	if (c->null_stream)
 		standinStreamDestroy(c->null_stream);
-	while ((ps = c->pending)) {
-		c->pending = ps->next;
-		close(ps->fd);
-		free(ps);
+	while ((t = c->told)) {
+		c->told = t->next;
+		free(t);
 	}
 	if (c->listen_fd >= 0)
 		close(c->listen_fd);

@@ -58,12 +58,13 @@ enum { LOG_ERROR = 1, LOG_WARN = 2, LOG_INFO = 3 }; /* NCCL's levels WARN and IN
 long env_long(const char *name, long dflt);
 /* Read once, at the first use of the library, after NCCL's configuration files. */
 struct settings {
-	int dry;	  /* STANDIN_DRY */
-	int native_api;	  /* STANDIN_PROFILER_API */
-	int ce;		  /* STANDIN_CE */
-	int net_profiler; /* STANDIN_NET_PROFILER */
-	int timeout_s;	  /* STANDIN_TIMEOUT */
-	int thread_names; /* NCCL_SET_THREAD_NAME */
+	int dry;	   /* STANDIN_DRY */
+	int native_api;	   /* STANDIN_PROFILER_API */
+	int ce;		   /* STANDIN_CE */
+	int net_profiler;  /* STANDIN_NET_PROFILER */
+	int timeout_s;	   /* STANDIN_TIMEOUT */
+	int thread_names;  /* NCCL_SET_THREAD_NAME */
+	const char *flows; /* STANDIN_FLOWS */
 };
 const struct settings *settings(void);
 uint64_t now_ns(void);
@@ -93,6 +94,8 @@ struct faults {
 	long kill_after;
 	long abort_after;
 	long hang_after;
+	long slow_recv_us, slow_recv_bytes;
+	long reset_after;
 };
 void fault_load(struct faults *f, int rank);
 /* Passes slow_us in the way that was asked for. */
@@ -101,19 +104,32 @@ void fault_slow(const struct faults *f);
 void fault_cold_file(const struct faults *f);
 
 /* ---- net.c: TCP between ranks, like NCCL's socket transport ---- */
+/*
+ * Which connection it is. The receiver says where it listens for it, to the listener of the rank that
+ * connects; the sender says which of its sockets it is, on each.
+ */
 struct hello {
 	uint64_t comm_hash;
-	int32_t src; /* rank that sends the data */
+	int32_t src, dst; /* ranks, as the data goes */
 	int32_t channel;
 	int32_t p2p;  /* connIndex */
 	int32_t sock; /* -1: control socket, else data socket of the helper threads */
+	int32_t port; /* of the receiver's listener for this connection */
+};
+
+/* One socket of a connection. It is used by one thread at a time. */
+struct wire {
+	int fd;
+	uint64_t tx, rx;  /* bytes moved, the hello and the headers too */
+	uint64_t wait_ns; /* fault slow-recv: nothing before then */
+	char flow[56];	  /* local>remote */
 };
 
 struct req;
 struct net_task {
 	_Atomic int pending;
-	int fd;
-	int is_send;
+	struct sock *sock;
+	struct wire *wire;
 	char *data;
 	int size;
 	int err;
@@ -124,14 +140,18 @@ struct net_task {
 #define MAX_SOCKS 64
 struct net_helper;
 struct sock {
-	int ctrl;
+	struct wire ctrl;
 	int is_send;
 	int nsocks; /* data sockets; 0: all bytes go over ctrl, on the progress thread */
 	int nthreads;
 	int next;
-	int fds[MAX_SOCKS];
+	struct wire data[MAX_SOCKS];
 	struct net_helper *helpers;
 	struct net_task *tasks; /* nsocks for each of the NCCL_STEPS requests in flight */
+	struct hello id;
+	int rank;			/* in whose process this is; PXN: not that of the data */
+	const struct faults *faults;	/* of its proxy */
+	struct sock *next_flow, **link; /* flows.c */
 };
 
 struct req {
@@ -157,7 +177,12 @@ int net_write_all(int fd, const void *buf, size_t len);
 int net_read_all(int fd, void *buf, size_t len);
 int net_accept_hello(int listen_fd, struct hello *h, int timeout_ms);
 struct sock *sock__new(int is_send);
-int sock__start(struct sock *s);
+/* All sockets are connected: id says which connection it is. */
+int sock__start(struct sock *s, const struct hello *id, int rank, const struct faults *f);
+/* Fault reset: its control socket goes, with a RST to the peer. */
+void sock__reset(struct sock *s);
+/* Its helper threads end, whatever they are at. */
+void sock__stop(struct sock *s);
 void sock__free(struct sock *s);
 /* slot is the number of the request among those in flight of the connection. */
 void req_start(struct req *r, struct sock *s, int slot, char *data, int size, struct sub *sub,
@@ -165,9 +190,14 @@ void req_start(struct req *r, struct sock *s, int slot, char *data, int size, st
 /* 1 done, 0 not yet, -errno. */
 int req_test(struct req *r);
 
+/* ---- flows.c: what went over which socket ---- */
+void flows_add(struct sock *s);
+/* Writes the lines of a connection, if STANDIN_FLOWS is set; before its sockets are closed. */
+void flows_remove(struct sock *s);
+
 /* ---- boot.c: who is who ---- */
-int boot_make_id(ncclUniqueId *id);
-int boot_join(const ncclUniqueId *id, int rank, int nranks, int *fd);
+int boot_make_id(ncclUniqueId *id, struct in_addr ip);
+int boot_join(const ncclUniqueId *id, int rank, int nranks, struct in_addr ip, int *fd);
 /* All ranks give size bytes and get those of all, in rank order. */
 int boot_allgather(int fd, const void *mine, void *all, size_t size, int nranks);
 struct in_addr boot_bind_addr(int rank);
@@ -193,6 +223,7 @@ struct conn {
 	int is_send;
 	int shared;	   /* p2p: credits come with posting, not with completion */
 	struct sock *sock; /* NULL where another rank's proxy sends for us (PXN) */
+	int listen_fd;	   /* receive: of this connection, until its sockets are there */
 	uint64_t proxy_step;
 	uint64_t kern_step;
 	struct block *owner;
@@ -310,6 +341,7 @@ struct proxy {
 	_Atomic int async_error;
 	struct faults faults;
 	uint64_t nops;
+	uint64_t nsends; /* transfers begun */
 	/* of all communicators that share it, so that no two operations have one number */
 	uint64_t coll_opcount;
 	uint64_t p2p_opcount[MAX_CHANNELS];
@@ -441,10 +473,10 @@ struct plan {
 	uint64_t p2p_batches[MAX_CHANNELS];
 };
 
-struct pending_sock {
-	struct pending_sock *next;
+/* What a receiver has said and we did not ask for yet. */
+struct told {
+	struct told *next;
 	struct hello h;
-	int fd;
 };
 
 struct ncclComm {
@@ -464,7 +496,7 @@ struct ncclComm {
 	int listen_fd;
 	struct in_addr ip;
 	struct peer_info *peers;
-	struct pending_sock *pending;
+	struct told *told;
 	struct proxy *proxy;
 	struct opq *exec_q; /* PXN: the queue of the rank that sends for us */
 	void *exec_map;
@@ -520,6 +552,7 @@ struct async_job {
 ncclResult_t async_launch(struct async_job *job);
 ncclResult_t comm_check(const struct ncclComm *comm, const char *what);
 int p2p_channel(const struct ncclComm *c, int round, int part);
+int comm_p2p_listen(struct ncclComm *comm, int peer, int channel);
 int comm_p2p_connect(struct ncclComm *comm, int peer, int channel);
 int comm_p2p_accept(struct ncclComm *comm, int peer, int channel);
 void task_list_init(struct task_list *l);

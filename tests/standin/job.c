@@ -900,6 +900,7 @@ static const char help[] =
 	"  --socket-threads N helper threads per connection (NCCL_SOCKET_NTHREADS)\n"
 	"  --dry              schedule, messages and callbacks, but 8 bytes a transfer, no data\n"
 	"  --net-profiler     NetPlugin events (NVIDIA's builds have none)\n"
+	"  --flows FILE       at its end each process appends a line for each of its sockets\n"
 	"  --ce               AllGather acts as copy-engine collective (needs --api 6)\n"
 	"  --fault F[,F...]   a fault is NAME[:key=value]..., with rank=R for one rank only:\n"
 	"      late:ms=M:every=E           the rank comes late to every Eth call\n"
@@ -917,6 +918,8 @@ static const char help[] =
 	"      kill:after=N                SIGKILL at the Nth call\n"
 	"      abort:after=N               the communicator aborts at the Nth call\n"
 	"      hang:after=N                the progress thread stops after N proxy operations\n"
+	"      slow-recv:us=U:bytes=B      it reads no more than B bytes in U us from a socket\n"
+	"      reset:after=N               the connection of its Nth transfer is reset\n"
 	"\n"
 	"Exit: 0 all results right, 1 not, 2 usage.\n";
 
@@ -1062,6 +1065,7 @@ static const struct opt_def {
 	{"name", TO_STR, .to = &o.name},
 	{"netns", TO_STR, .to = &o.netns},
 	{"bind", TO_ENV, .env = "STANDIN_BIND_ADDR"},
+	{"flows", TO_ENV, .env = "STANDIN_FLOWS"},
 	{"fault", TO_ENV, .env = "STANDIN_FAULT"},
 	{"socket-threads", TO_ENV, .env = "NCCL_SOCKET_NTHREADS"},
 	{"net-profiler", TO_ENV_1, .env = "STANDIN_NET_PROFILER"},

@@ -151,15 +151,39 @@ int net_accept_hello(int listen_fd, struct hello *h, int timeout_ms)
 	return fd;
 }
 
+/* Fault slow-recv: no more than bytes in us, on each socket. Others of the process go on meanwhile. */
+static ssize_t slow_recv(struct wire *w, const struct faults *f, char *data, int size)
+{
+	uint64_t now = now_ns();
+	ssize_t n;
+
+	if (now < w->wait_ns) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n = recv(w->fd, data, MIN(size, f->slow_recv_bytes), MSG_DONTWAIT);
+	if (n > 0)
+		w->wait_ns = now + f->slow_recv_us * 1000 * n / f->slow_recv_bytes;
+	return n;
+}
+
+static ssize_t wire_move(struct sock *s, struct wire *w, char *data, int size)
+{
+	if (s->is_send)
+		return send(w->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (s->faults->slow_recv_us)
+		return slow_recv(w, s->faults, data, size);
+	return recv(w->fd, data, size, MSG_DONTWAIT);
+}
+
 /* Moves what can be moved now: bytes moved, 0 if none, -errno. A peer that is gone is an error. */
-static int progress(int is_send, int fd, char *data, int size)
+static int progress(struct sock *s, struct wire *w, char *data, int size)
 {
 	int off = 0;
 	ssize_t n;
 
 	while (off < size) {
-		n = is_send ? send(fd, data + off, size - off, MSG_DONTWAIT | MSG_NOSIGNAL)
-			    : recv(fd, data + off, size - off, MSG_DONTWAIT);
+		n = wire_move(s, w, data + off, size - off);
 		if (n == 0)
 			return -ECONNRESET;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
@@ -167,6 +191,7 @@ static int progress(int is_send, int fd, char *data, int size)
 		if (n < 0)
 			return -errno;
 		off += n;
+		*(s->is_send ? &w->tx : &w->rx) += n;
 	}
 	return off;
 }
@@ -186,8 +211,8 @@ static void helper_run(struct net_task **tasks, int n)
 
 			if (!t->size || t->err)
 				continue;
-			prof_net_start(t->req, &t->net_handle, t->fd, t->size);
-			moved = progress(t->is_send, t->fd, t->data, t->size);
+			prof_net_start(t->req, &t->net_handle, t->wire->fd, t->size);
+			moved = progress(t->sock, t->wire, t->data, t->size);
 			t->err = MIN(moved, 0);
 			t->data += MAX(moved, 0);
 			t->size -= MAX(moved, 0);
@@ -238,10 +263,11 @@ struct sock *sock__new(int is_send)
 	struct sock *s = calloc(1, sizeof(*s));
 	int threads = env_long("NCCL_SOCKET_NTHREADS", 0);
 	int per = env_long("NCCL_NSOCKS_PERTHREAD", 1);
+	int i;
 
 	if (!s)
 		return NULL;
-	s->ctrl = -1;
+	s->ctrl.fd = -1;
 	s->is_send = is_send;
 	if (threads > 0 && threads <= 16 && per > 0 && threads * per <= MAX_SOCKS) {
 		s->nthreads = threads;
@@ -252,16 +278,27 @@ struct sock *sock__new(int is_send)
 		free(s);
 		return NULL;
 	}
-	memset(s->fds, -1, sizeof(s->fds));
+	for (i = 0; i < MAX_SOCKS; i++)
+		s->data[i].fd = -1;
 	return s;
 }
 
-int sock__start(struct sock *s)
+static int wire_start(struct sock *s, struct wire *w)
 {
-	int i, err = set_nonblock(s->ctrl, true);
+	*(s->is_send ? &w->tx : &w->rx) = sizeof(struct hello);
+	return set_nonblock(w->fd, true);
+}
+
+int sock__start(struct sock *s, const struct hello *id, int rank, const struct faults *f)
+{
+	int i, err = wire_start(s, &s->ctrl);
 
 	for (i = 0; i < s->nsocks && !err; i++)
-		err = set_nonblock(s->fds[i], true);
+		err = wire_start(s, &s->data[i]);
+	s->id = *id;
+	s->rank = rank;
+	s->faults = f;
+	flows_add(s);
 	if (err || !s->nthreads)
 		return err;
 	s->helpers = calloc(s->nthreads, sizeof(*s->helpers));
@@ -289,28 +326,54 @@ int sock__start(struct sock *s)
 	return 0;
 }
 
+void sock__reset(struct sock *s)
+{
+	struct linger now = {.l_onoff = 1};
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	si_warn("rank %d resets %s on request", s->rank, s->ctrl.flow);
+	setsockopt(s->ctrl.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	/* Its number stays taken: another socket must not come in its place. */
+	if (nothing < 0 || dup3(nothing, s->ctrl.fd, O_CLOEXEC) < 0)
+		si_warn("Failed to reset a connection: %s", strerror(errno));
+	close(nothing);
+}
+
+void sock__stop(struct sock *s)
+{
+	int i;
+
+	/* A helper that is in the middle of a transfer is let go by the end of its socket. */
+	for (i = 0; i < s->nsocks; i++)
+		shutdown(s->data[i].fd, SHUT_RDWR);
+	for (i = 0; s->helpers && i < s->nthreads; i++) {
+		struct net_helper *h = &s->helpers[i];
+		bool ended;
+
+		pthread_mutex_lock(&h->lock);
+		ended = h->stop;
+		h->stop = true;
+		pthread_cond_signal(&h->cond);
+		pthread_mutex_unlock(&h->lock);
+		if (!ended)
+			pthread_join(h->thread, NULL);
+	}
+}
+
 void sock__free(struct sock *s)
 {
 	int i;
 
 	if (!s)
 		return;
-	/* A helper that is in the middle of a transfer is let go by the end of its socket. */
-	for (i = 0; i < s->nsocks; i++)
-		shutdown(s->fds[i], SHUT_RDWR);
-	for (i = 0; s->helpers && i < s->nthreads; i++) {
-		pthread_mutex_lock(&s->helpers[i].lock);
-		s->helpers[i].stop = true;
-		pthread_cond_signal(&s->helpers[i].cond);
-		pthread_mutex_unlock(&s->helpers[i].lock);
-		pthread_join(s->helpers[i].thread, NULL);
-	}
+	flows_remove(s);
+	sock__stop(s);
 	free(s->helpers);
 	free(s->tasks);
 	for (i = 0; i < s->nsocks; i++)
-		close(s->fds[i]);
-	if (s->ctrl >= 0)
-		close(s->ctrl);
+		close(s->data[i].fd);
+	if (s->ctrl.fd >= 0)
+		close(s->ctrl.fd);
 	free(s);
 }
 
@@ -345,8 +408,8 @@ static void make_tasks(struct req *r)
 	while (off < r->wire) {
 		struct net_task *t = &r->tasks[r->ntasks++];
 
-		t->is_send = r->is_send;
-		t->fd = s->fds[s->next];
+		t->sock = s;
+		t->wire = &s->data[s->next];
 		t->data = r->data + off;
 		t->size = MIN(part, r->wire - off);
 		t->err = 0;
@@ -362,7 +425,7 @@ static void make_tasks(struct req *r)
 /* The size goes first, so that the receiver knows how much comes: less than it has room for. */
 static int exchange_sizes(struct req *r)
 {
-	int n = progress(r->is_send, r->sock->ctrl, (char *)r->hdr + r->hdr_off,
+	int n = progress(r->sock, &r->sock->ctrl, (char *)r->hdr + r->hdr_off,
 			 (int)sizeof(r->hdr) - r->hdr_off);
 
 	if (n < 0)
@@ -410,8 +473,8 @@ int req_test(struct req *r)
 	}
 	if (r->ntasks)
 		return test_tasks(r);
-	prof_net_start(r, &r->net_handle, r->sock->ctrl, r->size);
-	n = progress(r->is_send, r->sock->ctrl, r->data + r->offset, r->wire - r->offset);
+	prof_net_start(r, &r->net_handle, r->sock->ctrl.fd, r->size);
+	n = progress(r->sock, &r->sock->ctrl, r->data + r->offset, r->wire - r->offset);
 	if (n < 0)
 		return n;
 	r->offset += n;

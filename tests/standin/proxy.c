@@ -241,6 +241,8 @@ static bool send_transmit(struct proxy *p, struct args *a, struct sub *s)
 		s->repeats++;
 		return false;
 	}
+	if (++p->nsends == (uint64_t)p->faults.reset_after)
+		sock__reset(s->conn->sock);
 	req_start(&s->reqs[slot], s->conn->sock, slot, slot_buf(s, step), size, s, step);
 	s->trans_size = size;
 	s->transmitted += s->op.slice_steps;

@@ -144,7 +144,7 @@ netns()
 		ip -n $a addr add 10.213.7.1/24 dev sij0 && ip -n $b addr add 10.213.7.2/24 dev sij1 &&
 		ip -n $a link set lo up && ip -n $b link set lo up &&
 		ip -n $a link set sij0 up && ip -n $b link set sij1 up &&
-		run --ranks 4 --netns $a,$b --bind 10.213.7.1,10.213.7.2 --op mix --iters 7
+		run --ranks 4 --netns $a,$b --bind 10.213.7.1,10.213.7.2 --op mix --iters 7 "$@"
 	res=$?
 	ip netns del $a
 	ip netns del $b
@@ -152,6 +152,8 @@ netns()
 }
 if [ "$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then
 	t results-netns netns
+	t results-netns-split netns --split 2
+	t results-netns-split-all-in-one netns --split 3 --overlap
 else
 	echo "ok results-netns # SKIP needs root and ip netns"
 fi
@@ -164,6 +166,59 @@ refuses()
 	[ $? = 2 ]
 }
 t usage refuses
+
+# ---- --flows: what went over which socket ----
+
+# The file as an array; the filter has to be true.
+flows_hold()
+{
+	jq -sr "$1" "$tmp/flows" >"$tmp/held" && [ "$(cat "$tmp/held")" = true ] && return
+	echo "got '$(head -c 300 "$tmp/held")' of: $1"
+	return 1
+}
+# Both ends of each, a listener for each connection, and the bytes as the kernel and the other end count them;
+# it counts a FIN as one.
+flows()
+{
+	local socks=$1
+	shift
+	rm -f "$tmp/flows"
+	ok --flows "$tmp/flows" "$@" || return
+	flows_hold 'def turned: split(">") | reverse | join(">"); INDEX(.flow) as $by | length > 0 and
+		all(.[]; . as $x | $by[.flow | turned] | .flow and .isSend != $x.isSend and .comm == $x.comm
+			and .channel == $x.channel and .kind == $x.kind and .role == $x.role and .src == $x.src
+			and .dst == $x.dst and .txBytes == $x.rxBytes and .rxBytes == $x.txBytes)' &&
+		flows_hold 'all(.[]; .txBytes + .rxBytes >= .greeting and (.tcp.bytesReceived - .rxBytes | . == 0 or . == 1))' &&
+		flows_hold 'map(select(.isSend | not)) | group_by(.flow | split(">")[0])
+			| length > 0 and all(.[]; length == '$socks' and (unique_by([.comm, .src, .dst, .channel, .kind]) | length) == 1)' &&
+		flows_hold 'map(select(.isSend | not)) | group_by([.comm, .src, .dst, .channel, .kind])
+			| all(.[]; length == '$socks' and map(.role) == ["ctrl"] + [range('$socks' - 1) | "data"])'
+}
+# 2 (n - 1) / n of the buffer goes out of each rank, here in 2 x 24 messages with a header each
+flows_bytes()
+{
+	flows 1 --ranks 4 --iters 2 --bytes 4M &&
+		flows_hold 'group_by(.rank) | length == 4 and all(.[]; (map(.txBytes - if .isSend then .greeting else 0 end) | add)
+			== 2 * (6 * 1048576 + 24 * 8))'
+}
+if command -v jq >/dev/null; then
+	t flows-bytes flows_bytes
+	t flows-mix flows 1 --ranks 4 --op mix --iters 7
+	t flows-threads flows 3 --ranks 3 --socket-threads 2 --op mix --iters 7
+	t flows-pxn flows 1 --ranks 4 --pxn 2
+	t flows-split flows 1 --ranks 4 --split 2 --op mix --iters 7
+	t flows-one-process flows 1 --ranks 4 --threads 4 --op mix --iters 7
+	t flows-no-destroy flows 1 --ranks 3 --no-destroy --linger-ms 50
+	flows_abort()
+	{
+		rm -f "$tmp/flows"
+		! run --flows "$tmp/flows" --fault abort:rank=1:after=2 --ranks 3 --iters 5 &&
+			flows_hold 'group_by(.rank) | length == 3 and all(.[]; length == 4)'
+	}
+	t flows-abort flows_abort
+else
+	echo "ok flows # SKIP needs jq"
+fi
 
 # ---- counts, NCCL 2.28.9 with ring and Simple, all hops over NET ----
 
@@ -338,6 +393,20 @@ slow() {
 		[ "$(grep -o '"min_us":[0-9]*' "$tmp/out" | cut -d: -f2)" -ge 12000 ]
 }
 t fault-slow slow
+# 64 KiB in 10 ms: the other ranks wait for most of it.
+slow_recv() {
+	run --fault slow-recv:rank=2:us=10000 --ranks 4 --iters 2 --bytes 1M --check &&
+		[ "$(grep -o '"min_us":[0-9]*' "$tmp/out" | cut -d: -f2)" -ge 40000 ]
+}
+t fault-slow-recv slow_recv
+t fault-slow-recv-threads ok --fault slow-recv:rank=1:us=1000 --ranks 3 --iters 2 --socket-threads 2
+reset() {
+	rm -f "$tmp/flows"
+	! run --fault reset:rank=1:after=5 --ranks 3 --iters 5 --bytes 4M --flows "$tmp/flows" "$@" &&
+		grep -q "remote process exited" "$tmp/out" && [ "$(grep -c '"tcp":null' "$tmp/flows")" = 1 ]
+}
+t fault-reset reset
+t fault-reset-threads reset --socket-threads 2
 fails() { ! run "$@"; }
 t fault-kill fails --fault kill:rank=1:after=2 --ranks 3 --iters 5
 t fault-abort fails --fault abort:rank=1:after=2 --ranks 3 --iters 5

@@ -5,7 +5,7 @@
 STANDIN_DIR    := tests/standin
 STANDIN_OUT    := $(BUILD)/standin
 STANDIN_CFLAGS := -fPIC -fvisibility=hidden -pthread
-STANDIN_LIBSRC := util fault net boot proxy kernel reduce prof prof_table enqueue init
+STANDIN_LIBSRC := util fault net flows boot proxy kernel reduce prof prof_table enqueue init
 STANDIN_OBJS   := $(STANDIN_LIBSRC:%=$(STANDIN_OUT)/%.o)
 STANDIN	       := $(STANDIN_OUT)/libnccl.so.2 $(STANDIN_OUT)/libnccl.so $(STANDIN_OUT)/scope-job \
 		  $(STANDIN_OUT)/libnccl-profiler-logplugin.so

@@ -83,6 +83,7 @@ static void settings_init(void)
 	set.net_profiler = env_long("STANDIN_NET_PROFILER", 0) != 0;
 	set.timeout_s = env_long("STANDIN_TIMEOUT", 60);
 	set.thread_names = env_long("NCCL_SET_THREAD_NAME", 0) != 0;
+	set.flows = getenv("STANDIN_FLOWS");
 }
 
 const struct settings *settings(void)
