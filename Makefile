@@ -48,7 +48,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 LOADER_SRC := main record record_opts follow arm attach target decode decode_sched proc correlate \
 	      sched_timeline sched_join trace trace_sched node text syscalls header out json clock \
 	      nccl_names summary job rlimits options plugin_path elf_file log \
-	      check check_json check_keys check_rules schema doctor feat feat_bpf feat_sys
+	      check check_json check_keys check_rules check_net schema doctor feat feat_bpf feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between the parts of `ncclscope check`: check.c walks the inputs and prints findings,
- * check_keys.c knows the keys of each record, check_rules.c what must hold between records.
+ * check_keys.c knows the keys of each record, check_rules.c and check_net.c what must hold between
+ * records.
  */
 #ifndef NCCLSCOPE_CHECK_H
 #define NCCLSCOPE_CHECK_H
@@ -90,6 +91,15 @@ extern const char *const state_names[NR_STATES + 1];
 int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, enum etype *etype);
 /* The tables as text, a key a line: a test compares them with docs/trace.schema.json. */
 void keys_dump(FILE *to);
+
+/* Reading keys that the tables have vouched for; 0 for one that is absent. */
+int64_t get_time(struct check *c, const struct json_node *obj, const char *key);
+uint64_t get_u64(struct check *c, const struct json_node *obj, const char *key);
+bool get_true(struct check *c, const struct json_node *obj, const char *key);
+uint64_t mix(uint64_t x);
+uint64_t hash_text(const struct json_node *n);
+/* "12.345", for messages. Up to four results may be in use at a time. */
+const char *us(int64_t ns);
 
 int rules_init(struct check *c);
 void rules_free(struct check *c);

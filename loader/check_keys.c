@@ -195,18 +195,50 @@ static bool ok_hex_bytes(const struct check *c, const struct json_node *n)
 	return true;
 }
 
+/* "10.0.0.7", in form only */
+static bool is_ipv4(const char *s, size_t len)
+{
+	unsigned int parts = 1, digits = 0;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (s[i] >= '0' && s[i] <= '9' && digits < 3) {
+			digits++;
+		} else if (s[i] == '.' && digits && parts < 4) {
+			parts++;
+			digits = 0;
+		} else {
+			return false;
+		}
+	}
+	return parts == 4 && digits;
+}
+
+/* "[fe80::1]", in form only */
+static bool is_ipv6(const char *s, size_t len)
+{
+	enum { MIN_TEXT = 2, MAX_TEXT = 45 };
+	size_t i;
+
+	if (len < MIN_TEXT + 2 || len > MAX_TEXT + 2 || s[0] != '[' || s[len - 1] != ']')
+		return false;
+	for (i = 1; i < len - 1; i++)
+		if (!lower_hex(s[i]) && s[i] != ':' && s[i] != '.')
+			return false;
+	return true;
+}
+
 /* One end of a flow, "address:port", of which the last colon counts. */
 static bool flow_end(const char *s, size_t len)
 {
 	size_t port = 0;
 
-	if (memchr(s, ' ', len) || memchr(s, '>', len))
-		return false;
 	while (len && s[len - 1] >= '0' && s[len - 1] <= '9') {
 		len--;
 		port++;
 	}
-	return port >= 1 && port <= 5 && len >= 2 && s[len - 1] == ':';
+	return port >= 1 && port <= 5 && len && s[len - 1] == ':' &&
+	       (is_ipv4(s, len - 1) || is_ipv6(s, len - 1));
 }
 
 static bool ok_flow(const struct check *c, const struct json_node *n)
@@ -306,6 +338,11 @@ WORDS(t_role, NULL, "app", "proxy", "other");
 WORDS(t_sched_state, NULL, "run", "runq", "blocked");
 WORDS(t_cause, NULL, "ring-full", "thread-buffer", "orphan", "write-error", "rate-limit",
       "context-ring-full");
+WORDS(t_flow_why, NULL, "open", "found", "use", "state", "reset-in", "reset-out", "end",
+      "detached");
+WORDS(t_drop_dir, NULL, "rx", "tx");
+WORDS(t_net_by, NULL, "sockets", "functions");
+WORDS(t_drops_by, NULL, "reasons", "locations");
 WORDS(t_is_event, NULL, "event");
 WORDS(t_is_state, NULL, "state");
 WORDS(t_is_header, NULL, "header");
@@ -343,12 +380,18 @@ OBJECT(sched_part, "schedPart", {"threads", &t_u64, REQ}, {"span", &t_time, REQ}
 OBJECT(sched, "sched", SCHED_FIGURES, {"span", &t_time, 0}, {"app", &t_sched_part, 0},
        {"proxy", &t_sched_part, 0}, {"state", &t_sched_state, 0}, {"why", &t_string, 0});
 OBJECT(drop_count, "dropCount", {"reason", &t_string, REQ}, {"n", &t_u64, REQ});
-OBJECT_OPEN(rdma, "rdma", true, {"device", &t_string, REQ}, {"port", &t_u64, REQ});
-OBJECT(net, "net", {"flow", &t_flow_name, 0}, {"flows", &t_flow_name, LIST}, {"txBytes", &t_u64, 0},
-       {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0}, {"rxOoo", &t_u64, 0}, {"rtt", &t_time, 0},
-       {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"sndbufLimited", &t_time, 0},
-       {"rwndLimited", &t_time, 0}, {"busy", &t_time, 0}, {"drops", &t_drop_count, LIST},
-       {"softirqRx", &t_time, 0}, {"rdma", &t_rdma, 0});
+OBJECT(rdma, "rdma", {"device", &t_string, REQ}, {"port", &t_u64, REQ},
+       {"counters", &t_u64, REQ | MAP}, {"more", &t_u64, 0});
+OBJECT(net_peer, "netPeer", {"pid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"rank", &t_rank, 0},
+       {"retrans", &t_u64, REQ}, {"lost", &t_u64, 0}, {"rwndLimited", &t_time, 0},
+       {"sndbufLimited", &t_time, 0});
+OBJECT(net, "net", {"flow", &t_flow_name, 0}, {"flows", &t_flow_name, LIST}, {"nFlows", &t_u64, 0},
+       {"txBytes", &t_u64, 0}, {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0}, {"lost", &t_u64, 0},
+       {"dsack", &t_u64, 0}, {"rxOoo", &t_u64, 0}, {"rtt", &t_time, 0}, {"rttMin", &t_time, 0},
+       {"cwnd", &t_u64, 0}, {"busy", &t_time, 0}, {"sndbufLimited", &t_time, 0},
+       {"rwndLimited", &t_time, 0}, {"noData", &t_time, 0}, {"noRoom", &t_time, 0},
+       {"drops", &t_drop_count, LIST}, {"softirqRx", &t_time, 0}, {"peer", &t_net_peer, 0},
+       {"rdma", &t_rdma, LIST});
 OBJECT(origin, "origin", {"commHash", &t_hash, REQ}, {"rank", &t_rank, REQ}, {"seq", &t_u64, 0});
 
 OBJECT(d_group_api, "details.GroupApi", {"depth", &t_i32, REQ}, {"graphCaptured", &t_bool, REQ});
@@ -437,6 +480,7 @@ OBJECT(slurm, "slurm", {"jobId", &t_string, 0}, {"stepId", &t_string, 0}, {"proc
        {"nodeId", &t_u64, 0});
 OBJECT(header_clock, "headerClock", {"source", &t_clock_source, REQ}, {"tscHz", &t_u64, 0},
        {"realtimeOffset", &t_signed_time, REQ}, {"realtimeError", &t_time, REQ});
+OBJECT_OPEN(features, "features", true, {"net", &t_net_by, 0}, {"drops", &t_drops_by, 0});
 OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one, REQ},
        {"tool", &t_string, REQ}, {"version", &t_string, REQ}, {"host", &t_string, REQ},
        {"bootId", &t_uuid, REQ}, {"kernel", &t_string, REQ}, {"arch", &t_string, REQ},
@@ -444,7 +488,7 @@ OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one,
        {"comm", &t_string, REQ}, {"cmdline", &t_string, LIST}, {"cgroup", &t_string, 0},
        {"slurm", &t_slurm, 0}, {"launcher", &t_string, MAP}, {"ncclVersion", &t_string, 0},
        {"ncclBuildId", &t_hex_bytes, 0}, {"mask", &t_u64, REQ}, {"clock", &t_header_clock, REQ},
-       {"features", &t_object, 0});
+       {"features", &t_features, 0});
 OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"comm", &t_string, REQ}, {"role", &t_role, REQ},
        {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"since", &t_time, 0}, {"onCpu", &t_time, 0},
@@ -461,26 +505,37 @@ OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t
        {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"ssthresh", &t_u64, 0}, {"mss", &t_u64, 0},
        {"deliveryRate", &t_u64, 0});
 // clang-format off
-#define FLOW_COUNTERS                                                                              \
-	{"txBytes", &t_u64, 0}, {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0},                    \
-	{"rxOoo", &t_u64, 0}, {"lost", &t_u64, 0}, {"reordering", &t_u64, 0},                      \
-	{"busy", &t_time, 0}, {"rwndLimited", &t_time, 0}, {"sndbufLimited", &t_time, 0}
+#define FLOW_COUNTERS(req)                                                                         \
+	{"txBytes", &t_u64, req}, {"rxBytes", &t_u64, req}, {"retrans", &t_u64, req},              \
+	{"rxOoo", &t_u64, req}, {"lost", &t_u64, req}, {"dsack", &t_u64, req},                     \
+	{"busy", &t_time, 0}, {"rwndLimited", &t_time, 0}, {"sndbufLimited", &t_time, 0},          \
+	{"bytesAcked", &t_u64, 0}, {"bytesReceived", &t_u64, 0}
 // clang-format on
-OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS);
+OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS(0));
 OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, REQ},
-       {"tid", &t_pid, REQ}, {"peerRank", &t_rank, 0}, {"ts", &t_time, REQ}, {"end", &t_true, 0},
-       {"tcp", &t_tcp, REQ}, FLOW_COUNTERS, {"delta", &t_flow_delta, 0});
+       {"tid", &t_pid, REQ}, {"ts", &t_time, REQ}, {"netns", &t_u64, 0}, {"rank", &t_rank, 0},
+       {"peerRank", &t_rank, 0}, {"peerPid", &t_pid, 0}, {"channel", &t_u64, 0},
+       {"isSend", &t_bool, 0}, {"why", &t_flow_why, REQ}, {"end", &t_true, 0}, {"tcp", &t_tcp, REQ},
+       FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0}, {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
-       {"ts", &t_time, REQ}, {"reason", &t_string, REQ}, {"where", &t_string, 0});
+       {"ts", &t_time, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
+       {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
 OBJECT(node_cpu, "nodeCpu", {"cpu", &t_u64, REQ}, {"busy", &t_time, 0}, {"irq", &t_time, 0},
-       {"softirq", &t_time, 0}, {"steal", &t_time, 0});
+       {"softirq", &t_time, 0}, {"steal", &t_time, 0}, {"netRx", &t_time, 0});
 OBJECT(pressure, "pressure", {"some", &t_time, 0}, {"full", &t_time, 0});
 OBJECT(psi, "psi", {"cpu", &t_pressure, 0}, {"memory", &t_pressure, 0}, {"io", &t_pressure, 0});
 OBJECT(node_throttled, "nodeThrottled", {"time", &t_time, REQ}, {"periods", &t_u64, REQ},
        {"throttledPeriods", &t_u64, 0});
+OBJECT(node_netdev, "nodeNetdev", {"name", &t_string, REQ}, {"rxErrors", &t_u64, 0},
+       {"rxDropped", &t_u64, 0}, {"rxFifo", &t_u64, 0}, {"rxFrame", &t_u64, 0},
+       {"txErrors", &t_u64, 0}, {"txDropped", &t_u64, 0}, {"txFifo", &t_u64, 0},
+       {"txCollisions", &t_u64, 0}, {"txCarrier", &t_u64, 0});
+OBJECT(softnet, "softnet", {"processed", &t_u64, REQ}, {"dropped", &t_u64, REQ},
+       {"timeSqueeze", &t_u64, REQ}, {"flowLimit", &t_u64, 0});
 OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_time, REQ},
 	    {"interval", &t_time, REQ}, {"cpus", &t_node_cpu, LIST}, {"procsRunning", &t_u64, 0},
-	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0});
+	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0},
+	    {"netdev", &t_node_netdev, LIST}, {"softnet", &t_softnet, 0}, {"rdma", &t_rdma, LIST});
 OBJECT(gpu_clock, "gpuClock", {"offset", &t_signed_time, REQ}, {"error", &t_time, REQ});
 OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_time, REQ},
        {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
@@ -721,6 +776,55 @@ static int sched_keys_check(struct check *c, const struct json_node *rec, enum e
 	return nr;
 }
 
+/* Of an operation the flows, of what one thread does the flow; or counters of RDMA ports alone. */
+static int net_flow_keys(struct check *c, const struct json_node *figures, bool operation)
+{
+	static const char *const needed[] = {"txBytes", "rxBytes", "retrans", "rxOoo"};
+	static const char *const one_flow[] = {"flow", "rtt", "rttMin", "cwnd", "peer"};
+	const struct json_node *ports = jn_get(&c->doc, figures, "rdma");
+	int nr = 0;
+	size_t i;
+
+	if (!jn_get(&c->doc, figures, "flows") != !jn_get(&c->doc, figures, "nFlows")) {
+		find(c, FIND_ERROR, "key-missing",
+		     "keys 'flows' and 'nFlows' go together, one is missing");
+		return 1;
+	}
+	for (i = 0; operation && i < ARRAY_SIZE(one_flow); i++)
+		nr += presence(c, figures, one_flow[i], false, "the net of a Coll or P2p");
+	if (ports && figures->first == ports - c->doc.nodes && !ports->next)
+		return nr;
+	for (i = 0; i < ARRAY_SIZE(needed); i++)
+		nr += presence(c, figures, needed[i], true, "net");
+	if (operation)
+		return nr + presence(c, figures, "flows", true, "the net of a Coll or P2p");
+	return nr + presence(c, figures, "flow", true, "the net of a ProxyOp or ProxyStep");
+}
+
+static int net_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	const struct json_node *figures = jn_get(&c->doc, rec, "net");
+	const struct json_node *send = jn_get(&c->doc, jn_get(&c->doc, rec, "details"), "isSend");
+	bool operation = etype == ET_COLL || etype == ET_P2P;
+	int nr;
+
+	if (!figures)
+		return 0;
+	if (!operation && etype != ET_PROXY_OP && etype != ET_PROXY_STEP)
+		return presence(c, rec, "net", false,
+				"an event that is no Coll, P2p, ProxyOp or ProxyStep");
+	nr = net_flow_keys(c, figures, operation);
+	if (etype == ET_PROXY_STEP) {
+		nr += presence(c, figures, "flows", false, "the net of a ProxyStep");
+		nr += presence(c, figures, "rdma", false, "the net of a ProxyStep");
+	}
+	if (send && send->kind == JSON_KIND_TRUE)
+		nr += presence(c, figures, "noData", false, "the net of a send");
+	if (send && send->kind == JSON_KIND_FALSE)
+		nr += presence(c, figures, "noRoom", false, "the net of a receive");
+	return nr;
+}
+
 static int event_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	bool pxn = jn_get(&c->doc, rec, "isPxn"), life = etype == ET_LIFECYCLE;
@@ -732,6 +836,7 @@ static int event_keys_check(struct check *c, const struct json_node *rec, enum e
 	nr = unfinished_keys(c, rec, jn_get(&c->doc, rec, "unfinished"));
 	nr += object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
 	nr += sched_keys_check(c, rec, etype);
+	nr += net_keys_check(c, rec, etype);
 	nr += presence(c, rec, "eventAddr", !life, where);
 	nr += presence(c, rec, "parentObj", !life, where);
 	if (etype != ET_COLL && etype != ET_P2P)
@@ -823,6 +928,16 @@ static int slice_keys_check(struct check *c, const struct json_node *rec)
 	return nr;
 }
 
+/* The last record of a flow says so. */
+static int flow_keys_check(struct check *c, const struct json_node *rec)
+{
+	const struct json_node *why = jn_get(&c->doc, rec, "why");
+	bool end = jn_is(why, "end") || jn_is(why, "detached");
+
+	return presence(c, rec, "end", end,
+			end ? "the last record of a flow" : "a flow record that is not the last");
+}
+
 static enum kind kind_of(struct check *c, const struct json_node *type)
 {
 	int i;
@@ -880,6 +995,8 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 		nr = thread_keys_check(c, rec);
 	if (!nr && *kind == KIND_SLICE)
 		nr = slice_keys_check(c, rec);
+	if (!nr && *kind == KIND_FLOW)
+		nr = flow_keys_check(c, rec);
 	return nr;
 }
 
@@ -921,11 +1038,11 @@ static void words_dump(FILE *to, const char *name, const char *const *words)
 void keys_dump(FILE *to)
 {
 	static const struct object *const parts[] = {
-		&point,		 &exec,		&behind, &blocked_in,	&sched_part,
-		&sched,		 &drop_count,	&rdma,	 &net,		&origin,
-		&slurm,		 &header_clock, &tcp,	 &slice_behind, &flow_delta,
-		&node_cpu,	 &pressure,	&psi,	 &gpu_clock,	&self,
-		&node_throttled,
+		&point,		 &exec,		&behind,   &blocked_in,	  &sched_part,
+		&sched,		 &drop_count,	&rdma,	   &net,	  &origin,
+		&slurm,		 &header_clock, &tcp,	   &slice_behind, &flow_delta,
+		&node_cpu,	 &pressure,	&psi,	   &gpu_clock,	  &self,
+		&node_throttled, &net_peer,	&features, &node_netdev,  &softnet,
 	};
 	size_t i;
 

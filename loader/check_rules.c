@@ -3,8 +3,9 @@
  * What must hold between the keys of a record and between the records of a process. A rule is a
  * function in one of three tables: record_rules (one record), event_rules (an event with its
  * states, parent and children, when the process ends) and process_rules (the file as a whole).
+ * Those of the network are in check_net.c.
  *
- * Memory: one struct event (about 170 bytes) for each event of the process being read, given back
+ * Memory: one struct event (200 bytes) for each event of the process being read, given back
  * at its end, and 24 bytes for each of its threads with slices; 8 bytes for each Coll and P2p of all
  * processes, as PXN events refer to them.
  */
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "check.h"
+#include "check_net.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n)	      (1U << (n))
@@ -36,6 +38,7 @@ enum {
 	EV_HAS_DIR = 32, /* isSend is known */
 	EV_HAS_OP = 64,	 /* a ProxyStep that says its channel and peer */
 	EV_LATE_CHILD = 128,
+	EV_HAS_BYTES = 256, /* of net */
 };
 
 enum exec_source { EXEC_NONE, EXEC_PROXY, EXEC_KERNEL, EXEC_ENQUEUE };
@@ -46,11 +49,13 @@ struct event {
 	int64_t st_first, st_last;	     /* of its states */
 	int64_t proxy_end, proxy_max, k_end; /* of its children, 0: none stopped */
 	uint64_t step, steps, nr_steps, channel;
+	uint64_t bytes[2], child_bytes[2]; /* of net: sent, received; its children's */
 	uint32_t pid; /* --compat only: one file may mix processes without headers */
 	uint32_t line, st_line, st_first_line, st_last_line, states;
 	uint32_t types; /* all types that this id has had (--compat: addresses come again) */
 	int32_t peer;
-	uint8_t flags, type, exec_source;
+	uint16_t flags;
+	uint8_t type, exec_source;
 };
 
 /* The last slice of a thread. */
@@ -77,6 +82,7 @@ struct proc {
 	uint64_t nr_lost, lost[8]; /* of NCCL's records; of all, by cause */
 	uint64_t header_line, footer_line;
 	unsigned int min_api, max_api;
+	struct net_rules net;
 };
 
 struct keys64 {
@@ -92,7 +98,7 @@ struct pxn {
 static const char *const causes[] = {"ring-full",  "thread-buffer",	"orphan", "write-error",
 				     "rate-limit", "context-ring-full", NULL};
 
-static uint64_t mix(uint64_t x)
+uint64_t mix(uint64_t x)
 {
 	x ^= x >> 33;
 	x *= 0xff51afd7ed558ccdULL;
@@ -101,7 +107,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 33;
 }
 
-static uint64_t hash_text(const struct json_node *n)
+uint64_t hash_text(const struct json_node *n)
 {
 	uint64_t h = 0xcbf29ce484222325ULL;
 	uint32_t i;
@@ -193,7 +199,7 @@ nomem:
 
 /* ------------------------------------------------------------------ reading keys */
 
-static int64_t get_time(struct check *c, const struct json_node *obj, const char *key)
+int64_t get_time(struct check *c, const struct json_node *obj, const char *key)
 {
 	int64_t ns = 0;
 
@@ -201,7 +207,7 @@ static int64_t get_time(struct check *c, const struct json_node *obj, const char
 	return ns;
 }
 
-static uint64_t get_u64(struct check *c, const struct json_node *obj, const char *key)
+uint64_t get_u64(struct check *c, const struct json_node *obj, const char *key)
 {
 	uint64_t val = 0;
 
@@ -225,15 +231,14 @@ static uint64_t get_id(struct check *c, const struct json_node *obj, const char 
 	return jn_hex(jn_get(&c->doc, obj, key), &val) ? val : 0;
 }
 
-static bool get_true(struct check *c, const struct json_node *obj, const char *key)
+bool get_true(struct check *c, const struct json_node *obj, const char *key)
 {
 	const struct json_node *n = jn_get(&c->doc, obj, key);
 
 	return n && n->kind == JSON_KIND_TRUE;
 }
 
-/* "12.345", for messages. */
-static const char *us(int64_t ns)
+const char *us(int64_t ns)
 {
 	static char text[4][32];
 	static unsigned int at;
@@ -496,6 +501,11 @@ static void rule_event_sched(struct check *c, const struct json_node *rec, enum 
 		sched_fills(c, sched, "sched.", get_time(c, rec, "duration"), "duration");
 }
 
+static void rule_event_net(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	net_rules__event(c, &c->proc->net, rec, etype);
+}
+
 /* Takes the event into the process. */
 static void event_fill(struct check *c, struct event *ev, const struct json_node *rec,
 		       enum etype etype)
@@ -504,6 +514,7 @@ static void event_fill(struct check *c, struct event *ev, const struct json_node
 	const struct json_node *exec = jn_get(&c->doc, rec, "exec");
 	const struct json_node *source = jn_get(&c->doc, exec, "source");
 	const struct json_node *send = jn_get(&c->doc, details, "isSend");
+	const struct json_node *net = jn_get(&c->doc, rec, "net");
 
 	ev->line = c->line;
 	ev->type = etype;
@@ -517,6 +528,8 @@ static void event_fill(struct check *c, struct event *ev, const struct json_node
 	ev->peer = get_i64(c, details, "peer");
 	ev->step = get_u64(c, details, "step");
 	ev->steps = get_u64(c, details, "steps");
+	ev->bytes[0] = get_u64(c, net, "txBytes");
+	ev->bytes[1] = get_u64(c, net, "rxBytes");
 	ev->exec_stop = get_time(c, exec, "stop");
 	ev->exec_source = jn_is(source, "proxy")     ? EXEC_PROXY
 			  : jn_is(source, "kernel")  ? EXEC_KERNEL
@@ -530,6 +543,7 @@ static void event_fill(struct check *c, struct event *ev, const struct json_node
 	ev->flags |= get_true(c, rec, "orphan") ? EV_ORPHAN : 0;
 	ev->flags |= send ? EV_HAS_DIR : 0;
 	ev->flags |= send && send->kind == JSON_KIND_TRUE ? EV_IS_SEND : 0;
+	ev->flags |= jn_get(&c->doc, net, "txBytes") ? EV_HAS_BYTES : 0;
 	if (jn_get(&c->doc, details, "channel") && jn_get(&c->doc, details, "peer"))
 		ev->flags |= EV_HAS_OP;
 }
@@ -732,6 +746,18 @@ static void rule_slice(struct check *c, const struct json_node *rec, enum etype 
 	slice_follows(c, get_i64(c, rec, host ? "hostTid" : "tid"), ts, ts + dur);
 }
 
+static void rule_flow(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	(void)etype;
+	net_rules__flow(c, &c->proc->net, rec);
+}
+
+static void rule_drop(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	(void)etype;
+	net_rules__drop(c, &c->proc->net, rec);
+}
+
 static void rule_clock(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	int64_t ts = get_time(c, rec, "ts");
@@ -757,6 +783,7 @@ static void rule_lost(struct check *c, const struct json_node *rec, enum etype e
 	for (i = 0; causes[i]; i++)
 		if (jn_is(jn_get(&c->doc, rec, "cause"), causes[i]))
 			c->proc->lost[i] += n;
+	c->proc->net.lossy = true;
 	/* Kernel context that is lost explains no gap in NCCL's records. */
 	if (!jn_is(jn_get(&c->doc, rec, "cause"), "context-ring-full"))
 		c->proc->nr_lost += n;
@@ -806,11 +833,13 @@ static const struct {
 } record_rules[] = {
 	{KIND_EVENT, rule_event_times}, {KIND_EVENT, rule_event_ids},
 	{KIND_EVENT, rule_event_pxn},	{KIND_EVENT, rule_event_exec},
-	{KIND_EVENT, rule_event_sched}, {KIND_EVENT, rule_event_api},
-	{KIND_EVENT, rule_event_take},	{KIND_STATE, rule_state},
-	{KIND_HEADER, rule_header},	{KIND_THREAD, rule_thread},
-	{KIND_SLICE, rule_slice},	{KIND_CLOCK, rule_clock},
-	{KIND_LOST, rule_lost},		{KIND_FOOTER, rule_footer},
+	{KIND_EVENT, rule_event_sched}, {KIND_EVENT, rule_event_net},
+	{KIND_EVENT, rule_event_api},	{KIND_EVENT, rule_event_take},
+	{KIND_STATE, rule_state},	{KIND_HEADER, rule_header},
+	{KIND_THREAD, rule_thread},	{KIND_SLICE, rule_slice},
+	{KIND_CLOCK, rule_clock},	{KIND_LOST, rule_lost},
+	{KIND_FOOTER, rule_footer},	{KIND_FLOW, rule_flow},
+	{KIND_DROP, rule_drop},
 };
 
 /* ------------------------------------------------------------------ rules of an event */
@@ -1049,10 +1078,27 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(ev->proxy_max));
 }
 
+/* What an operation moved, its ProxyOps moved, and what these did, their steps. */
+static void rule_net_sum(struct check *c, const struct proc *p, const struct event *ev)
+{
+	static const char *const keys[] = {"txBytes", "rxBytes"};
+	enum level level = ev->flags & EV_LATE_CHILD || p->nr_lost ? FIND_WARNING : FIND_ERROR;
+	int dir;
+
+	if (p->broken)
+		return;
+	for (dir = 0; dir < 2; dir++)
+		if (ev->flags & EV_HAS_BYTES && ev->child_bytes[dir] > ev->bytes[dir])
+			find_at(c, level, ev->line, "net-sum",
+				"net.%s of %s 0x%llx is %llu, its children have %llu", keys[dir],
+				etype_names[ev->type], ULL(ev->id), ULL(ev->bytes[dir]),
+				ULL(ev->child_bytes[dir]));
+}
+
 /* Rules of an event with all that belongs to it, run at the end of its process. */
 static void (*const event_rules[])(struct check *c, const struct proc *p,
 				   const struct event *ev) = {
-	rule_states, rule_parent, rule_group, rule_step, rule_steps, rule_exec,
+	rule_states, rule_parent, rule_group, rule_step, rule_steps, rule_exec, rule_net_sum,
 };
 
 static void max_of(int64_t *max, int64_t val)
@@ -1079,6 +1125,8 @@ static void sum_children(struct proc *p, enum etype type)
 			parent->flags |= EV_LATE_CHILD;
 		if (type == ET_PROXY_STEP)
 			parent->nr_steps++;
+		parent->child_bytes[0] += ev->bytes[0];
+		parent->child_bytes[1] += ev->bytes[1];
 		if (type == ET_PROXY_OP && ev->proxy_max) {
 			/* NCCL stops the ops of one batch together, the last step is the end */
 			max_of(&parent->proxy_end, ev->proxy_max);
@@ -1105,8 +1153,15 @@ static void rule_has_footer(struct check *c, const struct proc *p)
 			(long long)p->pid);
 }
 
+static void rule_net(struct check *c, const struct proc *p)
+{
+	if (p->footer)
+		net_rules__end(c, &p->net, p->footer_line);
+}
+
 static void (*const process_rules[])(struct check *c, const struct proc *p) = {
 	rule_has_footer,
+	rule_net,
 };
 
 static void proc_reset(struct proc *p)
@@ -1114,6 +1169,7 @@ static void proc_reset(struct proc *p)
 	free(p->events);
 	free(p->index);
 	free(p->slices);
+	net_rules__free(&p->net);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -1184,6 +1240,7 @@ void rules_record(struct check *c, const struct json_node *rec, enum kind kind, 
 	if (rec)
 		place_check(c, rec, kind);
 	c->proc->broken |= broken;
+	c->proc->net.unsure |= broken;
 	c->proc->uncounted |= broken && (kind == KIND_OTHER || kind == KIND_LOST);
 	for (i = 0; !broken && i < ARRAY_SIZE(record_rules); i++)
 		if (record_rules[i].kind == kind)

@@ -55,6 +55,9 @@ cp "$traces/good.jsonl" trace_1_pid4711.jsonl
 cp "$traces/pxn.jsonl" trace_1_pid4712.jsonl
 cp "$traces/running.jsonl" trace_1_pid4713.jsonl
 cp "$traces/orphans.jsonl" trace_1_pid4714.jsonl
+mkdir others
+cp "$traces/sched.jsonl" others/trace_1_pid4715.jsonl
+cp "$traces/net.jsonl" others/trace_1_pid4716.jsonl
 expect good 0 '' "$tool" check trace_1_pid4711.jsonl
 expect good-strict 0 '' "$tool" check --strict trace_1_pid4711.jsonl
 expect seed 0 '' "$tool" check --compat "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
@@ -66,6 +69,7 @@ running='[^ ]*:7: note: the last record is torn, skipped \[torn\]
 [^ ]*:1: warning: process 4713 has no footer: [^[]* \[footer-missing\]'
 expect pxn 0 '' "$tool" check --strict trace_1_pid4712.jsonl
 expect sched 0 '' "$tool" check --strict "$traces/sched.jsonl"
+expect net 0 '' "$tool" check --strict "$traces/net.jsonl"
 expect orphans 0 "$orphans" "$tool" check trace_1_pid4714.jsonl
 expect orphans-strict 1 "${orphans//warning/error}" "$tool" check --strict trace_1_pid4714.jsonl
 expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
@@ -156,6 +160,45 @@ broken S sched 6 key-excess "key 'irq' does not belong to a slice that is not ru
 broken S sched 7 key-excess "key 'cpu' does not belong to a slice that is blocked" '7s/\}$/,"cpu":1}/'
 broken S sched 6 key-value "key 'preempted' is false, not true .*" '6s/"preempted":true/"preempted":false/'
 broken S orphans 2 key-value "key 'cause' is \"bad luck\", not .*" '2,3d;5d;4s/ring-full/bad luck/;6s/"event":1,"state":1,"lost":2/"lost":1/;6s/,"orphan":2//'
+for flow in 10.0.0:1 1.2.3.4.5:1 1.2.3.:1 1234.1.1.1:1 ::1:1 '[::1]' '[::1]:' '[::1]:123456' '[FE80::1]:1' '[]:1' host:1 1.2.3.4:; do
+	broken S net 11 key-value "key 'flow' is .*, not a flow .*" "11s/10.0.0.7:41230>/$flow>/"
+	broken S net 11 key-value "key 'flow' is .*, not a flow .*" "11s/>10.0.0.8:50021/>$flow/"
+done
+broken S net 1 key-value "key 'features.net' is true, not \"sockets\" or \"functions\"" '1s/"net":"sockets"/"net":true/'
+broken S net 13 key-value "key 'net.rdma.counters.port_xmit_wait' is 3.5, not an unsigned 64-bit integer" '13s/"port_xmit_wait":3/"port_xmit_wait":3.5/'
+broken S net 23 key-value "key 'rdma' is .*, not an array" '23s/"rdma":\[(.*)\]\}/"rdma":\1}/'
+broken S net 20 key-value "key 'why' is \"close\", not \"open\" or .*" '20s/"why":"use"/"why":"close"/'
+broken S net 11 key-value "key 'dir' is \"in\", not \"rx\" or \"tx\"" '11s/"dir":"tx"/"dir":"in"/'
+for key in why tcp txBytes rxBytes retrans rxOoo lost dsack; do
+	broken S net 25 key-missing "key '$key' is missing" "25s/\"$key\":(\\{[^}]*\\}|[^,}]*),?//;25s/,\\}/}/"
+done
+for key in n dir; do
+	broken S net 12 key-missing "key '$key' is missing" "12s/,\"$key\":[^,}]*//"
+done
+broken S net 8 key-missing "key 'net.peer.pid' is missing" '8s/"pid":4720,//'
+broken S net 23 key-missing "key 'softnet.timeSqueeze' is missing" '23s/"timeSqueeze":2,//'
+broken S net 23 key-missing "key 'netdev.name' is missing" '23s/"name":"lo"//'
+broken S net 15 key-missing "key 'net.rdma.counters' is missing" '15s/,"counters":\{[^}]*\}//'
+for key in txBytes rxBytes retrans rxOoo; do
+	broken S net 10 key-missing "key '$key' is missing from net" "10s/,\"$key\":[0-9]+//"
+done
+broken S net 10 key-missing "key 'flow' is missing from the net of a ProxyOp or ProxyStep" '10s/"flow":"[^"]*",//'
+broken S net 17 key-missing "key 'flows' is missing from the net of a Coll or P2p" '17s/"flows":.*"nFlows":3,//'
+broken S net 17 key-missing "keys 'flows' and 'nFlows' go together, one is missing" '17s/"nFlows":3,//'
+broken S net 14 key-missing "keys 'flows' and 'nFlows' go together, one is missing" '14s/"flows":.*"nFlows"/"nFlows"/'
+broken S net 24 key-missing "key 'end' is missing from the last record of a flow" '24s/"end":true,//'
+broken S net 20 key-excess "key 'end' does not belong to a flow record that is not the last" '20s/"why":"use"/&,"end":true/'
+broken S net 19 key-excess "key 'net' does not belong to an event that is no Coll, P2p, ProxyOp or ProxyStep" '19s/"details":\{\}/&,"net":{"rdma":[]}/'
+for key in rtt rttMin cwnd; do
+	broken S net 17 key-excess "key '$key' does not belong to the net of a Coll or P2p" "17s/\"noData\":19.000/\"$key\":19.000/;s/\"cwnd\":19.000/\"cwnd\":19/"
+done
+broken S net 17 key-excess "key 'flow' does not belong to the net of a Coll or P2p" '17s/"flows":\["([^"]*)"/"flow":"\1",&/'
+broken S net 17 key-excess "key 'peer' does not belong to the net of a Coll or P2p" '17s/"noData":19.000/"peer":{"pid":1,"retrans":0}/'
+broken S net 9 key-excess "key 'flows' does not belong to the net of a ProxyStep" '9s/"net":\{"flow":("[^"]*")/&,"flows":[\1,"10.0.0.7:41230>10.0.0.8:50021"],"nFlows":2/'
+broken S net 9 key-excess "key 'rdma' does not belong to the net of a ProxyStep" '9s/"noData":19.000/&,"rdma":[]/'
+broken S net 8 key-excess "key 'noData' does not belong to the net of a send" '8s/"noRoom":3.500/"noData":3.500/'
+broken S net 14 key-excess "key 'noRoom' does not belong to the net of a receive" '14s/"noData":19.000/"noRoom":19.000/'
+broken R net 23:warning key-unknown "key 'netdev.rxBytes' is none of schema 1" '23s/"rxErrors"/"rxBytes"/'
 # what a schema cannot see: the digits of a number
 broken J good 9 key-value "key 'start.ts' is 8993953423005.0, not a time .*" '9s/"ts":8993953423005.000/"ts":8993953423005.0/'
 broken J good 9 key-value "key 'duration' is 1.0000, not a time .*" '9s/"duration":[0-9.]+/"duration":1.0000/'
@@ -241,6 +284,71 @@ expect 'slices of two tids' 1 'slices.jsonl:6: error: slice of thread 5755 at 90
 } >slices.jsonl
 expect 'many slices' 0 'slices.jsonl:1: warning: .*\[footer-missing\]' "$tool" check slices.jsonl
 
+# ---- what the network did
+broken R net 8 net-bounds 'net.sndbufLimited is 4.000 and net.rwndLimited 16.003, net.busy only 20.000' '8s/"rwndLimited":12.000/"rwndLimited":16.003/'
+broken R net 17 net-bounds 'net.sndbufLimited is 4.000 and net.rwndLimited 41.003, net.busy only 45.000' '17s/"rwndLimited":41.000/"rwndLimited":41.003/'
+broken R net 17 net-bounds 'net.sndbufLimited is 4.000 and net.rwndLimited 41.000, net.busy only 0.000' '17s/"busy":45.000,//'
+broken R net 20 net-bounds 'sndbufLimited is 4.003 and rwndLimited 4.000, busy only 8.000' '20s/"sndbufLimited":4.000/"sndbufLimited":4.003/g;24s/"sndbufLimited":4.000/"sndbufLimited":4.003/;24s/8.000,"rwnd/9.000,"rwnd/;24s/"busy":0.000/"busy":1.000/'
+broken R net 8 net-bounds 'net.busy is 20.003, duration only 20.000' '8s/"busy":20.000/"busy":20.003/'
+broken R net 13 net-bounds 'net.busy is 21.003, duration only 21.000' '13s/"busy":21.000/"busy":21.003/'
+broken R net 9 net-bounds 'net.noData is 19.003, duration only 19.000' '9s/"noData":19.000/"noData":19.003/'
+broken R net 8 net-bounds 'net.noRoom is 20.003, duration only 20.000' '8s/"noRoom":3.500/"noRoom":20.003/'
+broken R net 8 net-softirq 'net.softirqRx is 2.501, sched.irq only 2.500' '8s/"softirqRx":2.500/"softirqRx":2.501/'
+broken R net 8 net-drops 'net.drops is not in order, most first' '8s/"n":1/"n":3/'
+broken R net 17 net-drops 'net.drops has an entry with n 0' '17s/"n":1/"n":0/'
+broken S net 17 net-drops 'net.drops has more than 4 entries' '17s/"n":1\}/&,{"reason":"A","n":1},{"reason":"B","n":1},{"reason":"C","n":1}/'
+broken R net 17 net-flows 'net.flows has 3 entries, nFlows is 2' '17s/"nFlows":3/"nFlows":2/'
+broken R net 17 net-flows 'net.flows has 3 entries, nFlows is 5' '17s/"nFlows":3/"nFlows":5/'
+broken S net 19 net-flows 'net.flows has more than 4 entries, nFlows is 5' '17s/"nFlows":3/"nFlows":5/;17s/"flows":\[/&"10.0.0.7:1>10.0.0.8:1","10.0.0.7:2>10.0.0.8:2",/;4{p;s/7:41230>10.0.0.8:50021/7:1>10.0.0.8:1/;s/"why":"open"/"why":"detached","end":true/;p;s/7:1>10.0.0.8:1/7:2>10.0.0.8:2/};30s/"flow":13/"flow":15/'
+broken R net 17 net-flows 'net.flows has 10.0.0.7:41230>10.0.0.8:50021 twice' '17s/\[2001:db8::7\]:50022>\[2001:db8::8\]:41231/10.0.0.7:41230>10.0.0.8:50021/'
+broken R net 14 net-flows 'net.flow is not the first of two or more flows' '14s/"flow":"([^"]*)1"/"flow":"\12"/'
+broken R net 13 net-flows 'net.flow is not the first of two or more flows' '13s/"flow":("[^"]*")/&,"flows":[\1],"nFlows":1/'
+broken R net 10 net-flow '10.0.0.7:9>10.0.0.8:9 has no flow record in the file' '10s/"flow":"[^"]*"/"flow":"10.0.0.7:9>10.0.0.8:9"/'
+broken R net 12 net-flow '\[::1\]:9>\[::1\]:9 has no flow record in the file' '12s/"flow":"[^"]*"/"flow":"[::1]:9>[::1]:9"/'
+broken R net 17 net-flow '10.0.0.7:9>10.0.0.8:9 has no flow record in the file' '17s/"flows":\[/&"10.0.0.7:9>10.0.0.8:9",/;17s/"nFlows":3/"nFlows":7/'
+broken R net 17 net-sum 'net.txBytes of ncclProfileColl 0x2f0000000011 is 4103, its children have 4104' '17s/"txBytes":4104/"txBytes":4103/'
+broken R net 14 net-sum 'net.rxBytes of ncclProfileProxyOp 0x2f0000000021 is 3999, its children have 4000' '14s/"rxBytes":4000/"rxBytes":3999/;17s/"rxBytes":4000/"rxBytes":3999/'
+broken R net 20 flow-total 'txBytes is 4604, it was 4605 in line 4' '4s/"txBytes":0/"txBytes":4605/'
+broken R net 21 flow-total 'busy is 4000.000, it was 4000.001 in line 5' '5s/"busy":4000.000/"busy":4000.001/'
+broken R net 28 flow-total 'retrans is 8, it was 9 in line 22' '28s/"retrans":9/"retrans":8/'
+broken R net 20 flow-delta 'delta.txBytes is 4603, since line 4 it grew by 4604' '20s/"txBytes":4604,"rxBytes":0,"retrans":2,"rxOoo":0,"lost":1,"dsack":1,"busy":8.000,"rwndLimited":4.000,"sndbufLimited":4.000,"bytesAcked":4604/"txBytes":4603,"rxBytes":0,"retrans":2,"rxOoo":0,"lost":1,"dsack":1,"busy":8.000,"rwndLimited":4.000,"sndbufLimited":4.000,"bytesAcked":4604/'
+broken R net 29 flow-delta 'delta.busy is 0.999, since line 25 it grew by 1.000' '29s/"delta":(.*)"busy":1.000/"delta":\1"busy":0.999/'
+broken R net 21 flow-delta 'delta.rxOoo is missing' '21s/"delta":(.*)"rxOoo":5,/"delta":\1/'
+broken R net 28 flow-delta 'delta.busy is of no counter in both records' '28s/"dsack":0\}/"dsack":0,"busy":0.000}/'
+broken R net 22 flow-delta 'no delta, but 10.0.0.7:41230>10.0.0.8:50021 has a record in line 7' '22s/,"delta":.*/}/'
+broken R net 5 flow-delta 'a delta in the first record of \[2001:db8::7\]:50022>\[2001:db8::8\]:41231' '5s/\}$/,"delta":{"txBytes":0}}/'
+broken R net 21 flow-order 'flow record at 9005.999 comes after one at 9006.000 \(line 5\)' '21s/"ts":9045.000/"ts":9005.999/'
+broken R net 26 flow-end '\[2001:db8::7\]:50022>\[2001:db8::8\]:41231 has ended in line 21' '21s/"why":"use"/"why":"end","end":true/'
+broken R net 25 flow-end '10.0.0.7:41230>10.0.0.8:50021 has ended in line 24' '25s/"why":"open"/"why":"end","end":true/;29d;30s/"flow":13/"flow":12/'
+broken R net 27 flow-missing-end '\[2001:db8::7\]:50022>\[2001:db8::8\]:41232 has no last record in a finished file' '27s/"why":"end","end":true/"why":"state"/'
+broken R net 30 flow-bytes 'txBytes of all ProxySteps are 4714, of all flows only 4713' '4,28s/"txBytes":4104/"txBytes":4713/;8s/4713/4714/;13s/4713/4714/;17s/4713/4714/;29s/"txBytes":10/"txBytes":9/g'
+broken R net 30 flow-bytes 'rxBytes of all ProxySteps are 4217, of all flows only 4216' '9s/"rxBytes":3000/"rxBytes":3217/;14s/4000/4217/;17s/"rxBytes":4000/"rxBytes":4217/'
+broken R net 11 drop-none 'a drop record with n 0: leave it out' '11s/"n":2/"n":0/'
+# 2 ns more are the kernel's rounding
+sed -E '8s/"rwndLimited":12.000/"rwndLimited":16.002/;13s/"busy":21.000/"busy":21.002/' "$traces/net.jsonl" >bounds.jsonl
+expect '2 ns off' 0 '' "$tool" check --strict bounds.jsonl
+# kernel context that was lost explains what is missing of a flow
+lost='{"recordType":"lost","from":1.000,"to":2.000,"n":3,"cause":"context-ring-full"}'
+sed -E "27d;10s/\"flow\":\"[^\"]*\"/\"flow\":\"10.0.0.7:9>10.0.0.8:9\"/;2s/^/$lost\\n/
+30s/\"flow\":13/\"flow\":12,\"lost\":1/;30s/\"lost\":\{\}/\"lost\":{\"context-ring-full\":3}/" "$traces/net.jsonl" >lossy.jsonl
+expect lossy 0 'lossy.jsonl:7: warning: .*:41232 has no last record in a finished file \[flow-missing-end\]
+lossy.jsonl:11: warning: 10.0.0.7:9>10.0.0.8:9 has no flow record in the file \[net-flow\]
+lossy.jsonl:30: warning: rxBytes of all ProxySteps are 4000, of all flows only 3216 \[flow-bytes\]' "$tool" check lossy.jsonl
+# ... and a file that goes on owes nothing yet
+head -28 lossy.jsonl | grep -v '"lost","from' >on.jsonl
+expect 'flows of a running process' 0 'on.jsonl:1: warning: .*\[footer-missing\]' "$tool" check on.jsonl
+# many flows
+{
+	head -1 "$traces/net.jsonl"
+	awk 'BEGIN {
+		for (i = 0; i < 60000; i++)
+			printf "{\"recordType\":\"flow\",\"flow\":\"10.0.%d.%d:%d>10.0.0.1:2\",\"tid\":0,\"ts\":%d.000,\"why\":\"use\",\"tcp\":{\"state\":\"close\"},\"txBytes\":%d,\"rxBytes\":0,\"retrans\":0,\"rxOoo\":0,\"lost\":0,\"dsack\":0%s}\n",
+				i / 100 % 200, i % 100, 1 + int(i % 20000 / 200), i, i,
+				i < 20000 ? "" : ",\"delta\":{\"txBytes\":20000,\"rxBytes\":0,\"retrans\":0,\"rxOoo\":0,\"lost\":0,\"dsack\":0}"
+	}'
+} >flows.jsonl
+expect 'many flows' 0 'flows.jsonl:1: warning: .*\[footer-missing\]' "$tool" check flows.jsonl
+
 # ---- an event with its states, parent and children
 broken R good 12 state-time 'state at 8993953423010.499 is before its event 0x2a0000000020 starts at 8993953423010.500 \(line 22\)' '12s/23011.000/23010.499/'
 broken R good 15 state-time 'state at 8993953423028.001 is after its event 0x2a0000000021 stopped at 8993953423028.000 \(line 17\)' '15s/23023.000/23028.001/'
@@ -314,9 +422,15 @@ for key in onCpu runq blocked unknown us span; do
 	sed -E "s/\"$key\":[0-9.]+/\"$key\":3074457345618258.999/g" "$traces/sched.jsonl" >large
 	expect "large $key" 1 '.*\[sched-.*' "$tool" check large
 done
+for key in busy rwndLimited sndbufLimited; do
+	sed -E "s/\"$key\":[0-9.]+/\"$key\":3074457345618258.999/g" "$traces/net.jsonl" >large
+	expect "large $key" 1 '.*\[(net-bounds|flow-delta)\].*' "$tool" check large
+done
+sed -E 's/"(tx|rx)Bytes":[0-9]+/"\1Bytes":18446744073709551615/g' "$traces/net.jsonl" >large
+expect 'large bytes' 1 '.*\[flow-delta\].*' "$tool" check large
 # a good trace, each time with one byte of it changed: any answer but no crash
 for i in $(seq 1 61 14000); do
-	for trace in good sched; do
+	for trace in good sched net; do
 		cp "$traces/$trace.jsonl" mutant
 		printf '\\' | dd of=mutant bs=1 seek="$i" conv=notrunc 2>/dev/null
 		"$tool" check -q mutant
@@ -367,7 +481,7 @@ while read -r name key _; do
 done <from-schema
 
 # ---- every code is in the man page, and the tests above have seen it
-grep -ohE '(FIND_[A-Z]+|line), "[a-z0-9-]+"' "$top"/loader/check*.c | cut -d'"' -f2 | sort -u >codes
+grep -ohE '(FIND_[A-Z]+|line|level_of\(n\)), "[a-z0-9-]+"' "$top"/loader/check*.c | cut -d'"' -f2 | sort -u >codes
 [ "$(wc -l <codes)" -ge 40 ] || fail "only $(wc -l <codes) codes found in the source"
 while read -r code; do
 	grep -qE "^\.It.*[ ]$code( |\$)" "$top/man/ncclscope-check.1" || fail "$code is not in the man page"
@@ -384,7 +498,7 @@ v = V(schema)
 def refused(path):
     return [n for n, l in enumerate(open(path), 1) if l.endswith("\n") and not v.is_valid(json.loads(l))]
 bad = 0
-for path in sorted(glob.glob("trace_1_*.jsonl") + glob.glob("for-engine-[RS]-*.jsonl")):
+for path in sorted(glob.glob("trace_1_*.jsonl") + glob.glob("others/*.jsonl") + glob.glob("for-engine-[RS]-*.jsonl")):
     lines = refused(path)
     if bool(lines) != path.startswith("for-engine-S"):
         print("the schema engine refuses lines %s of %s" % (lines, path))
