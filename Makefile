@@ -45,10 +45,13 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts follow arm attach target decode decode_sched proc correlate \
-	      sched_timeline sched_join trace trace_sched node text syscalls header out json clock \
-	      nccl_names summary job rlimits options plugin_path elf_file log \
-	      check check_json check_keys check_rules check_net schema doctor feat feat_bpf feat_sys
+LOADER_SRC := main record record_opts follow arm attach attach_net target ksyms job rlimits \
+	      decode decode_sched decode_net proc correlate clock nccl_names \
+	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
+	      trace trace_sched trace_net trace_node trace_rdma header summary out json \
+	      options plugin_path elf_file log \
+	      check check_json check_keys check_rules check_net schema \
+	      doctor feat feat_bpf feat_net feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
@@ -84,7 +87,7 @@ $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 
 # All of record's programs share their maps: one object.
-$(BUILD)/scope.bpf.o: $(BUILD)/nccl.bpf.o $(BUILD)/sched.bpf.o
+$(BUILD)/scope.bpf.o: $(BUILD)/nccl.bpf.o $(BUILD)/sched.bpf.o $(BUILD)/net.bpf.o
 	$(call msg,BPFLINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 
@@ -94,7 +97,7 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 # ---- Loader ----------------------------------------------------------------------------------------
 
-$(BUILD)/loader/attach.o: $(BUILD)/scope.skel.h
+$(BUILD)/loader/attach.o $(BUILD)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
 $(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h

@@ -7,12 +7,14 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/usdt.bpf.h>
 #include "scope_probe_io.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PROBE_RING_BYTES 65536
+#define ETH_P_IP	 0x0800
 
 struct scope_probe_io scope_io;
 
@@ -21,6 +23,14 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, PROBE_RING_BYTES);
 } scope_p_ring SEC(".maps");
+
+/* Nobody writes; an iterator walks it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 4);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_p_map SEC(".maps");
 
 static __always_inline bool comm_is_ours(const __u64 comm[2])
 {
@@ -308,6 +318,127 @@ int BPF_PROG(scope_p_core, struct task_struct *task)
 						     bpf_core_field_offset(struct upid, nr));
 	scope_io.value = nr;
 	if (BPF_CORE_READ(task, nsproxy, pid_ns_for_children))
+		hit();
+	return 0;
+}
+
+SEC("?tp_btf/sock_send_length")
+int scope_p_netsend(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/sock_recv_length")
+int scope_p_netrecv(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/tcp_rcv_space_adjust")
+int scope_p_rcvadj(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?fexit/tcp_sendmsg")
+int scope_p_sendf(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?kprobe/tcp_sendmsg")
+int scope_p_sendk(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/tcp_destroy_sock")
+int scope_p_tcpend(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/tcp_retransmit_skb")
+int scope_p_retrans(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/tcp_receive_reset")
+int scope_p_rstin(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/tcp_send_reset")
+int scope_p_rstout(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/kfree_skb")
+int scope_p_drop(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
+/* When a socket that has sent is shut down: how much, by a plain load, as record has it. */
+SEC("?tp_btf/inet_sock_set_state")
+int BPF_PROG(scope_p_tcp, struct sock *sk, int old, int state)
+{
+	struct tcp_sock *tp;
+
+	if (state != TCP_FIN_WAIT1 || !is_ours())
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	scope_io.err = tp ? 0 : -2;
+	if (tp)
+		scope_io.value = tp->bytes_sent;
+	hit();
+	return 0;
+}
+
+SEC("?tp_btf/inet_sock_set_state")
+int BPF_PROG(scope_p_tcpset, struct sock *sk, int old, int state)
+{
+	if (state == TCP_SYN_SENT)
+		hit_if_ours();
+	return 0;
+}
+
+SEC("?tp_btf/kfree_skb")
+int BPF_PROG(scope_p_dropwhy, struct sk_buff *skb, void *location, __u32 reason)
+{
+	if (skb->protocol != bpf_htons(ETH_P_IP) || !is_ours())
+		return 0;
+	if (!scope_io.hits)
+		scope_io.value = reason;
+	hit();
+	return 0;
+}
+
+SEC("?iter/bpf_map_elem")
+int scope_p_itermap(struct bpf_iter__bpf_map_elem *ctx)
+{
+	if (ctx->key)
+		hit();
+	return 0;
+}
+
+SEC("?iter/task_file")
+int scope_p_iterfd(struct bpf_iter__task_file *ctx)
+{
+	if (ctx->task && ctx->file)
 		hit();
 	return 0;
 }

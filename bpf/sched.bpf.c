@@ -9,20 +9,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
-#define QUOTA_LEVELS	       8  /* nested cgroups that are searched for the one that throttles */
-#define WAKE_EVERY	       64 /* records of a thread between two looks at how full the ring is */
-
-/*
- * Waking the loader costs the thread that is being switched 2 us, and nobody waits for these records: it comes by
- * itself 20 times a second, and is only woken when the ring fills up.
- */
-static __always_inline __u64 wake_flags(__u32 seq)
-{
-	if (seq % WAKE_EVERY || bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) <
-					bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 8)
-		return BPF_RB_NO_WAKEUP;
-	return BPF_RB_FORCE_WAKEUP;
-}
+#define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
+#define QUOTA_LEVELS	       8 /* nested cgroups that are searched for the one that throttles */
 
 static __always_inline void emit(void *record, __u32 size, __u64 flags)
 {
@@ -34,6 +22,8 @@ static __always_inline void emit(void *record, __u32 size, __u64 flags)
 /* ---- CPUs --------------------------------------------------------------------------------------- */
 
 struct scope_cpu {
+	__u64 net_rx_ns; /* in soft interrupts that handle packets, in all; the loader reads it: first */
+	__u64 net_rx_since_ns;
 	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
 	__u32 seq;     /* of its switch records */
 	__u32 irq_depth;
@@ -41,9 +31,13 @@ struct scope_cpu {
 	__u32 irq_lost;
 	__u32 pad;
 	__u64 irq_ns;
-	__u64 curr;    /* the task_struct that runs, since the first switch that we see */
-	__u64 pad2[3]; /* a cache line each */
+	__u64 curr; /* the task_struct that runs, since the first switch that we see */
+	__u64 pad2; /* a cache line each */
 };
+
+_Static_assert(sizeof(struct scope_cpu) == 64 &&
+		       __builtin_offsetof(struct scope_cpu, net_rx_ns) == 0,
+	       "attach__net_rx() of the loader");
 
 /* By number. BPF writes all of it; the loader sets the size. */
 struct {
@@ -249,7 +243,7 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 		switch_out(&e, prev, preempt);
 	if (scope_is_recorded(next->tgid))
 		switch_in(&e, next);
-	emit(&e, sizeof(e), wake_flags(e.cpu_seq));
+	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq));
 	return 0;
 }
 
@@ -327,7 +321,7 @@ static __always_inline void migrate_record(struct scope_task *t, __u32 tid, __u3
 		e.curr_tgid = BPF_CORE_READ(curr, tgid);
 		BPF_CORE_READ_INTO(&e.curr_comm, curr, comm);
 	}
-	emit(&e, sizeof(e), wake_flags(e.seq));
+	emit(&e, sizeof(e), scope_wake_rarely(e.seq));
 }
 
 /* Of interest while the thread waits; one that is being woken goes where the wake-up says. */
@@ -405,6 +399,25 @@ static __always_inline int irq_exit(bool soft, __u16 vec)
 	return 0;
 }
 
+/* Whoever it comes on top of; soft interrupts do not nest. */
+static __always_inline void net_rx_enter(unsigned int vec)
+{
+	struct scope_cpu *c = vec == VEC_NET_RX ? cpu_get(bpf_get_smp_processor_id()) : NULL;
+
+	if (c)
+		c->net_rx_since_ns = bpf_ktime_get_ns();
+}
+
+static __always_inline void net_rx_exit(unsigned int vec)
+{
+	struct scope_cpu *c = vec == VEC_NET_RX ? cpu_get(bpf_get_smp_processor_id()) : NULL;
+
+	if (!c || !c->net_rx_since_ns)
+		return;
+	c->net_rx_ns += bpf_ktime_get_ns() - c->net_rx_since_ns;
+	c->net_rx_since_ns = 0;
+}
+
 SEC("?tp_btf/irq_handler_entry")
 int BPF_PROG(scope_irq_in)
 {
@@ -418,13 +431,15 @@ int BPF_PROG(scope_irq_out, int irq)
 }
 
 SEC("?tp_btf/softirq_entry")
-int BPF_PROG(scope_soft_in)
+int BPF_PROG(scope_soft_in, unsigned int vec)
 {
+	net_rx_enter(vec);
 	return irq_enter();
 }
 
 SEC("?tp_btf/softirq_exit")
 int BPF_PROG(scope_soft_out, unsigned int vec)
 {
+	net_rx_exit(vec);
 	return irq_exit(true, vec);
 }

@@ -124,6 +124,21 @@ static __always_inline __u64 scope_wake_flags(bool urgent)
 	return BPF_RB_NO_WAKEUP;
 }
 
+#define SCOPE_WAKE_EVERY                                                                           \
+	64 /* records of a thread, CPU or flow between two looks at how full the ring is */
+
+/*
+ * For records of kernel context, the nth of their kind: waking the loader costs the thread that runs 2 us, and nobody
+ * waits for these. It comes by itself 20 times a second, and is only woken when the ring fills up.
+ */
+static __always_inline __u64 scope_wake_rarely(__u32 n)
+{
+	if (n % SCOPE_WAKE_EVERY || bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) <
+					    bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 8)
+		return BPF_RB_NO_WAKEUP;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 /* The number that the task's innermost pid namespace knows it by. */
 static __always_inline __u32 scope_ns_nr(struct pid *pid)
 {

@@ -339,8 +339,12 @@ enum scope_ev_kind {
 	SCOPE_EV_THREAD = 4, /* scope_ev_thread: from here on the states of a thread are known */
 	SCOPE_EV_SWITCH = 5, /* scope_ev_switch: a CPU went from one thread to another */
 	SCOPE_EV_MIGRATE =
-		6,	  /* scope_ev_migrate: a waiting thread was moved to another CPU's queue */
-	SCOPE_EV_IRQ = 7, /* scope_ev_irq: interrupts ran on top of a thread */
+		6,	   /* scope_ev_migrate: a waiting thread was moved to another CPU's queue */
+	SCOPE_EV_IRQ = 7,  /* scope_ev_irq: interrupts ran on top of a thread */
+	SCOPE_EV_FLOW = 8, /* scope_ev_flow: a TCP connection begins, changes, is reset, ends */
+	SCOPE_EV_USE = 9,  /* scope_ev_use: a thread moved bytes over one */
+	SCOPE_EV_RETRANS = 10, /* scope_ev_retrans: segments of one were sent again */
+	SCOPE_EV_DROP = 11,    /* scope_ev_drop: the kernel dropped a packet of one */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -508,6 +512,147 @@ struct scope_task {
 	__u32 tid; /* 0: the slot is free */
 };
 
+/* ---- Kernel context: TCP connections of recorded processes --------------------------------------
+ *
+ * A flow is known by the address of its struct sock and the time since which it is known: addresses
+ * come again. `lost` of each record: how many of this flow's records have found the ring full so far.
+ * Counters are the kernel's own (struct tcp_sock), since the connection began. Nothing may rest on
+ * seeing every call: the kernel skips a program that interrupts itself.
+ */
+struct scope_tuple {
+	__u8 local[16]; /* IPv4 as ::ffff:a.b.c.d */
+	__u8 remote[16];
+	__u16 local_port; /* host order */
+	__u16 remote_port;
+};
+
+/* What a step's figures are made of. Times of the kernel's chronometers are in jiffies. */
+struct scope_tcp_use {
+	__u32 total_retrans; /* segments */
+	__u32 lost;
+	__u32 rcv_ooopack; /* segments received out of order */
+	__u32 dsack_dups;  /* segments that the peer says it had already */
+	__u32 srtt_us;	   /* times 8 */
+	__u32 rtt_min_us;
+	__u32 snd_cwnd; /* segments */
+	__u32 busy;	/* data outstanding; the next two contained */
+	__u32 rwnd_limited;
+	__u32 sndbuf_limited;
+};
+
+/* What a flow record is made of besides. */
+struct scope_tcp {
+	__u64 bytes_sent; /* again included */
+	__u64 bytes_retrans;
+	__u64 bytes_acked;
+	__u64 bytes_received;
+	struct scope_tcp_use use;
+	__u32 mdev_us; /* times 4 */
+	__u32 ssthresh;
+	__u32 mss;
+	__u32 rate_delivered; /* segments, in */
+	__u32 rate_interval_us;
+	__u32 reordering; /* degree */
+	__u32 reord_seen; /* events */
+	__u32 state;	  /* TCP_ESTABLISHED is 1, and so on */
+};
+
+enum scope_flow_why {
+	SCOPE_FLOW_OPEN = 1,  /* a recorded process' connection has come about */
+	SCOPE_FLOW_FOUND = 2, /* first use seen, or open already when its process was found */
+	SCOPE_FLOW_STATE = 3, /* tcp.state is another */
+	SCOPE_FLOW_RESET_IN = 4,
+	SCOPE_FLOW_RESET_OUT = 5,
+	SCOPE_FLOW_GONE = 6, /* the kernel forgets it */
+};
+
+struct scope_ev_flow {
+	struct scope_ev_short h;
+	__u64 sk;
+	__u64 since_ns;
+	__u64 total[2]; /* bytes moved since since_ns, by enum scope_dir */
+	__u32 tgid;	/* host; the owner */
+	__u32 tid;	/* who did it; 0 for what comes from the network */
+	__u32 netns;	/* inode of the network namespace */
+	__u32 lost;
+	__u16 why;    /* enum scope_flow_why */
+	__u16 family; /* AF_INET, AF_INET6 */
+	struct scope_tuple tuple;
+	struct scope_tcp tcp;
+};
+
+enum scope_dir { SCOPE_TX, SCOPE_RX };
+
+/*
+ * Calls of one thread on one flow in one direction, close to each other; h.ts_ns is the last one's end.
+ * Small calls (NCCL's size header) are records of their own.
+ */
+struct scope_ev_use {
+	struct scope_ev_short h;
+	__u64 sk;
+	__u64 since_ns;
+	__u64 first_ns; /* the first one's end */
+	__u64 total;	/* bytes in this direction since since_ns, these included */
+	__u64 empty_ns; /* in all: from a call that found nothing, or no room, to the next that did not */
+	__u32 tgid; /* host */
+	__u32 tid;
+	__u32 bytes; /* in these calls */
+	__u32 calls;
+	__u32 lost;
+	__u16 dir; /* enum scope_dir */
+	__u16 cpu;
+	struct scope_tcp_use tcp; /* after the last one */
+};
+
+struct scope_ev_retrans {
+	struct scope_ev_short h;
+	__u64 sk;
+	__u64 since_ns;
+	__u32 segments; /* that went out */
+	__u32 total;	/* of the flow, these included */
+	__u32 lost;
+	__u32 pad;
+};
+
+struct scope_ev_drop {
+	struct scope_ev_short h;
+	__u64 sk;	/* of the flow: the receiver's if it is recorded, else the sender's */
+	__u64 location; /* address in the kernel */
+	__u32 reason;	/* enum skb_drop_reason; 0 where the kernel does not say */
+	__u32 netns;	/* of the device that the packet is on; 0 not known */
+	__u32 len;	/* bytes, headers included */
+	__u8 to_ours;	/* the receiver is a recorded flow */
+	__u8 by_ours;	/* the sender is */
+	__u8 pad[2];
+	struct scope_tuple tuple; /* as the receiver has it */
+	__u32 lost;
+};
+
+/* Calls in one direction that have not been told by a scope_ev_use yet; calls 0: none. */
+struct scope_flow_open {
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 total; /* as in scope_ev_use; valid without calls, too */
+	__u64 empty_ns;
+	__u64 empty_since_ns; /* a call found nothing then, and none has found more since; 0 */
+	__u32 bytes;
+	__u32 calls;
+	__u32 tid;
+	__u32 cpu;
+};
+
+/* A flow now; the loader reads all of them, through an iterator. ts_ns: when this one was read. */
+struct scope_flow_sample {
+	__u64 sk;
+	__u64 since_ns;
+	__u64 ts_ns;
+	__u64 jiffies;
+	__u32 tgid;
+	__u32 lost;
+	struct scope_flow_open open[2]; /* by enum scope_dir */
+	struct scope_tcp tcp;
+};
+
 /* How a process ended for whose end the ring had no room. */
 enum scope_ended {
 	SCOPE_ENDED_NOT = 0,
@@ -539,6 +684,9 @@ enum scope_stat {
 	SCOPE_STAT_MAP_FULL,
 	SCOPE_STAT_SCHED,      /* records of kernel context */
 	SCOPE_STAT_SCHED_LOST, /* of these, found the ring full */
+	SCOPE_STAT_NET,	       /* records of flows */
+	SCOPE_STAT_NET_LOST,   /* of these, found the ring full */
+	SCOPE_STAT_FLOWS_FULL, /* flows that found the table full */
 	SCOPE_STAT_N,
 };
 
@@ -579,6 +727,15 @@ SCOPE_ABI_SIZE(scope_ev_switch, 88);
 SCOPE_ABI_SIZE(scope_ev_migrate, 72);
 SCOPE_ABI_SIZE(scope_ev_irq, 40);
 SCOPE_ABI_SIZE(scope_task, 40);
+SCOPE_ABI_SIZE(scope_tuple, 36);
+SCOPE_ABI_SIZE(scope_tcp_use, 40);
+SCOPE_ABI_SIZE(scope_tcp, 104);
+SCOPE_ABI_SIZE(scope_ev_flow, 208);
+SCOPE_ABI_SIZE(scope_ev_use, 120);
+SCOPE_ABI_SIZE(scope_ev_retrans, 48);
+SCOPE_ABI_SIZE(scope_ev_drop, 88);
+SCOPE_ABI_SIZE(scope_flow_open, 56);
+SCOPE_ABI_SIZE(scope_flow_sample, 256);
 SCOPE_ABI_SIZE(scope_proc_stat, 40);
 
 #endif

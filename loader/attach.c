@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include "attach.h"
+#include "attach_priv.h"
 #include "clock.h"
 #include "cmd.h"
 #include "elf_file.h"
@@ -19,11 +19,8 @@
 #include "scope_abi.h"
 #include "scope_probes.h"
 
-#define MAX_PLUGINS 64
-#define DRAIN_NS    (2 * 1000000000ull) /* to empty the ring */
-#define RING_MIN    (256 * 1024)
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define DRAIN_NS (2 * 1000000000ull) /* to empty the ring */
+#define RING_MIN (256 * 1024)
 
 /* Two arguments of a function, as a USDT note names them. */
 #if defined(__x86_64__)
@@ -31,18 +28,6 @@
 #else
 #define FLUSH_ARGS "8@x0 8@x1"
 #endif
-
-struct attach {
-	struct scope_bpf *skel;
-	struct ring_buffer *ring;
-	struct bpf_link *plugin[MAX_PLUGINS];
-	int nplugins;
-	attach_record_fn fn;
-	void *arg;
-	int taken;     /* records in this poll */
-	uint8_t *pids; /* BPF's scope_pids, mapped; NULL: not */
-	size_t npids;
-};
 
 static int on_record(void *ctx, void *data, size_t size)
 {
@@ -82,8 +67,7 @@ static int explain_load(int err)
 	return EXIT_KERNEL;
 }
 
-/* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */
-static int tracepoint_args(const struct btf *btf, const char *name)
+int tracepoint_args(const struct btf *btf, const char *name)
 {
 	const struct btf_type *t;
 	char type[64];
@@ -101,14 +85,12 @@ static int tracepoint_args(const struct btf *btf, const char *name)
  * Programs that depend on the kernel's age: by tracepoints, or by functions, which not every kernel lets us
  * have, where the kernel has no tracepoint while the memory of a dying thread is still there.
  */
-static void choose_programs(struct scope_bpf *skel, bool functions)
+static void choose_programs(struct scope_bpf *skel, const struct btf *btf, bool functions)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	bool pre_exec = btf && tracepoint_args(btf, "sched_prepare_exec") > 0;
 	/* Its second argument, group_dead, came with the move to before exit_mm(), in 6.16. */
 	bool early_exit = btf && tracepoint_args(btf, "sched_process_exit") > 1;
 
-	btf__free(btf);
 	bpf_program__set_autoload(skel->progs.scope_pre_exec, pre_exec);
 	bpf_program__set_autoload(skel->progs.scope_pre_exec_f, !pre_exec && functions);
 	bpf_program__set_autoload(skel->progs.scope_exit_f, !early_exit && functions);
@@ -133,35 +115,39 @@ static void choose_programs(struct scope_bpf *skel, bool functions)
 		(skel)->progs.scope_soft_out, &(skel)->links.scope_soft_out, true                  \
 	}
 
-struct context_program {
-	struct bpf_program *prog;
-	struct bpf_link **link;
-	bool needed; /* the group is no use without it */
-};
+void program_enable(struct bpf_program *prog, bool on)
+{
+	bpf_program__set_autoload(prog, on);
+	bpf_program__set_autoattach(prog, false);
+}
 
 static void enable(const struct context_program *p, size_t n, bool on)
 {
-	for (; n; n--, p++) {
-		bpf_program__set_autoload(p->prog, on);
-		bpf_program__set_autoattach(p->prog, false);
+	for (; n; n--, p++)
+		program_enable(p->prog, on);
+}
+
+void detach_group(const struct context_program *group, size_t n)
+{
+	for (; n; n--, group++) {
+		bpf_link__destroy(*group->link);
+		*group->link = NULL;
 	}
 }
 
-/* All of a group, or none. */
-static bool attach_group(const struct context_program *group, size_t n, const char *loses)
+bool attach_group(const struct context_program *group, size_t n, const char *loses)
 {
 	const struct context_program *p;
 
 	for (p = group; p < group + n; p++) {
+		if (!bpf_program__autoload(p->prog))
+			continue;
 		*p->link = bpf_program__attach(p->prog);
 		if (*p->link || !p->needed)
 			continue;
 		pr_warn("Failed to attach '%s': %s, continuing without %s\n",
 			bpf_program__name(p->prog), strerror(errno), loses);
-		for (; p >= group; p--) {
-			bpf_link__destroy(*p->link);
-			*p->link = NULL;
-		}
+		detach_group(group, n);
 		return false;
 	}
 	return true;
@@ -211,30 +197,29 @@ static bool has_helper(const struct btf *btf, const char *name)
 }
 
 /* What the programs find out for themselves, by the same questions to the kernel's types. */
-static void ask_features(struct attach_features *f)
+static void ask_features(struct attach_features *f, const struct btf *btf)
 {
-	struct btf *btf = f->sched ? btf__load_vmlinux_btf() : NULL;
-
+	btf = f->sched ? btf : NULL;
 	f->quota = btf && has_member(btf, "cfs_rq", "throttle_count") &&
 		   has_member(btf, "sched_entity", "cfs_rq") &&
 		   has_member(btf, "task_group", "cfs_bandwidth");
 	f->why = btf && has_helper(btf, "BPF_FUNC_task_pt_regs");
 	f->irq = f->sched && f->irq;
-	btf__free(btf);
 }
 
 /* One attempt, with what is not everywhere or without. */
-static int try_load(struct attach *a, uint64_t ring_bytes, bool functions, bool sched, bool irq)
+static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_features *f,
+		    bool functions)
 {
-	const struct attach_features f = {.sched = sched, .irq = irq};
 	int err;
 
 	a->skel = scope_bpf__open();
 	if (!a->skel)
 		return -errno;
 	bpf_map__set_max_entries(a->skel->maps.scope_ring, ring_size(ring_bytes));
-	choose_programs(a->skel, functions);
-	choose_context(a->skel, &f);
+	choose_programs(a->skel, a->btf, functions);
+	choose_context(a->skel, f);
+	net_choose(a->skel, f, a->btf, functions);
 	err = scope_bpf__load(a->skel);
 	if (!err)
 		return 0;
@@ -243,26 +228,41 @@ static int try_load(struct attach *a, uint64_t ring_bytes, bool functions, bool 
 	return err;
 }
 
-static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_features *f)
+static int try_both(struct attach *a, uint64_t ring_bytes, const struct attach_features *f)
 {
-	int err = try_load(a, ring_bytes, true, f->sched, f->irq), first = err;
+	int err = try_load(a, ring_bytes, f, true);
 
 	if (!err)
 		return 0;
 	pr_debug("Failed to load with programs at functions of the kernel: %s, trying without\n",
 		 strerror(-err));
-	err = try_load(a, ring_bytes, false, f->sched, f->irq);
-	if (!err || !f->sched)
-		return err;
-	err = try_load(a, ring_bytes, true, false, false);
+	return try_load(a, ring_bytes, f, false);
+}
+
+/* All that is wanted; without connections; without the scheduler as well. Recording must go on. */
+static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_features *f)
+{
+	int err = try_both(a, ring_bytes, f);
+	bool net = f->net, sched = f->sched;
+
+	if (err && net) {
+		pr_debug("Failed to load the programs for connections: %s\n", strerror(-err));
+		f->net = f->net_calls = f->drops = f->drop_reasons = false;
+		err = try_both(a, ring_bytes, f);
+	}
+	if (err && sched) {
+		pr_debug("Failed to load the programs for kernel context: %s\n", strerror(-err));
+		f->sched = f->irq = false;
+		err = try_both(a, ring_bytes, f);
+	}
 	if (err)
-		err = try_load(a, ring_bytes, false, false, false);
-	if (err)
 		return err;
-	pr_warn("Failed to load the programs for kernel context: %s, continuing without what the "
-		"scheduler did; 'ncclscope doctor' tells more\n",
-		strerror(-first));
-	f->sched = f->irq = false;
+	if (net && !f->net)
+		pr_warn("Failed to load the programs for connections, continuing without what the "
+			"network did; 'ncclscope doctor' tells more\n");
+	if (sched && !f->sched)
+		pr_warn("Failed to load the programs for kernel context, continuing without what "
+			"the scheduler did; 'ncclscope doctor' tells more\n");
 	return 0;
 }
 
@@ -278,11 +278,14 @@ static void attach_function(struct bpf_program *prog, struct bpf_link **link, co
 }
 
 /* All but the plugin's probe, which has no target yet. */
-static int attach_programs(struct scope_bpf *skel, struct attach_features *f)
+static int attach_programs(struct attach *a, struct attach_features *f)
 {
+	struct scope_bpf *skel = a->skel;
+
 	attach_function(skel->progs.scope_pre_exec_f, &skel->links.scope_pre_exec_f, "execve");
 	attach_function(skel->progs.scope_exit_f, &skel->links.scope_exit_f, "_exit");
 	attach_context(skel, f);
+	net_attach(a, f);
 	return scope_bpf__attach(skel);
 }
 
@@ -313,14 +316,18 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	}
 	a->fn = fn;
 	a->arg = arg;
+	a->btf = btf__load_vmlinux_btf();
+	net_ask(features, a->btf);
 	err = load_programs(a, ring_bytes, features);
 	if (!err)
-		err = attach_programs(a->skel, features);
+		err = attach_programs(a, features);
 	if (err) {
 		*status = explain_load(err);
 		goto cleanup;
 	}
-	ask_features(features);
+	ask_features(features, a->btf);
+	btf__free(a->btf);
+	a->btf = NULL;
 	map_pids(a);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.scope_ring), on_record, a, NULL);
 	if (!a->ring) {
@@ -370,7 +377,7 @@ int attach__plugin(struct attach *a, const char *path, pid_t pid)
 {
 	struct bpf_link *link;
 
-	if (a->nplugins == MAX_PLUGINS)
+	if (a->nplugins == ATTACH_MAX_PLUGINS)
 		return -ENOSPC;
 	link = bpf_program__attach_usdt(a->skel->progs.scope_flush, pid, path, SCOPE_PROVIDER,
 					SCOPE_PROBE_FLUSH, NULL);
@@ -456,6 +463,8 @@ void attach__close(struct attach *a)
 	ring_buffer__free(a->ring);
 	if (a->pids)
 		munmap(a->pids, a->npids);
+	net_close(&a->net);
+	btf__free(a->btf);
 	scope_bpf__destroy(a->skel);
 	free(a);
 }

@@ -15,8 +15,12 @@ struct attach;
 struct attach_features {
 	bool sched; /* switches, wake-ups: states of threads */
 	bool irq;
-	bool quota; /* throttling by a cgroup */
-	bool why;   /* the system call that a thread sleeps in */
+	bool quota;	   /* throttling by a cgroup */
+	bool why;	   /* the system call that a thread sleeps in */
+	bool net;	   /* TCP connections */
+	bool net_calls;	   /* by tracepoints at their calls; else by functions: no noData */
+	bool drops;	   /* packets of theirs that the kernel drops */
+	bool drop_reasons; /* and why */
 };
 
 /* A ring record; see scope_abi.h. */
@@ -58,6 +62,20 @@ int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_s
 int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task);
 /* Forgets a process that ended without the ring having had room to say so. */
 void attach__proc_forget(struct attach *a, uint32_t tgid);
+
+typedef void (*attach_flow_fn)(void *arg, const struct scope_flow_sample *s);
+
+/*
+ * All flows now, also after attach__detach(). A flow whose end was missed may be another's socket by now: then there is a newer one of
+ * the same sk. 0 or -errno.
+ */
+int attach__flows(struct attach *a, attach_flow_fn fn, void *arg);
+/* Connections that recorded processes have open already, told by the ring: how many were new, or -errno. */
+int attach__find_flows(struct attach *a);
+/* Of enum skb_drop_reason, without its prefix; NULL: unknown. */
+const char *attach__drop_reason(const struct attach *a, uint32_t reason);
+/* Time that a CPU has spent in NET_RX soft interrupts, in ns since attach; 0 without `irq`. */
+uint64_t attach__net_rx(const struct attach *a, uint32_t cpu);
 
 /* Takes the probes off, so that plugins find their semaphore at 0; records already made stay readable. */
 void attach__detach(struct attach *a);

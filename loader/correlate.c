@@ -8,6 +8,7 @@
 
 #define TABLE_MIN	1024
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
+#define MAX_HELD	(MAX_EVENTS / 2)
 #define MAX_GONE	(1u << 16)
 #define MAX_COMMS	(1u << 16) /* of one process, not finalized */
 #define MAX_FREE	(1u << 14)
@@ -241,6 +242,7 @@ static void event_free(struct correlate *c, struct corr_event *ev)
 {
 	wait_end(c, ev);
 	sched_join__release(c, ev);
+	net_join__release(c->net, ev);
 	table_del(c, ev);
 	comm_put(c, ev->comm);
 	if (c->nfree >= MAX_FREE) {
@@ -301,12 +303,62 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 		c->counts.orphans++;
 	c->sink.event(c->sink.arg, ev);
 	sched_join__release(c, ev);
+	net_join__release(c->net, ev);
 	ev->written = true;
 	if (!has_late_children(ev->what) || ev->unfinished) {
 		event_free(c, ev);
 		return;
 	}
 	list_add(&c->gone, ev, c->now_ns);
+}
+
+static struct corr_event *parent_of(const struct correlate *c, const struct corr_event *ev)
+{
+	return ev->linked ? correlate__find(c, ev->start.s.parent) : NULL;
+}
+
+/* Whose flows this event's are, too: a step's ProxyOp, a ProxyOp's operation; not once written. */
+static struct corr_event *net_parent_of(const struct correlate *c, const struct corr_event *ev)
+{
+	struct corr_event *parent = parent_of(c, ev);
+
+	if (!parent || parent->written)
+		return NULL;
+	if (ev->what == SCOPE_PROXY_STEP)
+		return parent->what == SCOPE_PROXY_OP ? parent : NULL;
+	return is_operation(parent->what) ? parent : NULL;
+}
+
+static void net_to_parent(struct correlate *c, const struct corr_event *ev)
+{
+	struct corr_event *parent = net_parent_of(c, ev);
+
+	if (parent)
+		net_join__child(c->net, parent, ev);
+}
+
+/* It has stopped, and has or has not found its parent. `ev` is on no list. */
+static void event_done(struct correlate *c, struct corr_event *ev)
+{
+	struct corr_event *parent;
+
+	if (!c->net || (ev->what != SCOPE_PROXY_OP && ev->what != SCOPE_PROXY_STEP)) {
+		event_write(c, ev);
+		return;
+	}
+	wait_end(c, ev);
+	parent = net_parent_of(c, ev);
+	if (parent)
+		parent->net.held++;
+	list_add(&c->held, ev, c->now_ns);
+}
+
+/* Its flows are known, or it must do without. */
+static void held_write(struct correlate *c, struct corr_event *ev)
+{
+	list_del(&c->held, ev);
+	net_to_parent(c, ev);
+	event_write(c, ev);
 }
 
 static void gone_expire(struct correlate *c)
@@ -352,7 +404,7 @@ static void exec_note(struct corr_event *op, const struct corr_event *child)
 		op->exec_stop_ns = end;
 }
 
-static void child_started(struct corr_event *parent, struct corr_event *ev)
+static void child_started(struct correlate *c, struct corr_event *parent, struct corr_event *ev)
 {
 	ev->linked = true;
 	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
@@ -361,6 +413,8 @@ static void child_started(struct corr_event *parent, struct corr_event *ev)
 		ev->channel = parent->start.s.h.u8;
 		ev->is_send = (uint8_t)parent->start.s.h.u32;
 		ev->peer = parent->start.proxy_op.peer;
+		if (c->net)
+			net_join__step(c->net, parent, ev);
 	}
 	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
 		parent->open_children++;
@@ -399,22 +453,24 @@ static void child_stopped(struct corr_event *parent, struct corr_event *ev)
 /* The parent's start has come after its children's: from another thread's buffer. */
 static void adopt(struct correlate *c, struct corr_event *parent)
 {
-	struct corr_event *ev;
+	struct corr_event *ev, *next;
 	struct corr_wait *w;
 
 	HASH_FIND(hh, c->waits, &parent->id, sizeof(parent->id), w);
-	while (w && (ev = w->first)) {
-		if (!ev->wait_next)
-			w = NULL; /* freed with its last event */
+	/* From the last one: steps of a connection are joined to their flows in their order. */
+	for (ev = w ? w->first : NULL; ev && ev->wait_next;)
+		ev = ev->wait_next;
+	for (; ev; ev = next) {
+		next = ev->wait_prev;
 		wait_end(c, ev);
-		child_started(parent, ev);
+		child_started(c, parent, ev);
 		if (!ev->stopped)
 			continue;
 		child_stopped(parent, ev);
 		if (is_operation(ev->what))
 			continue; /* waits for its own children as well */
 		list_del(&c->parentless, ev);
-		event_write(c, ev);
+		event_done(c, ev);
 	}
 }
 
@@ -461,6 +517,11 @@ static void give_up_oldest(struct correlate *c)
 {
 	struct corr_event *ev = c->open.first;
 
+	/* Those that wait for their flows have all else. */
+	if (c->held.n > MAX_HELD || (!ev && c->held.n)) {
+		held_write(c, c->held.first);
+		return;
+	}
 	if (!ev)
 		return;
 	list_del(&c->open, ev);
@@ -507,7 +568,7 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 
 	parent = rec->parent ? correlate__find(c, rec->parent) : NULL;
 	if (parent)
-		child_started(parent, ev);
+		child_started(c, parent, ev);
 	pxn_detect(c, ev);
 	if (!ev->pxn)
 		comm_resolve(c, ev);
@@ -535,6 +596,17 @@ static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t
 		c->counts.late++;
 }
 
+/* A request to the network is made, or one to receive is done. */
+static void note_request(struct corr_event *ev, const struct corr_state *st)
+{
+	enum { SEND_WAIT = 9, RECV_WAIT = 10, RECV_FLUSH_WAIT = 11 }; /* nccl_profiler.h */
+
+	if (st->id == SEND_WAIT || st->id == RECV_WAIT)
+		ev->net.wait_ns = st->ts_ns;
+	else if (st->id == RECV_FLUSH_WAIT && !ev->net.done_ns)
+		ev->net.done_ns = st->ts_ns;
+}
+
 void correlate__state(struct correlate *c, uint64_t id, const struct corr_state *st)
 {
 	struct corr_event *ev = correlate__find(c, id);
@@ -550,6 +622,8 @@ void correlate__state(struct correlate *c, uint64_t id, const struct corr_state 
 		ev->pending.ts_ns = ev->start_ns;
 	ev->has_state = true;
 	ev->last_state = st->id;
+	if (ev->what == SCOPE_PROXY_STEP)
+		note_request(ev, st);
 	if (!st->has_arg)
 		return;
 	if (ev->what == SCOPE_PROXY_STEP) {
@@ -606,7 +680,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	ev->stop_thread = *thread;
 	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
 	sched_join__stop(c, ev, thread->sched);
-	parent = ev->linked ? correlate__find(c, ev->start.s.parent) : NULL;
+	parent = parent_of(c, ev);
 	if (parent)
 		child_stopped(parent, ev);
 	if (is_operation(ev->what)) {
@@ -616,7 +690,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	} else if (ev->start.s.parent && !ev->linked && !ev->pxn) {
 		list_add(&c->parentless, ev, ts_ns);
 	} else {
-		event_write(c, ev);
+		event_done(c, ev);
 	}
 }
 
@@ -635,7 +709,8 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
 		quiet = since(now_ns, ev->activity_ns);
-		if (!all && quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))
+		if (!all &&
+		    (ev->net.held || quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS)))
 			continue;
 		list_del(&c->closing, ev);
 		ev->orphan = ev->start.s.parent && !ev->linked;
@@ -662,8 +737,31 @@ static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 	       (all || since(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
 		list_del(&c->parentless, ev);
 		ev->orphan = !parent_forgotten(c, ev);
-		event_write(c, ev);
+		event_done(c, ev);
 	}
+}
+
+/* Steps whose flows are known by now; then their operations, which come behind them. */
+static void tick_held(struct correlate *c, bool end)
+{
+	struct corr_event *ev, *next;
+
+	for (ev = c->held.first; ev; ev = next) {
+		next = ev->next;
+		if (net_join__ready(c->net, ev, end))
+			held_write(c, ev);
+	}
+}
+
+/* All that is known comes first, and what follows from it, before any step must do with less. */
+static void end_held(struct correlate *c)
+{
+	struct corr_event *ev;
+
+	for (ev = c->held.first; ev; ev = ev->next)
+		net_join__look(c->net, ev);
+	tick_held(c, false);
+	tick_held(c, true);
 }
 
 /* Whoever follows the file wants to see in which state a long wait is. */
@@ -683,6 +781,7 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 {
 	note_time(c, now_ns);
 	tick_parentless(c, now_ns, false);
+	tick_held(c, false);
 	tick_closing(c, now_ns, false);
 	tick_states(c, now_ns);
 	gone_expire(c);
@@ -690,22 +789,29 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 
 uint64_t correlate__oldest(const struct correlate *c)
 {
-	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless};
+	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless, &c->held};
 	uint64_t oldest = UINT64_MAX;
+	const struct corr_event *ev;
 	int i;
 
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		if (lists[i]->first && lists[i]->first->start_ns < oldest)
 			oldest = lists[i]->first->start_ns;
+	/* In the order in which they stopped: a ProxyOp is behind steps that started after it. */
+	for (ev = c->held.first; ev; ev = ev->next)
+		if (ev->start_ns < oldest)
+			oldest = ev->start_ns;
 	return oldest;
 }
 
-/* A ProxyOp that never stopped: its steps that did tell how far its operation came. */
+/* A ProxyOp that never stopped: its steps that did tell how far its operation came, and over what. */
 static void exec_note_open(struct correlate *c)
 {
 	struct corr_event *ev, *op;
 
 	for (ev = c->open.first; ev; ev = ev->next) {
+		if (c->net && ev->what == SCOPE_PROXY_OP)
+			net_to_parent(c, ev);
 		if (ev->what != SCOPE_PROXY_OP || !ev->child_ns || ev->pxn)
 			continue;
 		op = correlate__find(c, ev->start.s.parent);
@@ -719,6 +825,7 @@ void correlate__end(struct correlate *c)
 	struct corr_event *ev;
 
 	tick_parentless(c, c->now_ns, true);
+	end_held(c);
 	exec_note_open(c);
 	tick_closing(c, c->now_ns, true);
 	while ((ev = c->open.first)) {
@@ -730,6 +837,7 @@ void correlate__end(struct correlate *c)
 			ev->start.s.parent && !ev->linked && !ev->pxn && !parent_forgotten(c, ev);
 		c->sink.event(c->sink.arg, ev);
 		sched_join__release(c, ev);
+		net_join__release(c->net, ev);
 		if (ev->orphan)
 			c->counts.orphans++;
 		ev->written = true;
@@ -763,6 +871,7 @@ void correlate__free(struct correlate *c)
 			continue;
 		wait_end(c, c->table[i]);
 		sched_join__release(c, c->table[i]);
+		net_join__release(c->net, c->table[i]);
 		free(c->table[i]);
 	}
 	free(c->table);

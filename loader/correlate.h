@@ -2,7 +2,8 @@
 /*
  * The events of one process in flight: starts, states and stops in, whole events out. Pure: no I/O, no
  * clock, no globals; time comes in with the records and with correlate__tick(). Kernel context joins
- * here, as marks in the threads' time that an event takes at its start and stop (sched_join.h).
+ * here, as marks in the threads' time that an event takes at its start and stop (sched_join.h); and what
+ * has steps on the network waits, once it has stopped, until its flows are known (net_join.h).
  *
  * Order: an event's start, states and stop come from one thread and so in order; its parent's start
  * may come later than the event itself, from another thread's buffer. Nothing that comes in is trusted.
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uthash.h>
+#include "net_join.h"
 #include "sched_timeline.h"
 #include "scope_abi.h"
 
@@ -101,6 +103,7 @@ struct corr_event {
 	struct sched_mark sched_child; /* ProxyOp: at child_ns */
 	struct corr_span *served;      /* Coll, P2p: the threads that worked on it; owned */
 	uint32_t nserved;
+	struct corr_net net;
 
 	int32_t origin_pid; /* PXN */
 	bool has_state, has_trans_size, has_op, has_ptimer_stop;
@@ -147,17 +150,19 @@ struct corr_counts {
 
 struct correlate {
 	struct corr_sink sink;
-	struct sched *sched; /* whose threads corr_thread names; NULL: none; set by the owner */
-	uint32_t ns_tgid;    /* of the process, as it sees itself */
-	uint16_t tag;	     /* of its ids */
-	bool from_start;     /* which has all of the process; set by the owner */
-	uint64_t lost;	     /* records lost so far, set by the decoder */
-	uint64_t now_ns;     /* newest record or tick */
+	struct sched *sched;  /* whose threads corr_thread names; NULL: none; set by the owner */
+	struct net_join *net; /* NULL: flows are not followed; set by the owner */
+	uint32_t ns_tgid;     /* of the process, as it sees itself */
+	uint16_t tag;	      /* of its ids */
+	bool from_start;      /* which has all of the process; set by the owner */
+	uint64_t lost;	      /* records lost so far, set by the decoder */
+	uint64_t now_ns;      /* newest record or tick */
 	struct corr_event **table; /* open addressing, by id */
 	uint32_t table_size, table_used;
 	struct corr_list open;	     /* started, not stopped */
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
+	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
 	struct corr_list gone;	     /* written, kept for latecomers */
 	struct corr_event *free;
 	uint32_t nfree;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include "decode.h"
+#include "decode_net.h"
 #include "decode_sched.h"
 #include "log.h"
 #include "nccl_names.h"
@@ -418,6 +419,13 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_IRQ:
 		if (!decode_sched__event(s, data))
+			s->bad_records++;
+		return NULL;
+	case SCOPE_EV_FLOW:
+	case SCOPE_EV_USE:
+	case SCOPE_EV_RETRANS:
+	case SCOPE_EV_DROP:
+		if (!decode_net__event(s, data))
 			s->bad_records++;
 		return NULL;
 	case SCOPE_EV_CHUNK:

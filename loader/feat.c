@@ -10,6 +10,7 @@
 #define PRIVILEGE "privilege"
 #define BPF	  "bpf"
 #define CONTEXT	  "kernel context"
+#define NETWORK	  "network context"
 #define CLOCK	  "clock"
 #define PLUGIN	  "plugin"
 
@@ -27,6 +28,18 @@ static const char without_context[] = "record does without what the kernel did t
 static const char without_irq[] =
 	"record does without the time that interrupts took. To have it: a kernel from 5.10 on with "
 	"CONFIG_BPF_EVENTS and CONFIG_DEBUG_INFO_BTF.";
+
+static const char without_net[] = "record does without what the network did (--net=off). To have "
+				  "it: a kernel from 5.10 on with CONFIG_INET, CONFIG_BPF_EVENTS "
+				  "and CONFIG_DEBUG_INFO_BTF.";
+
+static const char by_functions[] = "Nothing to do: record follows tcp_rcv_space_adjust and "
+				   "tcp_sendmsg instead, and cannot say "
+				   "how long a receiver had no data. To have it: Linux 6.3.";
+
+static const char before_6_3[] =
+	"Nothing to do where tp_btf-sock_send_length works, or one of fexit-tcp_sendmsg and "
+	"kprobe-tcp_sendmsg. Without any, record does without what the network did.";
 
 /* One feature a paragraph: what clang-format makes of it cannot be read. */
 /* clang-format off */
@@ -235,6 +248,66 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"extras inside kernel functions, cheaper",
 		"Nothing to do: record uses tracepoints. To have it: a kernel with "
 		"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS that lets BPF attach to functions."},
+	[FEAT_NET_SEND] = {
+		"tp_btf-sock_send_length", NETWORK, false,
+		"which thread sent how much on which connection, and when it found no room",
+		by_functions},
+	[FEAT_NET_RECV] = {
+		"tp_btf-sock_recv_length", NETWORK, false,
+		"which thread received how much on which connection, and when it found nothing",
+		by_functions},
+	[FEAT_NET_ADJUST] = {
+		"tp_btf-rcv_space_adjust", NETWORK, false,
+		"the same for receivers before Linux 6.3 (tcp_rcv_space_adjust)",
+		"Nothing to do where tp_btf-sock_recv_length works."},
+	[FEAT_NET_FEXIT] = {
+		"fexit-tcp_sendmsg", NETWORK, false,
+		"the same for senders before Linux 6.3",
+		before_6_3},
+	[FEAT_NET_KPROBE] = {
+		"kprobe-tcp_sendmsg", NETWORK, false,
+		"the same where there is no fexit",
+		before_6_3},
+	[FEAT_NET_STATE] = {
+		"tp_btf-inet_sock_set_state", NETWORK, false,
+		"connections that are opened and closed",
+		without_net},
+	[FEAT_NET_DESTROY] = {
+		"tp_btf-tcp_destroy_sock", NETWORK, false,
+		"the end of connections",
+		without_net},
+	[FEAT_NET_TCP] = {
+		"core-tcp_sock", NETWORK, false,
+		"the kernel's figures of a connection",
+		without_net},
+	[FEAT_NET_FLOWS] = {
+		"iter-bpf_map_elem", NETWORK, false,
+		"reading the figures of all connections every 100 ms",
+		without_net},
+	[FEAT_NET_FILES] = {
+		"iter-task_file", NETWORK, false,
+		"connections that are there when recording starts",
+		"Nothing to do: they are seen when they are used."},
+	[FEAT_NET_RETRANS] = {
+		"tp_btf-tcp_retransmit_skb", NETWORK, false,
+		"the time of each retransmission",
+		"Nothing to do: record has their number all the same."},
+	[FEAT_NET_RESET_IN] = {
+		"tp_btf-tcp_receive_reset", NETWORK, false,
+		"connections that the other end resets",
+		"Nothing to do: record sees that they are closed."},
+	[FEAT_NET_RESET_OUT] = {
+		"tp_btf-tcp_send_reset", NETWORK, false,
+		"connections that this end resets",
+		"Nothing to do: record sees that they are closed."},
+	[FEAT_NET_DROP] = {
+		"tp_btf-kfree_skb", NETWORK, false,
+		"packets of connections that the kernel drops, and where",
+		"Nothing to do: record sees that they are sent again."},
+	[FEAT_NET_REASON] = {
+		"drop-reasons", NETWORK, false,
+		"why it drops them",
+		"Nothing to do: record says where. To have it: Linux 5.17."},
 	[FEAT_CLOCKSOURCE] = {
 		"clocksource", CLOCK, false,
 		"cheap time stamps",

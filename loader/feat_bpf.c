@@ -69,7 +69,7 @@ struct run {
 	const char *stage;
 };
 
-enum { NO_MAPS = 0, MAP_RING = 1, MAP_USDT = 2 };
+enum { NO_MAPS = 0, MAP_RING = 1, MAP_USDT = 2, MAP_WALKED = 4 };
 
 struct trial {
 	enum feat_id id;
@@ -203,6 +203,9 @@ static void child_act(struct run *run)
 	case FEAT_SOFTIRQ_EXIT:
 		send_to_self();
 		break;
+	case FEAT_NET_SEND ... FEAT_NET_REASON:
+		feat_talk();
+		break;
 	case FEAT_SYSCALL:
 		sleep_in_call(1000000); /* long enough to sleep in it for sure */
 		break;
@@ -256,6 +259,16 @@ static int fire_child(struct run *run)
 static int fire_chance(struct run *run)
 {
 	run->excuse = "none came meanwhile";
+	return fire_child(run);
+}
+
+/* In a network namespace of its own the loopback device may be down. */
+static int fire_talk(struct run *run)
+{
+	int err = feat_talk();
+
+	if (err)
+		run->excuse = "no connection can be made to 127.0.0.1";
 	return fire_child(run);
 }
 
@@ -363,6 +376,16 @@ static int attach_uprobe(struct run *run)
 		return err;
 	/* pid -1, every process: what record asks for, and what takes the privilege. */
 	run->link = bpf_program__attach_uprobe(run->prog, false, -1, SELF, offset);
+	return run->link ? 0 : -errno;
+}
+
+static int attach_map_iter(struct run *run)
+{
+	union bpf_iter_link_info info = {
+		.map.map_fd = (uint32_t)bpf_map__fd(run->skel->maps.scope_p_map)};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+	run->link = bpf_program__attach_iter(run->prog, &opts);
 	return run->link ? 0 : -errno;
 }
 
@@ -517,6 +540,50 @@ static void judge_iter(struct run *run)
 	feat_works(run->ctx, FEAT_ITER, "walked %" PRIu64 " tasks", (uint64_t)io(run)->hits);
 }
 
+static void judge_tcp(struct run *run)
+{
+	if (io(run)->err)
+		feat_fails(run->ctx, FEAT_NET_TCP, 0, "the socket does not show its tcp_sock");
+	else if (io(run)->value != FEAT_TALK_BYTES)
+		feat_fails(run->ctx, FEAT_NET_TCP, 0, "%" PRIu64 " bytes sent where %d were",
+			   (uint64_t)io(run)->value, FEAT_TALK_BYTES);
+	else
+		feat_works(run->ctx, FEAT_NET_TCP, "%d bytes sent, as it was", FEAT_TALK_BYTES);
+}
+
+static void judge_flows(struct run *run)
+{
+	feat_works(run->ctx, FEAT_NET_FLOWS, "walked %" PRIu64 " entries of a map",
+		   (uint64_t)io(run)->hits);
+}
+
+static void judge_files(struct run *run)
+{
+	feat_works(run->ctx, FEAT_NET_FILES, "walked %" PRIu64 " open files",
+		   (uint64_t)io(run)->hits);
+}
+
+/* By the names that this kernel has for its numbers. */
+static void judge_reason(struct run *run)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM) : -1, i;
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+	static const char prefix[] = "SKB_DROP_REASON_";
+	const char *name = NULL;
+
+	for (i = 0; t && !name && i < btf_vlen(t); i++)
+		if ((uint32_t)btf_enum(t)[i].val == io(run)->value)
+			name = btf__name_by_offset(btf, btf_enum(t)[i].name_off);
+	if (name)
+		feat_works(run->ctx, FEAT_NET_REASON, "a refused connection: %s",
+			   name + (strncmp(name, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
+	else
+		feat_fails(run->ctx, FEAT_NET_REASON, 0, "no name for reason %" PRIu64,
+			   (uint64_t)io(run)->value);
+	btf__free(btf);
+}
+
 static int ring_take(void *arg, void *data, size_t size)
 {
 	struct run *run = arg;
@@ -613,6 +680,21 @@ static const struct trial trials[] = {
 	{FEAT_ITER, "scope_p_iter", NULL, fire_iter, judge_iter, NO_MAPS},
 	{FEAT_KPROBE, "scope_p_kprobe", NULL, fire_child, NULL, NO_MAPS},
 	{FEAT_FENTRY, "scope_p_fentry", NULL, fire_child, NULL, NO_MAPS},
+	{FEAT_NET_SEND, "scope_p_netsend", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_RECV, "scope_p_netrecv", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_ADJUST, "scope_p_rcvadj", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_FEXIT, "scope_p_sendf", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_KPROBE, "scope_p_sendk", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_STATE, "scope_p_tcpset", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_DESTROY, "scope_p_tcpend", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_NET_TCP, "scope_p_tcp", NULL, fire_talk, judge_tcp, NO_MAPS},
+	{FEAT_NET_FLOWS, "scope_p_itermap", attach_map_iter, fire_iter, judge_flows, MAP_WALKED},
+	{FEAT_NET_FILES, "scope_p_iterfd", NULL, fire_iter, judge_files, NO_MAPS},
+	{FEAT_NET_RETRANS, "scope_p_retrans", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_NET_RESET_IN, "scope_p_rstin", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_NET_RESET_OUT, "scope_p_rstout", NULL, fire_talk, NULL, NO_MAPS},
+	{FEAT_NET_DROP, "scope_p_drop", NULL, fire_chance, NULL, NO_MAPS},
+	{FEAT_NET_REASON, "scope_p_dropwhy", NULL, fire_chance, judge_reason, NO_MAPS},
 };
 
 static void run_prepare(struct run *run)
@@ -648,6 +730,7 @@ static int run_load(struct run *run)
 	if (trial->id == FEAT_UPROBE_MULTI)
 		bpf_program__set_expected_attach_type(run->prog, TRACE_UPROBE_MULTI);
 	bpf_map__set_autocreate(run->skel->maps.scope_p_ring, trial->maps & MAP_RING);
+	bpf_map__set_autocreate(run->skel->maps.scope_p_map, trial->maps & MAP_WALKED);
 	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_specs, trial->maps & MAP_USDT);
 	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_ip_to_spec_id, trial->maps & MAP_USDT);
 	run->stage = "load";
@@ -702,7 +785,14 @@ static void explain_failure(struct run *run, int err)
 		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
 	if (id == FEAT_SYSCALL && err == -EINVAL)
 		feat_fails(ctx, id, 0, "%s: this kernel has no bpf_task_pt_regs", run->stage);
-	if (id == FEAT_KPROBE && access("/sys/bus/event_source/devices/kprobe", F_OK))
+	if (id == FEAT_NET_FEXIT && err == -EPERM)
+		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
+	if (id == FEAT_NET_REASON && err == -EACCES) /* the verifier's word on a third argument */
+		feat_fails(ctx, id, 0, "%s: this kernel does not say", run->stage);
+	if (err == -ESRCH && !strcmp(run->stage, "load"))
+		feat_fails(ctx, id, 0, "%s: this kernel has no such tracepoint", run->stage);
+	if ((id == FEAT_KPROBE || id == FEAT_NET_KPROBE) &&
+	    access("/sys/bus/event_source/devices/kprobe", F_OK))
 		feat_fails(ctx, id, 0, "%s: this kernel has no kprobe events", run->stage);
 	if (id == FEAT_TRACEPOINT && !tracefs_is_mounted())
 		feat_fails(ctx, id, 0, "%s: tracefs is not mounted", run->stage);

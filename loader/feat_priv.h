@@ -46,6 +46,13 @@ int read_line(const char *path, char *buf, unsigned long len);
 
 void clock_sample(struct clock_sample *sample);
 
+/*
+ * An event of each kind that record follows of TCP connections: over the loopback device, with FEAT_TALK_BYTES sent before
+ * the first end; a retransmission is not among them. 0 or -errno.
+ */
+#define FEAT_TALK_BYTES 1000
+int feat_talk(void);
+
 void feat_probe_privileges(struct feat_ctx *ctx);
 void feat_probe_system(struct feat_ctx *ctx);
 void feat_probe_bpf(struct feat_ctx *ctx);

@@ -44,6 +44,7 @@ static void contact(struct recorder *r, struct proc *p, bool comms)
 	int err = 0;
 
 	p->contacted = true;
+	r->s.net.look = true;
 	p->relearned_at = p->lost[LOSS_RING_FULL];
 	if (t->mem < 0)
 		err = target__find(t, (pid_t)p->key.tgid);

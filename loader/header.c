@@ -331,6 +331,11 @@ static void put_features(struct json *j, const struct session *s)
 		key(j, ",", "blockedIn");
 		json_bool(j, s->features.why);
 	}
+	if (s->net_mode) {
+		key_str(j, "net", s->features.net_calls ? "sockets" : "functions");
+		if (s->features.drops)
+			key_str(j, "drops", s->features.drop_reasons ? "reasons" : "locations");
+	}
 	json_char(j, '}');
 }
 

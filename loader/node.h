@@ -28,6 +28,8 @@ struct node_cpu {
 	uint64_t busy;	       /* user, nice, system, irq, softirq; neither idle nor stolen */
 	uint64_t irq, softirq; /* contained in busy */
 	uint64_t steal;	       /* wanted to run, but the hypervisor did not let it */
+	bool has_net_rx;       /* not from /proc: whoever knows fills it in */
+	uint64_t net_rx;       /* NET_RX softirq, a part of softirq that is measured, not ticks */
 };
 
 enum node_psi_what { NODE_PSI_CPU, NODE_PSI_MEMORY, NODE_PSI_IO, NODE_PSI_CNT };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Numbers with units and pids, from the command line. */
+/* Numbers with units, words and pids, from the command line. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -49,6 +49,16 @@ int parse_size(const char *text, uint64_t *bytes)
 		{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"", 1}};
 
 	return parse_unit(text, units, bytes);
+}
+
+int parse_word(const char *text, const char *const *words)
+{
+	int i;
+
+	for (i = 0; words[i]; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	return -EINVAL;
 }
 
 int parse_pid(const char *text, pid_t *pid)

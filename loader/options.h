@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parsing that several sub-commands share: numbers with units, pids. */
+/* Parsing that several sub-commands share: numbers with units, words, pids. */
 #ifndef NCCLSCOPE_OPTIONS_H
 #define NCCLSCOPE_OPTIONS_H
 
@@ -11,6 +11,9 @@ int parse_duration(const char *text, uint64_t *ns);
 
 /* "64M", "1G", "4096"; binary units, into bytes. 0 or -EINVAL. */
 int parse_size(const char *text, uint64_t *bytes);
+
+/* Its place in `words`, which ends with NULL, or -EINVAL. */
+int parse_word(const char *text, const char *const *words);
 
 /* 0 or -EINVAL. */
 int parse_pid(const char *text, pid_t *pid);

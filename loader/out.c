@@ -14,9 +14,10 @@
 #define BUF_MIN	    (64 * 1024)
 
 const char *const out_kind_names[OUT_KINDS] = {
-	[OUT_HEADER] = "header", [OUT_EVENT] = "event", [OUT_STATE] = "state",
-	[OUT_THREAD] = "thread", [OUT_SLICE] = "slice", [OUT_NODE] = "node",
-	[OUT_CLOCK] = "clock",	 [OUT_LOST] = "lost",	[OUT_FOOTER] = "footer",
+	[OUT_HEADER] = "header", [OUT_EVENT] = "event",	  [OUT_STATE] = "state",
+	[OUT_THREAD] = "thread", [OUT_SLICE] = "slice",	  [OUT_FLOW] = "flow",
+	[OUT_DROP] = "drop",	 [OUT_NODE] = "node",	  [OUT_CLOCK] = "clock",
+	[OUT_LOST] = "lost",	 [OUT_FOOTER] = "footer",
 };
 
 int out_dir_open(const char *path, uid_t uid, gid_t gid)

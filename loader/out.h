@@ -19,6 +19,8 @@ enum out_kind {
 	OUT_STATE,
 	OUT_THREAD,
 	OUT_SLICE,
+	OUT_FLOW,
+	OUT_DROP,
 	OUT_NODE,
 	OUT_CLOCK,
 	OUT_LOST,

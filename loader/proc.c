@@ -2,6 +2,7 @@
 /* The processes being recorded; see proc.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "decode_net.h"
 #include "log.h"
 #include "proc.h"
 #include "session.h"
@@ -39,6 +40,9 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 	}
 	p->corr.from_start = p->from_start;
 	p->corr.sched = s->sched_mode ? &s->sched : NULL;
+	net_join__init(&p->net, &s->net.flows);
+	p->corr.net = s->net_mode ? &p->net : NULL;
+	p->net.complete_ns = s->net.complete_ns;
 	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
 	s->summary.procs++;
 	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
@@ -143,6 +147,7 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	if (orphans > p->lost[LOSS_ORPHAN])
 		proc__count_loss(p, LOSS_ORPHAN, orphans - p->lost[LOSS_ORPHAN]);
 	free_threads(p, now);
+	decode_net__proc_end(p);
 	trace__footer(p, end, exited, exit_code);
 	if (p->out.write_lost)
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
@@ -153,9 +158,11 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 		sched__process_end(&s->sched, p->key.tgid, p->key.start_ns, now);
 	node_sample__put(p->node);
 	node_cgroup__close(&p->cgroup);
+	netdev_sample__put(p->netdev);
 	HASH_DEL(s->procs, p);
 	free_streams(p);
 	correlate__free(&p->corr);
+	net_join__free(&p->net);
 	free(p->job_id);
 	free(p);
 }

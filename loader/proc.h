@@ -10,8 +10,10 @@
 #include <stdint.h>
 #include <uthash.h>
 #include "correlate.h"
+#include "netdev.h"
 #include "node.h"
 #include "out.h"
+#include "rdma.h"
 #include "scope_abi.h"
 #include "target.h"
 
@@ -73,6 +75,7 @@ struct proc {
 	uint64_t end_lost_recs; /* BPF's count then */
 	int end_status;		/* as wait(2) has it */
 	struct correlate corr;
+	struct net_join net; /* what corr.net is, when flows are followed */
 	struct stream *streams;
 	struct thread *threads;
 	struct interned strings[SCOPE_STRINGS];
@@ -92,6 +95,9 @@ struct proc {
 	struct node_cgroup cgroup;
 	struct node_quota quota; /* then */
 	bool has_quota;
+	struct netdev_sample *netdev; /* as of its last node record, like the following; held */
+	struct netdev_softnet softnet;
+	struct rdma_user rdma;
 	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
 	struct session *session;
 	UT_hash_handle hh;

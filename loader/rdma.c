@@ -622,23 +622,32 @@ bool rdma__sample(struct rdma *r)
 	return any;
 }
 
+bool rdma__sample_now(struct rdma *r)
+{
+	r->next_ns = 0;
+	return rdma__sample(r);
+}
+
 /* ---- Who uses what ----------------------------------------------------------------------------- */
 
 /*
  * The place of a device in the table; -ENOSPC. One that nobody has had for as long as we
- * remember is free.
+ * remember is free, but given away last: who had it open keeps the number.
  */
 static int device_get(struct rdma *r, const char *name, uint64_t now_ns)
 {
-	int i, room = -ENOSPC;
+	int i, room = -ENOSPC, old = -ENOSPC;
 
 	for (i = 0; i < RDMA_DEVICES_MAX; i++) {
 		if (!strcmp(r->devices[i].name, name))
 			return i;
-		if (room < 0 &&
-		    (!r->devices[i].name[0] || now_ns > r->devices[i].until_ns + HISTORY_NS))
+		if (room < 0 && !r->devices[i].name[0])
 			room = i;
+		if (old < 0 && now_ns > r->devices[i].until_ns + HISTORY_NS)
+			old = i;
 	}
+	if (room < 0)
+		room = old;
 	if (room < 0) {
 		r->cut = true;
 		return room;
@@ -748,17 +757,30 @@ int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid)
 	return 0;
 }
 
+/* By its name as well: the place may have been given to another since. */
+static bool is_among(const struct rdma *r, const struct rdma_port *p, uint64_t devices)
+{
+	return devices >> p->place & 1 && !strcmp(r->devices[p->place].name, p->device);
+}
+
 uint32_t rdma__deltas(const struct rdma *r, uint64_t devices, uint64_t from_ns, uint64_t to_ns,
 		      rdma_emit emit, void *arg)
 {
-	const struct rdma_port *p;
 	uint32_t i, n = 0;
 
-	for (i = 0; i < r->nports; i++) {
-		p = r->ports[i];
-		/* by its name as well: the place may have been given to another since */
-		if (devices >> p->place & 1 && !strcmp(r->devices[p->place].name, p->device))
-			n += rdma_port__deltas(p, from_ns, to_ns, emit, arg);
-	}
+	for (i = 0; i < r->nports; i++)
+		if (is_among(r, r->ports[i], devices))
+			n += rdma_port__deltas(r->ports[i], from_ns, to_ns, emit, arg);
 	return n;
+}
+
+bool rdma__known(const struct rdma *r, uint64_t devices, uint64_t since_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->nports; i++)
+		if (is_among(r, r->ports[i], devices) && r->ports[i]->nrows &&
+		    r->ports[i]->row_ns >= since_ns)
+			return true;
+	return false;
 }

@@ -114,6 +114,11 @@ int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid);
 
 /* True if it took a sample of anything. */
 bool rdma__sample(struct rdma *r);
+/* At the end: now, whenever the last one was, for what has happened since. */
+bool rdma__sample_now(struct rdma *r);
+
+/* Was any port of these read since then? Else that nothing moved does not say anything. */
+bool rdma__known(const struct rdma *r, uint64_t devices, uint64_t since_ns);
 
 struct rdma_delta {
 	const char *device;

@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "cmd.h"
 #include "decode.h"
+#include "decode_net.h"
 #include "decode_sched.h"
 #include "job.h"
 #include "log.h"
@@ -21,14 +22,16 @@
 #include "target.h"
 #include "trace.h"
 
-#define POLL_MS	   50
-#define OUTSIDE_NS (200 * 1000000ull) /* a buffer silent for so long is read from outside */
-#define FOLLOW_NS  (200 * 1000000ull) /* lines reach their file within this */
-#define CLOCK_NS   (10 * NSEC_PER_SEC)
-#define NODE_NS	   NSEC_PER_SEC
-#define DRAIN_NS   (500 * 1000000ull) /* for processes of a job that has ended */
-#define SETTLE_NS  (100 * 1000000ull) /* for operations in flight when the recording ends */
-#define END_NS	   (100 * 1000000ull) /* after a process' end, for its other threads' last records */
+#define POLL_MS	     50
+#define OUTSIDE_NS   (200 * 1000000ull) /* a buffer silent for so long is read from outside */
+#define FOLLOW_NS    (200 * 1000000ull) /* lines reach their file within this */
+#define CLOCK_NS     (10 * NSEC_PER_SEC)
+#define RDMA_WAIT_NS (2 * RDMA_PERIOD_NS + POLL_MS * 1000000ull) /* for the sample after an event */
+#define NODE_NS	     NSEC_PER_SEC
+#define DRAIN_NS     (500 * 1000000ull) /* for processes of a job that has ended */
+#define SETTLE_NS    (100 * 1000000ull) /* for operations in flight when the recording ends */
+#define NET_END_NS   NSEC_PER_SEC /* the same, while its connections' last figures are not in */
+#define END_NS	     (100 * 1000000ull) /* after a process' end, for its other threads' last records */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -61,22 +64,87 @@ static void setup_signals(void)
 
 /* ---- The loop ---------------------------------------------------------------------------------- */
 
+/* What the node and its process' network had counted now: the next interval begins here. */
+static void hold_node(struct proc *p, struct netdev_sample *netdev)
+{
+	const struct session *s = p->session;
+
+	node_sample__put(p->node);
+	p->node = node_sample__get(s->node.last);
+	if (netdev) {
+		netdev_sample__put(p->netdev);
+		p->netdev = netdev_sample__get(netdev);
+	}
+	p->softnet = s->netdev.softnet;
+}
+
+/* Besides what /proc tells. */
+static void sample_net(struct recorder *r)
+{
+	struct node_sample *node = r->s.node.last;
+	uint32_t cpu;
+
+	netdev__round(&r->s.netdev);
+	for (cpu = 0; r->s.features.irq && cpu < node->ncpus; cpu++) {
+		node->cpus[cpu].has_net_rx = true;
+		node->cpus[cpu].net_rx = attach__net_rx(r->attach, cpu);
+	}
+}
+
 /* Once a process is in its file: what the node did since. Its first interval begins here. */
 static void tick_node(struct recorder *r)
 {
+	struct session *s = &r->s;
+	struct netdev_sample *netdev;
 	struct proc *p, *tmp;
 
-	if (!r->s.sched_mode || !r->s.procs || node__sample(&r->s.node))
+	if ((!s->sched_mode && !s->counters) || !s->procs || node__sample(&s->node))
 		return;
-	HASH_ITER (hh, r->s.procs, p, tmp) {
-		if (p->node && p->header_written) {
-			trace__node(p, r->s.node.last);
-		} else if (!p->node && !node_cgroup__find(&p->cgroup, "", (pid_t)p->key.tgid)) {
+	if (s->counters)
+		sample_net(r);
+	HASH_ITER (hh, s->procs, p, tmp) {
+		netdev = s->counters ? netdev__of(&s->netdev, (pid_t)p->key.tgid) : NULL;
+		if (p->node && p->header_written)
+			trace__node(p, s->node.last, netdev);
+		else if (!p->node && s->sched_mode &&
+			 !node_cgroup__find(&p->cgroup, "", (pid_t)p->key.tgid))
 			p->has_quota = !node_cgroup__read(&p->cgroup, &p->quota);
-		}
-		node_sample__put(p->node);
-		p->node = node_sample__get(r->s.node.last);
+		hold_node(p, netdev);
 	}
+}
+
+static void tick_rdma(struct recorder *r)
+{
+	struct proc *p, *tmp;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (!p->ended_ns)
+			rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
+	rdma__sample(&r->s.rdma);
+}
+
+/* Sockets that a process had open before we knew it; then what all of them have counted. */
+static void tick_net(struct recorder *r, uint64_t now, bool late)
+{
+	struct proc *p, *tmp;
+	int n;
+
+	if (r->s.net_mode && r->s.net.look) {
+		n = attach__find_flows(r->attach);
+		pr_debug("Sockets that were open already: %d\n", n);
+		r->s.net.look = false;
+	}
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		p->net.delay_ns = p->rdma.devices ? RDMA_WAIT_NS : 0;
+	decode_net__tick(&r->s, now, !late);
+}
+
+/* Its other threads' last records are in, and what its connections did until then. */
+static bool has_ended(const struct recorder *r, const struct proc *p, uint64_t now)
+{
+	bool net = r->s.net_mode && r->s.net.complete_ns < p->ended_ns;
+
+	return now >= p->ended_ns + (net ? NET_END_NS : END_NS);
 }
 
 /*
@@ -88,14 +156,17 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
 	struct proc *p, *tmp;
 
+	if (r->s.counters)
+		tick_rdma(r);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r, OUTSIDE_NS / 2);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		follow__reap(r);
 	}
+	tick_net(r, now, late);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
-		if (p->ended_ns && now >= p->ended_ns + END_NS) {
+		if (p->ended_ns && has_ended(r, p, now)) {
 			decode__end(p, p->end_status, false, p->end_lost_recs);
 			continue;
 		}
@@ -151,6 +222,21 @@ static int run(struct recorder *r)
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
 
+static int source_flows(void *arg, attach_flow_fn fn, void *fn_arg)
+{
+	return attach__flows(((struct recorder *)arg)->attach, fn, fn_arg);
+}
+
+static const char *source_drop_reason(void *arg, uint32_t reason)
+{
+	return attach__drop_reason(((struct recorder *)arg)->attach, reason);
+}
+
+static const char *source_symbol(void *arg, uint64_t address)
+{
+	return ksyms__name(&((struct recorder *)arg)->ksyms, address);
+}
+
 static int session_init(struct recorder *r)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -162,14 +248,33 @@ static int session_init(struct recorder *r)
 	s->mask = r->opt.mask;
 	s->ring_bytes = r->opt.ring_bytes;
 	s->sched_mode = r->opt.sched;
+	s->counters = r->opt.net != NET_MODE_OFF;
 	s->features.sched = s->features.irq = s->sched_mode;
+	s->net_mode = r->opt.net;
+	s->features.net = s->net_mode;
 	s->keep = event_mask_closure(s->mask);
 	strftime(s->stamp, sizeof(s->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
 	invoking_user(&s->uid, &s->gid);
 	clock_fit__init(&s->clock, clock_source());
 	clock_fit__sample(&s->clock);
 	node__init(&s->node, "");
+	netdev__init(&s->netdev, "");
+	s->net.source = (struct net_source){.arg = r,
+					    .flows = source_flows,
+					    .drop_reason = source_drop_reason,
+					    .symbol = source_symbol};
+	decode_net__init(s);
 	return sched__init(&s->sched, cpus > 0 ? (uint32_t)cpus : 1);
+}
+
+static int open_rdma(struct recorder *r)
+{
+	int err = r->s.counters ? rdma__init(&r->s.rdma, r->opt.rdma_root) : 0;
+
+	if (err)
+		pr_err("Failed to open '%s' for RDMA counters: %s\n", r->opt.rdma_root,
+		       strerror(-err));
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
 /* Makes -o's directory now: a mistake in its name should not cost a job's trace. */
@@ -252,7 +357,9 @@ static int setup(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
-	status = check_dir(&r->s);
+	status = open_rdma(r);
+	if (!status)
+		status = check_dir(&r->s);
 	if (status)
 		return status;
 	r->attach = attach__open(r->opt.ring_bytes, &r->s.features, follow__record, r, &status);
@@ -260,6 +367,8 @@ static int setup(struct recorder *r)
 		return status;
 	if (!r->s.features.sched)
 		r->s.sched_mode = SCHED_MODE_OFF;
+	if (!r->s.features.net)
+		r->s.net_mode = NET_MODE_OFF;
 	r->s.attach_ns = monotonic_ns();
 	for (i = 0; i < r->opt.npids && !status; i++)
 		status = attach_pid(r, r->opt.pids[i]);
@@ -316,10 +425,14 @@ static void drain(struct recorder *r, const char *how)
 		follow__read_outside(r, monotonic_ns(), 0, true);
 	end_ns = monotonic_ns();
 	follow__ask_sleepers(r, 0);
+	decode_net__last(&r->s);
 	attach__detach(r->attach);
 	attach__drain(r->attach);
+	decode_net__complete(&r->s);
 	follow__reap(r);
 	follow__count_tail(r);
+	if (r->s.counters)
+		rdma__sample_now(&r->s.rdma);
 	if (r->s.sched_mode)
 		decode_sched__end(&r->s, end_ns);
 	HASH_ITER (hh, r->s.procs, p, tmp) {
@@ -349,6 +462,9 @@ static void print_stats(const struct recorder *r)
 		[SCOPE_STAT_MAP_FULL] = "map full",
 		[SCOPE_STAT_SCHED] = "records of context",
 		[SCOPE_STAT_SCHED_LOST] = "of these lost",
+		[SCOPE_STAT_NET] = "records of flows",
+		[SCOPE_STAT_NET_LOST] = "records of flows lost",
+		[SCOPE_STAT_FLOWS_FULL] = "flows beyond the table",
 	};
 	uint32_t i;
 
@@ -360,8 +476,23 @@ static void print_stats(const struct recorder *r)
 	pr_debug("Late states and stops: %llu, bad records: %llu, of unknown kinds: %llu\n",
 		 (unsigned long long)r->s.summary.late, (unsigned long long)r->s.bad_records,
 		 (unsigned long long)r->s.skipped_kinds);
+	pr_debug("Steps: %llu, whose flow is the thread's %llu, or helpers' %llu, not known %llu\n",
+		 (unsigned long long)r->s.net.steps, (unsigned long long)r->s.net.direct,
+		 (unsigned long long)r->s.net.helped, (unsigned long long)r->s.net.unsure);
 	pr_debug("Kernel context lost of processes that are not recorded: %llu\n",
 		 (unsigned long long)r->s.context_lost);
+}
+
+static void print_rdma(const struct rdma *r)
+{
+	pr_debug("RDMA counters: %llu samples, %llu us each, the longest %llu us\n",
+		 (unsigned long long)r->samples,
+		 (unsigned long long)(r->samples ? r->cost_ns / r->samples / 1000 : 0),
+		 (unsigned long long)r->max_cost_ns / 1000);
+	if (r->cut)
+		pr_warn("Some RDMA counters are not in the trace: there were more than %d devices, "
+			"%d ports, %d counters of a port, or the open files that we may have\n",
+			RDMA_DEVICES_MAX, RDMA_PORTS_MAX, RDMA_COUNTERS_MAX);
 }
 
 static void print_result(const struct recorder *r)
@@ -369,6 +500,7 @@ static void print_result(const struct recorder *r)
 	struct out_dir *d = r->s.dirs;
 
 	print_stats(r);
+	print_rdma(&r->s.rdma);
 	if (log_level >= LOG_INFO)
 		summary__print(&r->s.summary, d ? d->path : "", stderr);
 	if (r->s.summary.malformed || r->s.bad_records)
@@ -382,7 +514,10 @@ static void teardown(struct recorder *r)
 
 	attach__close(r->attach);
 	node__free(&r->s.node);
+	netdev__free(&r->s.netdev);
+	rdma__free(&r->s.rdma);
 	sched__free(&r->s.sched);
+	decode_net__free(&r->s);
 	HASH_ITER (hh, r->s.dirs, d, tmp) {
 		HASH_DEL(r->s.dirs, d);
 		close(d->fd);

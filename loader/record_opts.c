@@ -10,7 +10,7 @@
 #include "options.h"
 #include "recorder.h"
 
-enum { OPT_MASK = 256, OPT_PLUGIN, OPT_RING, OPT_SCHED, OPT_STRICT };
+enum { OPT_MASK = 256, OPT_NET, OPT_PLUGIN, OPT_RDMA_ROOT, OPT_RING, OPT_SCHED, OPT_STRICT };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0,
@@ -23,7 +23,13 @@ static const struct argp_option options[] = {
 	 "its "
 	 "parents along",
 	 0},
+	{"net", OPT_NET, "WHAT", 0,
+	 "What the network did: events (default: with each event, and a line a second for a "
+	 "connection that moves), flows (a line every 100 ms) or off",
+	 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
+	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
+	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},
 	{"ring", OPT_RING, "SIZE", 0, "Ring buffer between BPF and this program (default 64M)", 0},
 	{"sched", OPT_SCHED, "WHAT", 0,
 	 "What the kernel did to the threads: events (default: with each event), slices (a line "
@@ -36,20 +42,21 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static int parse_sched(const char *s, enum sched_mode *mode)
-{
-	static const char *const names[] = {[SCHED_MODE_OFF] = "off",
-					    [SCHED_MODE_EVENTS] = "events",
-					    [SCHED_MODE_SLICES] = "slices"};
-	int i;
+static const char *const sched_words[] = {[SCHED_MODE_OFF] = "off",
+					  [SCHED_MODE_EVENTS] = "events",
+					  [SCHED_MODE_SLICES] = "slices",
+					  NULL};
+static const char *const net_words[] =
+	{[NET_MODE_OFF] = "off", [NET_MODE_EVENTS] = "events", [NET_MODE_FLOWS] = "flows", NULL};
 
-	for (i = SCHED_MODE_OFF; i <= SCHED_MODE_SLICES; i++) {
-		if (!strcmp(s, names[i])) {
-			*mode = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+static int parse_mode(struct argp_state *state, const char *arg, const char *const words[])
+{
+	int mode = parse_word(arg, words);
+
+	if (mode >= 0)
+		return mode;
+	argp_error(state, "'%s' is none of %s, %s, %s", arg, words[0], words[1], words[2]);
+	return 0; /* not reached */
 }
 
 static error_t parse_one(int key, char *arg, struct argp_state *state)
@@ -79,6 +86,12 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 				   "kernelphase, all",
 				   arg);
 		return 0;
+	case OPT_NET:
+		o->net = parse_mode(state, arg, net_words);
+		return 0;
+	case OPT_RDMA_ROOT:
+		o->rdma_root = arg;
+		return 0;
 	case OPT_PLUGIN:
 		o->plugin = arg;
 		return 0;
@@ -87,8 +100,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 			argp_error(state, "'%s' is no size up to 2G: 64M, 1G", arg);
 		return 0;
 	case OPT_SCHED:
-		if (parse_sched(arg, &o->sched))
-			argp_error(state, "'%s' is none of off, events, slices", arg);
+		o->sched = parse_mode(state, arg, sched_words);
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
@@ -128,6 +140,8 @@ void record_options__parse(struct record_options *o, int argc, char **argv)
 	o->mask = (1u << SCOPE_NTYPES) - 1;
 	o->ring_bytes = 64 << 20;
 	o->sched = SCHED_MODE_EVENTS;
+	o->net = NET_MODE_EVENTS;
+	o->rdma_root = "";
 	argp_err_exit_status = EXIT_USAGE;
 	/* argp has said what is wrong and where help is, and left; but for memory */
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o))

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "ksyms.h"
 #include "session.h"
 
 struct target;
@@ -25,6 +26,8 @@ struct record_options {
 	char *plugin;
 	uint64_t ring_bytes;
 	enum sched_mode sched;
+	enum net_mode net;
+	const char *rdma_root; /* "": / */
 	bool strict;
 	char **cmd;
 };
@@ -33,6 +36,7 @@ struct recorder {
 	struct record_options opt;
 	struct session s;
 	struct attach *attach;
+	struct ksyms ksyms;
 	char plugin[PATH_MAX];
 	pid_t job;
 	int job_code;

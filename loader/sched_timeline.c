@@ -10,6 +10,8 @@
 #define HELD_MAX     (8u << 20) /* slices of all threads; beyond, each keeps less */
 #define HELD_EACH    4096
 
+#define NET_RX_SOFTIRQ 3 /* as in /proc/softirqs */
+
 /* ---- Rings -------------------------------------------------------------------------------------- */
 
 /* Makes room for one more of `item` bytes, up to max; then the oldest goes. false: no memory. */
@@ -131,6 +133,7 @@ static void add_difference(struct sched_sums *to, const struct sched_sums *a,
 	to->runq_ns += less(a->runq_ns, b->runq_ns);
 	to->blocked_ns += less(a->blocked_ns, b->blocked_ns);
 	to->irq_ns += less(a->irq_ns, b->irq_ns);
+	to->net_rx_ns += less(a->net_rx_ns, b->net_rx_ns);
 	to->throttled_ns += less(a->throttled_ns, b->throttled_ns);
 	to->switches += a->switches - b->switches;
 	to->preemptions += a->preemptions - b->preemptions;
@@ -169,6 +172,22 @@ static void cursor_back(const struct sched_thread *t, struct sched_mark *c)
 	sub_time(&c->sums, sl, slice_end(t, c->slice) - sl->start_ns);
 }
 
+static void cursor_next_irq(const struct sched_thread *t, struct sched_mark *c)
+{
+	const struct sched_irq *irq = irq_at(t, c->irq++);
+
+	c->sums.irq_ns += irq->dur_ns;
+	c->sums.net_rx_ns += irq->net_rx ? irq->dur_ns : 0;
+}
+
+static void cursor_back_irq(const struct sched_thread *t, struct sched_mark *c)
+{
+	const struct sched_irq *irq = irq_at(t, --c->irq);
+
+	c->sums.irq_ns -= irq->dur_ns;
+	c->sums.net_rx_ns -= irq->net_rx ? irq->dur_ns : 0;
+}
+
 /* Records come in order, so marks do, and a thread's cursor seldom has to go back. */
 static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint64_t ns)
 {
@@ -177,9 +196,9 @@ static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint
 	while (c->slice > t->slices.first && slice_at(t, c->slice)->start_ns > ns)
 		cursor_back(t, c);
 	while (c->irq < t->irqs.end && irq_at(t, c->irq)->start_ns < ns)
-		c->sums.irq_ns += irq_at(t, c->irq++)->dur_ns;
+		cursor_next_irq(t, c);
 	while (c->irq > t->irqs.first && irq_at(t, c->irq - 1)->start_ns >= ns)
-		c->sums.irq_ns -= irq_at(t, --c->irq)->dur_ns;
+		cursor_back_irq(t, c);
 }
 
 /*
@@ -487,7 +506,7 @@ uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_
 
 	*who = t;
 	if (t && t->irqs.end - t->irqs.first == SCHED_SLICES_MAX && t->cursor.irq == t->irqs.first)
-		t->cursor.sums.irq_ns += irq_at(t, t->cursor.irq++)->dur_ns;
+		cursor_next_irq(t, &t->cursor);
 	if (!t || !RING_ROOM(&t->irqs, SCHED_SLICES_MAX))
 		return e->lost;
 	if (t->irqs.end > t->irqs.first) {
@@ -498,6 +517,7 @@ uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_
 	irq = irq_at(t, t->irqs.end++);
 	irq->start_ns = start_ns;
 	irq->dur_ns = e->dur_ns;
+	irq->net_rx = e->soft && e->vec == NET_RX_SOFTIRQ;
 	return e->lost;
 }
 
@@ -747,6 +767,8 @@ static void clamp(struct sched_span *span)
 {
 	if (span->sums.irq_ns > span->sums.on_cpu_ns)
 		span->sums.irq_ns = span->sums.on_cpu_ns;
+	if (span->sums.net_rx_ns > span->sums.irq_ns)
+		span->sums.net_rx_ns = span->sums.irq_ns;
 	if (span->sums.throttled_ns > span->sums.runq_ns)
 		span->sums.throttled_ns = span->sums.runq_ns;
 }
@@ -824,7 +846,7 @@ void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_
 	while (t->cursor.slice + 1 < t->slices.end && slice_end(t, t->cursor.slice) <= keep_ns)
 		cursor_next(t, &t->cursor);
 	while (t->cursor.irq < t->irqs.end && irq_at(t, t->cursor.irq)->start_ns < keep_ns)
-		t->cursor.sums.irq_ns += irq_at(t, t->cursor.irq++)->dur_ns;
+		cursor_next_irq(t, &t->cursor);
 	stay = slices ? min_u64(t->written, t->cursor.slice) : t->cursor.slice;
 	stay_irq = slices ? min_u64(t->written_irq, t->cursor.irq) : t->cursor.irq;
 

@@ -49,6 +49,7 @@ struct sched_slice {
 struct sched_sums {
 	uint64_t on_cpu_ns, runq_ns, blocked_ns;
 	uint64_t irq_ns;       /* within on_cpu_ns */
+	uint64_t net_rx_ns;    /* within irq_ns: NET_RX softirq */
 	uint64_t throttled_ns; /* within runq_ns */
 	uint32_t switches, preemptions, migrations;
 };
@@ -66,6 +67,7 @@ struct sched_mark {
 /* One stay in an interrupt. */
 struct sched_irq {
 	uint64_t start_ns, dur_ns;
+	bool net_rx;
 };
 
 /* Rings that drop the oldest; `first` and `end` count all that ever were. */

@@ -9,7 +9,9 @@
 #include <sys/types.h>
 #include "attach.h"
 #include "clock.h"
+#include "netdev.h"
 #include "proc.h"
+#include "rdma.h"
 #include "summary.h"
 
 /* A directory that traces go to. */
@@ -22,6 +24,35 @@ struct out_dir {
 /* --sched: what of the scheduler goes into the traces. */
 enum sched_mode { SCHED_MODE_OFF, SCHED_MODE_EVENTS, SCHED_MODE_SLICES };
 
+/* --net: the same of the network. */
+enum net_mode { NET_MODE_OFF, NET_MODE_EVENTS, NET_MODE_FLOWS };
+
+/* What the kernel tells of flows when asked; all NULL: nothing. */
+struct net_source {
+	void *arg;
+	/* Calls fn for each flow; 0 or -errno. */
+	int (*flows)(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *s),
+		     void *fn_arg);
+	const char *(*drop_reason)(void *arg, uint32_t reason); /* NULL: it has no name */
+	const char *(*symbol)(void *arg, uint64_t address);
+};
+
+/* What is known of flows, of all processes: either end may be another's. */
+struct session_net {
+	struct net_source source;
+	struct flows flows;
+	struct scope_flow_sample *samples; /* read, and not yet taken; owned */
+	uint32_t nsamples, samples_cap;
+	uint64_t sampled_ns;  /* when; 0: there are none */
+	uint64_t read_ns;     /* when the last of them was read */
+	uint64_t complete_ns; /* all until then is in */
+	uint64_t newest_ns;   /* of the records that came */
+	uint64_t next_ns, next_prune_ns;
+	uint64_t steps, direct, helped, unsure; /* of processes that have ended, as in net_join.h */
+	bool failed;
+	bool look; /* there are processes whose open sockets are not known yet */
+};
+
 struct session {
 	/* options */
 	const char *dir; /* -o; NULL: by job or time */
@@ -29,6 +60,8 @@ struct session {
 	uint32_t keep;	 /* its closure: what to write */
 	uint64_t ring_bytes;
 	enum sched_mode sched_mode; /* off, too, where the kernel cannot */
+	enum net_mode net_mode;	    /* the same */
+	bool counters;		    /* --net: of ports, devices and CPUs; from files, without BPF */
 	struct attach_features features;
 
 	uint64_t attach_ns;   /* before the probes went on: nothing older is recorded */
@@ -39,7 +72,10 @@ struct session {
 	gid_t gid;
 	struct clock_fit clock;
 	struct sched sched;
+	struct session_net net;
 	struct node_sampler node;
+	struct netdev_sampler netdev;
+	struct rdma rdma;
 	struct proc *procs;
 	struct out_dir *dirs;
 	struct summary summary;

@@ -61,6 +61,46 @@ void summary__event(struct summary *s, const struct proc *p, const struct corr_e
 		sched_span__add(&s->proxy, &join->proxy);
 }
 
+#define WORTH_TELLING 10 /* segments: some are lost on any network */
+
+static bool is_worse(const struct summary_flow *a, const struct summary_flow *b)
+{
+	uint64_t held_a = a->rwnd_ns + a->sndbuf_ns, held_b = b->rwnd_ns + b->sndbuf_ns;
+
+	return a->needed != b->needed ? a->needed > b->needed : held_a > held_b;
+}
+
+void summary__flow(struct summary *s, const struct flow *flow, const struct flow_counts *c,
+		   uint64_t jiffy_ns)
+{
+	struct summary_flow f = {.rank = flow->role.rank,
+				 .peer = flow->role.peer,
+				 .again = c->retrans,
+				 .needed = c->retrans > c->dsack ? c->retrans - c->dsack : 0,
+				 .busy_ns = c->busy * jiffy_ns,
+				 .rwnd_ns = c->rwnd * jiffy_ns,
+				 .sndbuf_ns = c->sndbuf * jiffy_ns};
+	uint32_t i = s->nworst;
+
+	s->flows++;
+	s->tx_bytes += c->bytes[SCOPE_TX];
+	s->rx_bytes += c->bytes[SCOPE_RX];
+	s->again += f.again;
+	s->needed += f.needed;
+	if (f.needed < WORTH_TELLING && (f.rwnd_ns + f.sndbuf_ns) * 4 < f.busy_ns + 1)
+		return;
+	if (i == SUMMARY_WORST && !is_worse(&f, &s->worst[i - 1]))
+		return;
+	if (i < SUMMARY_WORST)
+		s->nworst++;
+	else
+		i--;
+	for (; i > 0 && is_worse(&f, &s->worst[i - 1]); i--)
+		s->worst[i] = s->worst[i - 1];
+	flow__name(flow, f.name);
+	s->worst[i] = f;
+}
+
 void summary__proc_end(struct summary *s, const struct proc *p)
 {
 	s->late += p->corr.counts.late;
@@ -165,6 +205,39 @@ static void print_sched(const struct summary *s, FILE *f)
 	print_role("proxy", &s->proxy, f);
 }
 
+static void print_worst(const struct summary_flow *w, FILE *f)
+{
+	fprintf(f, "  %s", w->name);
+	if (w->peer >= 0)
+		fprintf(f, ", rank %d with rank %d", w->rank, w->peer);
+	if (w->needed >= WORTH_TELLING)
+		fprintf(f, ": %u segments sent again", w->needed);
+	if (w->rwnd_ns * 4 >= w->busy_ns + 1)
+		fprintf(f, ": held up by its receiver for %.0f %% of its time",
+			percent(w->rwnd_ns, w->busy_ns));
+	if (w->sndbuf_ns * 4 >= w->busy_ns + 1)
+		fprintf(f, ": held up by its send buffer for %.0f %% of its time",
+			percent(w->sndbuf_ns, w->busy_ns));
+	fprintf(f, "\n");
+}
+
+static void print_net(const struct summary *s, FILE *f)
+{
+	uint32_t i;
+
+	if (!s->flows)
+		return;
+	fprintf(f,
+		"\nTCP: %llu connections, %.3f GB sent, %.3f GB received\n"
+		"  %llu segments sent again, %llu of them needlessly; %llu packets dropped on this "
+		"node\n",
+		(unsigned long long)s->flows, (double)s->tx_bytes / 1e9, (double)s->rx_bytes / 1e9,
+		(unsigned long long)s->again, (unsigned long long)(s->again - s->needed),
+		(unsigned long long)s->drops);
+	for (i = 0; i < s->nworst; i++)
+		print_worst(&s->worst[i], f);
+}
+
 void summary__print(const struct summary *s, const char *dir, FILE *f)
 {
 	uint64_t lost = summary__lost(s);
@@ -174,6 +247,7 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 	print_events(s, f);
 	print_slowest(s, f);
 	print_sched(s, f);
+	print_net(s, f);
 	fprintf(f, "\nLoss: %llu", (unsigned long long)lost);
 	for (i = 0; i < LOSS_CAUSES; i++) {
 		if (!s->lost[i])

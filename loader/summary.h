@@ -5,9 +5,11 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include "flows.h"
 #include "proc.h"
 
 #define SUMMARY_SLOWEST 8
+#define SUMMARY_WORST	4
 
 struct summary_op {
 	uint64_t duration_ns;
@@ -21,12 +23,24 @@ struct summary_op {
 	char datatype[16];
 };
 
+/* A connection that lost segments, or whose windows held it up. */
+struct summary_flow {
+	char name[FLOW_NAME_MAX];
+	int32_t rank, peer; /* -1 unknown */
+	uint32_t again;	    /* segments sent again, */
+	uint32_t needed;    /* and those of them that the peer had not got before */
+	uint64_t busy_ns, rwnd_ns, sndbuf_ns;
+};
+
 struct summary {
 	uint64_t events[SCOPE_NTYPES];
 	uint64_t unfinished, orphans, states;
 	struct summary_op slowest[SUMMARY_SLOWEST]; /* longest first */
 	uint32_t nslowest;
 	struct sched_span app, proxy; /* of operations' threads, while they ran */
+	uint64_t flows, tx_bytes, rx_bytes, again, needed, drops;
+	struct summary_flow worst[SUMMARY_WORST]; /* most needed again first */
+	uint32_t nworst;
 	uint64_t lost[LOSS_CAUSES];
 	uint64_t late, malformed, evicted;
 	uint32_t procs, files;
@@ -39,6 +53,9 @@ struct sched_join;
 
 void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev,
 		    const struct sched_join *join);
+/* Its last figures, since the flow is known. */
+void summary__flow(struct summary *s, const struct flow *flow, const struct flow_counts *c,
+		   uint64_t jiffy_ns);
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);

@@ -370,6 +370,7 @@ void trace__event(void *arg, const struct corr_event *ev)
 	else
 		put_unfinished(&j, ev);
 	put_sched(&j, p, ev, &join);
+	put_net(&j, p, ev, &join);
 	if (ev->orphan)
 		json_lit(&j, ",\"orphan\":true");
 	if (ev->loss_near)

@@ -22,8 +22,20 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
 void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
 		  uint64_t end_ns, uint64_t irq_ns);
 
-/* What the node did since the process' last such record. */
-void trace__node(struct proc *p, const struct node_sample *now);
+/*
+ * A flow's figures; why is an enum scope_flow_why, SCOPE_FLOW_STATE: it moves, SCOPE_FLOW_GONE: its
+ * last, 0: our last.
+ */
+void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns);
+
+/* Packets of it that the kernel dropped, those that have not been told yet. */
+void trace__drops(struct proc *p, struct flow *flow);
+
+/*
+ * What the node did since the process' last such record, up to `now`; `netdev` is of its network namespace,
+ * NULL: not known.
+ */
+void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev);
 
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between trace.c and trace_sched.c: beginning and ending a line, and keys of every type. */
+/* Between trace.c and its parts, trace_*.c: beginning and ending a line, and keys of every type. */
 #ifndef NCCLSCOPE_TRACE_KEYS_H
 #define NCCLSCOPE_TRACE_KEYS_H
 
@@ -9,11 +9,12 @@
 
 /*
  * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and three spans of
- * the scheduler with 64 CPUs and 8 culprits each.
+ * the scheduler with 64 CPUs and 8 culprits each; what RDMA ports counted.
  */
-#define EVENT_MAX 16384
-#define STATE_MAX 1024
-#define NODE_MAX  (256 * 1024) /* a key a CPU */
+#define RDMA_EVENT_MAX 16384 /* 8 ports have room for 60 counters each, as they are in practice */
+#define EVENT_MAX      (16384 + RDMA_EVENT_MAX)
+#define STATE_MAX      1024
+#define FLOW_MAX       4096
 
 #define KEY_STR(j, key, s, len)                                                                    \
 	do {                                                                                       \
@@ -58,6 +59,16 @@ const char *sched_why_name(int32_t why);
 /* ,"sched":{...} of an event; nothing where it is not known. trace_sched.c */
 void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev,
 	       const struct sched_join *join);
+/* ,"net":{...} of an event; nothing where its flows are not known. trace_net.c */
+void put_net(struct json *j, const struct proc *p, const struct corr_event *ev,
+	     const struct sched_join *join);
+/*
+ * `before`, then [{device, port, counters{}}] of the counters that moved in that time, of devices that the
+ * process has open; nothing and false where none did. At most `max` bytes, RDMA_EVENT_MAX at least: a
+ * counter too many is counted in `more` of its port. trace_rdma.c
+ */
+bool put_rdma(struct json *j, const char *before, const struct proc *p, uint64_t from_ns,
+	      uint64_t to_ns, size_t max);
 /* The sums of a thread at its end, keys with a leading comma. */
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t,
 		     uint64_t stop_ns);

@@ -103,6 +103,34 @@ ok "one CPU: no move to be seen" [ "$(field tp_btf-sched_migrate_task detail)" =
 	"attached, there is no second CPU to move to" ]
 as=()
 
+# ---- Network context
+
+net_rows='select(.group == "network context")'
+ok "network: none of it is required" json "[.features[] | $net_rows | .required] | length >= 15 and any == false"
+for name in tp_btf-inet_sock_set_state tp_btf-tcp_send_reset; do
+	ok "network: $name fires" [ "$(field $name detail)" = "attached, fired" ]
+done
+for name in tcp_destroy_sock tcp_retransmit_skb tcp_receive_reset kfree_skb; do
+	ok "network: tp_btf-$name is attached" grep -q '^attached' <<<"$(field "tp_btf-$name" detail)"
+done
+ok "network: a connection's figures are the right ones" [ "$(field core-tcp_sock detail)" = \
+	"1000 bytes sent, as it was" ]
+ok "network: all open files are walked" [ "$(field iter-task_file detail | tr -dc 0-9)" -ge 10 ]
+ok "network: maps are walked" [ "$(field iter-bpf_map_elem detail)" = "walked 4 entries of a map" ]
+ok "network: senders and receivers, by tracepoint or by function" json '[.features[] |
+	select(.status == "works") | .name] | (contains(["tp_btf-sock_send_length"]) and
+	contains(["tp_btf-sock_recv_length"])) or (contains(["tp_btf-rcv_space_adjust"]) and
+	(contains(["fexit-tcp_sendmsg"]) or contains(["kprobe-tcp_sendmsg"])))'
+ok "network: why a packet was dropped, if the kernel says" \
+	grep -qE '^(a refused connection: [A-Z_]+|attached, none came|load: this kernel does not say)' \
+	<<<"$(field drop-reasons detail)"
+as=(unshare -n)
+doctor 0 --json --plugin "$plugin"
+ok "network: no loopback device: said" [ "$(field tp_btf-sock_send_length detail)" = \
+	"attached, no connection can be made to 127.0.0.1" ]
+as=()
+doctor 0 --json --plugin "$plugin"
+
 # A cgroup with a quota, held back by it; and no cgroups at all.
 make_quota() {
 	if mkdir $quota_v1 2>/dev/null && echo 50000 >$quota_v1/cpu.cfs_quota_us; then
@@ -242,6 +270,7 @@ ok "nobody: BTF can be read all the same" has '^  btf  *works'
 doctor 3 --json
 ok "nobody: denied, not missing" [ "$(status ring-buffer)" = denied ]
 ok "nobody: context is denied as well" [ "$(status tp_btf-sched_wakeup)" = denied ]
+ok "nobody: the network is denied as well" [ "$(status tp_btf-inet_sock_set_state)" = denied ]
 ok "nobody: cpu.stat is there for all" json '.features[] | select(.name == "cgroup-cpu-stat") |
 	.status != "denied"'
 ok "nobody: plugin is looked at" [ "$(status plugin-probes)" = works ]
@@ -271,6 +300,7 @@ ok "no BTF: said" grep -q '^no BTF in ' <<<"$(field btf detail)"
 ok "no BTF: advice" grep -q CONFIG_DEBUG_INFO_BTF <<<"$(field btf advice)"
 ok "no BTF: what needs it is missing" [ "$(status tp_btf-sched_process_exit)" = missing ]
 ok "no BTF: context is gone" [ "$(status tp_btf-softirq_entry)" = optional-missing ]
+ok "no BTF: the network is gone" [ "$(status tp_btf-inet_sock_set_state)" = optional-missing ]
 ok "no BTF: what does not need it works" [ "$(status ring-memory)" = works ]
 doctor 4 --btf /dev/null
 doctor 4 --btf "$plugin"

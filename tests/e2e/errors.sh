@@ -119,7 +119,7 @@ t "default directory not writable: said" grep -q "Read-only file system" "$tmp/o
 
 # Lines of the kinds that are the same in every recording of this job; clock lines are one or none a file.
 lines='map(select(.recordType | IN("header", "event", "state", "thread"))) | length'
-disk=(--mask proxystep -- "$job" --ranks 2 --bytes 1M --iters 120 --json)
+disk=(--mask proxystep --net=off -- "$job" --ranks 2 --bytes 1M --iters 120 --json)
 record roomy "${disk[@]}"
 all_lines=$(q roomy "$lines")
 accounted() {

@@ -74,7 +74,7 @@ is "events: no slices" "$(fact slices)" 0
 is "events: the node's CPUs, every second" "$(fact 'nodes | any')" true
 is "events: they are not busier than there is time" "$(fact busy)" '[]'
 
-mode 2 off --sched=off
+mode 2 off --sched=off --net=off
 t "off: what the job made, clean, lossless" good off
 is "off: no programs of the scheduler" "$loaded" "[true,false]"
 is "off: nothing is said of the kernel" \

@@ -179,7 +179,7 @@ job_bg stopped --ranks 3 --bytes 256K --iters 100000 --no-check --fault slow-pro
 ranks_of 3
 victim_shows() {
 	for victim in "${ranks[@]}"; do
-		grep -qs 'ProxyStep.*"rank":2,' "$tmp"/stopped/*_pid"$victim".jsonl && return
+		grep -qs 'ProxyStep.*"rank":2,"start"' "$tmp"/stopped/*_pid"$victim".jsonl && return
 	done
 	return 1
 }

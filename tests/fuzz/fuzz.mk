@@ -52,7 +52,7 @@ LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigne
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
 LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(FUZZ_OUT)/fuzz_decode $(FUZZ_OUT)/fuzz_check)
 
-$(FUZZ_OUT)/loader/attach.o: $(BUILD)/scope.skel.h
+$(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h

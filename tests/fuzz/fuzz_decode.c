@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * libFuzzer over decode, correlate, the threads' timelines and the writer: whatever jobs put into
- * their buffers, and whatever of the kernel's records is lost, nothing reads or writes where it
- * must not, what comes out is a trace, line by line, and what it says of the scheduler adds up.
+ * libFuzzer over decode, correlate, the threads' timelines, flows and the writer: whatever jobs put
+ * into their buffers, and whatever of the kernel's records is lost, nothing reads or writes where it
+ * must not, what comes out is a trace, line by line, and what it says of the scheduler and of the
+ * network adds up.
  */
 #include <stdio.h>
 #include "../unit/chunks.h"
 #include "check.h"
+#include "decode_net.h"
 #include "decode_sched.h"
 #include "fuzz_item.h"
 #include "log.h"
@@ -20,6 +22,23 @@ static bool in_rules; /* of what holds between keys and lines, of which not all 
 /* The kernel, as far as its records make sense: time, and how many a thread and a CPU have made. */
 static uint64_t kernel_ns;
 static uint32_t thread_seq[256], cpu_seq[64];
+
+/* And its connections: what BPF keeps of them. Two that are neighbours are the two ends of one. */
+#define K_FLOWS 16
+
+struct k_side {
+	uint64_t first_ns, last_ns, total, empty_ns;
+	uint32_t bytes, calls, tid;
+};
+
+static struct k_flow {
+	uint64_t since_ns; /* 0: there is none */
+	uint32_t tgid, netns, lost;
+	bool told;
+	struct scope_tuple tuple;
+	struct k_side side[2];
+	struct scope_tcp tcp;
+} k_flows[K_FLOWS];
 
 static void cleanup_dir(void)
 {
@@ -49,7 +68,12 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 	bool ours = strcmp(code, "key-value") != 0;
 
 	if (in_rules)
-		ours = !strncmp(code, "sched-", 6) || !strncmp(code, "slice-", 6);
+		ours = !strncmp(code, "sched-", 6) || !strncmp(code, "slice-", 6) ||
+		       !strncmp(code, "net-", 4) || !strncmp(code, "flow-", 5) ||
+		       !strncmp(code, "drop-", 5);
+	/* Which connection a step is of is for the job to say, and so may be said twice. */
+	if (!strcmp(code, "flow-bytes"))
+		ours = false;
 	if (level != FIND_ERROR || !ours)
 		return;
 	fprintf(stderr, "line %llu: %s: %s\n", (unsigned long long)line, code, fmt);
@@ -99,6 +123,11 @@ static void file_must_be_good(const char *path)
 			abort(); /* a file that was closed in good order has no torn line */
 		line_must_be_good(line, (size_t)len - 1);
 	}
+	in_rules = true;
+	rules_end_process(&checker);
+	in_rules = false;
+	if (checker.nr[FIND_ERROR])
+		abort();
 	rules_free(&checker);
 	free(line);
 	fclose(f);
@@ -130,6 +159,7 @@ static void chunk(struct session *s, const struct fuzz_item *it, const uint8_t *
 	c->h = header(it, SCOPE_EV_CHUNK, size);
 	if (c->h.ts_ns > kernel_ns)
 		kernel_ns = c->h.ts_ns;
+	c->h.ts_ns = kernel_ns;
 	c->tbuf = 1 + (it->proc >> 2);
 	c->pos = it->pos;
 	c->rec_pos = it->rec_pos;
@@ -254,6 +284,252 @@ static void irq(struct session *s, const struct fuzz_item *it)
 	decode__event(s, &e, sizeof(e));
 }
 
+/* ---- Its records of connections ---------------------------------------------------------------- */
+
+/* The addresses of both ends of a pair; now and then they come again. */
+static struct scope_tuple tuple_of(uint32_t n, uint8_t generation)
+{
+	struct scope_tuple t = {.local = {[10] = 0xff, 0xff, n & 4 ? 10 : 127},
+				.local_port = (uint16_t)(1000 + n),
+				.remote_port = (uint16_t)(1000 + (n ^ 1))};
+
+	if (n & 8)
+		memset(t.local + 10, 0x20, 3);
+	t.local[15] = generation & 3;
+	memcpy(t.remote, t.local, sizeof(t.remote));
+	return t;
+}
+
+static struct k_flow *flow_of(const struct fuzz_item *it)
+{
+	return &k_flows[it->rec_cnt % K_FLOWS];
+}
+
+/* Of all records, one in 16 finds no room. */
+static bool to_ring(struct session *s, struct k_flow *f, const struct fuzz_item *it,
+		    const void *rec)
+{
+	if ((it->rec_cnt >> 4 & 15) == 15) {
+		f->lost++;
+		return false;
+	}
+	decode__event(s, rec, ((const struct scope_ev_short *)rec)->size);
+	return true;
+}
+
+static void flow_tell(struct session *s, struct k_flow *f, const struct fuzz_item *it, uint16_t why)
+{
+	struct scope_ev_flow e = {
+		.h = {SCOPE_ABI, SCOPE_EV_FLOW, sizeof(e), kernel_ns},
+		.sk = (uint64_t)(f - k_flows) + 1,
+		.since_ns = f->since_ns,
+		.total = {f->side[SCOPE_TX].total, f->side[SCOPE_RX].total},
+		.tgid = f->tgid,
+		.tid = tid_of(it->proc),
+		.netns = f->netns,
+		.lost = f->lost,
+		.why = why,
+		.family = 2,
+		.tuple = f->tuple,
+		.tcp = f->tcp,
+	};
+
+	f->told |= to_ring(s, f, it, &e);
+}
+
+static void flow_begin(struct session *s, struct k_flow *f, const struct fuzz_item *it,
+		       uint16_t why)
+{
+	uint32_t n = (uint32_t)(f - k_flows);
+
+	/* A connection's addresses come again when it is over, but not always is that seen. */
+	memset(f, 0, sizeof(*f));
+	f->since_ns = ++kernel_ns;
+	f->tgid = 4194000 + (it->proc & 3);
+	f->netns = 1 + (n >> 1 & 1);
+	f->tuple = tuple_of(n, (uint8_t)(it->rec_cnt >> 8));
+	f->tcp.state = 1;
+	f->tcp.mss = 1448;
+	flow_tell(s, f, it, why);
+}
+
+/* Counters go on; a reader may be in the middle of it. */
+static struct scope_tcp_use counters_move(struct k_flow *f, uint64_t how)
+{
+	struct scope_tcp_use *u = &f->tcp.use, read;
+	uint32_t limited = how & 7;
+
+	u->total_retrans += how >> 3 & 3;
+	u->lost += how >> 5 & 1;
+	u->dsack_dups += how >> 6 & 1;
+	u->rcv_ooopack += how >> 7 & 3;
+	u->rwnd_limited += how & 8 ? limited : 0;
+	u->sndbuf_limited += how & 16 ? limited : 0;
+	u->busy += 2 * limited + (how >> 9 & 3);
+	u->srtt_us = how >> 11 & 0xffff;
+	u->rtt_min_us = 1;
+	u->snd_cwnd = 10;
+	f->tcp.bytes_acked = f->side[SCOPE_TX].total;
+	f->tcp.bytes_received = f->side[SCOPE_RX].total;
+	read = *u;
+	if ((how >> 60) == 1 && read.total_retrans)
+		read.total_retrans--;
+	if ((how >> 60) == 2 && read.rwnd_limited) {
+		read.busy -= read.rwnd_limited;
+		read.rwnd_limited = 0;
+	}
+	return read;
+}
+
+static void use_tell(struct session *s, struct k_flow *f, const struct fuzz_item *it, uint32_t dir)
+{
+	struct k_side *side = &f->side[dir];
+	struct scope_ev_use e = {
+		.h = {SCOPE_ABI, SCOPE_EV_USE, sizeof(e), side->last_ns},
+		.sk = (uint64_t)(f - k_flows) + 1,
+		.since_ns = f->since_ns,
+		.first_ns = side->first_ns,
+		.total = side->total,
+		.empty_ns = side->empty_ns,
+		.tgid = f->tgid,
+		.tid = side->tid,
+		.bytes = side->bytes,
+		.calls = side->calls,
+		.lost = f->lost,
+		.dir = (uint16_t)dir,
+		.tcp = counters_move(f, it->rec_pos),
+	};
+
+	if (!f->told)
+		flow_tell(s, f, it, SCOPE_FLOW_FOUND);
+	e.lost = f->lost;
+	to_ring(s, f, it, &e);
+	side->calls = 0;
+}
+
+/* A call that moves bytes; what came before it may be told with it, or be more of the same. */
+static void use(struct session *s, const struct fuzz_item *it)
+{
+	struct k_flow *f = flow_of(it);
+	uint32_t dir = it->rec_pos & 1, bytes;
+	struct k_side *side = &f->side[dir];
+
+	if (!f->since_ns)
+		flow_begin(s, f, it, SCOPE_FLOW_FOUND);
+	if (side->calls && (it->rec_pos & 2 || side->tid != tid_of(it->proc)))
+		use_tell(s, f, it, dir);
+	bytes = 1 + (it->rec_pos >> 8 & (it->rec_pos & 4 ? 0xff : 0xfffff));
+	if (!side->calls++) {
+		side->first_ns = kernel_ns;
+		side->bytes = 0;
+	}
+	side->tid = tid_of(it->proc);
+	side->last_ns = kernel_ns;
+	side->bytes += bytes;
+	side->total += bytes;
+	side->empty_ns += it->rec_pos >> 28 & 0xfff;
+	if (it->rec_pos & 8)
+		use_tell(s, f, it, dir);
+}
+
+static void flow(struct session *s, const struct fuzz_item *it)
+{
+	uint16_t why = it->rec_pos & 7;
+	struct k_flow *f = flow_of(it);
+
+	if (why <= SCOPE_FLOW_FOUND || !f->since_ns) {
+		flow_begin(s, f, it, why == SCOPE_FLOW_OPEN ? why : SCOPE_FLOW_FOUND);
+		return;
+	}
+	if (why == SCOPE_FLOW_GONE && f->side[SCOPE_TX].calls)
+		use_tell(s, f, it, SCOPE_TX);
+	if (why == SCOPE_FLOW_GONE && f->side[SCOPE_RX].calls)
+		use_tell(s, f, it, SCOPE_RX);
+	f->tcp.state = it->rec_pos >> 3 & 15;
+	flow_tell(s, f, it, why);
+	if (why == SCOPE_FLOW_GONE)
+		f->since_ns = 0;
+}
+
+static void retrans(struct session *s, const struct fuzz_item *it)
+{
+	struct k_flow *f = flow_of(it);
+	struct scope_ev_retrans e = {.h = {SCOPE_ABI, SCOPE_EV_RETRANS, sizeof(e), kernel_ns},
+				     .sk = (uint64_t)(f - k_flows) + 1,
+				     .since_ns = f->since_ns,
+				     .segments = it->rec_pos & 15};
+
+	f->tcp.use.total_retrans += e.segments;
+	e.total = f->tcp.use.total_retrans;
+	e.lost = f->lost;
+	to_ring(s, f, it, &e);
+}
+
+static void dropped(struct session *s, const struct fuzz_item *it)
+{
+	struct k_flow *f = flow_of(it);
+	struct scope_ev_drop e = {
+		.h = {SCOPE_ABI, SCOPE_EV_DROP, sizeof(e), kernel_ns},
+		.sk = (uint64_t)(f - k_flows) + 1,
+		.location = it->rec_pos >> 4 & 7,
+		.reason = it->rec_pos & 15,
+		.netns = f->netns,
+		.len = it->rec_pos >> 8 & 0xffff,
+		.tuple = tuple_of((uint32_t)(f - k_flows), (uint8_t)(it->rec_cnt >> 8)),
+		.lost = f->lost};
+
+	to_ring(s, f, it, &e);
+}
+
+static const char *drop_reason(void *arg, uint32_t reason)
+{
+	static const char *const names[] = {"NOT_SPECIFIED", "QUEUE_PURGE", "NETFILTER_DROP",
+					    "TCP_OLD_DATA", "SOCKET_BACKLOG"};
+
+	(void)arg;
+	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : NULL;
+}
+
+static const char *symbol(void *arg, uint64_t address)
+{
+	(void)arg;
+	return address == 1 ? "tcp_v4_rcv" : address == 2 ? "nf_hook_slow" : NULL;
+}
+
+/* All connections as they are now. */
+static int read_flows(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *s),
+		      void *fn_arg)
+{
+	struct scope_flow_sample x;
+	const struct k_side *side;
+	uint32_t i, dir;
+
+	(void)arg;
+	for (i = 0; i < K_FLOWS; i++) {
+		if (!k_flows[i].since_ns)
+			continue;
+		x = (struct scope_flow_sample){.sk = i + 1,
+					       .since_ns = k_flows[i].since_ns,
+					       .ts_ns = kernel_ns + i,
+					       .tgid = k_flows[i].tgid,
+					       .lost = k_flows[i].lost,
+					       .tcp = k_flows[i].tcp};
+		for (dir = 0; dir < 2; dir++) {
+			side = &k_flows[i].side[dir];
+			x.open[dir] = (struct scope_flow_open){.first_ns = side->first_ns,
+							       .last_ns = side->last_ns,
+							       .total = side->total,
+							       .empty_ns = side->empty_ns,
+							       .bytes = side->bytes,
+							       .calls = side->calls,
+							       .tid = side->tid};
+		}
+		fn(fn_arg, &x);
+	}
+	kernel_ns += K_FLOWS;
+	return 0;
+}
+
 static void kernel(struct session *s, const struct fuzz_item *it)
 {
 	kernel_ns += it->pos & 0x1fff;
@@ -267,6 +543,18 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 	case SCOPE_EV_MIGRATE:
 		migrate(s, it);
 		break;
+	case SCOPE_EV_FLOW:
+		flow(s, it);
+		break;
+	case SCOPE_EV_USE:
+		use(s, it);
+		break;
+	case SCOPE_EV_RETRANS:
+		retrans(s, it);
+		break;
+	case SCOPE_EV_DROP:
+		dropped(s, it);
+		break;
 	default:
 		irq(s, it);
 	}
@@ -275,8 +563,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 /* Something that the kernel did before a thread handed in what the plugin has made of it. */
 static void life(struct session *s, const struct fuzz_item *it)
 {
-	static const uint8_t kinds[] = {SCOPE_EV_SWITCH, SCOPE_EV_SWITCH,  SCOPE_EV_SWITCH,
-					SCOPE_EV_SWITCH, SCOPE_EV_MIGRATE, SCOPE_EV_IRQ};
+	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,  SCOPE_EV_SWITCH, SCOPE_EV_SWITCH,
+					SCOPE_EV_SWITCH,  SCOPE_EV_USE,	   SCOPE_EV_USE,
+					SCOPE_EV_MIGRATE, SCOPE_EV_IRQ};
 	uint64_t x = it->pos ^ it->rec_pos << 20 ^ (uint64_t)it->rec_cnt << 40 ^ it->len;
 	struct fuzz_item of = {.kind = SCOPE_EV_THREAD, .proc = it->proc, .rec_cnt = UINT32_MAX};
 	uint32_t i;
@@ -315,6 +604,25 @@ static void timelines_must_be_good(const struct sched *sched)
 		abort();
 }
 
+/* What holds of every flow; `held`: something may still ask for its past. */
+static void flows_must_be_good(const struct flows *flows, bool held)
+{
+	const struct flow_point *p;
+	const struct flow *f;
+	uint32_t i;
+
+	for (f = flows->by_key; f; f = f->hh.next) {
+		if (!f->refs || (!held && (f->refs != 1 || f->forgotten)) ||
+		    f->first + f->npoints > f->cap || f->npoints > FLOW_POINTS_MAX ||
+		    f->ndrops > FLOW_DROPS_MAX)
+			abort();
+		p = f->points + f->first;
+		for (i = 1; i < f->npoints; i++)
+			if (p[i].ts_ns < p[i - 1].ts_ns)
+				abort();
+	}
+}
+
 /* ---- Items ----------------------------------------------------------------------------------- */
 
 /* What BPF says of those that sleep. */
@@ -332,10 +640,12 @@ static void tick(struct session *s, uint64_t ns)
 {
 	struct proc *p, *tmp;
 
+	kernel_ns += ns;
 	ask_sleepers(s, ns);
+	decode_net__tick(s, kernel_ns, ns & 1);
 	HASH_ITER (hh, s->procs, p, tmp)
 		correlate__tick(&p->corr, p->corr.now_ns + ns);
-	decode_sched__tick(s, kernel_ns + ns);
+	decode_sched__tick(s, kernel_ns);
 }
 
 static size_t item(struct session *s, struct fuzz_item *it, const uint8_t *data, size_t size)
@@ -346,7 +656,7 @@ static size_t item(struct session *s, struct fuzz_item *it, const uint8_t *data,
 		end(s, it, it->kind);
 		return 0;
 	}
-	if (kind >= SCOPE_EV_THREAD && kind <= SCOPE_EV_IRQ) {
+	if (kind >= SCOPE_EV_THREAD && kind <= SCOPE_EV_DROP) {
 		kernel(s, it);
 		it->len = 0;
 	} else {
@@ -360,15 +670,48 @@ static size_t item(struct session *s, struct fuzz_item *it, const uint8_t *data,
 	return it->len;
 }
 
+static struct session *session_begin(size_t how)
+{
+	struct session *s = session_new_sched(how & 1 ? SCHED_MODE_SLICES : SCHED_MODE_EVENTS);
+
+	s->net_mode = how & 8 ? NET_MODE_FLOWS : NET_MODE_EVENTS;
+	if (how % 31 == 0)
+		s->net_mode = NET_MODE_OFF;
+	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
+		s->net_mode != NET_MODE_OFF;
+	s->net.source = (struct net_source){
+		.flows = read_flows, .drop_reason = drop_reason, .symbol = symbol};
+	decode_net__init(s);
+	return s;
+}
+
+/* As drain() of record.c does it. */
+static void session_end(struct session *s)
+{
+	struct proc *p, *tmp;
+
+	decode_net__last(s);
+	decode_net__complete(s);
+	decode_sched__end(s, kernel_ns);
+	HASH_ITER (hh, s->procs, p, tmp) {
+		p->corr.now_ns = kernel_ns;
+		proc__end(p, "loader-stopped", false, 0);
+	}
+	flows_must_be_good(&s->net.flows, false);
+	decode_net__free(s);
+	session_free(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct session *s = session_new_sched(size & 1 ? SCHED_MODE_SLICES : SCHED_MODE_EVENTS);
+	struct session *s = session_begin(size);
 	struct fuzz_item it;
 	size_t len;
 
 	kernel_ns = 1000000;
 	memset(thread_seq, 0, sizeof(thread_seq));
 	memset(cpu_seq, 0, sizeof(cpu_seq));
+	memset(k_flows, 0, sizeof(k_flows));
 	while (size >= sizeof(it)) {
 		memcpy(&it, data, sizeof(it));
 		data += sizeof(it);
@@ -378,8 +721,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size -= len;
 	}
 	timelines_must_be_good(&s->sched);
-	decode_sched__end(s, kernel_ns);
-	session_free(s);
+	flows_must_be_good(&s->net.flows, true);
+	session_end(s);
 	checker.line = 0;
 	chunks_files(file_must_be_good);
 	return 0;

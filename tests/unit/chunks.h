@@ -35,7 +35,8 @@ static inline struct session *session_new_sched(enum sched_mode mode)
 	struct session *s = session_new();
 
 	s->sched_mode = mode;
-	s->features = (struct attach_features){true, true, true, true};
+	s->features =
+		(struct attach_features){.sched = true, .irq = true, .quota = true, .why = true};
 	if (sched__init(&s->sched, 64))
 		abort();
 	return s;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * loader/rdma.c: ports fed with readings, trees of files in place of sysfs, with what drivers and
- * malice may put there, and this process as the user of a device. Time is ours.
+ * malice may put there, and this process as the user of a device. Time is ours. And
+ * loader/trace_rdma.c: what of that goes into a line, and when it is too much.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "rdma.h"
+#include "session.h"
+#include "trace_keys.h"
 
 #define MS 1000000ULL
 
@@ -879,6 +882,58 @@ static void test_many_devices(void **state)
 	rdma__free(&r);
 }
 
+/* A place that was never given away comes first: who had the old one keeps its number. */
+static void test_places(void **state)
+{
+	struct rdma_user u = {0};
+	struct rdma r;
+	int fd = open_device("/dev/infiniband/uverbs0");
+
+	(void)state;
+	begin(&r);
+	run_ms(&r, &u, 1000);
+	assert_int_equal(u.devices, 1);
+	put("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_1\n");
+	run_ms(&r, &u, 100000);
+	assert_int_equal(u.devices, 3);
+	assert_string_equal(r.devices[0].name, "mlx5_0");
+	close(fd);
+	rdma__free(&r);
+}
+
+/* That nothing moved is known, or it is not; and at the end there is a sample of what came last. */
+static void test_known(void **state)
+{
+	int fd = open_device("/dev/infiniband/uverbs0");
+	struct rdma_user u = {0};
+	uint64_t begin_ns;
+	struct rdma r;
+
+	(void)state;
+	put(PORT "counters/symbol_error", "N/A (no PMA)\n");
+	begin(&r);
+	run_ms(&r, &u, 1000);
+	begin_ns = now_ns;
+	run_ms(&r, &u, 5000);
+	put(PORT "counters/port_xmit_data", "1\n");
+	assert_false(rdma__known(&r, 0, begin_ns));
+	run_ms(&r, &u, 2000);
+	assert_true(rdma__known(&r, u.devices, begin_ns));
+	assert_false(rdma__known(&r, 2, begin_ns));
+	assert_false(rdma__known(&r, u.devices, now_ns + MS));
+	assert_said(&r, 1, 2000, "");
+
+	put(PORT "counters/port_xmit_data", "4\n");
+	now_ns += MS;
+	assert_false(rdma__sample(&r));
+	assert_true(rdma__sample_now(&r));
+	assert_said(&r, 1, 1, "mlx5_0/1 port_xmit_data=3;");
+	now_ns += 50 * MS;
+	assert_false(rdma__sample(&r));
+	close(fd);
+	rdma__free(&r);
+}
+
 /* A machine whose files take long is asked less often. */
 static void test_cost(void **state)
 {
@@ -943,6 +998,144 @@ static void test_files(void **state)
 	rdma__free(&r);
 }
 
+/* ---- In a line --------------------------------------------------------------------------------- */
+
+#define LINE_FROM 10
+#define LINE_TO	  20
+
+/* Counters of that name, followed by their number, which have moved by twice that and one. */
+static void line_port(struct rdma *r, uint32_t place, const char *device, uint32_t nr,
+		      const char *name, int counters)
+{
+	struct rdma_port *p = rdma_port__new(device, nr);
+	char text[RDMA_NAME_MAX + 16];
+	uint64_t reading;
+	int time, i;
+
+	for (time = 0; time < 2; time++) {
+		for (i = 0; i < counters; i++) {
+			snprintf(text, sizeof(text), "%s%d", name, i);
+			reading = time ? (uint64_t)i * 2 + 1 : 0;
+			rdma_counter__take(rdma_port__counter(p, text, true), p, reading);
+		}
+		assert_int_equal(rdma_port__row(p, time ? LINE_TO : 0, time ? LINE_TO : 0), 0);
+	}
+	p->place = place;
+	snprintf(r->devices[place].name, sizeof(r->devices[place].name), "%s", device);
+	r->ports[r->nports++] = p;
+}
+
+/* What put_rdma() writes, a string that is ours until the next call; NULL: it says nothing. */
+static const char *line(struct session *s, uint64_t devices, uint64_t from, uint64_t to)
+{
+	static char *text;
+	struct proc p = {.session = s, .rdma.devices = devices};
+	struct json j;
+
+	free(text);
+	text = malloc(RDMA_EVENT_MAX + 1); /* ends where its memory ends */
+	assert_non_null(text);
+	j = (struct json){.at = text, .end = text + RDMA_EVENT_MAX};
+	if (!put_rdma(&j, ",\"rdma\":", &p, from, to, RDMA_EVENT_MAX)) {
+		assert_ptr_equal(j.at, text);
+		return NULL;
+	}
+	assert_true(j.at <= j.end);
+	*j.at = 0;
+	return text;
+}
+
+static void line_free(struct session *s)
+{
+	rdma__free(&s->rdma);
+	free(s);
+}
+
+static void test_line(void **state)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	(void)state;
+	assert_int_equal(rdma__init(&s->rdma, ""), 0);
+	assert_null(line(s, UINT64_MAX, LINE_FROM, LINE_TO));
+	line_port(&s->rdma, 0, "mlx5_0", 1, "a", 2);
+	line_port(&s->rdma, 0, "mlx5_0", 2, "b", 0);
+	line_port(&s->rdma, 3, "mlx5_3", 1, "c", 1);
+	line_port(&s->rdma, 4, "mlx5_4", 1, "d", 1);
+	assert_string_equal(
+		line(s, 9, LINE_FROM, LINE_TO),
+		",\"rdma\":[{\"device\":\"mlx5_0\",\"port\":1,\"counters\":{\"a0\":1,"
+		"\"a1\":3}},{\"device\":\"mlx5_3\",\"port\":1,\"counters\":{\"c0\":1}}]");
+	assert_null(line(s, 0, LINE_FROM, LINE_TO));
+	assert_null(line(s, 2, LINE_FROM, LINE_TO));
+	assert_null(line(s, 9, LINE_TO, LINE_TO + 5)); /* nothing moved */
+	line_free(s);
+}
+
+/* How often `what` is in the text. */
+static int times(const char *text, const char *what)
+{
+	int n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* What practice has fits. */
+static void test_line_usual(void **state)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	char device[16];
+	const char *text;
+	int i;
+
+	(void)state;
+	assert_int_equal(rdma__init(&s->rdma, ""), 0);
+	for (i = 0; i < 8; i++) {
+		snprintf(device, sizeof(device), "mlx5_%d", i);
+		line_port(&s->rdma, (uint32_t)i, device, 1, "rx_write_requests_", 60);
+	}
+	text = line(s, 255, LINE_FROM, LINE_TO);
+	assert_int_equal(times(text, "rx_write_requests_"), 8 * 60);
+	assert_int_equal(times(text, "more"), 0);
+	line_free(s);
+}
+
+/* As many ports, counters and letters as there can be: each port has its share, and says what is missing. */
+static void test_line_full(void **state)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	char device[RDMA_NAME_MAX], name[RDMA_NAME_MAX];
+	const char *text, *at;
+	int i, shown, more, ports = 0;
+
+	(void)state;
+	assert_int_equal(rdma__init(&s->rdma, ""), 0);
+	memset(name, 'c', sizeof(name));
+	name[RDMA_NAME_MAX - 4] = 0;
+	for (i = 0; i < RDMA_PORTS_MAX; i++) {
+		memset(device, 'd', sizeof(device));
+		snprintf(device + RDMA_NAME_MAX - 3, 3, "%02d", i);
+		line_port(&s->rdma, (uint32_t)i, device, UINT32_MAX, name, RDMA_COUNTERS_MAX);
+	}
+	text = line(s, UINT64_MAX, LINE_FROM, LINE_TO);
+	assert_int_equal(times(text, "{\"device\""), RDMA_PORTS_MAX);
+	for (at = text; (at = strstr(at, "\"counters\":{")); ports++) {
+		at += strlen("\"counters\":{");
+		for (shown = 0; *at == '"'; shown++)
+			at += strcspn(at, ",}") + (at[strcspn(at, ",}")] == ',');
+		assert_int_equal(sscanf(at, "},\"more\":%d}", &more), 1);
+		assert_true(shown > 0);
+		assert_int_equal(shown + more, RDMA_COUNTERS_MAX);
+	}
+	assert_int_equal(ports, RDMA_PORTS_MAX);
+	/* One that moved alone has all the room. */
+	text = line(s, 1, LINE_FROM, LINE_TO);
+	assert_in_range(times(text, name), (RDMA_EVENT_MAX - 512) / 90, RDMA_COUNTERS_MAX);
+	line_free(s);
+}
+
 /* ---- This machine ------------------------------------------------------------------------------ */
 
 /* Which may have such devices or not, and somebody else's file has the name of one. */
@@ -989,8 +1182,13 @@ int main(void)
 		TREE_TEST(test_hostile_files),
 		TREE_TEST(test_hostile_users),
 		TREE_TEST(test_many_devices),
+		TREE_TEST(test_places),
+		TREE_TEST(test_known),
 		TREE_TEST(test_cost),
 		TREE_TEST(test_files),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_line_usual),
+		cmocka_unit_test(test_line_full),
 		TREE_TEST(test_real),
 	};
 

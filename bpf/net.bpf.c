@@ -1,0 +1,891 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * TCP connections of recorded processes: who moves bytes over them, and what the network does to them. Calls are
+ * folded into bursts, so that there is a record or two for a step of NCCL's; all other sockets of the node
+ * leave after a look-up.
+ */
+#include "vmlinux.h"
+#include "scope.bpf.h"
+#include <bpf/bpf_endian.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define AF_INET6     10
+#define EAGAIN	     11
+#define MSG_PEEK     0x2
+#define MSG_ERRQUEUE 0x2000
+#define ETH_P_IP     0x0800
+#define ETH_P_IPV6   0x86dd
+#define S_IFMT	     0170000
+#define S_IFSOCK     0140000
+#define SOCKFS_MAGIC 0x534f434b
+
+#define SMALL_BYTES 256	      /* at most: NCCL's header of a message, with its inline data */
+#define BURST_NS    5000000   /* a burst does not last longer */
+#define FIRST_BYTES (1 << 18) /* at most: what one packet brings */
+
+/* ---- Flows ------------------------------------------------------------------------------------- */
+
+/* One direction of a flow. One thread at a time moves bytes, as NCCL's do; if not, the counts may miss some. */
+struct scope_side {
+	__u64 first_ns; /* of the burst that has not been told yet, if it has calls */
+	__u64 last_ns;
+	__u64 nvcsw; /* of its thread: how often it had gone to sleep */
+	__u64 total;
+	__u64 empty_ns;
+	__u64 empty_since_ns;
+	__u32 seq; /* odd while a call changes this */
+	__u32 bytes;
+	__u32 calls;
+	__u32 tgid;
+	__u32 tid;
+	__u32 cpu;
+	struct scope_tcp_use tcp;
+};
+
+enum flow_stage {
+	FLOW_NEW,     /* somebody is filling it in */
+	FLOW_OPENING, /* connect(2) has been called */
+	FLOW_READY,
+};
+
+struct scope_flow {
+	__u64 since_ns;
+	__u64 addrs; /* the socket's, as it has them, to know it again */
+	__u32 ports;
+	__u32 at[2]; /* sequence numbers up to which bytes are counted: a call that we miss is made good by the next */
+	__u32 tgid;
+	__u32 tid; /* who opened it */
+	__u32 netns;
+	__u32 lost;
+	__u32 recs;
+	__u16 family;
+	__u8 why;    /* how it began */
+	__u8 told;   /* and that is in the ring */
+	__u8 closed; /* `last` counts, whatever its socket does from here on */
+	__u8 stage;  /* enum flow_stage */
+	__u8 pad[2];
+	struct scope_tuple tuple;
+	struct scope_side side[2]; /* by enum scope_dir */
+	struct scope_tcp last;
+};
+
+/*
+ * By address of the struct sock. Programs insert at connect(2) or first sight, and delete when the kernel destroys
+ * the socket. Full means: further connections have no context; they are counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct scope_flow);
+} scope_flows SEC(".maps");
+
+/*
+ * The flow of a packet: tuple -> sock, of whatever network namespace. Written together with scope_flows. Full means:
+ * drops of further connections are not seen.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct scope_tuple);
+	__type(value, __u64);
+} scope_tuples SEC(".maps");
+
+/*
+ * What a new flow is made of, by connect(2) and otherwise. No scratch of the CPU's: a program of a tracepoint may be preempted by another
+ * from Linux 7.0 on.
+ */
+static const struct scope_flow new_flow, opening_flow = {.stage = FLOW_OPENING};
+
+/* A field of a socket: a plain load where the verifier knows that it is one; bpf_probe_read_kernel() costs 24 ns. */
+#define GET(trusted, p, field) ((trusted) ? (p)->field : BPF_CORE_READ(p, field))
+
+#define SOCK(field) inet_conn.icsk_inet.sk.field
+
+/* Runs on from chrono_start: the kernel's chronometer that is on. */
+#define CHRONO_BUSY   1
+#define CHRONO_RWND   2
+#define CHRONO_SNDBUF 3
+
+static __always_inline void use_fill(struct scope_tcp_use *o, struct tcp_sock *tp, bool trusted)
+{
+	__u32 run = (__u32)bpf_jiffies64() - GET(trusted, tp, chrono_start);
+	__u32 type = trusted ? BPF_CORE_READ_BITFIELD(tp, chrono_type)
+			     : BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
+
+	o->total_retrans = GET(trusted, tp, total_retrans);
+	o->lost = GET(trusted, tp, lost);
+	o->rcv_ooopack = GET(trusted, tp, rcv_ooopack);
+	o->dsack_dups = GET(trusted, tp, dsack_dups);
+	o->srtt_us = GET(trusted, tp, srtt_us);
+	o->rtt_min_us = GET(trusted, tp, rtt_min.s[0].v);
+	o->snd_cwnd = GET(trusted, tp, snd_cwnd);
+	o->rwnd_limited = GET(trusted, tp, chrono_stat[1]) + (type == CHRONO_RWND ? run : 0);
+	o->sndbuf_limited = GET(trusted, tp, chrono_stat[2]) + (type == CHRONO_SNDBUF ? run : 0);
+	o->busy = GET(trusted, tp, chrono_stat[0]) + (type == CHRONO_BUSY ? run : 0) +
+		  o->rwnd_limited + o->sndbuf_limited;
+}
+
+static __always_inline void tcp_fill(struct scope_tcp *o, struct tcp_sock *tp)
+{
+	o->bytes_sent = BPF_CORE_READ(tp, bytes_sent);
+	o->bytes_retrans = BPF_CORE_READ(tp, bytes_retrans);
+	o->bytes_acked = BPF_CORE_READ(tp, bytes_acked);
+	o->bytes_received = BPF_CORE_READ(tp, bytes_received);
+	use_fill(&o->use, tp, false);
+	o->mdev_us = BPF_CORE_READ(tp, mdev_us);
+	o->ssthresh = BPF_CORE_READ(tp, snd_ssthresh);
+	o->mss = BPF_CORE_READ(tp, mss_cache);
+	o->rate_delivered = BPF_CORE_READ(tp, rate_delivered);
+	o->rate_interval_us = BPF_CORE_READ(tp, rate_interval_us);
+	o->reordering = BPF_CORE_READ(tp, reordering);
+	o->reord_seen = BPF_CORE_READ(tp, reord_seen);
+	o->state = BPF_CORE_READ(tp, SOCK(__sk_common.skc_state));
+}
+
+static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk, __u16 family)
+{
+	__builtin_memset(t, 0, sizeof(*t));
+	if (family == AF_INET6) {
+		BPF_CORE_READ_INTO(&t->local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&t->remote, sk, __sk_common.skc_v6_daddr);
+	} else {
+		t->local[10] = t->local[11] = t->remote[10] = t->remote[11] = 0xff;
+		bpf_core_read(t->local + 12, 4, &sk->__sk_common.skc_rcv_saddr);
+		bpf_core_read(t->remote + 12, 4, &sk->__sk_common.skc_daddr);
+	}
+	t->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	t->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+}
+
+/* Room for a record of f, its head filled; NULL: the ring is full, and that is counted. */
+static __always_inline void *rec_reserve(struct scope_flow *f, __u16 kind, __u32 size, __u64 ts_ns)
+{
+	struct scope_ev_short *h = bpf_ringbuf_reserve(&scope_ring, size, 0);
+
+	if (!h) {
+		__sync_fetch_and_add(&f->lost, 1);
+		scope_count(SCOPE_STAT_NET_LOST, 1);
+		return NULL;
+	}
+	scope_count(SCOPE_STAT_NET, 1);
+	f->recs++;
+	h->abi = SCOPE_ABI;
+	h->kind = kind;
+	h->size = size;
+	h->ts_ns = ts_ns;
+	return h;
+}
+
+/* A socket that is closed may forget its counters, before it is destroyed or connects to another. */
+static __always_inline void flow_tcp(struct scope_tcp *o, __u64 sk, struct scope_flow *f)
+{
+	if (f->closed)
+		*o = f->last;
+	else
+		tcp_fill(o, (struct tcp_sock *)sk);
+}
+
+/* `state`: what it is in from now on; 0: what the socket says. */
+static __noinline int flow_tell(__u64 sk, struct scope_flow *f, __u32 why, __u32 state, __u32 tid)
+{
+	struct scope_ev_flow *e = rec_reserve(f, SCOPE_EV_FLOW, sizeof(*e), bpf_ktime_get_ns());
+
+	if (!e)
+		return 0;
+	f->told = 1;
+	e->sk = sk;
+	e->since_ns = f->since_ns;
+	e->total[SCOPE_TX] = f->side[SCOPE_TX].total;
+	e->total[SCOPE_RX] = f->side[SCOPE_RX].total;
+	e->tgid = f->tgid;
+	e->tid = tid;
+	e->netns = f->netns;
+	e->lost = f->lost;
+	e->why = why;
+	e->family = f->family;
+	e->tuple = f->tuple;
+	flow_tcp(&e->tcp, sk, f);
+	if (state)
+		e->tcp.state = state;
+	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
+	return 0;
+}
+
+/* From now on f is this connection of its socket's. `state` as above. */
+static __noinline int flow_begin(__u64 sk, struct scope_flow *f, __u32 why, __u32 state)
+{
+	struct sock *s = (struct sock *)sk;
+
+	f->why = why;
+	f->family = BPF_CORE_READ(s, __sk_common.skc_family);
+	f->netns = BPF_CORE_READ(s, __sk_common.skc_net.net, ns.inum);
+	f->addrs = BPF_CORE_READ(s, __sk_common.skc_addrpair);
+	f->ports = BPF_CORE_READ(s, __sk_common.skc_portpair);
+	f->at[SCOPE_TX] = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
+	f->at[SCOPE_RX] = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+	tuple_fill(&f->tuple, s, f->family);
+	if (bpf_map_update_elem(&scope_tuples, &f->tuple, &sk, BPF_ANY))
+		scope_count(SCOPE_STAT_FLOWS_FULL, 1);
+	f->since_ns = bpf_ktime_get_ns();
+	flow_tell(sk, f, why, state, f->tid);
+	barrier();
+	f->stage = FLOW_READY; /* last: now others may use it */
+	return 0;
+}
+
+/* NULL: no room; or another thread has just found the same, and whoever was first fills it in. */
+static __always_inline struct scope_flow *flow_add(__u64 sk, const struct scope_flow *from,
+						   __u32 tgid, __u32 tid)
+{
+	struct scope_flow *f;
+
+	if (bpf_map_update_elem(&scope_flows, &sk, from, BPF_NOEXIST)) {
+		if (!bpf_map_lookup_elem(&scope_flows, &sk))
+			scope_count(SCOPE_STAT_FLOWS_FULL, 1);
+		return NULL;
+	}
+	f = bpf_map_lookup_elem(&scope_flows, &sk);
+	if (!f)
+		return NULL;
+	f->tgid = tgid;
+	f->tid = tid;
+	return f;
+}
+
+static __noinline int flow_forget(__u64 sk, struct scope_flow *f)
+{
+	__u64 *of = bpf_map_lookup_elem(&scope_tuples, &f->tuple);
+
+	if (of && *of == sk)
+		bpf_map_delete_elem(&scope_tuples, &f->tuple);
+	bpf_map_delete_elem(&scope_flows, &sk);
+	return 0;
+}
+
+/*
+ * Is f still the connection that its socket has? The kernel may have skipped us when it destroyed the one before. A
+ * socket that was closed has given its port back, but there may be data left to read.
+ */
+static __always_inline bool flow_is(struct scope_flow *f, struct sock *sk, bool trusted)
+{
+	if (f->addrs != GET(trusted, sk, __sk_common.skc_addrpair))
+		return false;
+	return f->ports == GET(trusted, sk, __sk_common.skc_portpair) ||
+	       (f->closed && !GET(trusted, sk, __sk_common.skc_num));
+}
+
+/*
+ * The socket of a call that is not a known flow: of one that was opened or accepted earlier, or whose beginning we
+ * missed, or in the place of another's. 1: it is known now, and it was us who found it.
+ */
+static __noinline int flow_see(__u64 sk, __u32 tgid, __u32 tid)
+{
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
+	__u32 why = SCOPE_FLOW_FOUND;
+
+	if (f) {
+		if (f->stage == FLOW_NEW)
+			return 0;
+		if (f->stage == FLOW_OPENING)
+			why = SCOPE_FLOW_OPEN;
+		flow_forget(sk, f);
+	}
+	f = flow_add(sk, &new_flow, tgid, tid);
+	if (!f)
+		return 0;
+	flow_begin(sk, f, why, 0);
+	return 1;
+}
+
+/* ---- Calls that move bytes --------------------------------------------------------------------- */
+
+static __noinline int use_tell(__u64 sk, struct scope_flow *f, __u32 dir)
+{
+	struct scope_side *s = &f->side[dir & 1];
+	struct scope_ev_use *e;
+
+	if (!f->told)
+		flow_tell(sk, f, f->why, 0, f->tid);
+	e = rec_reserve(f, SCOPE_EV_USE, sizeof(*e), s->last_ns);
+	if (!e)
+		return 0;
+	e->sk = sk;
+	e->since_ns = f->since_ns;
+	e->first_ns = s->first_ns;
+	e->total = s->total;
+	e->empty_ns = s->empty_ns;
+	e->tgid = s->tgid;
+	e->tid = s->tid;
+	e->bytes = s->bytes;
+	e->calls = s->calls;
+	e->lost = f->lost;
+	e->dir = dir & 1;
+	e->cpu = s->cpu;
+	e->tcp = s->tcp;
+	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
+	return 0;
+}
+
+/* How often this thread has gone to sleep so far: a helper thread does between two tasks, and polls within them. */
+static __always_inline __u64 nvcsw_now(void)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		return bpf_get_current_task_btf()->nvcsw;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), nvcsw);
+}
+
+/* A small call begins one: it tells where a message begins, which the data may follow by other sockets or by this one. */
+static __always_inline bool burst_ends(struct scope_side *s, __u32 tid, __u64 nvcsw, __u32 bytes,
+				       __u64 now)
+{
+	return bytes <= SMALL_BYTES || tid != s->tid || nvcsw != s->nvcsw ||
+	       now - s->first_ns > BURST_NS;
+}
+
+static __always_inline void side_lock(struct scope_side *s)
+{
+	s->seq |= 1;
+	barrier();
+}
+
+/* Also where two threads are in here at a time, seq is even behind the last. */
+static __always_inline void side_unlock(struct scope_side *s)
+{
+	barrier();
+	s->seq = (s->seq | 1) + 1;
+}
+
+static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u32 dir, __u32 bytes,
+				 bool trusted)
+{
+	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid(), nvcsw = nvcsw_now();
+	struct scope_side *s = &f->side[dir];
+
+	if (s->calls && burst_ends(s, ids, nvcsw, bytes, now)) {
+		use_tell((__u64)tp, f, dir);
+		s->calls = 0; /* after that: whoever samples finds it here or there */
+	}
+	side_lock(s);
+	if (!s->calls) {
+		s->first_ns = now;
+		s->nvcsw = nvcsw;
+		s->bytes = 0;
+		s->tgid = ids >> 32;
+		s->tid = ids;
+	}
+	s->calls++;
+	s->bytes += bytes;
+	s->total += bytes;
+	s->last_ns = now;
+	s->cpu = bpf_get_smp_processor_id();
+	if (s->empty_since_ns) {
+		s->empty_ns += now - s->empty_since_ns;
+		s->empty_since_ns = 0;
+	}
+	use_fill(&s->tcp, tp, trusted);
+	side_unlock(s);
+}
+
+/*
+ * A call on a flow: counts what has been moved since the last. `ret`: bytes that the call itself moved, 0 where that
+ * is not known; the end of a stream, taken together with the last bytes, is one more.
+ */
+static __always_inline void moved(struct tcp_sock *tp, struct scope_flow *f, __u32 dir, __u32 ret,
+				  bool trusted)
+{
+	__u32 at = dir == SCOPE_TX ? GET(trusted, tp, write_seq) : GET(trusted, tp, copied_seq);
+	__u32 bytes = at - f->at[dir];
+
+	f->at[dir] = at;
+	if (ret && bytes == ret + 1)
+		bytes = ret;
+	if ((__s32)bytes > 0)
+		used(tp, f, dir, bytes, trusted);
+}
+
+/* The poll of a non-blocking socket that found nothing, or no room. */
+static __always_inline void found_none(struct scope_flow *f, __u32 dir)
+{
+	struct scope_side *s = &f->side[dir];
+
+	if (f->stage == FLOW_READY && !s->empty_since_ns)
+		s->empty_since_ns = bpf_ktime_get_ns();
+}
+
+static __always_inline bool is_connected(struct tcp_sock *tp, bool trusted)
+{
+	return (1 << GET(trusted, tp, SOCK(__sk_common.skc_state))) &
+	       (1 << TCP_ESTABLISHED | 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 |
+		1 << TCP_CLOSE_WAIT);
+}
+
+/* First use: its bytes count. Where a read does not say how many, all that have been read, if they can be the first. */
+static __always_inline void count_first(struct tcp_sock *tp, struct scope_flow *f, __u32 dir,
+					__u32 ret)
+{
+	__u32 begin;
+
+	if (ret) {
+		f->at[dir] -= ret;
+		return;
+	}
+	begin = BPF_CORE_READ(tp, rcv_nxt) - (__u32)BPF_CORE_READ(tp, bytes_received);
+	if (dir == SCOPE_RX && f->at[dir] - begin <= FIRST_BYTES)
+		f->at[dir] = begin;
+}
+
+/* A call by this thread on a TCP socket: ret bytes, 0 if that is not known, or -EAGAIN. */
+static __always_inline int called(struct tcp_sock *tp, int ret, __u32 dir, bool trusted)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), sk = (__u64)tp;
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
+
+	if (!f || f->stage != FLOW_READY || (ret >= 0 && !flow_is(f, (struct sock *)tp, trusted))) {
+		if (ret < 0 && !is_connected(tp, trusted))
+			return 0;
+		if (!flow_see(sk, ids >> 32, ids))
+			return 0; /* the next call makes it good */
+		f = bpf_map_lookup_elem(&scope_flows, &sk);
+		if (!f)
+			return 0;
+		if (ret >= 0)
+			count_first(tp, f, dir, ret);
+	}
+	if (ret < 0)
+		found_none(f, dir);
+	else
+		moved(tp, f, dir, ret, trusted);
+	return 0;
+}
+
+static __always_inline bool is_ours(int ret)
+{
+	return (ret > 0 || ret == -EAGAIN) && scope_is_recorded(bpf_get_current_pid_tgid() >> 32);
+}
+
+static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
+{
+	struct scope_flow *f;
+	struct tcp_sock *tp;
+	__u64 key;
+
+	if (!is_ours(ret))
+		return 0;
+	if (ret < 0) { /* nearly all calls of NCCL's threads: not a step more than this */
+		key = (__u64)sk;
+		f = bpf_map_lookup_elem(&scope_flows, &key);
+		if (f) {
+			found_none(f, dir);
+			return 0;
+		}
+	}
+	tp = bpf_skc_to_tcp_sock(sk);
+	return tp ? called(tp, ret, dir, true) : 0;
+}
+
+SEC("?tp_btf/sock_send_length")
+int BPF_PROG(scope_net_send, struct sock *sk, int ret, int flags)
+{
+	return sock_called(sk, ret, SCOPE_TX);
+}
+
+SEC("?tp_btf/sock_recv_length")
+int BPF_PROG(scope_net_recv, struct sock *sk, int ret, int flags)
+{
+	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+}
+
+/* Before 6.3: when bytes have been copied to a reader. Nobody tells of one that finds none. */
+SEC("?tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(scope_net_adj, struct sock *sk)
+{
+	struct tcp_sock *tp;
+
+	if (!scope_is_recorded(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	return tp ? called(tp, 0, SCOPE_RX, true) : 0;
+}
+
+SEC("?fexit/tcp_sendmsg")
+int BPF_PROG(scope_sendmsg_f, struct sock *sk, struct msghdr *msg, size_t size, int ret)
+{
+	return sock_called(sk, ret, SCOPE_TX);
+}
+
+/*
+ * Where there is no fexit: the socket that a thread is sending on, by tid. Inserted at entry, deleted at return. Full
+ * means: bytes of threads beyond count with the next call.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_sending SEC(".maps");
+
+SEC("?kprobe/tcp_sendmsg")
+int BPF_KPROBE(scope_sendmsg_k, struct sock *sk)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), at = (__u64)sk;
+	__u32 tid = ids;
+
+	if (scope_is_recorded(ids >> 32))
+		bpf_map_update_elem(&scope_sending, &tid, &at, BPF_ANY);
+	return 0;
+}
+
+SEC("?kretprobe/tcp_sendmsg")
+int BPF_KRETPROBE(scope_sendmsg_r, int ret)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	__u64 *at = bpf_map_lookup_elem(&scope_sending, &tid), sk;
+
+	if (!at)
+		return 0;
+	sk = *at;
+	bpf_map_delete_elem(&scope_sending, &tid);
+	return is_ours(ret) ? called((struct tcp_sock *)sk, ret, SCOPE_TX, false) : 0;
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------------- */
+
+/* connect(2): who opens a flow is known here only, what comes next comes from the network. */
+static __always_inline int opening(struct sock *sk, struct scope_flow *f)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), key = (__u64)sk;
+
+	if (f)
+		flow_forget(key, f);
+	if (scope_is_recorded(ids >> 32) && bpf_skc_to_tcp_sock(sk))
+		flow_add(key, &opening_flow, ids >> 32, ids);
+	return 0;
+}
+
+/* By close(2) or shutdown(2); whatever other state there is comes from the network. */
+static __always_inline __u32 who(struct scope_flow *f, int state)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+
+	if (state != TCP_FIN_WAIT1 && state != TCP_LAST_ACK)
+		return 0;
+	return ids >> 32 == f->tgid ? ids : 0;
+}
+
+/* What calls have moved that we missed: there will be none to make it good. */
+static __always_inline void count_last(struct scope_flow *f, __u32 dir, __u32 at)
+{
+	__s32 bytes = at - f->at[dir];
+
+	if (bytes <= 0)
+		return;
+	f->at[dir] = at;
+	f->side[dir].total += bytes;
+	f->side[dir].bytes += bytes;
+}
+
+/*
+ * Here, while the sequence numbers are still those of the stream: the kernel changes them when it resets. Whether one
+ * that was read was the stream's end is not known.
+ */
+static __always_inline void closing(struct tcp_sock *tp, struct scope_flow *f, int old, int state)
+{
+	if ((old == TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || old == TCP_CLOSE_WAIT)
+		count_last(f, SCOPE_TX, BPF_CORE_READ(tp, write_seq));
+	if (state != TCP_CLOSE || f->closed)
+		return;
+	count_last(f, SCOPE_RX, BPF_CORE_READ(tp, copied_seq) - 1);
+	tcp_fill(&f->last, tp);
+	f->last.state = TCP_CLOSE;
+	f->closed = 1;
+}
+
+SEC("?tp_btf/inet_sock_set_state")
+int BPF_PROG(scope_net_state, struct sock *sk, int old, int state)
+{
+	__u64 key = (__u64)sk;
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &key);
+
+	if (state == TCP_SYN_SENT)
+		return opening(sk, f);
+	if (!f || f->stage == FLOW_NEW)
+		return 0;
+	if (f->stage == FLOW_READY && (state != TCP_ESTABLISHED || flow_is(f, sk, true))) {
+		closing((struct tcp_sock *)sk, f, old, state);
+		return flow_tell(key, f, SCOPE_FLOW_STATE, state, who(f, state));
+	}
+	if (f->stage == FLOW_OPENING && state == TCP_ESTABLISHED)
+		return flow_begin(key, f, SCOPE_FLOW_OPEN, state);
+	return flow_forget(key, f); /* never came about; or is another's by now */
+}
+
+SEC("?tp_btf/tcp_destroy_sock")
+int BPF_PROG(scope_net_gone, struct sock *sk)
+{
+	__u64 key = (__u64)sk;
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &key);
+
+	if (!f)
+		return 0;
+	if (f->stage == FLOW_READY) {
+		if (f->side[SCOPE_TX].calls)
+			use_tell(key, f, SCOPE_TX);
+		if (f->side[SCOPE_RX].calls)
+			use_tell(key, f, SCOPE_RX);
+		flow_tell(key, f, SCOPE_FLOW_GONE, 0, 0);
+	}
+	return flow_forget(key, f);
+}
+
+/* A reset for no socket has none: the verifier wants that asked first. */
+static __always_inline int reset(struct sock *sk, __u32 why)
+{
+	struct scope_flow *f;
+	__u64 key;
+
+	if (!sk)
+		return 0;
+	key = (__u64)sk;
+	f = bpf_map_lookup_elem(&scope_flows, &key);
+	if (f && f->stage == FLOW_READY)
+		flow_tell(key, f, why, 0, 0);
+	return 0;
+}
+
+SEC("?tp_btf/tcp_receive_reset")
+int BPF_PROG(scope_rst_in, struct sock *sk)
+{
+	return reset(sk, SCOPE_FLOW_RESET_IN);
+}
+
+SEC("?tp_btf/tcp_send_reset")
+int BPF_PROG(scope_rst_out, struct sock *sk)
+{
+	return reset(sk, SCOPE_FLOW_RESET_OUT);
+}
+
+/* ---- Losses ------------------------------------------------------------------------------------ */
+
+static __always_inline int retransmitted(struct sock *sk, struct sk_buff *skb)
+{
+	__u64 key = (__u64)sk;
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &key);
+	struct scope_ev_retrans *e;
+
+	if (!f || f->stage != FLOW_READY)
+		return 0;
+	e = rec_reserve(f, SCOPE_EV_RETRANS, sizeof(*e), bpf_ktime_get_ns());
+	if (!e)
+		return 0;
+	e->sk = key;
+	e->since_ns = f->since_ns;
+	e->segments = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb, tcp_gso_segs);
+	/* The kernel has counted them. */
+	e->total = BPF_CORE_READ((struct tcp_sock *)sk, total_retrans) - e->segments;
+	e->lost = f->lost;
+	e->pad = 0;
+	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
+	return 0;
+}
+
+SEC("?tp_btf/tcp_retransmit_skb")
+int BPF_PROG(scope_retrans2, struct sock *sk, struct sk_buff *skb)
+{
+	return retransmitted(sk, skb);
+}
+
+/* Newer kernels tell of attempts that failed as well. */
+SEC("?tp_btf/tcp_retransmit_skb")
+int BPF_PROG(scope_retrans3, struct sock *sk, struct sk_buff *skb, int err)
+{
+	return err ? 0 : retransmitted(sk, skb);
+}
+
+/* The addresses of a TCP packet, as its receiver has them. */
+static __always_inline bool skb_tuple(struct sk_buff *skb, struct scope_tuple *t)
+{
+	unsigned char *at = skb->head + skb->network_header;
+	__u16 proto = bpf_ntohs(skb->protocol), ports[2];
+	__u8 h[40];
+
+	__builtin_memset(t, 0, sizeof(*t));
+	if (proto == ETH_P_IP) {
+		if (bpf_probe_read_kernel(h, 20, at) || h[0] >> 4 != 4 || h[9] != IPPROTO_TCP)
+			return false;
+		t->local[10] = t->local[11] = t->remote[10] = t->remote[11] = 0xff;
+		__builtin_memcpy(t->remote + 12, h + 12, 4);
+		__builtin_memcpy(t->local + 12, h + 16, 4);
+		at += (h[0] & 15) * 4;
+	} else if (proto == ETH_P_IPV6) {
+		if (bpf_probe_read_kernel(h, 40, at) || h[6] != IPPROTO_TCP)
+			return false;
+		__builtin_memcpy(t->remote, h + 8, 16);
+		__builtin_memcpy(t->local, h + 24, 16);
+		at += 40;
+	} else {
+		return false;
+	}
+	if (bpf_probe_read_kernel(ports, sizeof(ports), at))
+		return false;
+	t->remote_port = bpf_ntohs(ports[0]);
+	t->local_port = bpf_ntohs(ports[1]);
+	return true;
+}
+
+static __always_inline struct scope_flow *tuple_flow(struct scope_tuple *t, __u64 *sk)
+{
+	__u64 *of = bpf_map_lookup_elem(&scope_tuples, t);
+
+	if (!of)
+		return NULL;
+	*sk = *of;
+	return bpf_map_lookup_elem(&scope_flows, sk);
+}
+
+static __always_inline void tuple_turn(struct scope_tuple *o, const struct scope_tuple *t)
+{
+	__builtin_memcpy(o->local, t->remote, sizeof(o->local));
+	__builtin_memcpy(o->remote, t->local, sizeof(o->remote));
+	o->local_port = t->remote_port;
+	o->remote_port = t->local_port;
+}
+
+static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 reason)
+{
+	struct scope_flow *to, *by, *f;
+	struct scope_tuple t, turned;
+	__u64 to_sk = 0, by_sk = 0;
+	struct scope_ev_drop *e;
+
+	if (!skb_tuple(skb, &t))
+		return 0;
+	tuple_turn(&turned, &t);
+	to = tuple_flow(&t, &to_sk);
+	by = tuple_flow(&turned, &by_sk);
+	f = to ? to : by;
+	if (!f)
+		return 0;
+	e = rec_reserve(f, SCOPE_EV_DROP, sizeof(*e), bpf_ktime_get_ns());
+	if (!e)
+		return 0;
+	e->sk = to ? to_sk : by_sk;
+	e->location = (__u64)location;
+	e->reason = reason;
+	e->netns = BPF_CORE_READ(skb, dev, nd_net.net, ns.inum);
+	e->len = skb->len;
+	e->to_ours = !!to;
+	e->by_ours = !!by;
+	e->pad[0] = e->pad[1] = 0;
+	e->tuple = t;
+	e->lost = f->lost;
+	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
+	return 0;
+}
+
+/* Its number is another in each kernel. */
+enum skb_drop_reason___purge {
+	SKB_DROP_REASON_QUEUE_PURGE___purge = 1,
+};
+
+/* What was still in the queues of a socket that was closed is no loss. */
+static __always_inline bool is_purge(__u32 reason)
+{
+	return bpf_core_enum_value_exists(enum skb_drop_reason___purge,
+					  SKB_DROP_REASON_QUEUE_PURGE___purge) &&
+	       reason == bpf_core_enum_value(enum skb_drop_reason___purge,
+					     SKB_DROP_REASON_QUEUE_PURGE___purge);
+}
+
+SEC("?tp_btf/kfree_skb")
+int BPF_PROG(scope_drop2, struct sk_buff *skb, void *location)
+{
+	return dropped(skb, location, 0);
+}
+
+SEC("?tp_btf/kfree_skb")
+int BPF_PROG(scope_drop3, struct sk_buff *skb, void *location, __u32 reason)
+{
+	return is_purge(reason) ? 0 : dropped(skb, location, reason);
+}
+
+/* ---- Looking at all of them -------------------------------------------------------------------- */
+
+/* Tries again where a call came in between. If one stands still in there: its record will tell. */
+static __always_inline void open_fill(struct scope_flow_open *o, struct scope_side *s)
+{
+	__u32 seq;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		seq = *(volatile __u32 *)&s->seq;
+		barrier();
+		o->first_ns = s->first_ns;
+		o->last_ns = s->last_ns;
+		o->total = s->total;
+		o->empty_ns = s->empty_ns;
+		o->empty_since_ns = s->empty_since_ns;
+		o->bytes = s->bytes;
+		o->calls = s->calls;
+		o->tid = s->tid;
+		o->cpu = s->cpu;
+		barrier();
+		if (!(seq & 1) && seq == *(volatile __u32 *)&s->seq)
+			return;
+	}
+	o->calls = 0;
+}
+
+SEC("?iter/bpf_map_elem")
+int scope_net_flows(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct scope_flow_sample s = {};
+	struct scope_flow *f = ctx->value;
+	__u64 *key = ctx->key;
+
+	if (!key || !f || f->stage != FLOW_READY)
+		return 0;
+	s.sk = *key;
+	if (!f->closed && !flow_is(f, (struct sock *)s.sk, false))
+		return 0;
+	s.since_ns = f->since_ns;
+	s.ts_ns = bpf_ktime_get_ns(); /* first: what is older is in here, or in the ring */
+	s.jiffies = bpf_jiffies64();
+	s.tgid = f->tgid;
+	s.lost = f->lost;
+	open_fill(&s.open[SCOPE_TX], &f->side[SCOPE_TX]);
+	open_fill(&s.open[SCOPE_RX], &f->side[SCOPE_RX]);
+	flow_tcp(&s.tcp, s.sk, f);
+	barrier();
+	if (*(volatile __u64 *)&f->since_ns == s.since_ns)
+		bpf_seq_write(ctx->meta->seq, &s, sizeof(s));
+	return 0;
+}
+
+/* All files of recorded processes, in whatever network namespace. Says which sockets are new. */
+SEC("?iter/task_file")
+int scope_net_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct socket *socket;
+	struct sock *sk;
+	__u64 key;
+
+	if (!task || !file || !scope_is_recorded(task->tgid) ||
+	    (file->f_inode->i_mode & S_IFMT) != S_IFSOCK ||
+	    file->f_inode->i_sb->s_magic != SOCKFS_MAGIC)
+		return 0;
+	socket = file->private_data;
+	sk = BPF_CORE_READ(socket, sk);
+	if (!sk || BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP ||
+	    !is_connected((struct tcp_sock *)sk, false))
+		return 0;
+	key = (__u64)sk;
+	if (bpf_map_lookup_elem(&scope_flows, &key))
+		return 0;
+	if (flow_see(key, task->tgid, 0))
+		bpf_seq_write(ctx->meta->seq, &key, sizeof(key));
+	return 0;
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* BPF programs that follow TCP connections: which of them, on which kernel; and reading what they know. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include "attach_priv.h"
+#include "log.h"
+#include "scope.skel.h"
+
+#define SAMPLES_BYTES (128 * sizeof(struct scope_flow_sample))
+#define CPU_BYTES     64 /* struct scope_cpu of sched.bpf.c, which begins with what we read */
+#define REASON_PREFIX "SKB_DROP_REASON_"
+
+/* ---- Which programs ---------------------------------------------------------------------------- */
+
+#define NET_PROGRAMS(skel)                                                                         \
+	{(skel)->progs.scope_net_send, &(skel)->links.scope_net_send, true},                       \
+		{(skel)->progs.scope_net_recv, &(skel)->links.scope_net_recv, true},               \
+		{(skel)->progs.scope_net_adj, &(skel)->links.scope_net_adj, true},                 \
+		{(skel)->progs.scope_net_state, &(skel)->links.scope_net_state, true},             \
+		{(skel)->progs.scope_net_gone, &(skel)->links.scope_net_gone, true},               \
+		{(skel)->progs.scope_retrans2, &(skel)->links.scope_retrans2, false},              \
+		{(skel)->progs.scope_retrans3, &(skel)->links.scope_retrans3, false},              \
+		{(skel)->progs.scope_rst_in, &(skel)->links.scope_rst_in, false},                  \
+	{                                                                                          \
+		(skel)->progs.scope_rst_out, &(skel)->links.scope_rst_out, false                   \
+	}
+
+/* Sends, where there is no tracepoint of theirs and no fexit. */
+#define KPROBE_PROGRAMS(skel)                                                                      \
+	{(skel)->progs.scope_sendmsg_r, &(skel)->links.scope_sendmsg_r, true},                     \
+	{                                                                                          \
+		(skel)->progs.scope_sendmsg_k, &(skel)->links.scope_sendmsg_k, true                \
+	}
+
+#define DROP_PROGRAMS(skel)                                                                        \
+	{(skel)->progs.scope_drop2, &(skel)->links.scope_drop2, false},                            \
+	{                                                                                          \
+		(skel)->progs.scope_drop3, &(skel)->links.scope_drop3, false                       \
+	}
+
+void net_ask(struct attach_features *f, const struct btf *btf)
+{
+	f->net = f->net && btf;
+	/* Both came in 6.3. */
+	f->net_calls = f->net && tracepoint_args(btf, "sock_send_length") > 0 &&
+		       tracepoint_args(btf, "sock_recv_length") > 0;
+	f->drops = f->net && tracepoint_args(btf, "kfree_skb") > 1;
+	f->drop_reasons = f->drops && tracepoint_args(btf, "kfree_skb") > 2; /* 5.17 */
+}
+
+void net_choose(struct scope_bpf *skel, const struct attach_features *f, const struct btf *btf,
+		bool functions)
+{
+	bool by_function = f->net && !f->net_calls;
+	/* Its third argument, err, came with telling of attempts that failed. */
+	bool err = btf && tracepoint_args(btf, "tcp_retransmit_skb") > 2;
+
+	program_enable(skel->progs.scope_net_send, f->net_calls);
+	program_enable(skel->progs.scope_net_recv, f->net_calls);
+	program_enable(skel->progs.scope_net_adj, by_function);
+	program_enable(skel->progs.scope_sendmsg_f, by_function && functions);
+	program_enable(skel->progs.scope_sendmsg_k, by_function);
+	program_enable(skel->progs.scope_sendmsg_r, by_function);
+	program_enable(skel->progs.scope_net_state, f->net);
+	program_enable(skel->progs.scope_net_gone, f->net);
+	program_enable(skel->progs.scope_retrans2, f->net && !err);
+	program_enable(skel->progs.scope_retrans3, f->net && err);
+	program_enable(skel->progs.scope_rst_in, f->net);
+	program_enable(skel->progs.scope_rst_out, f->net);
+	program_enable(skel->progs.scope_drop2, f->drops && !f->drop_reasons);
+	program_enable(skel->progs.scope_drop3, f->drop_reasons);
+	program_enable(skel->progs.scope_net_flows, f->net);
+	program_enable(skel->progs.scope_net_files, f->net);
+	bpf_map__set_autocreate(skel->maps.scope_flows, f->net);
+	bpf_map__set_autocreate(skel->maps.scope_tuples, f->net);
+	bpf_map__set_autocreate(skel->maps.scope_sending, by_function);
+}
+
+/* ---- Attaching --------------------------------------------------------------------------------- */
+
+static struct bpf_link *attach_iterator(struct bpf_program *prog, struct bpf_map *map)
+{
+	union bpf_iter_link_info info = {.map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+	return bpf_program__attach_iter(prog, map ? &opts : NULL);
+}
+
+static bool attach_iterators(struct attach *a)
+{
+	struct scope_bpf *skel = a->skel;
+
+	a->net.samples = malloc(SAMPLES_BYTES);
+	if (a->net.samples)
+		a->net.flows = attach_iterator(skel->progs.scope_net_flows, skel->maps.scope_flows);
+	if (!a->net.flows) {
+		pr_warn("Failed to attach '%s': %s, continuing without connections\n",
+			bpf_program__name(skel->progs.scope_net_flows), strerror(errno));
+		return false;
+	}
+	a->net.files = attach_iterator(skel->progs.scope_net_files, NULL);
+	if (!a->net.files)
+		pr_debug("Failed to attach '%s': %s, continuing without the connections that are "
+			 "there already, until they are used\n",
+			 bpf_program__name(skel->progs.scope_net_files), strerror(errno));
+	return true;
+}
+
+/* By fexit if we can: it may load and still not attach (arm64 before 6.4). */
+static bool attach_sendmsg(struct scope_bpf *skel)
+{
+	const struct context_program kprobes[] = {KPROBE_PROGRAMS(skel)};
+
+	if (bpf_program__autoload(skel->progs.scope_sendmsg_f)) {
+		skel->links.scope_sendmsg_f = bpf_program__attach(skel->progs.scope_sendmsg_f);
+		if (skel->links.scope_sendmsg_f)
+			return true;
+		pr_debug("Failed to attach '%s': %s, trying a kprobe\n",
+			 bpf_program__name(skel->progs.scope_sendmsg_f), strerror(errno));
+	}
+	return attach_group(kprobes, ARRAY_SIZE(kprobes), "connections");
+}
+
+/* BPF's CPUs, by number. Without it, nothing of theirs is known. */
+static void map_cpus(struct attach *a)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
+	const struct bpf_map *map = a->skel->maps.scope_cpus;
+	void *at;
+
+	size = ((size_t)bpf_map__max_entries(map) * CPU_BYTES + page - 1) / page * page;
+	if (bpf_map__value_size(map) != CPU_BYTES)
+		return;
+	at = mmap(NULL, size, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
+	if (at == MAP_FAILED)
+		return;
+	a->net.cpus = at;
+	a->net.cpus_size = size;
+}
+
+/* Names of drop reasons: their numbers are others in each kernel. */
+static void learn_reasons(struct attach_net *net, const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM), i;
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+	const struct btf_enum *e = t ? btf_enum(t) : NULL;
+	const char *name;
+
+	for (i = 0; t && i < btf_vlen(t); i++, e++) {
+		name = btf__name_by_offset(btf, e->name_off);
+		if (e->val < 0 || e->val >= ATTACH_REASONS || net->reasons[e->val] ||
+		    strncmp(name, REASON_PREFIX, strlen(REASON_PREFIX)))
+			continue;
+		net->reasons[e->val] = strdup(name + strlen(REASON_PREFIX));
+	}
+}
+
+static bool attach_all(struct attach *a, const struct attach_features *f)
+{
+	const struct context_program net[] = {NET_PROGRAMS(a->skel)};
+
+	if (!attach_iterators(a) || !attach_group(net, ARRAY_SIZE(net), "connections"))
+		return false;
+	if (f->net_calls || attach_sendmsg(a->skel))
+		return true;
+	detach_group(net, ARRAY_SIZE(net));
+	return false;
+}
+
+void net_attach(struct attach *a, struct attach_features *f)
+{
+	const struct context_program drops[] = {DROP_PROGRAMS(a->skel)};
+
+	map_cpus(a);
+	if (!f->net)
+		return;
+	f->net = attach_all(a, f);
+	f->drops = f->net && f->drops && attach_group(drops, ARRAY_SIZE(drops), "packet drops");
+	f->net_calls = f->net && f->net_calls;
+	f->drop_reasons = f->drops && f->drop_reasons;
+	if (f->drop_reasons)
+		learn_reasons(&a->net, a->btf);
+}
+
+void net_close(struct attach_net *net)
+{
+	int i;
+
+	bpf_link__destroy(net->flows);
+	bpf_link__destroy(net->files);
+	free(net->samples);
+	if (net->cpus)
+		munmap(net->cpus, net->cpus_size);
+	for (i = 0; i < ATTACH_REASONS; i++)
+		free(net->reasons[i]);
+	*net = (struct attach_net){0};
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------- */
+
+/* Runs an iterator: `take` gets its output, as many whole pieces of `size` bytes as one read() brought. */
+static int iterate(struct attach *a, struct bpf_link *link, size_t size,
+		   void (*take)(void *ctx, const void *data, size_t n), void *ctx)
+{
+	char *buf = a->net.samples;
+	size_t len = 0, whole;
+	ssize_t n;
+	int fd, err = 0;
+
+	if (!link)
+		return -EOPNOTSUPP;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		n = read(fd, buf + len, SAMPLES_BYTES - len);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		whole = len / size;
+		take(ctx, buf, whole);
+		len -= whole * size;
+		memmove(buf, buf + whole * size, len);
+	}
+	if (n < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+struct flow_taker {
+	attach_flow_fn fn;
+	void *arg;
+};
+
+static void take_flows(void *ctx, const void *data, size_t n)
+{
+	const struct scope_flow_sample *s = data;
+	const struct flow_taker *taker = ctx;
+
+	for (; n; n--, s++)
+		taker->fn(taker->arg, s);
+}
+
+int attach__flows(struct attach *a, attach_flow_fn fn, void *arg)
+{
+	struct flow_taker taker = {fn, arg};
+
+	return iterate(a, a->net.flows, sizeof(struct scope_flow_sample), take_flows, &taker);
+}
+
+static void count_sockets(void *ctx, const void *data, size_t n)
+{
+	(void)data;
+	*(int *)ctx += (int)n;
+}
+
+int attach__find_flows(struct attach *a)
+{
+	int found = 0, err;
+
+	err = iterate(a, a->net.files, sizeof(uint64_t), count_sockets, &found);
+	return err ? err : found;
+}
+
+const char *attach__drop_reason(const struct attach *a, uint32_t reason)
+{
+	return reason < ATTACH_REASONS ? a->net.reasons[reason] : NULL;
+}
+
+uint64_t attach__net_rx(const struct attach *a, uint32_t cpu)
+{
+	size_t at = (size_t)cpu * CPU_BYTES;
+
+	return at < a->net.cpus_size ? *(volatile uint64_t *)(a->net.cpus + at) : 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What attach.c and attach_net.c share: the loaded object, groups of programs, questions to the kernel's types. */
+#ifndef NCCLSCOPE_ATTACH_PRIV_H
+#define NCCLSCOPE_ATTACH_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "attach.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define ATTACH_MAX_PLUGINS 64
+#define ATTACH_REASONS	   256 /* of enum skb_drop_reason; Linux 6.18 has 120 */
+
+struct bpf_link;
+struct bpf_program;
+struct btf;
+struct ring_buffer;
+struct scope_bpf;
+
+/* Flows: attach_net.c. */
+struct attach_net {
+	struct bpf_link *flows, *files; /* iterators; NULL: none */
+	void *samples;			/* what one read() of an iterator brings */
+	uint8_t *cpus;			/* BPF's scope_cpus, mapped; NULL: not */
+	size_t cpus_size;
+	char *reasons[ATTACH_REASONS]; /* names, by number */
+};
+
+struct attach {
+	struct scope_bpf *skel;
+	struct btf *btf; /* the kernel's, while opening; NULL: it has none */
+	struct ring_buffer *ring;
+	struct bpf_link *plugin[ATTACH_MAX_PLUGINS];
+	int nplugins;
+	attach_record_fn fn;
+	void *arg;
+	int taken;     /* records in this poll */
+	uint8_t *pids; /* BPF's scope_pids, mapped; NULL: not */
+	size_t npids;
+	struct attach_net net;
+};
+
+struct context_program {
+	struct bpf_program *prog;
+	struct bpf_link **link;
+	bool needed; /* the group is no use without it */
+};
+
+/* Whether it is loaded; whoever attaches it then, it is not libbpf by itself. */
+void program_enable(struct bpf_program *prog, bool on);
+
+/* Those of a group that are loaded: all that are needed, or none. */
+bool attach_group(const struct context_program *group, size_t n, const char *loses);
+void detach_group(const struct context_program *group, size_t n);
+
+/* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */
+int tracepoint_args(const struct btf *btf, const char *name);
+
+/* What of net context this kernel can have: *f, as far as f->net asks for it. */
+void net_ask(struct attach_features *f, const struct btf *btf);
+/* Before load. `functions`: also programs at functions by fexit, which not every kernel takes. */
+void net_choose(struct scope_bpf *skel, const struct attach_features *f, const struct btf *btf,
+		bool functions);
+/* After load: attaches what was chosen; *f says what there is. */
+void net_attach(struct attach *a, struct attach_features *f);
+void net_close(struct attach_net *net);
+
+#endif

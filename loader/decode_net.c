@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Flows on their way in and out; see decode_net.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "decode_net.h"
+#include "log.h"
+#include "trace.h"
+
+#define KEEP_NS	 (2 * NSEC_PER_SEC)
+#define EVERY_NS NSEC_PER_SEC /* between two `flow` records, but for --net=flows */
+#define BEHIND_NS                                                                                  \
+	(5 * 1000000ULL) /* records so much younger than a sample: all older ones have come */
+#define SAMPLES_MAX 65536
+#define MISSED_NS                                                                                  \
+	NSEC_PER_SEC /* a flow that samples lack for so long is gone: its record was lost */
+#define USES_NS (NET_UNSURE_NS + KEEP_NS) /* no step that has stopped waits for longer */
+
+void decode_net__init(struct session *s)
+{
+	struct timespec res;
+
+	/* The coarse clocks go by the jiffy. */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) || res.tv_sec)
+		res.tv_nsec = 4000000;
+	s->net.flows.jiffy_ns = (uint64_t)res.tv_nsec;
+}
+
+void decode_net__free(struct session *s)
+{
+	flows__free(&s->net.flows);
+	free(s->net.samples);
+}
+
+/* ---- Processes ---------------------------------------------------------------------------------- */
+
+/* The one that a flow belongs to; NULL: it has shown nothing of NCCL yet, or has ended. */
+static struct proc *proc_of(struct session *s, uint32_t tgid, uint64_t ts_ns)
+{
+	struct proc *p, *tmp, *best = NULL;
+
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->key.tgid == tgid && p->key.start_ns <= ts_ns &&
+		    (!best || p->key.start_ns > best->key.start_ns))
+			best = p;
+	return best;
+}
+
+static void count_lost(struct session *s, struct flow *flow, uint32_t lost)
+{
+	struct proc *p;
+	uint32_t n = lost - flow->lost;
+
+	if ((int32_t)n <= 0)
+		return;
+	flow->lost = lost;
+	p = proc_of(s, flow->tgid, flow->key.since_ns);
+	if (p)
+		proc__count_loss(p, LOSS_CONTEXT, n);
+	else
+		s->context_lost += n;
+}
+
+/* ---- Records ------------------------------------------------------------------------------------ */
+
+static void put_begin(struct proc *p, struct flow *flow)
+{
+	bool open = flow->pending == SCOPE_FLOW_OPEN;
+
+	trace__flow(p, flow, open ? SCOPE_FLOW_OPEN : SCOPE_FLOW_FOUND, flow->key.since_ns);
+}
+
+static void put_end(struct proc *p, struct flow *flow, uint16_t why)
+{
+	if (!flow->told_ns)
+		put_begin(p, flow);
+	trace__drops(p, flow);
+	trace__flow(p, flow, why, flow->tcp_ns);
+	flow->pending = 0;
+	flow__gone(flow);
+}
+
+/* The oldest one with these addresses that is not over. What is older than one that is, is over. */
+static struct flow *oldest_twin(const struct flow *flow)
+{
+	struct flow *twin, *oldest = NULL;
+
+	for (twin = flow->twin; twin; twin = twin->twin) {
+		if (twin->netns != flow->netns || twin->tgid != flow->tgid)
+			continue;
+		if (twin->gone)
+			break;
+		oldest = twin;
+	}
+	return oldest;
+}
+
+/*
+ * How a flow began comes first, whatever else there is to tell. If others had its addresses, they
+ * are over: closed by a reset, they are destroyed only when their owner closes them; or BPF was
+ * skipped then.
+ */
+static void tell_begin(struct session *s, struct flow *flow)
+{
+	struct proc *p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+	struct flow *twin;
+
+	if (!p || !flow->pending || flow->pending == SCOPE_FLOW_GONE)
+		return;
+	while ((twin = oldest_twin(flow)))
+		put_end(p, twin, SCOPE_FLOW_GONE);
+	put_begin(p, flow);
+	flow->pending = 0;
+}
+
+static void tell_end(struct proc *p, struct flow *flow, uint16_t why)
+{
+	if (!flow->told_ns && (!flow->pending || flow->pending == SCOPE_FLOW_GONE))
+		flow->pending = SCOPE_FLOW_FOUND; /* before its process was */
+	tell_begin(p->session, flow);
+	put_end(p, flow, why);
+}
+
+static void on_flow(struct session *s, const struct scope_ev_flow *ev)
+{
+	struct flow *flow = flows__get(&s->net.flows, ev);
+	struct proc *p;
+
+	if (!flow) {
+		s->context_lost++;
+		return;
+	}
+	if (ev->why != SCOPE_FLOW_STATE)
+		tell_begin(s, flow);
+	flow__told(flow, ev);
+	count_lost(s, flow, ev->lost);
+	if (ev->tid)
+		flow->tid = ev->tid;
+	switch (ev->why) {
+	case SCOPE_FLOW_OPEN:
+	case SCOPE_FLOW_FOUND:
+	case SCOPE_FLOW_GONE: /* told with the next sample: steps that it served are still held */
+		flow->pending = ev->why;
+		break;
+	case SCOPE_FLOW_RESET_IN:
+	case SCOPE_FLOW_RESET_OUT:
+		p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+		if (p)
+			trace__flow(p, flow, ev->why, ev->h.ts_ns);
+		break;
+	default:
+		break;
+	}
+}
+
+static void note_use(struct session *s, struct flow *flow, const struct net_use *use, uint32_t tid,
+		     int dir, bool open)
+{
+	struct proc *p = proc_of(s, flow->tgid, flow->key.since_ns);
+
+	if (p && p->corr.net)
+		net_join__use(p->corr.net, flow, tid, dir, use,
+			      open || flow->open_ns[dir] == use->first_ns);
+	flow->open_ns[dir] = open ? use->first_ns : 0;
+}
+
+static void on_use(struct session *s, const struct scope_ev_use *ev)
+{
+	struct flow *flow = flows__find(&s->net.flows, ev->sk, ev->since_ns);
+	const struct net_use use = {
+		.first_ns = ev->first_ns, .last_ns = ev->h.ts_ns, .bytes = ev->bytes};
+
+	if (!flow || ev->dir > SCOPE_RX) {
+		s->context_lost++; /* the flow's own record was */
+		return;
+	}
+	flow__use(flow, ev);
+	count_lost(s, flow, ev->lost);
+	note_use(s, flow, &use, ev->tid, ev->dir, false);
+	if (ev->h.ts_ns > s->net.newest_ns)
+		s->net.newest_ns = ev->h.ts_ns;
+}
+
+static void on_retrans(struct session *s, const struct scope_ev_retrans *ev)
+{
+	struct flow *flow = flows__find(&s->net.flows, ev->sk, ev->since_ns);
+
+	if (!flow)
+		return;
+	flow__retrans(flow, ev);
+	count_lost(s, flow, ev->lost);
+}
+
+/* ---- Drops -------------------------------------------------------------------------------------- */
+
+/* What the kernel frees in the normal course of things. */
+static bool is_harmless(const struct net_source *source, const struct scope_ev_drop *ev)
+{
+	static const char *const names[] = {"QUEUE_PURGE", "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE",
+					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED"};
+	const char *reason, *where;
+	size_t i;
+
+	reason = source->drop_reason ? source->drop_reason(source->arg, ev->reason) : NULL;
+	for (i = 0; reason && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(reason, names[i]))
+			return true;
+	/* Segments for a connection in TIME_WAIT. */
+	if (!reason || strcmp(reason, "NOT_SPECIFIED"))
+		return false;
+	where = source->symbol ? source->symbol(source->arg, ev->location) : NULL;
+	return where && (!strcmp(where, "tcp_v4_rcv") || !strcmp(where, "tcp_v6_rcv"));
+}
+
+/* Of several with these addresses the one that BPF has found, or one of that network namespace. */
+static struct flow *twin_of(struct flow *first, const struct scope_ev_drop *ev)
+{
+	struct flow *flow;
+
+	for (flow = first; flow; flow = flow->twin)
+		if (flow->key.sk == ev->sk)
+			return flow;
+	for (flow = first; flow; flow = flow->twin)
+		if (flow->netns == ev->netns)
+			return flow;
+	return first;
+}
+
+static struct flow *by_tuple(struct session *s, const struct scope_ev_drop *ev, bool reversed)
+{
+	const struct scope_tuple *t = &ev->tuple;
+	struct scope_tuple key = *t;
+	struct flow *flow;
+
+	if (reversed) {
+		memcpy(key.local, t->remote, sizeof(key.local));
+		memcpy(key.remote, t->local, sizeof(key.remote));
+		key.local_port = t->remote_port;
+		key.remote_port = t->local_port;
+	}
+	HASH_FIND(hh_tuple, s->net.flows.by_tuple, &key, sizeof(key), flow);
+	return twin_of(flow, ev);
+}
+
+/* More than are kept until the next sample: out with them. */
+static void note_drop(struct session *s, struct flow *flow, const struct flow_drop *drop)
+{
+	struct proc *p = NULL;
+
+	if (flow->ndrops >= FLOW_DROPS_MAX)
+		p = proc_of(s, flow->tgid, flow->key.since_ns);
+	if (p) {
+		tell_begin(s, flow);
+		trace__drops(p, flow);
+	}
+	flow__drop(flow, drop);
+}
+
+static void on_drop(struct session *s, const struct scope_ev_drop *ev)
+{
+	struct flow_drop drop = {.ts_ns = ev->h.ts_ns,
+				 .location = ev->location,
+				 .reason = ev->reason,
+				 .len = ev->len,
+				 .rx = true};
+	struct flow *rx = by_tuple(s, ev, false), *tx = by_tuple(s, ev, true);
+
+	if (is_harmless(&s->net.source, ev))
+		return;
+	if (rx && rx->key.sk == ev->sk)
+		count_lost(s, rx, ev->lost);
+	else if (tx && tx->key.sk == ev->sk)
+		count_lost(s, tx, ev->lost);
+	if (rx)
+		note_drop(s, rx, &drop);
+	drop.rx = false;
+	if (tx)
+		note_drop(s, tx, &drop);
+}
+
+bool decode_net__event(struct session *s, const struct scope_ev_short *h)
+{
+	static const size_t sizes[] = {[SCOPE_EV_FLOW] = sizeof(struct scope_ev_flow),
+				       [SCOPE_EV_USE] = sizeof(struct scope_ev_use),
+				       [SCOPE_EV_RETRANS] = sizeof(struct scope_ev_retrans),
+				       [SCOPE_EV_DROP] = sizeof(struct scope_ev_drop)};
+
+	if (h->size < sizes[h->kind])
+		return false;
+	if (!s->net_mode)
+		return true;
+	switch (h->kind) {
+	case SCOPE_EV_FLOW:
+		on_flow(s, (const struct scope_ev_flow *)h);
+		break;
+	case SCOPE_EV_USE:
+		on_use(s, (const struct scope_ev_use *)h);
+		break;
+	case SCOPE_EV_RETRANS:
+		on_retrans(s, (const struct scope_ev_retrans *)h);
+		break;
+	default:
+		on_drop(s, (const struct scope_ev_drop *)h);
+	}
+	return true;
+}
+
+/* ---- Samples ------------------------------------------------------------------------------------ */
+
+static void on_sample(void *arg, const struct scope_flow_sample *sample)
+{
+	struct session *s = arg;
+	struct scope_flow_sample *grown;
+	uint32_t cap;
+
+	if (s->net.nsamples == s->net.samples_cap) {
+		cap = s->net.samples_cap ? s->net.samples_cap * 2 : 64;
+		if (cap > SAMPLES_MAX)
+			return;
+		grown = realloc(s->net.samples, cap * sizeof(*grown));
+		if (!grown)
+			return;
+		s->net.samples = grown;
+		s->net.samples_cap = cap;
+	}
+	s->net.samples[s->net.nsamples++] = *sample;
+}
+
+/*
+ * Calls that BPF has not told of yet: they are over, or go on. BPF tells when the next ones begin, so
+ * those of a flow that rests are in every sample; but once is enough.
+ */
+static void take_open(struct session *s, struct flow *flow, const struct scope_flow_open *open,
+		      int dir)
+{
+	const struct net_use use = {
+		.first_ns = open->first_ns, .last_ns = open->last_ns, .bytes = open->bytes};
+
+	bool known = flow->open_ns[dir] == open->first_ns &&
+		     open->last_ns + BEHIND_NS < s->net.complete_ns;
+
+	if (open->calls && !known)
+		note_use(s, flow, &use, open->tid, dir, true);
+}
+
+/* In no sample any more: the kernel forgot them, and the ring was full, or BPF was skipped. */
+static void find_missing(struct session *s)
+{
+	struct flow *flow, *tmp;
+
+	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
+		if (flow->gone || flow->tcp_ns + MISSED_NS >= s->net.sampled_ns)
+			continue;
+		tell_begin(s, flow);
+		flow->pending = SCOPE_FLOW_GONE;
+	}
+}
+
+static void take_samples(struct session *s)
+{
+	const struct scope_flow_sample *x;
+	struct flow *flow;
+	uint32_t i;
+
+	for (i = 0; i < s->net.nsamples; i++) {
+		x = &s->net.samples[i];
+		flow = flows__find(&s->net.flows, x->sk, x->since_ns);
+		if (!flow || flow->pending == SCOPE_FLOW_GONE)
+			continue;
+		flow__sample(flow, x);
+		count_lost(s, flow, x->lost);
+		take_open(s, flow, &x->open[SCOPE_TX], SCOPE_TX);
+		take_open(s, flow, &x->open[SCOPE_RX], SCOPE_RX);
+	}
+	s->net.nsamples = 0;
+}
+
+static void set_complete(struct session *s, uint64_t ns)
+{
+	struct proc *p, *tmp;
+
+	s->net.complete_ns = ns;
+	HASH_ITER (hh, s->procs, p, tmp)
+		p->net.complete_ns = ns;
+}
+
+static void take_sample_set(struct session *s)
+{
+	bool any = s->net.nsamples;
+
+	take_samples(s);
+	if (any && !s->net.failed)
+		find_missing(s);
+	set_complete(s, s->net.sampled_ns);
+	s->net.sampled_ns = 0;
+}
+
+static void sample(struct session *s, uint64_t now_ns)
+{
+	const struct net_source *source = &s->net.source;
+	int err = source->flows ? source->flows(source->arg, on_sample, s) : 0;
+
+	if (err && !s->net.failed) {
+		s->net.failed = true;
+		pr_warn("Failed to read the flows: %s; steps get theirs late\n", strerror(-err));
+	}
+	/* From the first one on until the last one was read. */
+	s->net.sampled_ns = s->net.read_ns = now_ns;
+	if (s->net.nsamples) {
+		s->net.sampled_ns = s->net.samples[0].ts_ns;
+		s->net.read_ns = s->net.samples[s->net.nsamples - 1].ts_ns;
+	}
+	s->net.next_ns = now_ns + NET_SAMPLE_NS;
+}
+
+/* ---- Into the trace ----------------------------------------------------------------------------- */
+
+/* Remembered, because it may end before this one does. */
+static void note_peer(struct session *s, struct flow *flow)
+{
+	struct flow *peer = flow->peer_pid ? NULL : flows__peer(&s->net.flows, flow);
+	struct proc *p = peer ? proc_of(s, peer->tgid, peer->key.since_ns) : NULL;
+
+	if (!p)
+		return;
+	flow->peer_pid = p->id.ns_tgid;
+	flow->peer_host_pid = p->id.tgid;
+}
+
+static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
+{
+	struct proc *p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+	uint64_t every = s->net_mode == NET_MODE_FLOWS ? 0 : EVERY_NS;
+
+	if (!p) {
+		/* Its process has ended, or never was NCCL's. */
+		if (flow->pending == SCOPE_FLOW_GONE)
+			flow__gone(flow);
+		return;
+	}
+	note_peer(s, flow);
+	if (flow->pending == SCOPE_FLOW_GONE) {
+		/* What it served in the end is known by now. */
+		if (flow->tcp_ns <= s->net.complete_ns)
+			tell_end(p, flow, SCOPE_FLOW_GONE);
+		return;
+	}
+	if (flow->pending)
+		tell_begin(s, flow);
+	else if (now_ns - flow->told_ns >= every && flow__moved(flow))
+		trace__flow(p, flow, SCOPE_FLOW_STATE, flow->tcp_ns);
+	trace__drops(p, flow);
+}
+
+static void tell_flows(struct session *s, uint64_t now_ns)
+{
+	struct flow *flow, *tmp;
+
+	HASH_ITER (hh, s->net.flows.by_key, flow, tmp)
+		tell_flow(s, flow, now_ns);
+}
+
+void decode_net__proc_end(struct proc *p)
+{
+	struct session *s = p->session;
+	struct flow *flow, *tmp;
+
+	if (!s->net_mode)
+		return;
+	s->net.steps += p->net.steps;
+	s->net.direct += p->net.direct;
+	s->net.helped += p->net.helped;
+	s->net.unsure += p->net.unsure;
+	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
+		if (flow->gone || proc_of(s, flow->tgid, flow->key.since_ns) != p)
+			continue;
+		note_peer(s, flow);
+		tell_end(p, flow, flow->pending == SCOPE_FLOW_GONE ? SCOPE_FLOW_GONE : 0);
+	}
+}
+
+/* ---- Time goes by ------------------------------------------------------------------------------- */
+
+static void prune(struct session *s, uint64_t now_ns)
+{
+	uint64_t keep = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0, oldest;
+	uint64_t uses = now_ns > USES_NS ? now_ns - USES_NS : 0;
+	struct proc *p, *ptmp;
+
+	HASH_ITER (hh, s->procs, p, ptmp) {
+		oldest = correlate__oldest(&p->corr);
+		keep = oldest < keep ? oldest : keep;
+	}
+	HASH_ITER (hh, s->procs, p, ptmp)
+		net_join__prune(&p->net, keep > uses ? keep : uses);
+	flows__prune(&s->net.flows, keep);
+	s->net.next_prune_ns = now_ns + NSEC_PER_SEC;
+}
+
+/* How far the ring has been read; there may be no flow that is used. */
+static uint64_t newest(const struct session *s)
+{
+	uint64_t ns = s->net.newest_ns;
+	struct proc *p, *tmp;
+
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->corr.now_ns > ns)
+			ns = p->corr.now_ns;
+	return ns;
+}
+
+void decode_net__tick(struct session *s, uint64_t now_ns, bool drained)
+{
+	if (!s->net_mode)
+		return;
+	if (s->net.sampled_ns && (drained || newest(s) > s->net.read_ns + BEHIND_NS)) {
+		tell_flows(s, now_ns); /* before: steps until the last time have been joined */
+		take_sample_set(s);
+	}
+	if (!s->net.sampled_ns && now_ns >= s->net.next_ns)
+		sample(s, now_ns);
+	if (now_ns >= s->net.next_prune_ns)
+		prune(s, now_ns);
+}
+
+void decode_net__last(struct session *s)
+{
+	if (!s->net_mode)
+		return;
+	s->net.nsamples = 0;
+	sample(s, monotonic_ns());
+}
+
+void decode_net__complete(struct session *s)
+{
+	if (!s->net_mode)
+		return;
+	take_samples(s);
+	set_complete(s, UINT64_MAX);
+}

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Flows over time; see flows.h. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "flows.h"
+
+#define POINTS_MIN 16
+#define POINTS_LOW 256	      /* that each flow may have, however many there are */
+#define POINTS_ALL (1u << 21) /* of all flows, if that is more */
+#define FLOWS_MAX  65536      /* BPF follows a quarter of that at a time; the others are gone */
+
+/* ---- The table ---------------------------------------------------------------------------------- */
+
+struct flow *flows__find(const struct flows *f, uint64_t sk, uint64_t since_ns)
+{
+	const struct flow_key key = {sk, since_ns};
+	struct flow *flow;
+
+	HASH_FIND(hh, f->by_key, &key, sizeof(key), flow);
+	return flow;
+}
+
+/* Addresses may come again: in another namespace, or after a while, when the old one is held still. */
+static void tuple_add(struct flows *f, struct flow *flow)
+{
+	struct flow *first;
+
+	HASH_FIND(hh_tuple, f->by_tuple, &flow->tuple, sizeof(flow->tuple), first);
+	if (first)
+		HASH_DELETE(hh_tuple, f->by_tuple, first);
+	flow->twin = first;
+	HASH_ADD(hh_tuple, f->by_tuple, tuple, sizeof(flow->tuple), flow);
+}
+
+static void tuple_del(struct flows *f, struct flow *flow)
+{
+	struct flow *first, *next, **at;
+
+	HASH_FIND(hh_tuple, f->by_tuple, &flow->tuple, sizeof(flow->tuple), first);
+	if (first == flow) {
+		next = flow->twin;
+		HASH_DELETE(hh_tuple, f->by_tuple, flow);
+		if (next)
+			HASH_ADD(hh_tuple, f->by_tuple, tuple, sizeof(next->tuple), next);
+		return;
+	}
+	for (at = first ? &first->twin : NULL; at && *at; at = &(*at)->twin)
+		if (*at == flow) {
+			*at = flow->twin;
+			return;
+		}
+}
+
+static void point_set(struct flow_point *p, const struct scope_tcp_use *u)
+{
+	p->c.retrans = u->total_retrans;
+	p->c.lost = u->lost;
+	p->c.dsack = u->dsack_dups;
+	p->c.rx_ooo = u->rcv_ooopack;
+	p->c.busy = u->busy;
+	p->c.rwnd = u->rwnd_limited;
+	p->c.sndbuf = u->sndbuf_limited;
+	p->srtt_us = u->srtt_us;
+	p->rtt_min_us = u->rtt_min_us;
+	p->cwnd = u->snd_cwnd;
+}
+
+static void flow_free(struct flows *f, struct flow *flow)
+{
+	HASH_DELETE(hh, f->by_key, flow);
+	tuple_del(f, flow);
+	free(flow->points);
+	free(flow->drops);
+	free(flow);
+}
+
+struct flow *flow__hold(struct flow *flow)
+{
+	if (flow)
+		flow->refs++;
+	return flow;
+}
+
+void flow__put(struct flows *f, struct flow *flow)
+{
+	if (flow && !--flow->refs)
+		flow_free(f, flow);
+}
+
+void flow__gone(struct flow *flow)
+{
+	flow->gone = true;
+}
+
+void flows__free(struct flows *f)
+{
+	struct flow *flow, *tmp;
+
+	HASH_ITER (hh, f->by_key, flow, tmp)
+		flow_free(f, flow);
+}
+
+/* A loopback address is another one in each namespace; others are taken to be the node's, or the net's. */
+static bool is_loopback(const struct scope_tuple *t)
+{
+	static const uint8_t v4[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
+
+	return !memcmp(t->local, v4, sizeof(v4)) || !memcmp(t->local, &in6addr_loopback, 16);
+}
+
+struct flow *flows__peer(const struct flows *f, const struct flow *flow)
+{
+	struct scope_tuple back = {.local_port = flow->tuple.remote_port,
+				   .remote_port = flow->tuple.local_port};
+	bool loopback = is_loopback(&flow->tuple);
+	struct flow *peer;
+
+	memcpy(back.local, flow->tuple.remote, sizeof(back.local));
+	memcpy(back.remote, flow->tuple.local, sizeof(back.remote));
+	HASH_FIND(hh_tuple, f->by_tuple, &back, sizeof(back), peer);
+	while (peer && (peer == flow || (loopback && peer->netns != flow->netns)))
+		peer = peer->twin;
+	return peer;
+}
+
+/* ---- Counts ------------------------------------------------------------------------------------- */
+
+/* From one reading to a later one; one that was read while it moved may seem to go back. */
+static uint32_t moved(uint32_t was, uint32_t now)
+{
+	return (int32_t)(now - was) > 0 ? now - was : 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *least)
+{
+	int dir;
+
+	for (dir = 0; dir < 2; dir++) {
+		c->bytes[dir] = later(c->bytes[dir], least->bytes[dir]);
+		c->empty_ns[dir] = later(c->empty_ns[dir], least->empty_ns[dir]);
+	}
+	c->retrans = least->retrans + moved(least->retrans, c->retrans);
+	c->lost = least->lost + moved(least->lost, c->lost);
+	c->dsack = least->dsack + moved(least->dsack, c->dsack);
+	c->rx_ooo = least->rx_ooo + moved(least->rx_ooo, c->rx_ooo);
+	c->busy = least->busy + moved(least->busy, c->busy);
+	c->rwnd = least->rwnd + moved(least->rwnd, c->rwnd);
+	c->sndbuf = least->sndbuf + moved(least->sndbuf, c->sndbuf);
+	c->busy += moved(c->busy, c->rwnd + c->sndbuf); /* which are parts of it */
+}
+
+/* ---- Points ------------------------------------------------------------------------------------- */
+
+/* Of the older half every other one goes; counters only grow, so nothing but sharpness in time is lost. */
+static void thin_out(struct flow *flow)
+{
+	struct flow_point *p = flow->points + flow->first;
+	uint32_t half = flow->npoints / 2, i, n = 0;
+
+	for (i = 0; i < half; i += 2)
+		p[n++] = p[i];
+	memmove(p + n, p + half, (flow->npoints - half) * sizeof(*p));
+	flow->npoints -= half - n;
+}
+
+/* Many flows together have less: a job that never ends an event makes us keep all that is younger. */
+static uint32_t points_max(const struct flow *flow)
+{
+	uint32_t share = POINTS_ALL / flow->hh.tbl->num_items;
+
+	if (share > FLOW_POINTS_MAX)
+		return FLOW_POINTS_MAX;
+	return share < POINTS_LOW ? POINTS_LOW : share;
+}
+
+static int make_room(struct flow *flow)
+{
+	struct flow_point *grown;
+	uint32_t cap;
+
+	if (flow->npoints >= points_max(flow))
+		thin_out(flow);
+	if (flow->first + flow->npoints < flow->cap)
+		return 0;
+	if (flow->first > flow->cap / 2) {
+		memmove(flow->points, flow->points + flow->first,
+			flow->npoints * sizeof(*flow->points));
+		flow->first = 0;
+		return 0;
+	}
+	cap = flow->cap ? flow->cap * 2 : POINTS_MIN;
+	grown = realloc(flow->points, cap * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	flow->points = grown;
+	flow->cap = cap;
+	return 0;
+}
+
+/*
+ * A point at ts_ns, as the one before it; NULL: no memory. Samples are taken aside of the ring: what
+ * comes in after one may be a little older.
+ */
+static struct flow_point *point_new(struct flow *flow, uint64_t ts_ns)
+{
+	struct flow_point *p, *begin;
+
+	if (make_room(flow))
+		return NULL;
+	begin = flow->points + flow->first;
+	p = begin + flow->npoints++;
+	for (; p > begin && p[-1].ts_ns > ts_ns; p--)
+		p[0] = p[-1];
+	if (p > begin)
+		p[0] = p[-1];
+	else
+		memset(p, 0, sizeof(*p));
+	p->ts_ns = ts_ns;
+	return p;
+}
+
+struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
+{
+	struct flow *flow = flows__find(f, ev->sk, ev->since_ns);
+	struct flow_point *p;
+
+	if (flow)
+		return flow;
+	flow = HASH_COUNT(f->by_key) < FLOWS_MAX ? calloc(1, sizeof(*flow)) : NULL;
+	if (!flow)
+		return NULL;
+	flow->key.sk = ev->sk;
+	flow->key.since_ns = ev->since_ns;
+	flow->tuple = ev->tuple;
+	flow->tgid = ev->tgid;
+	flow->netns = ev->netns;
+	flow->family = ev->family;
+	flow->role.rank = flow->role.peer = -1;
+	flow->refs = 1;
+	flow->tcp = ev->tcp;
+	HASH_ADD(hh, f->by_key, key, sizeof(flow->key), flow);
+	tuple_add(f, flow);
+	/* BPF tells of it with its first record, when it may have moved something already. */
+	p = point_new(flow, ev->since_ns);
+	if (p)
+		point_set(p, &ev->tcp.use);
+	return flow;
+}
+
+/* What is told late was so for all that came after it: a point that has it from the one before did not know. */
+static void point_set_later(struct flow *flow, const struct flow_point *p)
+{
+	struct flow_point *q = flow->points + flow->first + flow->npoints;
+
+	while (--q > p)
+		flow_counts__at_least(&q->c, &p->c);
+}
+
+int flow__use(struct flow *flow, const struct scope_ev_use *use)
+{
+	struct flow_point *p = point_new(flow, use->h.ts_ns);
+	int dir = use->dir & 1;
+
+	if (!p)
+		return -ENOMEM;
+	flow->tid = use->tid;
+	p->c.bytes[dir] = use->total;
+	p->c.empty_ns[dir] = use->empty_ns;
+	point_set(p, &use->tcp);
+	point_set_later(flow, p);
+	return 0;
+}
+
+int flow__retrans(struct flow *flow, const struct scope_ev_retrans *r)
+{
+	struct flow_point *p = point_new(flow, r->h.ts_ns);
+
+	if (!p)
+		return -ENOMEM;
+	if ((int32_t)(r->total - p->c.retrans) > 0)
+		p->c.retrans = r->total;
+	point_set_later(flow, p);
+	return 0;
+}
+
+/* All of it, unless we have a younger one: samples and records overtake each other. */
+static void take_tcp(struct flow *flow, const struct scope_tcp *tcp, uint64_t ts_ns)
+{
+	uint64_t acked = flow->tcp.bytes_acked, received = flow->tcp.bytes_received;
+
+	if (ts_ns < flow->tcp_ns)
+		return;
+	flow->tcp = *tcp;
+	flow->tcp.bytes_acked = later(acked, tcp->bytes_acked);
+	flow->tcp.bytes_received = later(received, tcp->bytes_received);
+	flow->tcp_ns = ts_ns;
+}
+
+/* Of a flow that rests, one point is as good as many. */
+static void drop_if_same(struct flow *flow, const struct flow_point *p)
+{
+	const struct flow_point *was = p - 1;
+
+	if (p == flow__last(flow) && flow->npoints > 1 && !memcmp(&p->c, &was->c, sizeof(p->c)) &&
+	    p->srtt_us == was->srtt_us && p->rtt_min_us == was->rtt_min_us && p->cwnd == was->cwnd)
+		flow->npoints--;
+}
+
+/*
+ * Its last call was before the sample, and the step that it ended may ask for just that time; unless an
+ * earlier sample has told of it.
+ */
+static int open_point(struct flow *flow, const struct scope_flow_open *open, int dir)
+{
+	const struct flow_point *was = open->calls ? flow__at(flow, open->last_ns) : NULL;
+	struct flow_point *p;
+
+	if (!open->calls ||
+	    (was && was->c.bytes[dir] >= open->total && was->c.empty_ns[dir] >= open->empty_ns))
+		return 0;
+	p = point_new(flow, open->last_ns);
+	if (!p)
+		return -ENOMEM;
+	if (open->total > p->c.bytes[dir])
+		p->c.bytes[dir] = open->total;
+	if (open->empty_ns > p->c.empty_ns[dir])
+		p->c.empty_ns[dir] = open->empty_ns;
+	point_set_later(flow, p);
+	return 0;
+}
+
+int flow__sample(struct flow *flow, const struct scope_flow_sample *s)
+{
+	struct flow_point *p;
+	int dir;
+
+	if (open_point(flow, &s->open[SCOPE_TX], SCOPE_TX) ||
+	    open_point(flow, &s->open[SCOPE_RX], SCOPE_RX))
+		return -ENOMEM;
+	p = point_new(flow, s->ts_ns);
+	if (!p)
+		return -ENOMEM;
+	for (dir = 0; dir < 2; dir++) {
+		p->c.bytes[dir] = s->open[dir].total;
+		p->c.empty_ns[dir] = s->open[dir].empty_ns;
+	}
+	point_set(p, &s->tcp.use);
+	point_set_later(flow, p);
+	drop_if_same(flow, p);
+	take_tcp(flow, &s->tcp, s->ts_ns);
+	return 0;
+}
+
+int flow__told(struct flow *flow, const struct scope_ev_flow *ev)
+{
+	struct flow_point *p = point_new(flow, ev->h.ts_ns);
+
+	if (!p)
+		return -ENOMEM;
+	p->c.bytes[SCOPE_TX] = ev->total[SCOPE_TX];
+	p->c.bytes[SCOPE_RX] = ev->total[SCOPE_RX];
+	point_set(p, &ev->tcp.use);
+	take_tcp(flow, &ev->tcp, ev->h.ts_ns);
+	return 0;
+}
+
+int flow__drop(struct flow *flow, const struct flow_drop *drop)
+{
+	struct flow_drop *grown;
+	uint32_t cap;
+
+	if (flow->ndrops >= FLOW_DROPS_MAX) {
+		memmove(flow->drops, flow->drops + FLOW_DROPS_MAX / 2,
+			(flow->ndrops - FLOW_DROPS_MAX / 2) * sizeof(*flow->drops));
+		flow->ndrops -= FLOW_DROPS_MAX / 2;
+	}
+	if (flow->ndrops == flow->drops_cap) {
+		cap = flow->drops_cap ? flow->drops_cap * 2 : POINTS_MIN;
+		grown = realloc(flow->drops, cap * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		flow->drops = grown;
+		flow->drops_cap = cap;
+	}
+	flow->drops[flow->ndrops++] = *drop;
+	return 0;
+}
+
+const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns)
+{
+	const struct flow_point *p = flow->points + flow->first;
+	uint32_t lo = 0, hi = flow->npoints, mid;
+
+	if (!hi)
+		return NULL;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (p[mid].ts_ns <= ts_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &p[lo - 1] : p;
+}
+
+bool flow__moved(const struct flow *flow)
+{
+	const struct flow_point *p = flow__at(flow, flow->tcp_ns); /* what is told is of then */
+
+	return p && (flow->tcp.bytes_acked != flow->told_tcp.bytes_acked ||
+		     flow->tcp.bytes_received != flow->told_tcp.bytes_received ||
+		     p->c.bytes[SCOPE_TX] != flow->told.bytes[SCOPE_TX] ||
+		     p->c.bytes[SCOPE_RX] != flow->told.bytes[SCOPE_RX] ||
+		     p->c.retrans != flow->told.retrans || p->c.rx_ooo != flow->told.rx_ooo);
+}
+
+/* After much at once, most of its room stays empty. */
+static void shrink(struct flow *flow)
+{
+	struct flow_point *less;
+
+	if (flow->cap <= POINTS_LOW || flow->npoints > flow->cap / 8)
+		return;
+	memmove(flow->points, flow->points + flow->first, flow->npoints * sizeof(*less));
+	flow->first = 0;
+	less = realloc(flow->points, flow->cap / 2 * sizeof(*less));
+	if (!less)
+		return;
+	flow->points = less;
+	flow->cap /= 2;
+}
+
+void flow__prune(struct flow *flow, uint64_t before_ns)
+{
+	const struct flow_point *p = flow__at(flow, before_ns);
+	uint32_t n = p ? (uint32_t)(p - (flow->points + flow->first)) : 0, d = 0;
+
+	flow->first += n;
+	flow->npoints -= n;
+	while (d < flow->ndrops && flow->drops[d].told && flow->drops[d].ts_ns < before_ns)
+		d++;
+	if (d)
+		memmove(flow->drops, flow->drops + d, (flow->ndrops - d) * sizeof(*flow->drops));
+	flow->ndrops -= d;
+	shrink(flow);
+}
+
+void flows__prune(struct flows *f, uint64_t before_ns)
+{
+	struct flow *flow, *tmp;
+
+	HASH_ITER (hh, f->by_key, flow, tmp) {
+		flow__prune(flow, before_ns);
+		if (!flow->gone || flow->forgotten ||
+		    (flow->tcp_ns >= before_ns && HASH_COUNT(f->by_key) < FLOWS_MAX / 2))
+			continue;
+		flow->forgotten = true;
+		flow__put(f, flow);
+	}
+}
+
+/* ---- Figures ------------------------------------------------------------------------------------ */
+
+static uint64_t at_most(uint64_t v, uint64_t max)
+{
+	return v < max ? v : max;
+}
+
+static void count_drop(struct flow_figures *fig, uint32_t reason)
+{
+	uint32_t i;
+
+	for (i = 0; i < fig->ndrops && fig->drops[i].reason != reason; i++)
+		;
+	if (i == FLOW_FIG_DROPS)
+		return;
+	if (i == fig->ndrops) {
+		fig->drops[fig->ndrops].reason = reason;
+		fig->drops[fig->ndrops++].n = 0;
+	}
+	fig->drops[i].n++;
+	for (; i && fig->drops[i].n > fig->drops[i - 1].n; i--) {
+		reason = fig->drops[i].reason;
+		fig->drops[i].reason = fig->drops[i - 1].reason;
+		fig->drops[i - 1].reason = reason;
+		fig->drops[i].n--; /* they differ by just the one */
+		fig->drops[i - 1].n++;
+	}
+}
+
+void flow_figures__add(struct flow_figures *fig, const struct flows *f, const struct flow *flow,
+		       uint64_t from_ns, uint64_t to_ns)
+{
+	const struct flow_point *a = flow__at(flow, from_ns), *b = flow__at(flow, to_ns);
+	uint64_t span = to_ns > from_ns ? to_ns - from_ns : 0, busy, sndbuf;
+	uint32_t i;
+	int dir;
+
+	if (!a || !b)
+		return;
+	fig->flows++;
+	fig->retrans += moved(a->c.retrans, b->c.retrans);
+	fig->lost += moved(a->c.lost, b->c.lost);
+	fig->dsack += moved(a->c.dsack, b->c.dsack);
+	fig->rx_ooo += moved(a->c.rx_ooo, b->c.rx_ooo);
+	/* In whole jiffies, of which one may have begun before. */
+	busy = at_most(moved(a->c.busy, b->c.busy) * f->jiffy_ns, span);
+	sndbuf = at_most(moved(a->c.sndbuf, b->c.sndbuf) * f->jiffy_ns, busy);
+	fig->busy_ns += busy;
+	fig->sndbuf_ns += sndbuf;
+	fig->rwnd_ns += at_most(moved(a->c.rwnd, b->c.rwnd) * f->jiffy_ns, busy - sndbuf);
+	for (dir = 0; dir < 2; dir++)
+		if (b->c.empty_ns[dir] > a->c.empty_ns[dir])
+			fig->empty_ns[dir] +=
+				at_most(b->c.empty_ns[dir] - a->c.empty_ns[dir], span);
+	fig->srtt_us = b->srtt_us;
+	fig->rtt_min_us = b->rtt_min_us;
+	fig->cwnd = b->cwnd;
+	for (i = 0; i < flow->ndrops; i++)
+		if (flow->drops[i].ts_ns >= from_ns && flow->drops[i].ts_ns <= to_ns)
+			count_drop(fig, flow->drops[i].reason);
+}
+
+void flow_figures__clip(struct flow_figures *fig, uint64_t span_ns)
+{
+	fig->busy_ns = at_most(fig->busy_ns, span_ns);
+	fig->sndbuf_ns = at_most(fig->sndbuf_ns, fig->busy_ns);
+	fig->rwnd_ns = at_most(fig->rwnd_ns, fig->busy_ns - fig->sndbuf_ns);
+	fig->empty_ns[SCOPE_TX] = at_most(fig->empty_ns[SCOPE_TX], span_ns);
+	fig->empty_ns[SCOPE_RX] = at_most(fig->empty_ns[SCOPE_RX], span_ns);
+}
+
+/* ---- Names -------------------------------------------------------------------------------------- */
+
+static int put_end(char *buf, size_t size, const uint8_t addr[16], uint16_t port)
+{
+	struct in6_addr in6;
+	char text[INET6_ADDRSTRLEN];
+
+	memcpy(&in6, addr, sizeof(in6));
+	if (IN6_IS_ADDR_V4MAPPED(&in6)) {
+		inet_ntop(AF_INET, addr + 12, text, sizeof(text));
+		return snprintf(buf, size, "%s:%u", text, port);
+	}
+	inet_ntop(AF_INET6, addr, text, sizeof(text));
+	return snprintf(buf, size, "[%s]:%u", text, port);
+}
+
+size_t flow__name(const struct flow *flow, char buf[FLOW_NAME_MAX])
+{
+	size_t n = (size_t)put_end(buf, FLOW_NAME_MAX, flow->tuple.local, flow->tuple.local_port);
+
+	buf[n++] = '>';
+	return n + (size_t)put_end(buf + n, FLOW_NAME_MAX - n, flow->tuple.remote,
+				   flow->tuple.remote_port);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * TCP connections of recorded processes and what they counted over time. Pure: no I/O, no clock; a
+ * point comes in with each record and each sample of a flow, and the figures of an event are the
+ * difference between two times. What the counters mean is said at struct scope_tcp_use.
+ */
+#ifndef NCCLSCOPE_FLOWS_H
+#define NCCLSCOPE_FLOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+#include "scope_abi.h"
+
+#define FLOW_POINTS_MAX 16384 /* beyond, of the older half every other one is kept */
+#define FLOW_DROPS_MAX	4096  /* that are kept to be asked for */
+#define FLOW_NAME_MAX	112   /* "[...]:65535>[...]:65535" */
+
+/* All of it only grows; the 32-bit ones are the kernel's and wrap. */
+struct flow_counts {
+	uint64_t bytes[2];    /* by enum scope_dir: moved by calls since the flow is known */
+	uint64_t empty_ns[2]; /* calls found no room, no data */
+	uint32_t retrans, lost, dsack, rx_ooo;
+	uint32_t busy, rwnd, sndbuf; /* jiffies */
+};
+
+struct flow_point {
+	uint64_t ts_ns;
+	struct flow_counts c;
+	uint32_t srtt_us; /* times 8 */
+	uint32_t rtt_min_us, cwnd;
+};
+
+struct flow_drop {
+	uint64_t ts_ns, location;
+	uint32_t reason, len;
+	bool rx; /* this end is the receiver */
+	bool told;
+};
+
+/* Which operations it serves, once that is known. */
+struct flow_role {
+	bool known, is_send;
+	uint8_t channel;
+	int32_t rank, peer; /* -1 unknown */
+};
+
+struct flow_key {
+	uint64_t sk, since_ns;
+};
+
+struct flow {
+	struct flow_key key;
+	struct scope_tuple tuple;
+	uint32_t tgid, netns;
+	uint32_t tid;  /* who used it last, 0 */
+	uint32_t refs; /* one until it is forgotten, and one for whoever holds it */
+	uint16_t family;
+	bool gone, forgotten;
+	uint32_t lost; /* records of it that found the ring full, as far as counted */
+	struct flow_role role;
+	uint32_t peer_pid, peer_host_pid; /* of the process at the other end, once it was seen; 0 */
+	struct scope_tcp tcp;		  /* the last in full */
+	uint64_t tcp_ns;
+	struct flow_point *points; /* from first on, in order of time */
+	uint32_t first, npoints, cap;
+	struct flow_drop *drops; /* in order of time */
+	uint32_t ndrops, drops_cap;
+	/* What of it is in the trace; the owner's. */
+	struct flow_counts told;
+	struct scope_tcp told_tcp;
+	uint64_t told_ns;
+	uint16_t pending;    /* enum scope_flow_why that waits to be told; 0 */
+	uint64_t open_ns[2]; /* by enum scope_dir: first_ns of calls that a sample told of */
+	struct flow *twin;   /* further flows of these addresses, in other namespaces */
+	UT_hash_handle hh, hh_tuple;
+};
+
+struct flows {
+	struct flow *by_key;
+	struct flow *by_tuple;
+	uint64_t jiffy_ns; /* set by the owner */
+};
+
+/* Frees all of them, held ones too. */
+void flows__free(struct flows *f);
+
+struct flow *flows__find(const struct flows *f, uint64_t sk, uint64_t since_ns);
+
+/* Makes it if it is not known; NULL: no memory. */
+struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev);
+
+/*
+ * It is over: when it is forgotten, nobody holds it any more, and whose other end may still ask is done as
+ * well (flows__prune()).
+ */
+void flow__gone(struct flow *flow);
+
+struct flow *flow__hold(struct flow *flow);
+void flow__put(struct flows *f, struct flow *flow); /* NULL is fine */
+
+/* The other end, if it is a recorded one of this node; NULL. */
+struct flow *flows__peer(const struct flows *f, const struct flow *flow);
+
+/* A point in time: the last one's figures with those of a record. Comes nearly in order. -ENOMEM */
+int flow__use(struct flow *flow, const struct scope_ev_use *use);
+int flow__retrans(struct flow *flow, const struct scope_ev_retrans *r);
+int flow__sample(struct flow *flow, const struct scope_flow_sample *s);
+/* Of SCOPE_FLOW_GONE and others. */
+int flow__told(struct flow *flow, const struct scope_ev_flow *ev);
+
+int flow__drop(struct flow *flow, const struct flow_drop *drop);
+
+/* The last point up to ts_ns; the first one if all are later; NULL: none. */
+const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns);
+static inline const struct flow_point *flow__last(const struct flow *flow)
+{
+	return flow->npoints ? &flow->points[flow->first + flow->npoints - 1] : NULL;
+}
+
+/* Whether it has moved anything since it was told. */
+bool flow__moved(const struct flow *flow);
+
+/* Forgets what is older, but for the last point up to then. */
+void flow__prune(struct flow *flow, uint64_t before_ns);
+void flows__prune(struct flows *f, uint64_t before_ns);
+
+/* What happened to flows within an event. */
+#define FLOW_FIG_DROPS 4
+
+struct flow_figures {
+	uint32_t flows;
+	uint64_t retrans, lost, dsack, rx_ooo;
+	uint64_t busy_ns, rwnd_ns, sndbuf_ns; /* the latter two no more than the first together */
+	uint64_t empty_ns[2];
+	uint32_t srtt_us, rtt_min_us, cwnd; /* of the last flow added, at the end */
+	struct {
+		uint32_t reason, n;
+	} drops[FLOW_FIG_DROPS]; /* most first */
+	uint32_t ndrops;
+};
+
+/* Adds a flow's, from one time to another: no time more than there is between them. */
+void flow_figures__add(struct flow_figures *fig, const struct flows *f, const struct flow *flow,
+		       uint64_t from_ns, uint64_t to_ns);
+
+/* Of flows together: no time more than there is. */
+void flow_figures__clip(struct flow_figures *fig, uint64_t span_ns);
+
+/* A reading that was made while counters moved may lie a little behind one before it. */
+void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *least);
+
+/* "10.0.0.7:41230>10.0.0.8:50021"; the length. */
+size_t flow__name(const struct flow *flow, char buf[FLOW_NAME_MAX]);
+
+#endif

@@ -1,0 +1,1040 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The network's part from the ring into the trace (decode_net.c, flows.c, net_join.c, trace_net.c), by
+ * little recordings of which every figure is known.
+ */
+#include "sched_job.h"
+#include "decode_net.h"
+
+#define PEER	  (JOB + 1000) /* the process at the other end */
+#define SEND_WAIT 9
+#define RECV_WAIT 10
+#define RECV_DONE 11
+#define BACKLOG	  3 /* reasons of drops, by this kernel's numbers */
+#define FILTER	  7
+#define PURGE	  8
+
+/* ---- Connections, as BPF knows them ------------------------------------------------------------- */
+
+#define CONNS 8
+
+static struct conn {
+	uint64_t since_ns; /* 0: none, or gone */
+	uint32_t tgid, lost;
+	struct scope_tuple tuple;
+	struct scope_flow_open side[2];
+	struct scope_tcp tcp;
+} conns[CONNS];
+
+static uint64_t sk_of(const struct conn *c)
+{
+	return 0xffff888000000000ull + (uint64_t)(c - conns) * 64;
+}
+
+static void tell_flow(const struct conn *c, uint16_t why)
+{
+	struct scope_ev_flow e = {.h = {SCOPE_ABI, SCOPE_EV_FLOW, sizeof(e), k.now_ns},
+				  .sk = sk_of(c),
+				  .since_ns = c->since_ns,
+				  .total = {c->side[SCOPE_TX].total, c->side[SCOPE_RX].total},
+				  .tgid = c->tgid,
+				  .netns = 4026531840u,
+				  .lost = c->lost,
+				  .why = why,
+				  .family = 2,
+				  .tuple = c->tuple,
+				  .tcp = c->tcp};
+
+	decode__event(s, &e, sizeof(e));
+}
+
+/* Number n's: 10.0.0.1:41000+n/2 > 10.0.0.2:5000+n/2, or the other end of that if n is odd. */
+static struct conn *connect_it(uint32_t n, uint32_t tgid, uint16_t why)
+{
+	struct conn *c = &conns[n];
+	uint8_t here[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+		there[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
+
+	*c = (struct conn){.since_ns = k.now_ns, .tgid = tgid};
+	memcpy(c->tuple.local, n % 2 ? there : here, 16);
+	memcpy(c->tuple.remote, n % 2 ? here : there, 16);
+	c->tuple.local_port = (uint16_t)((n % 2 ? 5000 : 41000) + n / 2);
+	c->tuple.remote_port = (uint16_t)((n % 2 ? 41000 : 5000) + n / 2);
+	c->tcp.state = 1;
+	c->tcp.mss = 1448;
+	tell_flow(c, why);
+	return c;
+}
+
+static void gone(struct conn *c)
+{
+	c->tcp.state = 7;
+	tell_flow(c, SCOPE_FLOW_GONE);
+	c->since_ns = 0;
+}
+
+/* A call, now, that moves bytes; it is told with the next one, or when the flow is looked at. */
+static void call(struct conn *c, const struct k_task *t, int dir, uint32_t bytes)
+{
+	struct scope_flow_open *o = &c->side[dir];
+
+	if (!o->calls++) {
+		o->first_ns = k.now_ns;
+		o->bytes = 0;
+	}
+	o->tid = t->tid;
+	o->last_ns = k.now_ns;
+	o->bytes += bytes;
+	o->total += bytes;
+}
+
+static void tell_use(struct conn *c, int dir)
+{
+	struct scope_flow_open *o = &c->side[dir];
+	struct scope_ev_use e = {.h = {SCOPE_ABI, SCOPE_EV_USE, sizeof(e), o->last_ns},
+				 .sk = sk_of(c),
+				 .since_ns = c->since_ns,
+				 .first_ns = o->first_ns,
+				 .total = o->total,
+				 .empty_ns = o->empty_ns,
+				 .tgid = c->tgid,
+				 .tid = o->tid,
+				 .bytes = o->bytes,
+				 .calls = o->calls,
+				 .lost = c->lost,
+				 .dir = (uint16_t)dir,
+				 .tcp = c->tcp.use};
+
+	o->calls = 0;
+	decode__event(s, &e, sizeof(e));
+}
+
+static void used(struct conn *c, const struct k_task *t, int dir, uint32_t bytes)
+{
+	call(c, t, dir, bytes);
+	tell_use(c, dir);
+}
+
+static void retrans(struct conn *c, uint32_t segments)
+{
+	struct scope_ev_retrans e = {.h = {SCOPE_ABI, SCOPE_EV_RETRANS, sizeof(e), k.now_ns},
+				     .sk = sk_of(c),
+				     .since_ns = c->since_ns,
+				     .segments = segments,
+				     .lost = c->lost};
+
+	e.total = c->tcp.use.total_retrans += segments;
+	decode__event(s, &e, sizeof(e));
+}
+
+/* On its way to c. */
+static void dropped(const struct conn *c, uint32_t reason, uint64_t location, uint32_t len)
+{
+	struct scope_ev_drop e = {.h = {SCOPE_ABI, SCOPE_EV_DROP, sizeof(e), k.now_ns},
+				  .sk = sk_of(c),
+				  .location = location,
+				  .reason = reason,
+				  .netns = 4026531840u,
+				  .len = len,
+				  .to_ours = 1,
+				  .tuple = c->tuple,
+				  .lost = c->lost};
+
+	decode__event(s, &e, sizeof(e));
+}
+
+static bool unread; /* the iterator gives nothing */
+
+static int read_flows(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *x),
+		      void *fn_arg)
+{
+	struct scope_flow_sample x;
+	const struct conn *c;
+
+	(void)arg;
+	for (c = conns; !unread && c < conns + CONNS; c++) {
+		x = (struct scope_flow_sample){.sk = sk_of(c),
+					       .since_ns = c->since_ns,
+					       .ts_ns = k.now_ns,
+					       .tgid = c->tgid,
+					       .lost = c->lost,
+					       .open = {c->side[SCOPE_TX], c->side[SCOPE_RX]},
+					       .tcp = c->tcp};
+		if (c->since_ns)
+			fn(fn_arg, &x);
+	}
+	return 0;
+}
+
+static const char *drop_reason(void *arg, uint32_t reason)
+{
+	(void)arg;
+	return reason == BACKLOG  ? "SOCKET_BACKLOG"
+	       : reason == FILTER ? "NETFILTER_DROP"
+	       : reason == PURGE  ? "QUEUE_PURGE"
+				  : NULL;
+}
+
+static const char *symbol(void *arg, uint64_t address)
+{
+	(void)arg;
+	return address == 0x1000 ? "nf_hook_slow" : NULL;
+}
+
+/* ---- The job ------------------------------------------------------------------------------------ */
+
+static struct k_task *app, *proxy, *other;
+
+static struct k_task *thread_of(uint32_t tgid, uint32_t n, const char *comm)
+{
+	struct k_task *t = k_task(&k, tgid + n, tgid, comm, true);
+
+	t->ns_tid = 5 + n;
+	k_fork(&k, t);
+	k_wakeup(&k, t, tgid == JOB ? n : 2);
+	k_preempts(&k, tgid == JOB ? n : 2, t);
+	return t;
+}
+
+static int begin_net(enum net_mode mode)
+{
+	begin(SCHED_MODE_EVENTS);
+	memset(conns, 0, sizeof(conns));
+	unread = false;
+	s->net_mode = mode;
+	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
+		mode != NET_MODE_OFF;
+	s->net.source = (struct net_source){
+		.flows = read_flows, .drop_reason = drop_reason, .symbol = symbol};
+	decode_net__init(s);
+	s->net.flows.jiffy_ns = 4 * MS;
+	at(10 * MS);
+	app = thread_of(JOB, 0, "python3");
+	proxy = thread_of(JOB, 1, "NCCL Progress");
+	other = NULL;
+	communicator(app);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return begin_net(NET_MODE_EVENTS);
+}
+
+static int setup_flows(void **state)
+{
+	(void)state;
+	return begin_net(NET_MODE_FLOWS);
+}
+
+static int setup_off(void **state)
+{
+	(void)state;
+	return begin_net(NET_MODE_OFF);
+}
+
+static int teardown(void **state)
+{
+	struct proc *p, *tmp;
+
+	(void)state;
+	HASH_ITER (hh, s->procs, p, tmp)
+		proc__end(p, "loader-stopped", false, 0);
+	decode_net__free(s);
+	release();
+	return 0;
+}
+
+/* As tick() of record.c: the ring has been read before, and all of it. */
+static void look(uint64_t ns)
+{
+	at(ns);
+	decode_net__tick(s, k.now_ns, true);
+	tick();
+}
+
+/* Until nothing waits any more. */
+static void look_on(uint64_t until)
+{
+	while (k.now_ns + 50 * MS <= until)
+		look(k.now_ns + 50 * MS);
+}
+
+static uint32_t op_start(struct k_task *t, uint32_t coll, bool is_send, int32_t peer)
+{
+	uint32_t n = start(t, SCOPE_PROXY_OP, coll);
+	struct buffer *b = buffer_of(t);
+	struct scope_rec_proxy_op *r = (void *)(b->data + b->len - sizeof(*r));
+
+	r->s.h.u32 = is_send;
+	r->s.h.u8 = 3;
+	r->peer = peer;
+	return n;
+}
+
+static uint32_t operation(struct k_task *t)
+{
+	uint32_t n = start(t, SCOPE_COLL, start(t, SCOPE_COLL_API, start(t, SCOPE_GROUP_API, 0)));
+
+	stop(n);
+	stop(n - 1);
+	stop(n - 2);
+	flush(t, SCOPE_FLUSH_TOP);
+	return n;
+}
+
+static void state_of(struct k_task *t, uint32_t n, uint8_t id, uint64_t size)
+{
+	struct scope_rec_state *r = (void *)put(t, sizeof(*r), SCOPE_REC_STATE, events[n].id);
+
+	r->h.u8 = id;
+	r->arg = size;
+}
+
+/* A whole step of a connection, `bytes` in one call, 1 ms long from now on. */
+static uint32_t quick_step(struct k_task *t, uint32_t op, struct conn *c, int dir, uint32_t bytes)
+{
+	uint32_t n = start(t, SCOPE_PROXY_STEP, op);
+
+	state_of(t, n, dir == SCOPE_TX ? SEND_WAIT : RECV_WAIT, bytes);
+	at(k.now_ns + 1 * MS - 1 * US);
+	used(c, t, dir, bytes);
+	at(k.now_ns + 1 * US);
+	if (dir == SCOPE_RX)
+		state_of(t, n, RECV_DONE, bytes);
+	stop(n);
+	return n;
+}
+
+/* ---- What came of it ---------------------------------------------------------------------------- */
+
+static char lines[512][1600];
+static uint32_t nlines;
+
+static void keep_line(const struct json_node *rec, const char *text)
+{
+	(void)rec;
+	assert_true(nlines < 512);
+	snprintf(lines[nlines++], sizeof(lines[0]), "%s", text);
+}
+
+static void finish(void)
+{
+	decode_net__last(s);
+	decode_net__complete(s);
+	nlines = 0;
+	read_trace(keep_line);
+	assert_int_equal(s->bad_records, 0);
+}
+
+/* From `net` on, of an event; "" if it has none. */
+static const char *net_text(uint32_t n)
+{
+	char id[40];
+	const char *net;
+	uint32_t i;
+
+	snprintf(id, sizeof(id), "\"eventAddr\":\"0x%" PRIx64 "\"", events[n].id);
+	for (i = 0; i < nlines; i++) {
+		if (!strstr(lines[i], id) || !strstr(lines[i], "\"recordType\":\"event\""))
+			continue;
+		net = strstr(lines[i], ",\"net\":");
+		return net ? net : "";
+	}
+	fail_msg("event %u is not in the trace", n);
+	return "";
+}
+
+/* The nth line that has this text. */
+static const char *line_with(const char *text, uint32_t nth)
+{
+	uint32_t i;
+
+	for (i = 0; i < nlines; i++)
+		if (strstr(lines[i], text) && !nth--)
+			return lines[i];
+	return "";
+}
+
+static void must_have(const char *line, const char *text)
+{
+	if (!strstr(line, text))
+		fail_msg("%s is not in: %s", text, line);
+}
+
+static void must_lack(const char *line, const char *text)
+{
+	if (strstr(line, text))
+		fail_msg("%s is in: %s", text, line);
+}
+
+#define A_FLOW "\"10.0.0.1:41000>10.0.0.2:5000\""
+#define A_BACK "\"10.0.0.2:5000>10.0.0.1:41000\""
+
+/* ---- Steps -------------------------------------------------------------------------------------- */
+
+/* A step of 10 ms: one segment was sent again before, two within, one after it. */
+static void test_send(void **state)
+{
+	uint32_t coll, op, step;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	at(95 * MS);
+	retrans(c, 1);
+	at(99 * MS);
+	coll = operation(app);
+	op = op_start(proxy, coll, true, 1);
+	at(100 * MS);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	state_of(proxy, step, SEND_WAIT, 65536);
+	at(100 * MS + 20 * US);
+	used(c, proxy, SCOPE_TX, 8);
+	at(100 * MS + 30 * US);
+	call(c, proxy, SCOPE_TX, 1000);
+	at(105 * MS);
+	retrans(c, 2);
+	at(110 * MS - 1 * US);
+	c->side[SCOPE_TX].empty_ns = 2 * MS;
+	c->tcp.use.lost = 1;
+	c->tcp.use.dsack_dups = 1;
+	c->tcp.use.busy = 2;
+	c->tcp.use.rwnd_limited = 1;
+	c->tcp.use.srtt_us = 8 * 250;
+	c->tcp.use.rtt_min_us = 100;
+	c->tcp.use.snd_cwnd = 7;
+	call(c, proxy, SCOPE_TX, 64536);
+	tell_use(c, SCOPE_TX);
+	at(110 * MS);
+	stop(step);
+	at(112 * MS);
+	retrans(c, 1);
+	c->tcp.use.lost = 9; /* seen by the sample */
+	at(115 * MS);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+	assert_string_equal(net_text(step),
+			    ",\"net\":{\"flow\":" A_FLOW ",\"txBytes\":65544,\"rxBytes\":0,"
+			    "\"retrans\":2,\"lost\":1,\"dsack\":1,\"rxOoo\":0,\"busy\":8000.000,"
+			    "\"sndbufLimited\":0.000,\"rwndLimited\":4000.000,\"noRoom\":2000.000,"
+			    "\"rtt\":250.000,\"rttMin\":100.000,\"cwnd\":7,\"softirqRx\":0.000}}");
+	/* The operation began when all that was not; and no sample came before its end. */
+	must_have(net_text(op),
+		  "{\"flow\":" A_FLOW ",\"txBytes\":65544,\"rxBytes\":0,\"retrans\":3,");
+	must_have(net_text(coll), "{\"flows\":[" A_FLOW "],\"nFlows\":1,\"txBytes\":65544,");
+	must_have(net_text(coll), "\"retrans\":2,\"lost\":1,");
+	must_have(net_text(coll), "\"noData\":0.000,\"noRoom\":2000.000");
+	must_lack(net_text(coll), "cwnd");
+}
+
+/* The other end is a process of this node: what it did in the same time is told as well. */
+static void test_receive_and_peer(void **state)
+{
+	uint32_t op, step, op2, step2;
+	struct conn *tx, *rx;
+
+	(void)state;
+	at(90 * MS);
+	other = thread_of(PEER, 0, "NCCL Progress");
+	communicator(other);
+	tx = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	rx = connect_it(1, PEER, SCOPE_FLOW_FOUND);
+	at(99 * MS);
+	op = op_start(proxy, operation(app), true, 1);
+	op2 = op_start(other, operation(other), false, 0);
+	at(100 * MS);
+	step2 = start(other, SCOPE_PROXY_STEP, op2);
+	state_of(other, step2, RECV_WAIT, 0);
+	step = quick_step(proxy, op, tx, SCOPE_TX, 50000); /* to 101 ms */
+	at(102 * MS);
+	retrans(tx, 3);
+	at(103 * MS);
+	tx->tcp.use.rwnd_limited = 1;
+	tx->tcp.use.lost = 2;
+	tx->tcp.use.busy = 3;
+	used(tx, proxy, SCOPE_TX, 8);
+	at(107 * MS);
+	rx->side[SCOPE_RX].empty_ns = 6 * MS;
+	rx->tcp.use.rcv_ooopack = 4;
+	used(rx, other, SCOPE_RX, 50000);
+	at(107 * MS + 1 * US);
+	state_of(other, step2, RECV_DONE, 50000);
+	at(109 * MS);
+	stop(step2);
+	stop(op2);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	flush(other, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+	assert_string_equal(
+		net_text(step2),
+		",\"net\":{\"flow\":" A_BACK
+		",\"txBytes\":0,\"rxBytes\":50000,\"retrans\":0,\"lost\":0,"
+		"\"dsack\":0,\"rxOoo\":4,\"busy\":0.000,\"sndbufLimited\":0.000,\"rwndLimited\":0."
+		"000,"
+		"\"noData\":6000.000,\"cwnd\":0,"
+		"\"peer\":{\"pid\":5,\"hostPid\":2000000000,\"rank\":0,\"retrans\":3,\"lost\":2,"
+		"\"sndbufLimited\":0.000,\"rwndLimited\":4000.000},\"softirqRx\":0.000}}");
+	must_have(net_text(step),
+		  "\"peer\":{\"pid\":5,\"hostPid\":2000001000,\"rank\":1,\"retrans\":0,");
+	must_have(line_with(A_FLOW ",\"tid\"", 1), "\"peerRank\":1,\"channel\":3,\"isSend\":true");
+}
+
+/* The last call is not told of by a record before the step is written, but a sample has it. */
+static void test_open_calls(void **state)
+{
+	struct conn *c;
+	uint32_t step;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	step = start(proxy, SCOPE_PROXY_STEP, op_start(proxy, operation(app), true, 1));
+	state_of(proxy, step, SEND_WAIT, 4096);
+	at(100 * MS);
+	call(c, proxy, SCOPE_TX, 4096);
+	at(100 * MS + 1 * US);
+	stop(step);
+	stop(step - 1);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(1000 * MS);
+	tell_use(c, SCOPE_TX);
+	look_on(2000 * MS);
+	finish();
+	must_have(net_text(step), "{\"flow\":" A_FLOW ",\"txBytes\":4096,");
+}
+
+/* The ProxyOp's start lies in another thread's buffer, as before API 4. */
+static void test_late_op(void **state)
+{
+	uint32_t op, step[3], i;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	op = op_start(app, operation(app), true, 1);
+	at(100 * MS);
+	for (i = 0; i < 3; i++)
+		step[i] = quick_step(proxy, op, c, SCOPE_TX, 1000 + i);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(400 * MS);
+	stop(op);
+	flush(app, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+	must_have(net_text(step[0]), "{\"flow\":" A_FLOW ",\"txBytes\":1000,");
+	must_have(net_text(step[1]), "{\"flow\":" A_FLOW ",\"txBytes\":1001,");
+	must_have(net_text(step[2]), "{\"flow\":" A_FLOW ",\"txBytes\":1002,");
+	must_have(net_text(op), "{\"flow\":" A_FLOW ",\"txBytes\":3003,");
+}
+
+/* Of a neighbour's operation, which is not in this process' trace. */
+static uint32_t pxn_op_start(void)
+{
+	struct buffer *b = buffer_of(proxy);
+	struct scope_rec_proxy_op *r;
+	uint32_t n;
+
+	events[EVENTS - 1].id = (TAG + 1ull) << SCOPE_ID_TAG_SHIFT |
+				(uint64_t)SCOPE_COLL << SCOPE_ID_COUNTER_BITS | 1;
+	n = op_start(proxy, EVENTS - 1, true, 1);
+	r = (void *)(b->data + b->len - sizeof(*r));
+	r->pid = 77;
+	return n;
+}
+
+/* A ProxyOp that ran for long, stopped behind younger ones: its beginning is still known. */
+static void test_long_op(void **state)
+{
+	uint32_t op, ops[2], i;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	op = pxn_op_start();
+	quick_step(proxy, op, c, SCOPE_TX, 1000);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(1000 * MS);
+	retrans(c, 5);
+	look_on(4910 * MS);
+	for (i = 0; i < 2; i++) {
+		ops[i] = pxn_op_start();
+		quick_step(proxy, ops[i], c, SCOPE_TX, 1000);
+	}
+	quick_step(proxy, op, c, SCOPE_TX, 1000);
+	stop(ops[0]);
+	stop(op);
+	stop(ops[1]);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	s->net.next_prune_ns = 0;
+	look_on(8000 * MS);
+	finish();
+	must_have(net_text(op), "\"txBytes\":2000,\"rxBytes\":0,\"retrans\":5,");
+	must_have(net_text(ops[1]), "\"txBytes\":1000,\"rxBytes\":0,\"retrans\":0,");
+}
+
+/* The recording ends within an operation: what its steps did is its own, too. */
+static void test_unfinished(void **state)
+{
+	uint32_t coll, op, step;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	coll = operation(app);
+	op = op_start(proxy, coll, true, 1);
+	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
+	start(proxy, SCOPE_PROXY_STEP, op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(1000 * MS);
+	finish();
+	must_have(net_text(step), "\"txBytes\":1000,");
+	must_have(net_text(op), "\"txBytes\":1000,");
+	must_have(net_text(coll), "\"txBytes\":1000,");
+	assert_string_equal(net_text(op + 2), "");
+}
+
+/* ---- Flows -------------------------------------------------------------------------------------- */
+
+static void test_flow_lines(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_FOUND);
+	c->tcp.use.total_retrans = 7; /* of before */
+	look_on(400 * MS);
+	used(c, proxy, SCOPE_TX, 1000);
+	c->tcp.bytes_acked = 1000;
+	c->tcp.use.busy = 3;
+	look_on(700 * MS); /* told at most once a second */
+	used(c, proxy, SCOPE_RX, 500);
+	retrans(c, 2);
+	look_on(2500 * MS);
+	used(c, proxy, SCOPE_TX, 24);
+	c->tcp.bytes_acked = 1024;
+	at(2510 * MS);
+	gone(c);
+	look_on(4000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 0),
+		  "\"ts\":100000.000,\"netns\":4026531840,\"why\":\"found\",");
+	must_have(line_with(A_FLOW, 0), "\"txBytes\":0,\"rxBytes\":0,");
+	must_lack(line_with(A_FLOW, 0), "delta");
+	must_have(line_with(A_FLOW, 1), "\"why\":\"use\",\"tcp\":{\"state\":\"established\"");
+	must_have(line_with(A_FLOW, 1), "\"txBytes\":1000,\"rxBytes\":500,\"bytesAcked\":1000,");
+	must_have(line_with(A_FLOW, 1), "\"retrans\":9,");
+	must_have(line_with(A_FLOW, 1), "\"busy\":12000.000,");
+	must_have(line_with(A_FLOW, 1), "\"delta\":{\"txBytes\":1000,\"rxBytes\":500,");
+	must_have(line_with(A_FLOW, 2), "\"ts\":2510000.000,");
+	must_have(line_with(A_FLOW, 2),
+		  "\"why\":\"end\",\"end\":true,\"tcp\":{\"state\":\"close\"");
+	must_have(line_with(A_FLOW, 2), "\"txBytes\":1024,\"rxBytes\":500,\"bytesAcked\":1024,");
+	must_have(line_with(A_FLOW, 2),
+		  "\"delta\":{\"txBytes\":24,\"rxBytes\":0,\"bytesAcked\":24,");
+	assert_string_equal(line_with(A_FLOW, 3), "");
+}
+
+/* --net=flows: with every sample, while it moves. */
+static void test_flows_mode(void **state)
+{
+	struct conn *c;
+	uint32_t i;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	look_on(200 * MS);
+	for (i = 1; i <= 10; i++) {
+		used(c, proxy, SCOPE_TX, 100);
+		look_on(200 * MS + i * 100 * MS);
+	}
+	look_on(3000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 0), "\"why\":\"open\"");
+	for (i = 1; i <= 10; i++)
+		must_have(line_with(A_FLOW, i), "\"delta\":{\"txBytes\":100,");
+	must_have(line_with(A_FLOW, 11), "detached");
+}
+
+/* Each begins and ends between two samples, and its addresses come again at once. */
+static void test_short_flows(void **state)
+{
+	struct conn *c;
+	uint32_t i;
+
+	(void)state;
+	at(100 * MS);
+	for (i = 0; i < 3; i++) {
+		at(k.now_ns + 1 * MS);
+		c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+		at(k.now_ns + 1 * MS);
+		used(c, proxy, SCOPE_TX, 10);
+		at(k.now_ns + 1 * MS);
+		if (i != 1)
+			gone(&conns[0]); /* the one between is closed, but not yet destroyed */
+	}
+	look_on(1000 * MS);
+	finish();
+	for (i = 0; i < 6; i += 2) {
+		must_have(line_with(A_FLOW, i), "\"why\":\"open\"");
+		must_have(line_with(A_FLOW, i + 1), "\"why\":\"end\",\"end\":true");
+		must_have(line_with(A_FLOW, i + 1), "\"txBytes\":10,");
+	}
+	assert_string_equal(line_with(A_FLOW, 6), "");
+}
+
+static void test_reset(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	at(100 * MS + 1 * US);
+	used(c, proxy, SCOPE_TX, 10);
+	at(101 * MS);
+	tell_flow(c, SCOPE_FLOW_RESET_IN);
+	at(102 * MS);
+	gone(c);
+	look_on(1000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 0), "\"why\":\"open\"");
+	must_have(line_with(A_FLOW, 1), "\"ts\":101000.000,");
+	must_have(line_with(A_FLOW, 1), "\"why\":\"reset-in\"");
+	must_have(line_with(A_FLOW, 1), "\"delta\":{\"txBytes\":10,");
+	must_have(line_with(A_FLOW, 2), "\"why\":\"end\",\"end\":true");
+	assert_string_equal(line_with(A_FLOW, 3), "");
+}
+
+/* What was read before a record may be taken after it. */
+static void test_overtaken(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	look(150 * MS); /* reads */
+	at(151 * MS);
+	used(c, proxy, SCOPE_TX, 10);
+	c->tcp.bytes_acked = 10;
+	tell_flow(c, SCOPE_FLOW_RESET_OUT);
+	unread = true;
+	look(200 * MS); /* takes */
+	look_on(400 * MS);
+	gone(c);
+	look_on(1000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 1), "\"ts\":151000.000,");
+	must_have(line_with(A_FLOW, 1), "\"why\":\"reset-out\"");
+	must_have(line_with(A_FLOW, 2), "\"why\":\"end\"");
+	must_have(line_with(A_FLOW, 2), "\"bytesAcked\":10,");
+}
+
+/* The kernel forgot it, but the record of that was lost: it is in no sample any more. */
+static void test_end_lost(void **state)
+{
+	(void)state;
+	at(100 * MS);
+	connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	look_on(500 * MS);
+	conns[0].since_ns = 0;
+	look_on(3000 * MS);
+	assert_int_equal(HASH_COUNT(s->net.flows.by_key), 2); /* for the other end's sake */
+	look_on(6000 * MS);
+	assert_int_equal(HASH_COUNT(s->net.flows.by_key), 1);
+	finish();
+	must_have(line_with(A_FLOW, 1), "\"why\":\"end\"");
+	must_have(line_with("41001>", 1), "\"why\":\"detached\"");
+}
+
+/* What is read may be a moment behind what was read before: no total falls. */
+static void test_never_back(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c->tcp.use.total_retrans = 5;
+	c->tcp.use.busy = 10;
+	c->tcp.use.rwnd_limited = 5;
+	used(c, proxy, SCOPE_TX, 10);
+	look_on(400 * MS);
+	c->tcp.use.total_retrans = 4;
+	c->tcp.use.busy = 9;
+	c->tcp.use.rwnd_limited = 0;
+	c->tcp.use.sndbuf_limited = 6;
+	used(c, proxy, SCOPE_TX, 10);
+	look_on(3000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 1), "\"retrans\":5,");
+	must_have(line_with("detached", 0), "\"retrans\":5,");
+}
+
+/* A flow that rests costs nothing, though every sample has its last calls. */
+static void test_rest(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	start(app, SCOPE_GROUP_API, 0); /* and never ends */
+	flush(app, SCOPE_FLUSH_AGE);
+	call(c, proxy, SCOPE_TX, 10);
+	look_on(60000 * MS);
+	assert_in_range(s->net.flows.by_key->npoints, 1, 8);
+	assert_null(job()->net.threads);
+	finish();
+	must_have(line_with("detached", 0), "\"txBytes\":10,");
+}
+
+/* ---- Drops -------------------------------------------------------------------------------------- */
+
+static void test_drops(void **state)
+{
+	struct conn *rx;
+	uint32_t i;
+
+	(void)state;
+	at(90 * MS);
+	other = thread_of(PEER, 0, "NCCL Progress");
+	communicator(other);
+	connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	rx = connect_it(1, PEER, SCOPE_FLOW_OPEN);
+	for (i = 0; i < 3; i++) {
+		at(k.now_ns + 1 * MS);
+		dropped(rx, FILTER, 0x1000, 100 + i);
+	}
+	dropped(rx, BACKLOG, 0x2000, 50);
+	dropped(rx, FILTER, 0x2000, 20);
+	dropped(rx, PURGE, 0x1000, 9); /* what is left when a socket is closed */
+	look_on(1000 * MS);
+	dropped(rx, FILTER, 0x1000, 1);
+	look_on(2000 * MS);
+	finish();
+	assert_int_equal(s->summary.drops, 6);
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_BACK,
+			    0),
+		  "\"ts\":93000.000,\"reason\":\"NETFILTER_DROP\",\"n\":3,"
+		  "\"where\":\"nf_hook_slow\",\"len\":303,\"dir\":\"rx\"}");
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_BACK,
+			    1),
+		  "\"reason\":\"SOCKET_BACKLOG\",\"n\":1,\"where\":\"0x2000\",\"len\":50,");
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_BACK,
+			    2),
+		  "\"len\":20,");
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_BACK,
+			    3),
+		  "\"n\":1,\"where\":\"nf_hook_slow\",\"len\":1,");
+	assert_string_equal(line_with("\"drop\","
+				      "\"flow\":" A_BACK,
+				      4),
+			    "");
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_FLOW,
+			    0),
+		  "\"n\":3,");
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_FLOW,
+			    0),
+		  "\"dir\":\"tx\"}");
+}
+
+/* More within a sample than are kept: told before they are forgotten. */
+static void test_many_drops(void **state)
+{
+	uint64_t n, sum = 0;
+	const char *at_n;
+	struct conn *c;
+	uint32_t i;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	for (i = 0; i < 3 * FLOW_DROPS_MAX; i++)
+		dropped(c, FILTER, 0x1000, 1);
+	look_on(1000 * MS);
+	finish();
+	for (i = 0; *line_with("\"recordType\":\"drop\"", i); i++) {
+		at_n = strstr(line_with("\"recordType\":\"drop\"", i), "\"n\":");
+		assert_int_equal(sscanf(at_n, "\"n\":%" SCNu64, &n), 1);
+		sum += n;
+	}
+	assert_int_equal(sum, 3 * FLOW_DROPS_MAX);
+}
+
+/* ---- Ends and losses ---------------------------------------------------------------------------- */
+
+/* The process ends, and is written, before any sample; what comes of its sockets then is nobody's. */
+static void test_process_end(void **state)
+{
+	uint32_t op, step;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	op = op_start(proxy, operation(app), true, 1);
+	at(100 * MS);
+	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	flush(app, SCOPE_FLUSH_AGE);
+	job()->corr.now_ns = k.now_ns;
+	proc__end(job(), "exit", true, 0);
+	assert_null(job());
+	tell_flow(c, SCOPE_FLOW_STATE);
+	used(c, proxy, SCOPE_TX, 8);
+	gone(c);
+	dropped(c, FILTER, 0x1000, 1);
+	look_on(6000 * MS);
+	assert_null(s->net.flows.by_key);
+	finish();
+	must_have(net_text(step), "{\"flow\":" A_FLOW ",\"txBytes\":1000,");
+	must_have(net_text(op), "\"txBytes\":1000,");
+	must_have(line_with("\"recordType\":\"flow\"", 0), "\"why\":\"open\"");
+	must_have(line_with("\"recordType\":\"flow\"", 1), "\"why\":\"detached\",\"end\":true,");
+	must_have(line_with("\"recordType\":\"flow\"", 1), "\"txBytes\":1000,");
+	assert_string_equal(line_with("\"recordType\":\"flow\"", 2), "");
+	assert_string_equal(line_with("\"recordType\":\"drop\"", 0), "");
+}
+
+static void test_lost(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c->lost = 3;
+	used(c, proxy, SCOPE_TX, 10);
+	c->lost = 4;
+	retrans(c, 1);
+	c->lost = 2; /* comes late, from another CPU */
+	dropped(c, FILTER, 0x1000, 1);
+	c->lost = 6;
+	look_on(1000 * MS);
+	finish();
+	assert_int_equal(s->summary.lost[LOSS_CONTEXT], 6);
+	must_have(line_with("context-ring-full", 0), "\"recordType\":\"lost\"");
+}
+
+/* The flow's own record is lost: its uses are of nobody, until it is told again. */
+static void test_begin_lost(void **state)
+{
+	struct conn *c = &conns[0];
+
+	(void)state;
+	at(90 * MS);
+	drop = 0;
+	connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	*c = conns[2];
+	c->since_ns = k.now_ns;
+	c->tuple.local_port = 41000;
+	c->lost = 1;
+	used(c, proxy, SCOPE_TX, 10);
+	assert_int_equal(s->context_lost, 1);
+	tell_flow(c, SCOPE_FLOW_FOUND);
+	used(c, proxy, SCOPE_TX, 5);
+	look_on(1000 * MS);
+	finish();
+	assert_int_equal(s->summary.lost[LOSS_CONTEXT], 1);
+	must_have(line_with("41000>", 0), "\"why\":\"found\"");
+	must_have(line_with("detached", 1), "\"txBytes\":15,");
+}
+
+/* No flow moves, and the ring is never read to its end: steps wait for no sample for ever. */
+static void test_always_late(void **state)
+{
+	uint32_t op, step, i;
+
+	(void)state;
+	at(90 * MS);
+	op = op_start(proxy, operation(app), true, 1);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	at(100 * MS);
+	stop(step);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	for (i = 0; i < 20; i++) {
+		at(k.now_ns + 50 * MS);
+		stop(start(proxy, SCOPE_PROXY_CTRL, 0));
+		flush(proxy, SCOPE_FLUSH_AGE);
+		decode_net__tick(s, k.now_ns, false);
+		correlate__tick(&job()->corr, job()->corr.now_ns);
+	}
+	assert_int_equal(job()->corr.held.n, 0);
+	finish();
+	assert_string_equal(net_text(step), "");
+}
+
+static void test_off(void **state)
+{
+	uint32_t op, step;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	op = op_start(proxy, operation(app), true, 1);
+	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
+	dropped(c, FILTER, 0x1000, 1);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(1000 * MS);
+	assert_null(s->net.flows.by_key);
+	finish();
+	assert_string_equal(net_text(step), "");
+	assert_string_equal(net_text(op), "");
+	assert_string_equal(line_with("\"recordType\":\"flow\"", 0), "");
+	assert_string_equal(line_with("\"recordType\":\"drop\"", 0), "");
+}
+
+#define TEST(name)	       cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_WITH(name, begin) cmocka_unit_test_setup_teardown(name, begin, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_send),
+		TEST(test_receive_and_peer),
+		TEST(test_open_calls),
+		TEST(test_late_op),
+		TEST(test_long_op),
+		TEST(test_unfinished),
+		TEST(test_flow_lines),
+		TEST_WITH(test_flows_mode, setup_flows),
+		TEST(test_short_flows),
+		TEST(test_reset),
+		TEST_WITH(test_overtaken, setup_flows),
+		TEST(test_end_lost),
+		TEST(test_never_back),
+		TEST(test_rest),
+		TEST(test_drops),
+		TEST(test_many_drops),
+		TEST(test_process_end),
+		TEST(test_lost),
+		TEST(test_begin_lost),
+		TEST(test_always_late),
+		TEST_WITH(test_off, setup_off),
+	};
+	return RUN_TESTS("net_trace", tests);
+}
