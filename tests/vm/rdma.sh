@@ -3,7 +3,8 @@
 # RDMA counters of real devices: soft-RoCE (rxe) on both ends of a veth, and ibv_rc_pingpong between them. Runs in
 # a kernel that has rdma_rxe: make check-vm-rdma. What the kernel's own files say before and after is the oracle.
 #
-# build/tests/vm/rdma_watch stands for `record`: watch_begin and watch_end are all that knows it.
+# First by build/tests/vm/rdma_watch, which does nothing else: every counter, and who has a device open. Then by
+# `record`, in the node records of a job.
 . "$(dirname "$0")/../e2e/lib.sh"
 watch=$build/tests/vm/rdma_watch
 export PATH=$PATH:/usr/sbin:/sbin
@@ -201,6 +202,50 @@ is_r0() {
 }
 t "who: a process in a container" until_true 10 is_r0 $!
 kill $!
+
+# ---- record
+
+# A job that has r0 open, as what its shell has open, and counts nothing itself.
+job_files() {
+	grep -ls "$1" "$tmp"/job/*.jsonl | wc -l
+}
+seen() {
+	[ "$(job_files '"rdma":\[\]')" = 2 ]
+}
+# Two more node records of each: the first may have begun before.
+rested() {
+	local file
+	for file in "$tmp"/job/*.jsonl; do
+		[ "$(grep -c '"recordType":"node"' "$file")" -ge $(($(wc -l <"$file.then") + 2)) ] || return 1
+	done
+}
+sums='map(select(.recordType == "node").rdma // [] | .[]) | group_by([.device, .port]) | map({device: .[0].device, port: .[0].port,
+	counters: (map(.counters | to_entries[]) | group_by(.key) | map({key: .[0].key, value: (map(.value) | add)}) | from_entries)})'
+recorded() {
+	local file
+	record_bg job
+	job_bg job --ranks 2 --channels 1 --bytes 64K --iters 2 --linger-ms 600000 4<"/dev/infiniband/$(uverbs_of r0)"
+	t "record: a job with r0 open is seen" until_true 60 seen
+	counters >"$tmp/before"
+	t "record: $1 ping-pongs" play "$1"
+	counters >"$tmp/after"
+	for file in "$tmp"/job/*.jsonl; do
+		grep '"recordType":"node"' "$file" >"$file.then"
+	done
+	t "record: it goes on" until_true 60 rested
+	stop_recorder INT
+	kill -KILL "$starter"
+	is "record: it ended well" $rc 0
+	t "record: check finds nothing" clean job
+	for file in "$tmp"/job/*.jsonl; do
+		is "record: r0's counters in node records, and nothing of r1" "$(jq -scS "$sums" "$file")" \
+			"$(moved "$tmp/before" "$tmp/after" | jq -cS 'map(select(.device == "r0"))')"
+	done
+	jq -sc "$sums | .[]" "$file" | sed 's/^/# /'
+}
+recorded 100
+
+# ---- Gone
 
 # The device goes while it is watched: what it had counted is told.
 sleep 60 4<"/dev/infiniband/$(uverbs_of r0)" &
