@@ -682,8 +682,7 @@ static __always_inline int retransmitted(struct sock *sk, struct sk_buff *skb)
 	e->sk = key;
 	e->since_ns = f->since_ns;
 	e->segments = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb, tcp_gso_segs);
-	/* The kernel has counted them. */
-	e->total = BPF_CORE_READ((struct tcp_sock *)sk, total_retrans) - e->segments;
+	e->total = BPF_CORE_READ((struct tcp_sock *)sk, total_retrans); /* it has counted them */
 	e->lost = f->lost;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));

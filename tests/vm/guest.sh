@@ -23,6 +23,9 @@ t "record a job: counts are the job's own" counted job
 t "record a job: parents are there" joined job
 
 t "record a job: what the scheduler did is known, of every step" holds job 'events | of("ProxyStep") | all(.sched) and unknown_share < 0.05'
+t "record a job: the flow of every step is known" holds job 'events | of("ProxyStep") | length > 0 and all(.net.flow)'
+t "record a job: a step's bytes are NCCL's, and the size ahead of them" holds job \
+	'events | of("ProxyStep") | map(select(.net.txBytes + .net.rxBytes != .details.transSize + 8)) | length <= length / 50'
 
 # Many threads in the flush probe at a time. On kernels that preempt they shared a stack of BPF's since 6.13, and
 # the kernel panicked.
