@@ -346,49 +346,34 @@ int BPF_PROG(scope_migrate, struct task_struct *task, int to)
 /* ---- Interrupts --------------------------------------------------------------------------------- */
 
 /* Interrupts nest (hard upon soft): the outermost counts. */
-static __always_inline int irq_enter(void)
+static __always_inline void irq_enter(struct scope_cpu *c, __u32 tid, __u64 now)
 {
-	__u64 ids = bpf_get_current_pid_tgid();
-	struct scope_cpu *c;
-
-	if (!scope_is_recorded(ids >> 32))
-		return 0;
-	c = cpu_get(bpf_get_smp_processor_id());
-	if (!c)
-		return 0;
 	/* An exit that we missed, because the process ended or we came in between, must not last. */
-	if (c->irq_tid != (__u32)ids)
+	if (c->irq_tid != tid)
 		c->irq_depth = 0;
-	c->irq_tid = ids;
+	c->irq_tid = tid;
 	if (!c->irq_depth++)
-		c->irq_ns = bpf_ktime_get_ns();
-	return 0;
+		c->irq_ns = now;
 }
 
-static __always_inline int irq_exit(bool soft, __u16 vec)
+static __always_inline void irq_exit(struct scope_cpu *c, __u32 cpu, __u32 tid, bool soft,
+				     __u16 vec, __u64 now)
 {
-	__u64 ids = bpf_get_current_pid_tgid();
 	struct scope_ev_irq *e;
-	struct scope_cpu *c;
-	__u32 cpu;
 
-	if (!scope_is_recorded(ids >> 32))
-		return 0;
-	cpu = bpf_get_smp_processor_id();
-	c = cpu_get(cpu);
-	if (!c || c->irq_tid != (__u32)ids || !c->irq_depth || --c->irq_depth)
-		return 0;
+	if (c->irq_tid != tid || !c->irq_depth || --c->irq_depth)
+		return;
 	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	if (!e) {
 		c->irq_lost++;
 		scope_count(SCOPE_STAT_SCHED_LOST, 1);
-		return 0;
+		return;
 	}
 	*e = (struct scope_ev_irq){
 		.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(*e), c->irq_ns},
-		.tid = ids,
+		.tid = tid,
 		.cpu = cpu,
-		.dur_ns = bpf_ktime_get_ns() - c->irq_ns,
+		.dur_ns = now - c->irq_ns,
 		.lost = c->irq_lost,
 		.soft = soft,
 		.vec = vec,
@@ -396,50 +381,77 @@ static __always_inline int irq_exit(bool soft, __u16 vec)
 	c->irq_lost = 0;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	scope_count(SCOPE_STAT_SCHED, 1);
-	return 0;
-}
-
-/* Whoever it comes on top of; soft interrupts do not nest. */
-static __always_inline void net_rx_enter(unsigned int vec)
-{
-	struct scope_cpu *c = vec == VEC_NET_RX ? cpu_get(bpf_get_smp_processor_id()) : NULL;
-
-	if (c)
-		c->net_rx_since_ns = bpf_ktime_get_ns();
-}
-
-static __always_inline void net_rx_exit(unsigned int vec)
-{
-	struct scope_cpu *c = vec == VEC_NET_RX ? cpu_get(bpf_get_smp_processor_id()) : NULL;
-
-	if (!c || !c->net_rx_since_ns)
-		return;
-	c->net_rx_ns += bpf_ktime_get_ns() - c->net_rx_since_ns;
-	c->net_rx_since_ns = 0;
 }
 
 SEC("?tp_btf/irq_handler_entry")
 int BPF_PROG(scope_irq_in)
 {
-	return irq_enter();
+	__u64 ids = bpf_get_current_pid_tgid();
+	struct scope_cpu *c;
+
+	if (!scope_is_recorded(ids >> 32))
+		return 0;
+	c = cpu_get(bpf_get_smp_processor_id());
+	if (c)
+		irq_enter(c, ids, bpf_ktime_get_ns());
+	return 0;
 }
 
 SEC("?tp_btf/irq_handler_exit")
 int BPF_PROG(scope_irq_out, int irq)
 {
-	return irq_exit(false, irq);
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scope_cpu *c;
+
+	if (!scope_is_recorded(ids >> 32))
+		return 0;
+	c = cpu_get(cpu);
+	if (c)
+		irq_exit(c, cpu, ids, false, irq, bpf_ktime_get_ns());
+	return 0;
 }
 
+/* NET_RX counts on top of whomever it comes; soft interrupts do not nest. One look at the clock for both. */
 SEC("?tp_btf/softirq_entry")
 int BPF_PROG(scope_soft_in, unsigned int vec)
 {
-	net_rx_enter(vec);
-	return irq_enter();
+	__u64 ids = bpf_get_current_pid_tgid(), now;
+	bool ours = scope_is_recorded(ids >> 32);
+	struct scope_cpu *c;
+
+	if (!ours && vec != VEC_NET_RX)
+		return 0;
+	c = cpu_get(bpf_get_smp_processor_id());
+	if (!c)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (vec == VEC_NET_RX)
+		c->net_rx_since_ns = now;
+	if (ours)
+		irq_enter(c, ids, now);
+	return 0;
 }
 
 SEC("?tp_btf/softirq_exit")
 int BPF_PROG(scope_soft_out, unsigned int vec)
 {
-	net_rx_exit(vec);
-	return irq_exit(true, vec);
+	__u64 ids = bpf_get_current_pid_tgid(), now;
+	__u32 cpu = bpf_get_smp_processor_id();
+	bool ours = scope_is_recorded(ids >> 32);
+	struct scope_cpu *c;
+
+	if (!ours && vec != VEC_NET_RX)
+		return 0;
+	c = cpu_get(cpu);
+	if (!c)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (vec == VEC_NET_RX && c->net_rx_since_ns) {
+		c->net_rx_ns += now - c->net_rx_since_ns;
+		c->net_rx_since_ns = 0;
+	}
+	if (ours)
+		irq_exit(c, cpu, ids, true, vec, now);
+	return 0;
 }

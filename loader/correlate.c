@@ -781,7 +781,11 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 {
 	note_time(c, now_ns);
 	tick_parentless(c, now_ns, false);
-	tick_held(c, false);
+	/* Nothing of it changes but by what the network did. */
+	if (c->held.n && c->held_ns != c->net->complete_ns) {
+		c->held_ns = c->net->complete_ns;
+		tick_held(c, false);
+	}
 	tick_closing(c, now_ns, false);
 	tick_states(c, now_ns);
 	gone_expire(c);

@@ -163,6 +163,7 @@ struct correlate {
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
 	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
+	uint64_t held_ns;	     /* net->complete_ns when they were last looked through */
 	struct corr_list gone;	     /* written, kept for latecomers */
 	struct corr_event *free;
 	uint32_t nfree;

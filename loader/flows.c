@@ -12,6 +12,31 @@
 #define POINTS_ALL (1u << 21) /* of all flows, if that is more */
 #define FLOWS_MAX  65536      /* BPF follows a quarter of that at a time; the others are gone */
 
+/* ---- Names -------------------------------------------------------------------------------------- */
+
+static int put_end(char *buf, size_t size, const uint8_t addr[16], uint16_t port)
+{
+	struct in6_addr in6;
+	char text[INET6_ADDRSTRLEN];
+
+	memcpy(&in6, addr, sizeof(in6));
+	if (IN6_IS_ADDR_V4MAPPED(&in6)) {
+		inet_ntop(AF_INET, addr + 12, text, sizeof(text));
+		return snprintf(buf, size, "%s:%u", text, port);
+	}
+	inet_ntop(AF_INET6, addr, text, sizeof(text));
+	return snprintf(buf, size, "[%s]:%u", text, port);
+}
+
+static void name_fill(struct flow *flow)
+{
+	const struct scope_tuple *t = &flow->tuple;
+	int n = put_end(flow->name, sizeof(flow->name), t->local, t->local_port);
+
+	flow->name[n++] = '>';
+	put_end(flow->name + n, sizeof(flow->name) - (size_t)n, t->remote, t->remote_port);
+}
+
 /* ---- The table ---------------------------------------------------------------------------------- */
 
 struct flow *flows__find(const struct flows *f, uint64_t sk, uint64_t since_ns)
@@ -240,6 +265,7 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	flow->key.sk = ev->sk;
 	flow->key.since_ns = ev->since_ns;
 	flow->tuple = ev->tuple;
+	name_fill(flow);
 	flow->tgid = ev->tgid;
 	flow->netns = ev->netns;
 	flow->family = ev->family;
@@ -536,29 +562,4 @@ void flow_figures__clip(struct flow_figures *fig, uint64_t span_ns)
 	fig->rwnd_ns = at_most(fig->rwnd_ns, fig->busy_ns - fig->sndbuf_ns);
 	fig->empty_ns[SCOPE_TX] = at_most(fig->empty_ns[SCOPE_TX], span_ns);
 	fig->empty_ns[SCOPE_RX] = at_most(fig->empty_ns[SCOPE_RX], span_ns);
-}
-
-/* ---- Names -------------------------------------------------------------------------------------- */
-
-static int put_end(char *buf, size_t size, const uint8_t addr[16], uint16_t port)
-{
-	struct in6_addr in6;
-	char text[INET6_ADDRSTRLEN];
-
-	memcpy(&in6, addr, sizeof(in6));
-	if (IN6_IS_ADDR_V4MAPPED(&in6)) {
-		inet_ntop(AF_INET, addr + 12, text, sizeof(text));
-		return snprintf(buf, size, "%s:%u", text, port);
-	}
-	inet_ntop(AF_INET6, addr, text, sizeof(text));
-	return snprintf(buf, size, "[%s]:%u", text, port);
-}
-
-size_t flow__name(const struct flow *flow, char buf[FLOW_NAME_MAX])
-{
-	size_t n = (size_t)put_end(buf, FLOW_NAME_MAX, flow->tuple.local, flow->tuple.local_port);
-
-	buf[n++] = '>';
-	return n + (size_t)put_end(buf + n, FLOW_NAME_MAX - n, flow->tuple.remote,
-				   flow->tuple.remote_port);
 }

@@ -53,6 +53,7 @@ struct flow_key {
 struct flow {
 	struct flow_key key;
 	struct scope_tuple tuple;
+	char name[FLOW_NAME_MAX]; /* "10.0.0.7:41230>10.0.0.8:50021" */
 	uint32_t tgid, netns;
 	uint32_t tid;  /* who used it last, 0 */
 	uint32_t refs; /* one until it is forgotten, and one for whoever holds it */
@@ -150,8 +151,5 @@ void flow_figures__clip(struct flow_figures *fig, uint64_t span_ns);
 
 /* A reading that was made while counters moved may lie a little behind one before it. */
 void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *least);
-
-/* "10.0.0.7:41230>10.0.0.8:50021"; the length. */
-size_t flow__name(const struct flow *flow, char buf[FLOW_NAME_MAX]);
 
 #endif

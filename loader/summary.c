@@ -97,7 +97,7 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 		i--;
 	for (; i > 0 && is_worse(&f, &s->worst[i - 1]); i--)
 		s->worst[i] = s->worst[i - 1];
-	flow__name(flow, f.name);
+	memcpy(f.name, flow->name, sizeof(f.name));
 	s->worst[i] = f;
 }
 

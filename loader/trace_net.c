@@ -11,10 +11,7 @@
 
 static void put_flow_name(struct json *j, const struct flow *flow)
 {
-	char name[FLOW_NAME_MAX];
-	size_t len = flow__name(flow, name);
-
-	json_str(j, name, len);
+	json_str(j, flow->name, strlen(flow->name));
 }
 
 static void put_reason(struct json *j, const struct proc *p, uint32_t reason)
