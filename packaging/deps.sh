@@ -116,6 +116,7 @@ check_needs()
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
 	cmd bpftrace bpftrace
 	cmd ip iproute2
+	cmd iperf3 iperf3 # make bench
 	cmd jq jq
 	cmd mandoc mandoc
 	cmd nft nftables

@@ -15,5 +15,6 @@ $(BENCH_OUT)/switches: $(BENCH_DIR)/switches.c
 .PHONY: bench
 bench: all standin $(BENCH_OUT)/switches
 	$(Q)BUILD=$(BUILD) $(BENCH_DIR)/sched_cost.sh
+	$(Q)BUILD=$(BUILD) $(BENCH_DIR)/net_cost.sh
 
 -include $(BENCH_OUT)/switches.d
