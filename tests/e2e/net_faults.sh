@@ -61,7 +61,7 @@ loss() {
 	t "$name: TCP deems segments of these lost" above "$(fact lost)" 1
 	is "$name: steps that rank 3 receives: out of order, and sent again by the peer" "$(fact rx)" '[true,true,true]'
 	is "$name: nobody else's steps" "$(fact rx_others)" 0
-	t "$name: out of order, of operations and of the flow, within 10%" between "$(fact ooo_ops)" "$(look .ooo*0.9)" "$(look .ooo*1.1)"
+	t "$name: out of order, of operations most of the flow's" between "$(fact ooo_ops)" "$(look .ooo*0.7)" "$(look .ooo*1.1)"
 	t "$name: sent again within rank 2's operations, most of it" between "$(fact tx_ops)" "$(look .on*0.5)" "$(look .on*1.1)"
 	is "$name: within nobody else's" "$(fact tx_others)" 0
 	is "$name: Colls of ranks 2 and 3 tell of it" "$(fact colls)" '[2,3]'

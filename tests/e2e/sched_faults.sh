@@ -265,8 +265,9 @@ done
 t "nothing: clean, lossless" eval 'clean clean && lossless clean'
 t "nothing: running and waiting are the kernel's" eval 'fact threads && fact threads |
 	jq -se ".[0] | length == 2 and all(.[]; (.runq + .onCpu - .delay - .run | fabs) <= 0.01 * (.delay + .run) + 10 * .switches + .unknown)" >/dev/null'
-# On idle CPUs; on others, by as much more as the kernel says that it waited.
-limit=$(jq -n "[0.02, 1.2 * $idle + 0.01] | max")
+# On idle CPUs; on others, by as much more as the kernel says that it waited: steps lie over one another, and a wait
+# that several of them share counts for each.
+limit=$(jq -n "[0.02, 2.5 * $idle + 0.01] | max")
 t "nothing: next to no waiting" below "$(fact share)" "$limit"
 t "nothing: next to nobody to blame" below "$(fact blamed)" "$limit"
 
