@@ -9,7 +9,8 @@
 #define DONE_SLACK_NS  100 /* between the clocks: a call's end by BPF, a callback by the plugin */
 #define SURE_WINDOWS   3   /* steps that a port was the only one to fit */
 #define SURE_LEAD      4   /* how much less it contradicts than any other */
-#define VOTES_SURE     3   /* steps that agree on the flow of their connection */
+#define PORTS_WAIT_NS  (2 * NSEC_PER_SEC) /* for a reading of RDMA ports after an event */
+#define VOTES_SURE     3		  /* steps that agree on the flow of their connection */
 #define VOTES_MAX      64
 #define RULED_OUT      3 /* steps without just one size: the right one has none, but for lost records */
 #define SET_MAX	       4096
@@ -71,6 +72,7 @@ void net_join__init(struct net_join *j, struct flows *flows)
 {
 	memset(j, 0, sizeof(*j));
 	j->flows = flows;
+	j->ports_ns = UINT64_MAX;
 }
 
 /* ---- Flows by listening port -------------------------------------------------------------------- */
@@ -629,7 +631,11 @@ bool net_join__ready(struct net_join *j, struct corr_event *ev, bool end)
 		return false;
 	if (ev->what == SCOPE_PROXY_STEP)
 		return step_ready(j, ev, end);
-	return end || (!ev->net.held && j->complete_ns >= ev->stop_ns + j->delay_ns);
+	if (end)
+		return true;
+	/* Ports may be slow to read: not for ever. */
+	return !ev->net.held &&
+	       (j->ports_ns >= ev->stop_ns || j->complete_ns >= ev->stop_ns + PORTS_WAIT_NS);
 }
 
 /* ---- Operations --------------------------------------------------------------------------------- */

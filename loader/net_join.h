@@ -69,7 +69,7 @@ struct net_join {
 	struct net_conn *conns;	    /* uthash */
 	struct net_group *groups;   /* uthash */
 	uint64_t complete_ns;	    /* all that happened until then has come in; set by the owner */
-	uint64_t delay_ns; /* how much longer operations wait for other samples; set by the owner */
+	uint64_t ports_ns; /* and until then, what RDMA ports counted; UINT64_MAX: it has none */
 	uint64_t since_ns; /* of the first use that was told */
 	uint64_t counts;   /* of sizes within a step, so far */
 	uint64_t steps, direct, helped, unsure; /* how steps came by their flow, or did not */

@@ -22,16 +22,16 @@
 #include "target.h"
 #include "trace.h"
 
-#define POLL_MS	     50
-#define OUTSIDE_NS   (200 * 1000000ull) /* a buffer silent for so long is read from outside */
-#define FOLLOW_NS    (200 * 1000000ull) /* lines reach their file within this */
-#define CLOCK_NS     (10 * NSEC_PER_SEC)
-#define RDMA_WAIT_NS (2 * RDMA_PERIOD_NS + POLL_MS * 1000000ull) /* for the sample after an event */
-#define NODE_NS	     NSEC_PER_SEC
-#define DRAIN_NS     (500 * 1000000ull) /* for processes of a job that has ended */
-#define SETTLE_NS    (100 * 1000000ull) /* for operations in flight when the recording ends */
-#define NET_END_NS   NSEC_PER_SEC /* the same, while its connections' last figures are not in */
-#define END_NS	     (100 * 1000000ull) /* after a process' end, for its other threads' last records */
+#define POLL_MS	    50
+#define OUTSIDE_NS  (200 * 1000000ull) /* a buffer silent for so long is read from outside */
+#define FOLLOW_NS   (200 * 1000000ull) /* lines reach their file within this */
+#define CLOCK_NS    (10 * NSEC_PER_SEC)
+#define RDMA_AGE_NS (20 * 1000000ull) /* what drivers tell of their ports may be so old */
+#define NODE_NS	    NSEC_PER_SEC
+#define DRAIN_NS    (500 * 1000000ull) /* for processes of a job that has ended */
+#define SETTLE_NS   (100 * 1000000ull) /* for operations in flight when the recording ends */
+#define NET_END_NS  NSEC_PER_SEC /* the same, while its connections' last figures are not in */
+#define END_NS	    (100 * 1000000ull) /* after a process' end, for its other threads' last records */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -116,17 +116,21 @@ static void tick_node(struct recorder *r)
 static void tick_rdma(struct recorder *r)
 {
 	struct proc *p, *tmp;
+	uint64_t begin;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		if (!p->ended_ns)
 			rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
-	rdma__sample(&r->s.rdma);
+	begin = monotonic_ns();
+	if (rdma__sample(&r->s.rdma))
+		r->rdma_ns = begin - RDMA_AGE_NS;
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		p->net.ports_ns = p->rdma.devices ? r->rdma_ns : UINT64_MAX;
 }
 
 /* Sockets that a process had open before we knew it; then what all of them have counted. */
 static void tick_net(struct recorder *r, uint64_t now, bool late)
 {
-	struct proc *p, *tmp;
 	int n;
 
 	if (r->s.net_mode && r->s.net.look) {
@@ -134,8 +138,6 @@ static void tick_net(struct recorder *r, uint64_t now, bool late)
 		pr_debug("Sockets that were open already: %d\n", n);
 		r->s.net.look = false;
 	}
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		p->net.delay_ns = p->rdma.devices ? RDMA_WAIT_NS : 0;
 	decode_net__tick(&r->s, now, !late);
 }
 

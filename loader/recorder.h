@@ -37,6 +37,7 @@ struct recorder {
 	struct session s;
 	struct attach *attach;
 	struct ksyms ksyms;
+	uint64_t rdma_ns; /* what RDMA ports counted until then has been read */
 	char plugin[PATH_MAX];
 	pid_t job;
 	int job_code;
