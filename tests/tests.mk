@@ -26,11 +26,11 @@ tests: all standin $(TEST_PROGS)
 check:
 	$(Q)packaging/deps.sh check
 	$(Q)$(MAKE) --no-print-directory tests
-	$(Q)tests/run.sh $(TESTS_UNIT) $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
+	$(Q)tests/run.sh $(TESTS_UNIT) --timed $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
 	  [ "$$(id -u)" != 0 ] || chown -R -h --reference=Makefile $(BUILD); exit $$status
 
 check-unit: tests
 	$(Q)tests/run.sh $(TESTS_UNIT)
 
 check-e2e: tests
-	$(Q)tests/run.sh $(TESTS_E2E)
+	$(Q)tests/run.sh --timed $(TESTS_E2E)

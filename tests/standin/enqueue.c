@@ -923,8 +923,8 @@ static ncclResult_t call_faults(struct ncclComm *c)
 	c->ncalls++;
 	if (f->late_ms && c->ncalls % f->late_every == 0)
 		usleep(f->late_ms * 1000);
-	if (f->kill_after && c->ncalls == f->kill_after)
-		kill(getpid(), SIGKILL);
+	if (f->death.after && c->ncalls == f->death.after)
+		fault_die(&f->death);
 	if (f->abort_after && c->ncalls == f->abort_after) {
 		si_warn("rank %d aborts on request", c->rank);
 		atomic_store(&c->abort, 1);

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,30 @@ static long fault_or(const char *name, int rank, const char *key, long on, long 
 	return fault_get(name, rank, key, on, &v) ? v : off;
 }
 
+static struct death death_load(int rank)
+{
+	static const char *const names[] = {
+		[DEATH_KILL] = "kill",
+		[DEATH_QUIT] = "quit",
+		[DEATH_EXEC] = "exec",
+		[DEATH_OOM] = "oom",
+	};
+	struct death d = {0};
+	int how;
+
+	for (how = DEATH_KILL; how <= DEATH_OOM; how++) {
+		if (!fault_on(names[how], rank))
+			continue;
+		d.how = how;
+		d.sig = fault_or(names[how], rank, "sig", SIGKILL, 0);
+		d.us = fault_or(names[how], rank, "us", 0, 0);
+		d.at_end = fault_or(names[how], rank, "end", 0, 0);
+		d.after = fault_or(names[how], rank, "after", !d.us, 0);
+		return d;
+	}
+	return d;
+}
+
 void fault_load(struct faults *f, int rank)
 {
 	f->late_ms = fault_or("late", rank, "ms", 10, 0);
@@ -95,7 +121,7 @@ void fault_load(struct faults *f, int rank)
 	f->pin_cpu = fault_or("pin-progress", rank, "cpu", 0, -1);
 	f->recv_repeat = fault_or("recv-repeat", rank, "n", 1000, 0);
 	f->peerwait_repeat = fault_or("peerwait-repeat", rank, "n", 1000, 0);
-	f->kill_after = fault_or("kill", rank, "after", 1, 0);
+	f->death = death_load(rank);
 	f->abort_after = fault_or("abort", rank, "after", 1, 0);
 	f->hang_after = fault_or("hang", rank, "after", 1, 0);
 	f->slow_recv_us = fault_or("slow-recv", rank, "us", 5000, 0);
@@ -117,6 +143,61 @@ void fault_slow(const struct faults *f)
 		usleep(f->slow_us);
 	while (f->slow_busy && now_ns() < end)
 		;
+}
+
+/* ---- ends ---- */
+
+/* Until the kernel ends it; where nothing limits us, not for ever. */
+static void eat_memory(void)
+{
+	size_t len = 1 << 20, n;
+	char *p;
+
+	for (n = 0; n < 1024; n++) {
+		p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p != MAP_FAILED)
+			memset(p, 1, len);
+	}
+	si_warn("Failed to run out of memory: a memory cgroup of less than 1 GiB is needed");
+}
+
+/* A signal at a call is the calling thread's, as by its own mistake; else it is sent to the process. */
+void fault_die(const struct death *d)
+{
+	if (d->how == DEATH_KILL && d->after)
+		raise((int)d->sig);
+	else if (d->how == DEATH_KILL)
+		kill(getpid(), (int)d->sig);
+	else if (d->how == DEATH_QUIT)
+		_exit(3);
+	else if (d->how == DEATH_EXEC)
+		execl("/bin/sh", "sh", "-c", "exit 4", (char *)NULL);
+	else if (d->how == DEATH_OOM)
+		eat_memory();
+}
+
+static void *die_thread(void *arg)
+{
+	struct death d = *(struct death *)arg;
+
+	free(arg);
+	usleep(d.us);
+	fault_die(&d);
+	return NULL;
+}
+
+void fault_die_later(const struct death *d, bool at_end)
+{
+	struct death *arg = d->us && !d->at_end == !at_end ? malloc(sizeof(*arg)) : NULL;
+	pthread_t thread;
+
+	if (!arg)
+		return;
+	*arg = *d;
+	if (pthread_create(&thread, NULL, die_thread, arg))
+		free(arg);
+	else
+		pthread_detach(thread);
 }
 
 /* ---- a file that is never in memory ---- */

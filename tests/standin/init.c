@@ -488,6 +488,7 @@ static ncclResult_t comm_new(struct ncclComm **out, int nranks, const ncclUnique
 	if (config && config->commName)
 		c->name = strdup(config->commName);
 	fault_load(&c->faults, rank);
+	fault_die_later(&c->faults.death, false);
 	comm_channels(c);
 	if (share) /* its queue has no agreed numbers for this communicator */
 		c->pxn = false, c->pxn_local = 1, c->nnodes = nranks;
@@ -717,6 +718,7 @@ static void comm_free(struct ncclComm *c)
 	struct told *t;
 	int i;
 
+	fault_die_later(&c->faults.death, true);
 	stream_wait_comm(c);
 	if (c->proxy && !abort)
 		drain_shared(c);

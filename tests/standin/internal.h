@@ -58,13 +58,14 @@ enum { LOG_ERROR = 1, LOG_WARN = 2, LOG_INFO = 3 }; /* NCCL's levels WARN and IN
 long env_long(const char *name, long dflt);
 /* Read once, at the first use of the library, after NCCL's configuration files. */
 struct settings {
-	int dry;	   /* STANDIN_DRY */
-	int native_api;	   /* STANDIN_PROFILER_API */
-	int ce;		   /* STANDIN_CE */
-	int net_profiler;  /* STANDIN_NET_PROFILER */
-	int timeout_s;	   /* STANDIN_TIMEOUT */
-	int thread_names;  /* NCCL_SET_THREAD_NAME */
-	const char *flows; /* STANDIN_FLOWS */
+	int dry;	       /* STANDIN_DRY */
+	int native_api;	       /* STANDIN_PROFILER_API */
+	int ce;		       /* STANDIN_CE */
+	int net_profiler;      /* STANDIN_NET_PROFILER */
+	int timeout_s;	       /* STANDIN_TIMEOUT */
+	int thread_names;      /* NCCL_SET_THREAD_NAME */
+	const char *flows;     /* STANDIN_FLOWS */
+	const char *callbacks; /* STANDIN_CALLBACKS */
 };
 const struct settings *settings(void);
 uint64_t now_ns(void);
@@ -77,10 +78,24 @@ const char *si_last_error(void);
 #define si_info(...) si_log(LOG_INFO, 1, __FILE__, __LINE__, __VA_ARGS__)
 #define si_warn(...) si_log(LOG_WARN, ~0ul, __FILE__, __LINE__, __VA_ARGS__)
 
+/* ---- calls.c: how many callbacks a thread has begun and how many have returned ---- */
+void calls_open(void);
+/* Around a callback; kind: enum call_kind. Never one inside another. */
+void calls_begin(int kind);
+void calls_end(int kind);
+
 /* ---- fault.c ---- */
 /* True if STANDIN_FAULT names this fault for this rank; *val gets the value of key, or dflt. */
 bool fault_get(const char *name, int rank, const char *key, long dflt, long *val);
 bool fault_on(const char *name, int rank);
+/* How, and at which call, or so long after the communicator's initialisation or end has begun. */
+enum death_how { DEATH_NONE, DEATH_KILL, DEATH_QUIT, DEATH_EXEC, DEATH_OOM };
+struct death {
+	enum death_how how;
+	long sig;
+	long after;
+	long us, at_end;
+};
 /* The faults of one rank that hot paths ask for, looked up once. */
 struct faults {
 	long late_ms;
@@ -91,13 +106,17 @@ struct faults {
 	long pin_cpu;
 	long recv_repeat;
 	long peerwait_repeat;
-	long kill_after;
+	struct death death;
 	long abort_after;
 	long hang_after;
 	long slow_recv_us, slow_recv_bytes;
 	long reset_after;
 };
 void fault_load(struct faults *f, int rank);
+/* Ends the process, unless a signal is handled. */
+void fault_die(const struct death *d);
+/* Has it ended in time, by a thread of its own, if that is asked for: a communicator begins or ends. */
+void fault_die_later(const struct death *d, bool at_end);
 /* Passes slow_us in the way that was asked for. */
 void fault_slow(const struct faults *f);
 /* Touches, or with cold_read reads, a page of a file that is not in memory. */
@@ -604,5 +623,11 @@ int prof_native(void);
 struct kernel *kernel_new(struct ncclComm *c, int nblocks);
 void kernel_free(struct kernel *k);
 void *proxy_shm(char *name, size_t name_len, size_t len);
+
+/*
+ * For loops that wait: as NCCL does, sched_yield(); now and then a sleep, as Linux 6.18 lets threads that do nothing
+ * but yield keep all others off their CPU for tens of seconds, the kernel's own among them.
+ */
+void yield_politely(void);
 
 #endif

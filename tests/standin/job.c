@@ -36,7 +36,7 @@ struct opts {
 	ncclDataType_t type;
 	ncclRedOp_t red;
 	const char *fault, *bind, *netns, *id_file, *name;
-	long delay_ms, sleep_us, linger_ms;
+	long delay_ms, sleep_us, period_us, linger_ms;
 };
 
 static struct opts o = {
@@ -77,6 +77,8 @@ struct rank_rec {
 struct shared {
 	ncclUniqueId id;
 	_Atomic int id_ready;
+	_Atomic int ending; /* SIGUSR1 has come */
+	_Atomic int end_at; /* no rank begins this iteration, 0: all do */
 	struct rank_rec ranks[MAX_RANKS];
 	struct iter_rec recs[];
 };
@@ -473,17 +475,45 @@ static int run_iter(struct rank *r, int iter)
 	return err;
 }
 
+/* --period-us: iteration `next` begins so long after the first one, or at once if that time has passed. */
+static void pace(uint64_t begin_ns, int next)
+{
+	uint64_t at = begin_ns + (uint64_t)next * (uint64_t)o.period_us * 1000;
+	struct timespec ts = {.tv_sec = (time_t)(at / 1000000000ull),
+			      .tv_nsec = (long)(at % 1000000000ull)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* No rank gets past an iteration that rank 0 has not begun: all of them see in time where it ends. */
+static bool ended_early(const struct rank *r, int iter)
+{
+	int end;
+
+	if (!r->rank && atomic_load(&sh->ending) && !atomic_load(&sh->end_at))
+		atomic_store(&sh->end_at, iter + 1);
+	end = atomic_load(&sh->end_at);
+	return end && iter >= end;
+}
+
 static int rank_run(struct rank *r)
 {
+	uint64_t begin_ns;
 	int i;
 
 	if (o.delay_ms)
 		usleep(o.delay_ms * 1000);
+	begin_ns = now_ns();
 	for (i = 0; i < o.warmup + o.iters; i++) {
+		if (ended_early(r, i))
+			break;
 		if (run_iter(r, i))
 			return -1;
 		if (o.sleep_us)
 			usleep(o.sleep_us);
+		if (o.period_us)
+			pace(begin_ns, i + 1);
 	}
 	return 0;
 }
@@ -645,13 +675,20 @@ static int process_main(int first, int n)
 
 /* ---- the job ---- */
 
-static pid_t pids[MAX_RANKS];
-static int npids;
+static pid_t pids[MAX_RANKS]; /* 0: has ended */
+static struct {
+	pid_t pid;
+	int status; /* wait(2)'s */
+} ends[MAX_RANKS];
+static int npids, nends;
 static volatile sig_atomic_t stop_signal;
 
 static void on_signal(int sig)
 {
-	stop_signal = sig;
+	if (sig == SIGUSR1)
+		atomic_store(&sh->ending, 1);
+	else
+		stop_signal = sig;
 }
 
 static void start_all(void)
@@ -696,6 +733,8 @@ static int reap(pid_t pid, int status)
 	for (i = 0; i < npids; i++)
 		if (pids[i] == pid)
 			pids[i] = 0;
+	ends[nends].pid = pid;
+	ends[nends++].status = status;
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "scope-job: process %d was killed by signal %d\n", (int)pid,
 			WTERMSIG(status));
@@ -831,6 +870,22 @@ static void print_rank(int rank)
 	printf("]}");
 }
 
+/* Each process by its end, in the order of these. */
+static void print_ends(void)
+{
+	int i;
+
+	printf(",\"ends\":[");
+	for (i = 0; i < nends; i++) {
+		bool signaled = WIFSIGNALED(ends[i].status);
+
+		printf("%s{\"pid\":%d,\"%s\":%d}", i ? "," : "", (int)ends[i].pid,
+		       signaled ? "signal" : "exit",
+		       signaled ? WTERMSIG(ends[i].status) : WEXITSTATUS(ends[i].status));
+	}
+	printf("]");
+}
+
 static void print_result(int err)
 {
 	bool first = true;
@@ -847,6 +902,7 @@ static void print_result(int err)
 		print_stats(i, &first);
 	printf("]");
 	if (o.json) {
+		print_ends();
 		printf(",\"rank\":[");
 		for (i = o.first; i <= o.last; i++)
 			print_rank(i);
@@ -884,6 +940,7 @@ static const char help[] =
 	"  --check            check every iteration (default: the first and the last)\n"
 	"  --no-check         check none\n"
 	"  --sleep-us US      between iterations (a computation)\n"
+	"  --period-us US     from the begin of one iteration to that of the next, at least\n"
 	"  --delay-ms MS      after initialisation, before the first iteration\n"
 	"  --linger-ms MS     after the last iteration, before the communicators go\n"
 	"  --no-destroy       exit without ncclCommDestroy\n"
@@ -901,6 +958,8 @@ static const char help[] =
 	"  --dry              schedule, messages and callbacks, but 8 bytes a transfer, no data\n"
 	"  --net-profiler     NetPlugin events (NVIDIA's builds have none)\n"
 	"  --flows FILE       at its end each process appends a line for each of its sockets\n"
+	"  --callbacks FILE   callbacks are counted there, by process, thread and kind; see\n"
+	"                     scope-calls\n"
 	"  --ce               AllGather acts as copy-engine collective (needs --api 6)\n"
 	"  --fault F[,F...]   a fault is NAME[:key=value]..., with rank=R for one rank only:\n"
 	"      late:ms=M:every=E           the rank comes late to every Eth call\n"
@@ -915,12 +974,18 @@ static const char help[] =
 	"      recv-repeat:n=N             a receive step is started N times more, at poll rate\n"
 	"      peerwait-repeat:n=N         SendPeerWait comes N times more, at poll rate\n"
 	"      pxn:local=L                 as --pxn\n"
-	"      kill:after=N                SIGKILL at the Nth call\n"
+	"      kill:after=N[:sig=S]        SIGKILL (or S) at the Nth call, in the calling thread\n"
+	"      kill:us=U[:sig=S][:end=1]   the process gets it U us after its communicator has\n"
+	"                                  begun to be made (to be destroyed)\n"
+	"      quit, exec, oom:after=N     _exit(3), execve of what exits with 4, memory until\n"
+	"                                  the kernel ends it (in a memory cgroup); or us=U\n"
 	"      abort:after=N               the communicator aborts at the Nth call\n"
 	"      hang:after=N                the progress thread stops after N proxy operations\n"
 	"      slow-recv:us=U:bytes=B      it reads no more than B bytes in U us from a socket\n"
 	"      reset:after=N               the connection of its Nth transfer is reset\n"
 	"\n"
+	"SIGUSR1 ends the iterations; only with operations that all ranks wait for (allreduce,\n"
+	"allgather, reducescatter, alltoall).\n"
 	"Exit: 0 all results right, 1 not, 2 usage.\n";
 
 static void usage_exit(const char *what, const char *arg)
@@ -1050,6 +1115,7 @@ static const struct opt_def {
 	{"api", TO_INT, .to = &o.api, .min = 1, .max = 7},
 	{"timeout", TO_INT, .to = &o.timeout_s, .min = 1, .max = 1000000},
 	{"sleep-us", TO_LONG, .to = &o.sleep_us, .max = 1000000000},
+	{"period-us", TO_LONG, .to = &o.period_us, .max = 1000000000},
 	{"delay-ms", TO_LONG, .to = &o.delay_ms, .max = 10000000},
 	{"linger-ms", TO_LONG, .to = &o.linger_ms, .max = 10000000},
 	{"bytes", TO_SIZE, .to = &o.bytes, .max = 1l << 40},
@@ -1066,6 +1132,7 @@ static const struct opt_def {
 	{"netns", TO_STR, .to = &o.netns},
 	{"bind", TO_ENV, .env = "STANDIN_BIND_ADDR"},
 	{"flows", TO_ENV, .env = "STANDIN_FLOWS"},
+	{"callbacks", TO_ENV, .env = "STANDIN_CALLBACKS"},
 	{"fault", TO_ENV, .env = "STANDIN_FAULT"},
 	{"socket-threads", TO_ENV, .env = "NCCL_SOCKET_NTHREADS"},
 	{"net-profiler", TO_ENV_1, .env = "STANDIN_NET_PROFILER"},
@@ -1184,6 +1251,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
+	signal(SIGUSR1, on_signal);
 	start_all();
 	err = wait_all();
 	print_result(err);

@@ -221,7 +221,7 @@ static void helper_run(struct net_task **tasks, int n)
 				prof_net_stop(&t->net_handle);
 		}
 		if (left)
-			sched_yield();
+			yield_politely();
 	}
 	for (i = 0; i < n; i++)
 		atomic_store_explicit(&tasks[i]->pending, 0, memory_order_release);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "calls.h"
 #include "prof_table.h"
 
 #define NAME_LEN 255
@@ -180,7 +181,7 @@ static void load_stop_faults(int rank)
 		state_after_stop = v;
 }
 
-static int call_init(struct ncclComm *c)
+static int init_of_version(struct ncclComm *c)
 {
 	if (v5)
 		return v5->init(&c->prof_ctx, c->hash, &event_mask, c->name, c->nnodes, c->nranks,
@@ -189,6 +190,16 @@ static int call_init(struct ncclComm *c)
 		return v4->init(&c->prof_ctx, &event_mask, c->name, c->hash, c->nnodes, c->nranks,
 				c->rank, (ncclDebugLogger_t)si_log);
 	return v1->init(&c->prof_ctx, &event_mask);
+}
+
+static int call_init(struct ncclComm *c)
+{
+	int err;
+
+	calls_begin(CALL_INIT);
+	err = init_of_version(c);
+	calls_end(CALL_INIT);
+	return err;
 }
 
 int prof_init(struct ncclComm *c)
@@ -200,6 +211,7 @@ int prof_init(struct ncclComm *c)
 	if (!c->prof_loaded)
 		return 0;
 	load_stop_faults(c->rank);
+	calls_open();
 	err = call_init(c);
 	/* The v5 shim of NCCL 2.29 and later takes the copy-engine bits away, once, here. */
 	if (api_used == 5 && prof_native() >= 6)
@@ -209,19 +221,25 @@ int prof_init(struct ncclComm *c)
 	return 0;
 }
 
+static void call_finalize(void *ctx)
+{
+	calls_begin(CALL_FINALIZE);
+	if (v5)
+		v5->finalize(ctx);
+	else if (v4)
+		v4->finalize(ctx);
+	else
+		v1->finalize(ctx);
+	calls_end(CALL_FINALIZE);
+}
+
 /* NCCL drops its reference also when nothing was loaded: the count of a failed load goes below 0. */
 void prof_finalize(struct ncclComm *c)
 {
 	if (!c->prof_loaded)
 		return;
-	if (prof_loaded() && c->prof_ctx) {
-		if (v5)
-			v5->finalize(c->prof_ctx);
-		else if (v4)
-			v4->finalize(c->prof_ctx);
-		else
-			v1->finalize(c->prof_ctx);
-	}
+	if (prof_loaded() && c->prof_ctx)
+		call_finalize(c->prof_ctx);
 	c->prof_loaded = false;
 	plugin_unload();
 }
@@ -402,15 +420,11 @@ static bool known(uint64_t type)
 	return type <= max[api_used];
 }
 
-void prof_start(void *ctx, void **handle, ncclProfilerEventDescr_v7_t *d,
-		const struct prof_extra *x)
+static void call_start(void *ctx, void **handle, ncclProfilerEventDescr_v7_t *d,
+		       const struct prof_extra *x)
 {
 	void *parent = d->parentObj;
 
-	if (api_used <= 3 && prof_native() >= 4)
-		*handle = NULL;
-	if (!known(d->type))
-		return;
 	if (v5) {
 		start_v5(ctx, handle, d);
 		return;
@@ -430,7 +444,38 @@ void prof_start(void *ctx, void **handle, ncclProfilerEventDescr_v7_t *d,
 		START_OLD(v1, 1, x);
 }
 
+void prof_start(void *ctx, void **handle, ncclProfilerEventDescr_v7_t *d,
+		const struct prof_extra *x)
+{
+	int kind = CALL_START + __builtin_ctzll(d->type);
+
+	if (api_used <= 3 && prof_native() >= 4)
+		*handle = NULL;
+	if (!known(d->type))
+		return;
+	calls_begin(kind);
+	call_start(ctx, handle, d, x);
+	calls_end(kind);
+}
+
 /* ---- states and stops ---- */
+
+static void call_state_v1(void *handle, int state, ncclProfilerEventStateArgs_v1_t *args)
+{
+	calls_begin(CALL_STATE + state);
+	v1->recordEventState(handle, state, args);
+	calls_end(CALL_STATE + state);
+}
+
+static void call_state(void *handle, int state, ncclProfilerEventStateArgs_v4_t *args)
+{
+	calls_begin(CALL_STATE + state);
+	if (v4)
+		v4->recordEventState(handle, state, args);
+	else if (v5)
+		v5->recordEventState(handle, state, args);
+	calls_end(CALL_STATE + state);
+}
 
 /* v1 to v3 know states 0 to 18, and pass the step states no arguments that mean something. */
 static void record_v1(void *handle, int state, const ncclProfilerEventStateArgs_v4_t *args)
@@ -442,8 +487,8 @@ static void record_v1(void *handle, int state, const ncclProfilerEventStateArgs_
 	if (state >= ncclProfilerProxyCtrlIdle && args)
 		a.proxyCtrl.appendedProxyOps = args->proxyCtrl.appendedProxyOps;
 	/* NCCL 2.23 and 2.24 pass NULL with step states. */
-	v1->recordEventState(handle, state,
-			     state < ncclProfilerProxyCtrlIdle && !through_shim() ? NULL : &a);
+	call_state_v1(handle, state,
+		      state < ncclProfilerProxyCtrlIdle && !through_shim() ? NULL : &a);
 }
 
 void prof_record(void *handle, int state, ncclProfilerEventStateArgs_v4_t *args)
@@ -458,10 +503,7 @@ void prof_record(void *handle, int state, ncclProfilerEventStateArgs_v4_t *args)
 		copy = *args;
 	if (v4 && state > ncclProfilerKernelChStop)
 		return;
-	if (v4)
-		v4->recordEventState(handle, state, args ? &copy : NULL);
-	else if (v5)
-		v5->recordEventState(handle, state, args ? &copy : NULL);
+	call_state(handle, state, args ? &copy : NULL);
 }
 
 void prof_record_old(void *handle, int state, size_t trans_size, int steps)
@@ -469,17 +511,21 @@ void prof_record_old(void *handle, int state, size_t trans_size, int steps)
 	ncclProfilerEventStateArgs_v1_t a = {.proxyOp = {trans_size, steps}};
 
 	if (v1)
-		v1->recordEventState(handle, state, &a);
+		call_state_v1(handle, state, &a);
 }
 
 static void call_stop(void *handle)
 {
+	int kind = handle ? CALL_STOP : CALL_STOP_NULL;
+
+	calls_begin(kind);
 	if (v5)
 		v5->stopEvent(handle);
 	else if (v4)
 		v4->stopEvent(handle);
 	else if (v1)
 		v1->stopEvent(handle);
+	calls_end(kind);
 }
 
 static bool drop_stop(void)

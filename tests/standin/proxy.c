@@ -575,7 +575,7 @@ static void *proxy_main(void *arg)
 			if (err)
 				break;
 			if (!added)
-				sched_yield();
+				yield_politely();
 		}
 		if (p->faults.slow_us || p->faults.cold_file || p->faults.hang_after)
 			proxy_faults(p);

@@ -409,9 +409,54 @@ t fault-reset reset
 t fault-reset-threads reset --socket-threads 2
 fails() { ! run "$@"; }
 t fault-kill fails --fault kill:rank=1:after=2 --ranks 3 --iters 5
+# How a process ended, as wait(2) has it.
+ends_by() {
+	local end=$1
+	shift
+	fails "$@" --ranks 3 --bytes 64K --iters 500 && [ "$(grep -o "\"ends\":.*\"rank\":" "$tmp/out" | grep -cF "$end}")" = 1 ]
+}
+t fault-kill-signal ends_by '"signal":11' --fault kill:rank=1:after=2:sig=11
+t fault-kill-in-time ends_by '"signal":15' --fault kill:rank=0:us=30000:sig=15
+# It may be through before the thread that kills it has run.
+at_end() {
+	local _
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		ends_by '"signal":9' --fault kill:rank=2:us=1:end=1 && return
+	done
+	return 1
+}
+t fault-kill-at-end at_end
+t fault-quit ends_by '"exit":3' --fault quit:rank=1:after=2
+t fault-quit-in-time ends_by '"exit":3' --fault quit:rank=1:us=30000
+t fault-exec ends_by '"exit":4' --fault exec:rank=1:after=2
+t fault-exec-in-time ends_by '"exit":4' --fault exec:rank=1:us=30000
 t fault-abort fails --fault abort:rank=1:after=2 --ranks 3 --iters 5
 hang() { ! STANDIN_TIMEOUT=2 run --fault hang:rank=1:after=2 --ranks 2 --iters 3 --bytes 4M; }
 t fault-hang hang
+
+# ---- the log of callbacks has what the plugin counted, of each process and kind ----
+
+logged() {
+	rm -f "$tmp/calls"
+	prof "$@" --callbacks "$tmp/calls" || return 1
+	"$build/standin/scope-calls" "$tmp/calls" | awk -F '[{}",:]+' '
+		function type(k) { return k ~ /^state-/ ? "s" substr(k, 7) : k == "finalize" ? "final" : k }
+		NR == FNR { if ($11 != $13) bad = 1; else if ($9 !~ /^stop/) n[$5 " " type($9)] += $11; next }
+		{
+			m = split($0, pair, " ")
+			for (i = 3; i <= m; i++) {
+				split(pair[i], kv, "=")
+				if (kv[1] == "bytes") break
+				if (n[substr(pair[1], 5) " " kv[1]] + 0 != kv[2]) { bad = 1; print pair[1], pair[i] ", logged " n[substr(pair[1], 5) " " kv[1]] }
+				total += kv[2]
+			}
+		}
+		END { exit bad || total < 100 }' - "$tmp/log"
+}
+for api in 1 2 3 4 5 6 7; do
+	t "calls-api-$api" logged --api $api --ranks 2 --op mix --bytes 64K --iters 7 --net-profiler
+done
+t calls-threads logged --ranks 4 --threads 2 --split 2 --iters 5
 leftovers() { ! ls /dev/shm/nccl-* 2>/dev/null; }
 t no-shm-left leftovers
 

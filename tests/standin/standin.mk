@@ -5,10 +5,10 @@
 STANDIN_DIR    := tests/standin
 STANDIN_OUT    := $(BUILD)/standin
 STANDIN_CFLAGS := -fPIC -fvisibility=hidden -pthread
-STANDIN_LIBSRC := util fault net flows boot proxy kernel reduce prof prof_table enqueue init
+STANDIN_LIBSRC := util calls fault net flows boot proxy kernel reduce prof prof_table enqueue init
 STANDIN_OBJS   := $(STANDIN_LIBSRC:%=$(STANDIN_OUT)/%.o)
 STANDIN	       := $(STANDIN_OUT)/libnccl.so.2 $(STANDIN_OUT)/libnccl.so $(STANDIN_OUT)/scope-job \
-		  $(STANDIN_OUT)/libnccl-profiler-logplugin.so
+		  $(STANDIN_OUT)/libnccl-profiler-logplugin.so $(STANDIN_OUT)/scope-calls
 
 $(STANDIN_OUT)/%.o: $(STANDIN_DIR)/%.c
 	$(call msg,CC,$@)
@@ -28,6 +28,10 @@ $(STANDIN_OUT)/scope-job: $(STANDIN_OUT)/job.o $(STANDIN_OUT)/job_check.o $(STAN
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(SAN) -pthread -rdynamic $(filter %.o,$^) -L$(STANDIN_OUT) -lnccl \
 		-Wl,-rpath,'$$ORIGIN' -lm -o $@
+
+$(STANDIN_OUT)/scope-calls: $(STANDIN_OUT)/calls_print.o
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(SAN) $< -o $@
 
 $(STANDIN_OUT)/libnccl-profiler-logplugin.so: $(STANDIN_OUT)/logplugin.o
 	$(call msg,LINK,$@)

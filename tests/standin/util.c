@@ -5,6 +5,7 @@
  */
 #include <pwd.h>
 #include <stdarg.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static void settings_init(void)
 	set.timeout_s = env_long("STANDIN_TIMEOUT", 60);
 	set.thread_names = env_long("NCCL_SET_THREAD_NAME", 0) != 0;
 	set.flows = getenv("STANDIN_FLOWS");
+	set.callbacks = getenv("STANDIN_CALLBACKS");
 }
 
 const struct settings *settings(void)
@@ -151,4 +153,14 @@ void si_log(int level, unsigned long flags, const char *file, int line, const ch
 const char *si_last_error(void)
 {
 	return last_error;
+}
+
+void yield_politely(void)
+{
+	static _Thread_local unsigned int n;
+
+	if (++n % 1024)
+		sched_yield();
+	else
+		usleep(1);
 }
