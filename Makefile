@@ -48,12 +48,12 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 LOADER_SRC := main record record_opts follow arm attach attach_net target ksyms job rlimits \
 	      decode decode_sched decode_net proc correlate clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
-	      trace trace_sched trace_net trace_node trace_rdma header summary out json \
+	      trace trace_sched trace_net trace_node trace_rdma header summary out zst json \
 	      options plugin_path elf_file log \
-	      check check_json check_keys check_rules check_net schema \
+	      check check_json check_keys check_rules check_net lines schema \
 	      doctor feat feat_bpf feat_net feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
-LOADER_LIB := -lbpf -lelf -lz -ljansson
+LOADER_LIB := -lbpf -lelf -lz -ljansson -lzstd
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
 PLUGIN_SRC := plugin area buffer probes names cuda

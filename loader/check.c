@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * `ncclscope check`: holds traces against the schema and against the rules between records, and
- * says file, line and what is wrong. This file reads the input and prints what is found.
+ * says file, line and what is wrong. This file takes the lines and prints what is found.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "check.h"
 #include "cmd.h"
+#include "lines.h"
 #include "log.h"
 
 static const char usage[] =
 	"Usage: ncclscope check [OPTION]... TRACE...\n"
 	"Holds traces against the schema and the rules between records (docs/trace.md).\n"
-	"A TRACE is a file, a directory (its trace_*.jsonl), or - for standard input.\n\n"
+	"A TRACE is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "
+	"standard input.\n\n"
 	"  --compat        accept what the original minimal_profiler writes\n"
 	"  --strict        warnings are errors\n"
 	"  --json          findings as one JSON object\n"
@@ -105,10 +103,9 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 /* The recording of the file before broke off in this line, and cat put the next file behind it. */
 static bool torn_by_cat(struct check *c, const char *s, size_t len)
 {
-	static const char begin[] = "{\"recordType\":\"header\"";
-	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+	const char *at = lines_torn_by_cat(s, len);
 
-	if (!at || at == s || json_doc__parse(&c->doc, at, len - (at - s)))
+	if (!at || json_doc__parse(&c->doc, at, len - (at - s)))
 		return false;
 	find(c, FIND_NOTE, "torn", "a torn record, and the header of the next file behind it");
 	return true;
@@ -122,7 +119,6 @@ static void parse_failed(struct check *c)
 	rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
 }
 
-/* @whole: the line ends with a newline. */
 static void check_line(struct check *c, const char *s, size_t len, bool whole)
 {
 	enum etype etype;
@@ -159,140 +155,50 @@ static void check_line(struct check *c, const char *s, size_t len, bool whole)
 	rules_record(c, &c->doc.nodes[0], kind, etype, err);
 }
 
-static void line_too_long(struct check *c)
+static int take_line(void *to, const char *s, size_t len, bool whole)
 {
+	struct check *c = to;
+
+	check_line(c, s, len, whole);
+	return c->err;
+}
+
+static int take_too_long(void *to)
+{
+	struct check *c = to;
+
 	c->line++;
 	find(c, FIND_ERROR, "line-long", "the line has more than 1 MiB");
 	rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
+	return c->err;
 }
 
-/* Splits what is read into lines. A line beyond the limit is passed over, never kept whole. */
-struct reader {
-	char *buf;
-	size_t len, cap;
-	bool too_long; /* within such a line */
-};
-
-static void reader_lines(struct check *c, struct reader *r)
+static int begin_file(void *to, const char *path)
 {
-	char *at = r->buf, *end = r->buf + r->len, *nl;
+	struct check *c = to;
 
-	while (!c->err && (nl = memchr(at, '\n', end - at))) {
-		if (r->too_long)
-			r->too_long = false;
-		else if (nl - at > JSON_MAX_LINE)
-			line_too_long(c);
-		else
-			check_line(c, at, nl - at, true);
-		at = nl + 1;
-	}
-	r->len = end - at;
-	memmove(r->buf, at, r->len);
-	if (r->len > JSON_MAX_LINE && !r->too_long) {
-		line_too_long(c);
-		r->too_long = true;
-	}
-	if (r->too_long)
-		r->len = 0;
-}
-
-/* 0 or -errno of read(). */
-static int check_fd(struct check *c, int fd, struct reader *r)
-{
-	ssize_t n;
-
+	c->file = path;
 	c->line = 0;
-	r->len = 0;
-	r->too_long = false;
-	while (!c->err) {
-		n = read(fd, r->buf + r->len, r->cap - r->len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		r->len += n;
-		reader_lines(c, r);
-	}
-	if (r->len && !c->err)
-		check_line(c, r->buf, r->len, false);
-	if (!c->line)
-		find_at(c, FIND_ERROR, 0, "header-first", "the file is empty");
-	rules_end_process(c);
+	c->nr_files++;
 	return 0;
 }
 
-static int check_file(struct check *c, const char *path, struct reader *r)
+static int end_file(void *to)
 {
-	bool is_stdin = !strcmp(path, "-");
-	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	int err = fd < 0 ? -errno : 0;
+	struct check *c = to;
 
-	c->file = is_stdin ? "(stdin)" : path;
-	if (!err)
-		err = check_fd(c, fd, r);
-	if (fd >= 0 && !is_stdin)
-		close(fd);
-	c->nr_files++;
-	if (err)
-		pr_err("Failed to read '%s': %s\n", path, strerror(-err));
-	return err;
+	if (!c->line)
+		find_at(c, FIND_ERROR, 0, "header-first", "the file is empty");
+	rules_end_process(c);
+	return c->err;
 }
 
-static int is_trace(const struct dirent *entry)
-{
-	size_t len = strlen(entry->d_name);
-
-	return len > 12 && !strncmp(entry->d_name, "trace_", 6) &&
-	       !strcmp(entry->d_name + len - 6, ".jsonl");
-}
-
-/* Its trace_*.jsonl, by name. A directory without any is not clean: it is the wrong one. */
-static int check_dir(struct check *c, const char *path, struct reader *r)
-{
-	struct dirent **names;
-	int n = scandir(path, &names, is_trace, alphasort), i, err = 0;
-	char *file;
-
-	if (n <= 0) {
-		pr_err("Failed to read '%s': %s\n", path,
-		       n ? strerror(errno) : "no trace_*.jsonl in it");
-		if (!n)
-			free(names);
-		return -ENOENT;
-	}
-	for (i = 0; i < n; i++) {
-		if (asprintf(&file, "%s/%s", path, names[i]->d_name) < 0) {
-			c->err = -ENOMEM;
-		} else {
-			err = check_file(c, file, r) ?: err;
-			free(file);
-		}
-		free(names[i]);
-	}
-	free(names);
-	return err;
-}
-
-static int check_inputs(struct check *c, char **paths)
-{
-	struct reader r = {.cap = 4 * JSON_MAX_LINE};
-	struct stat st;
-	int err = 0;
-
-	r.buf = malloc(r.cap);
-	if (!r.buf)
-		return -ENOMEM;
-	for (; *paths && !c->err; paths++) {
-		if (strcmp(*paths, "-") && !stat(*paths, &st) && S_ISDIR(st.st_mode))
-			err = check_dir(c, *paths, &r) ?: err;
-		else
-			err = check_file(c, *paths, &r) ?: err;
-	}
-	free(r.buf);
-	return c->err ? c->err : err;
-}
+static const struct lines_ops check_ops = {
+	.begin = begin_file,
+	.line = take_line,
+	.too_long = take_too_long,
+	.end = end_file,
+};
 
 /* ------------------------------------------------------------------ the whole */
 
@@ -338,7 +244,7 @@ static int check_run(struct check *c, char **paths)
 		goto cleanup;
 	if (c->json && !c->quiet)
 		fputs("{\"findings\": [", stdout);
-	err = check_inputs(c, paths);
+	err = lines_read(paths, &check_ops, c);
 	rules_join_pxn(c, &matched, &unmatched);
 	print_end(c, matched, unmatched);
 	if (fflush(stdout) || ferror(stdout)) {
@@ -349,7 +255,7 @@ static int check_run(struct check *c, char **paths)
 		ret = EXIT_OK;
 cleanup:
 	if (err == -ENOMEM)
-		pr_err("Failed to check '%s': %s\n", c->file ? c->file : "", strerror(ENOMEM));
+		pr_err("Failed to check the traces: %s\n", strerror(ENOMEM));
 	rules_free(c);
 	json_doc__free(&c->doc);
 	return ret;

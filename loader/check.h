@@ -51,6 +51,7 @@ enum kind {
 	KIND_NODE,
 	KIND_CLOCK,
 	KIND_LOST,
+	KIND_OPEN,
 	KIND_FOOTER,
 	NR_KINDS,
 	KIND_OTHER = NR_KINDS,
@@ -86,7 +87,7 @@ extern const char *const state_names[NR_STATES + 1];
 
 /*
  * Holds one record against the tables. Returns the number of errors found; @kind and, for an
- * event, @etype are valid where it is 0.
+ * event and an open one, @etype are valid where it is 0.
  */
 int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, enum etype *etype);
 /* The tables as text, a key a line: a test compares them with docs/trace.schema.json. */

@@ -254,6 +254,7 @@ static int64_t new_node(struct json_doc *doc)
 {
 	if (doc->nr_nodes == doc->cap_nodes) {
 		uint32_t cap = doc->cap_nodes * 2;
+		/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): never empty */
 		struct json_node *nodes = realloc(doc->nodes, cap * sizeof(*nodes));
 
 		if (!nodes)

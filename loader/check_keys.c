@@ -269,8 +269,8 @@ static bool in_words(const char *const *words, const struct json_node *n)
 }
 
 /* The names; index is the number, so the schema's order is NCCL's. */
-const char *const kind_names[] = {"event", "state", "header", "thread", "slice",  "flow",
-				  "drop",  "node",  "clock",  "lost",	"footer", NULL};
+const char *const kind_names[] = {"event", "state", "header", "thread", "slice",  "flow", "drop",
+				  "node",  "clock", "lost",   "open",	"footer", NULL};
 
 const char *const etype_names[] = {
 	"ncclProfileGroupApi",	   "ncclProfileCollApi",  "ncclProfileP2pApi",
@@ -353,6 +353,7 @@ WORDS(t_is_drop, NULL, "drop");
 WORDS(t_is_node, NULL, "node");
 WORDS(t_is_clock, NULL, "clock");
 WORDS(t_is_lost, NULL, "lost");
+WORDS(t_is_open, NULL, "open");
 WORDS(t_is_footer, NULL, "footer");
 
 /* OBJECT() also makes the type t_<var>, so that other tables can contain it. */
@@ -378,7 +379,8 @@ OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
 // clang-format on
 OBJECT(sched_part, "schedPart", {"threads", &t_u64, REQ}, {"span", &t_time, REQ}, SCHED_FIGURES);
 OBJECT(sched, "sched", SCHED_FIGURES, {"span", &t_time, 0}, {"app", &t_sched_part, 0},
-       {"proxy", &t_sched_part, 0}, {"state", &t_sched_state, 0}, {"why", &t_string, 0});
+       {"proxy", &t_sched_part, 0}, {"before", &t_sched_part, 0}, {"state", &t_sched_state, 0},
+       {"why", &t_string, 0});
 OBJECT(drop_count, "dropCount", {"reason", &t_string, REQ}, {"n", &t_u64, REQ});
 OBJECT(rdma, "rdma", {"device", &t_string, REQ}, {"port", &t_u64, REQ},
        {"counters", &t_u64, REQ | MAP}, {"more", &t_u64, 0});
@@ -541,16 +543,25 @@ OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_time, REQ},
        {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
 OBJECT(r_lost, "lost", {"recordType", &t_is_lost, REQ}, {"from", &t_time, REQ},
        {"to", &t_time, REQ}, {"n", &t_u64, REQ}, {"cause", &t_cause, REQ}, {"where", &t_string, 0});
+OBJECT(r_open, "open", {"recordType", &t_is_open, REQ}, {"eventType", &t_etype, REQ},
+       {"func", &t_string, REQ}, {"gpuUuid", &t_gpu_uuid, REQ}, {"commId", &t_u64, REQ},
+       {"commHash", &t_hash, 0}, {"rank", &t_rank, REQ}, {"start", &t_point, REQ},
+       {"ts", &t_time, REQ}, {"age", &t_time, REQ}, {"quiet", &t_time, REQ}, {"myPid", &t_pid, REQ},
+       {"originPid", &t_pid, 0}, {"parentObj", &t_id_or_null, REQ}, {"eventAddr", &t_id, REQ},
+       {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0}, {"details", &t_object, REQ},
+       {"lastState", &t_last_state, REQ}, {"lastStateTs", &t_time, 0}, {"stop", &t_point, 0},
+       {"openChildren", &t_u64, 0}, {"sched", &t_sched, 0}, {"net", &t_net, 0},
+       {"more", &t_u64, 0});
 OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ});
 OBJECT(r_footer, "footer", {"recordType", &t_is_footer, REQ}, {"end", &t_end, REQ},
        {"exitCode", &t_i32, 0}, {"counts", &t_u64, REQ | MAP}, {"lost", &t_u64, REQ | MAP},
        {"self", &t_self, REQ});
 
 static const struct object *const records[NR_KINDS] = {
-	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state,   [KIND_HEADER] = &r_header,
-	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice,   [KIND_FLOW] = &r_flow,
-	[KIND_DROP] = &r_drop,	   [KIND_NODE] = &r_node,     [KIND_CLOCK] = &r_clock,
-	[KIND_LOST] = &r_lost,	   [KIND_FOOTER] = &r_footer,
+	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state, [KIND_HEADER] = &r_header,
+	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice, [KIND_FLOW] = &r_flow,
+	[KIND_DROP] = &r_drop,	   [KIND_NODE] = &r_node,   [KIND_CLOCK] = &r_clock,
+	[KIND_LOST] = &r_lost,	   [KIND_OPEN] = &r_open,   [KIND_FOOTER] = &r_footer,
 };
 
 /* Where in the record a value is, for messages: built only when there is one. */
@@ -753,7 +764,9 @@ static int unfinished_keys(struct check *c, const struct json_node *rec, bool un
 	return nr + 1;
 }
 
-static int sched_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
+/* @going_on: there is a state that the thread is in. */
+static int sched_keys_check(struct check *c, const struct json_node *rec, enum etype etype,
+			    bool going_on)
 {
 	const struct json_node *figures = jn_get(&c->doc, rec, "sched");
 	int nr = 0;
@@ -766,8 +779,9 @@ static int sched_keys_check(struct check *c, const struct json_node *rec, enum e
 		nr += presence(c, figures, "span", false, "the sched of one thread");
 		nr += presence(c, figures, "app", false, "the sched of one thread");
 		nr += presence(c, figures, "proxy", false, "the sched of one thread");
+		nr += presence(c, figures, "before", false, "the sched of one thread");
 	}
-	if (!jn_get(&c->doc, rec, "unfinished"))
+	if (!going_on)
 		nr += presence(c, figures, "state", false,
 			       "the sched of an event that is not unfinished");
 	if (!jn_is(jn_get(&c->doc, figures, "state"), "blocked"))
@@ -835,7 +849,7 @@ static int event_keys_check(struct check *c, const struct json_node *rec, enum e
 
 	nr = unfinished_keys(c, rec, jn_get(&c->doc, rec, "unfinished"));
 	nr += object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
-	nr += sched_keys_check(c, rec, etype);
+	nr += sched_keys_check(c, rec, etype, jn_get(&c->doc, rec, "unfinished"));
 	nr += net_keys_check(c, rec, etype);
 	nr += presence(c, rec, "eventAddr", !life, where);
 	nr += presence(c, rec, "parentObj", !life, where);
@@ -856,6 +870,36 @@ static int event_keys_check(struct check *c, const struct json_node *rec, enum e
 		nr++;
 	}
 	return nr;
+}
+
+/* An event as it is while it is open. */
+static int open_keys_check(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	static const char where[] = "an open event of this type";
+	bool operation = etype == ET_COLL || etype == ET_P2P;
+	bool state = !jn_is(jn_get(&c->doc, rec, "lastState"), "");
+	bool counts = operation || etype == ET_PROXY_OP;
+	struct path path = {NULL, "details", 7};
+	int nr;
+
+	if (etype == ET_LIFECYCLE) {
+		find(c, FIND_ERROR, "key-value", "key 'eventType' is \"%s\", which is never open",
+		     etype_names[etype]);
+		return 1;
+	}
+	nr = object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
+	nr += sched_keys_check(c, rec, etype, true);
+	nr += net_keys_check(c, rec, etype);
+	nr += presence(c, rec, "openChildren", counts, where);
+	nr += presence(c, rec, "lastStateTs", state,
+		       state ? "an open event with a state" : "an open event without a state");
+	if (!operation)
+		nr += presence(c, rec, "stop", false, where);
+	if (jn_get(&c->doc, rec, "isPxn"))
+		return nr + pxn_keys(c, rec, etype);
+	nr += presence(c, rec, "commHash", true, "an event that is not PXN");
+	nr += presence(c, rec, "originPid", false, "an event that is not PXN");
+	return nr + presence(c, rec, "ctx", true, "an event that is not PXN");
 }
 
 static int state_keys_check(struct check *c, const struct json_node *rec)
@@ -983,12 +1027,16 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 		return 0;
 	}
 	nr = object_check(c, records[*kind], rec, NULL);
+	if (*kind == KIND_OPEN)
+		type = jn_get(&c->doc, rec, "eventType");
 	for (i = 0; i < NR_ETYPES; i++)
-		if (*kind == KIND_EVENT && jn_is(type, etype_names[i]))
+		if ((*kind == KIND_EVENT || *kind == KIND_OPEN) && jn_is(type, etype_names[i]))
 			*etype = i;
 	/* The finer rules read keys that the tables have just vouched for. */
 	if (!nr && *kind == KIND_EVENT)
 		nr = event_keys_check(c, rec, *etype);
+	if (!nr && *kind == KIND_OPEN)
+		nr = open_keys_check(c, rec, *etype);
 	if (!nr && *kind == KIND_STATE)
 		nr = state_keys_check(c, rec);
 	if (!nr && *kind == KIND_THREAD)

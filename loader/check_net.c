@@ -4,10 +4,12 @@
  * net_flow (about 300 bytes) for each flow of the process being read, given back at its end.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include "check_net.h"
+#include "hash.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define ULL(n)	      ((unsigned long long)(n))
@@ -61,6 +63,11 @@ static struct net_flow *flow_get(struct check *c, struct net_rules *n, const str
 	flow->is_name = !netns;
 	snprintf(flow->name, sizeof(flow->name), "%s", quote(name->s, name->len));
 	HASH_ADD(hh, n->flows, key, sizeof(key), flow);
+	if (!HASH_ADDED(hh, flow)) {
+		free(flow);
+		c->err = -ENOMEM;
+		return NULL;
+	}
 	return flow;
 }
 
@@ -73,10 +80,50 @@ static void flow_named(struct check *c, struct net_rules *n, const struct json_n
 		flow->named_line = c->line;
 }
 
+#define LATE_MAX 1000
+
 /* What a lost record would explain is a warning. */
 static enum level level_of(const struct net_rules *n)
 {
 	return n->lossy ? FIND_WARNING : FIND_ERROR;
+}
+
+/*
+ * A lost record comes behind the first lines that it explains: what it may turn into a warning is told when the file
+ * has been read. Beyond LATE_MAX it is told at once.
+ */
+__attribute__((format(printf, 4, 5))) static void find_late(struct check *c, struct net_rules *n,
+							    const char *code, const char *fmt, ...)
+{
+	struct net_late *grown = NULL;
+	char text[sizeof(n->late->text)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!n->lossy && n->nlate < LATE_MAX)
+		grown = realloc(n->late, (n->nlate + 1) * sizeof(*grown));
+	if (!grown) {
+		find(c, level_of(n), code, "%s", text);
+		return;
+	}
+	n->late = grown;
+	grown += n->nlate++;
+	grown->line = c->line;
+	grown->code = code;
+	memcpy(grown->text, text, sizeof(text));
+}
+
+void net_rules__late(struct check *c, struct net_rules *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->nlate; i++)
+		find_at(c, level_of(n), n->late[i].line, n->late[i].code, "%s", n->late[i].text);
+	free(n->late);
+	n->late = NULL;
+	n->nlate = 0;
 }
 
 static void add(uint64_t *sum, uint64_t val)
@@ -179,8 +226,7 @@ static void flows_check(struct check *c, struct net_rules *n, const struct json_
 		find(c, FIND_ERROR, "net-flows", "net.flow is not the first of two or more flows");
 }
 
-void net_rules__event(struct check *c, struct net_rules *n, const struct json_node *rec,
-		      enum etype etype)
+void net_rules__open(struct check *c, struct net_rules *n, const struct json_node *rec)
 {
 	const struct json_node *net = jn_get(&c->doc, rec, "net");
 
@@ -191,6 +237,16 @@ void net_rules__event(struct check *c, struct net_rules *n, const struct json_no
 	drops_check(c, net);
 	flow_named(c, n, jn_get(&c->doc, net, "flow"));
 	flows_check(c, n, net);
+}
+
+void net_rules__event(struct check *c, struct net_rules *n, const struct json_node *rec,
+		      enum etype etype)
+{
+	const struct json_node *net = jn_get(&c->doc, rec, "net");
+
+	if (!net)
+		return;
+	net_rules__open(c, n, rec);
 	if (etype == ET_COLL || etype == ET_P2P)
 		return;
 	times_check(c, rec, net);
@@ -224,7 +280,7 @@ static bool figure_get(struct check *c, const struct json_node *obj, size_t coun
 }
 
 /* One counter of a record that is not the flow's first: it never falls, and delta is its growth. */
-static void counter_follows(struct check *c, const struct net_rules *n, const struct net_flow *flow,
+static void counter_follows(struct check *c, struct net_rules *n, const struct net_flow *flow,
 			    const struct json_node *rec, size_t k)
 {
 	const struct json_node *delta = jn_get(&c->doc, rec, "delta");
@@ -238,14 +294,14 @@ static void counter_follows(struct check *c, const struct net_rules *n, const st
 	else if (!delta)
 		return;
 	else if (said != (had && has))
-		find(c, level_of(n), "flow-delta", "delta.%s %s", counters[k].name,
-		     said ? "is of no counter in both records" : "is missing");
+		find_late(c, n, "flow-delta", "delta.%s %s", counters[k].name,
+			  said ? "is of no counter in both records" : "is missing");
 	else if (said && moved != now - was)
-		find(c, level_of(n), "flow-delta", "delta.%s is %s, since line %u it grew by %s",
-		     counters[k].name, figure(k, moved), flow->line, figure(k, now - was));
+		find_late(c, n, "flow-delta", "delta.%s is %s, since line %u it grew by %s",
+			  counters[k].name, figure(k, moved), flow->line, figure(k, now - was));
 }
 
-static void flow_follows(struct check *c, const struct net_rules *n, const struct net_flow *flow,
+static void flow_follows(struct check *c, struct net_rules *n, const struct net_flow *flow,
 			 const struct json_node *rec)
 {
 	int64_t ts = get_time(c, rec, "ts");
@@ -256,8 +312,8 @@ static void flow_follows(struct check *c, const struct net_rules *n, const struc
 		     "flow record at %s comes after one at %s (line %u)", us(ts), us(flow->ts),
 		     flow->line);
 	if (!jn_get(&c->doc, rec, "delta"))
-		find(c, level_of(n), "flow-delta", "no delta, but %s has a record in line %u",
-		     flow->name, flow->line);
+		find_late(c, n, "flow-delta", "no delta, but %s has a record in line %u",
+			  flow->name, flow->line);
 	for (k = 0; k < ARRAY_SIZE(counters); k++)
 		counter_follows(c, n, flow, rec, k);
 }
@@ -266,7 +322,7 @@ static void flow_follows(struct check *c, const struct net_rules *n, const struc
  * The record's place in the life of its flow. After the last one the addresses may be those of
  * another flow; its first record is one without delta that does not end it at once.
  */
-static void flow_place(struct check *c, const struct net_rules *n, const struct net_flow *flow,
+static void flow_place(struct check *c, struct net_rules *n, const struct net_flow *flow,
 		       const struct json_node *rec)
 {
 	bool delta = jn_get(&c->doc, rec, "delta"), end = get_true(c, rec, "end");
@@ -274,11 +330,11 @@ static void flow_place(struct check *c, const struct net_rules *n, const struct 
 	if (n->unsure)
 		return;
 	if (flow->ended && (delta || end))
-		find(c, level_of(n), "flow-end", "%s has ended in line %u", flow->name, flow->line);
+		find_late(c, n, "flow-end", "%s has ended in line %u", flow->name, flow->line);
 	else if (flow->line && !flow->ended)
 		flow_follows(c, n, flow, rec);
 	else if (delta)
-		find(c, level_of(n), "flow-delta", "a delta in the first record of %s", flow->name);
+		find_late(c, n, "flow-delta", "a delta in the first record of %s", flow->name);
 }
 
 static void flow_take(struct check *c, struct net_rules *n, struct net_flow *flow,
@@ -363,6 +419,7 @@ void net_rules__free(struct net_rules *n)
 {
 	struct net_flow *flow, *tmp;
 
+	free(n->late);
 	HASH_ITER (hh, n->flows, flow, tmp) {
 		HASH_DEL(n->flows, flow);
 		free(flow);

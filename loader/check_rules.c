@@ -28,6 +28,8 @@
 #define SCHED_LIST 4
 /* As many as Linux can have. */
 #define NR_CPUS 8192
+/* What is told while it is open has been so, and has not moved, for so long. */
+#define OPEN_NS 1000000000
 
 enum {
 	EV_SEEN = 1, /* its event record, not just states */
@@ -51,6 +53,8 @@ struct event {
 	uint64_t step, steps, nr_steps, channel;
 	uint64_t bytes[2], child_bytes[2]; /* of net: sent, received; its children's */
 	uint32_t pid; /* --compat only: one file may mix processes without headers */
+	uint32_t
+		open_line; /* last told while open; until it is seen, start and type are from there */
 	uint32_t line, st_line, st_first_line, st_last_line, states;
 	uint32_t types; /* all types that this id has had (--compat: addresses come again) */
 	int32_t peer;
@@ -156,6 +160,7 @@ static int index_grow(struct proc *p)
 	p->index = index;
 	p->index_size = size;
 	for (i = 0; i < p->nr; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nr > 0 has both */
 		*index_slot(p, p->events[i].id, p->events[i].pid) = i + 1;
 	return 0;
 }
@@ -187,6 +192,7 @@ static struct event *event_get(struct check *c, uint64_t id, uint32_t pid)
 	if (p->nr + 1 > p->index_size / 2 && index_grow(p))
 		goto nomem;
 	ev = &p->events[p->nr++];
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): cap > nr has events */
 	memset(ev, 0, sizeof(*ev));
 	ev->id = id;
 	ev->pid = pid;
@@ -392,6 +398,7 @@ static void sched_operation(struct check *c, const struct json_node *rec,
 {
 	const struct json_node *app = jn_get(&c->doc, sched, "app");
 	const struct json_node *proxy = jn_get(&c->doc, sched, "proxy");
+	const struct json_node *before = jn_get(&c->doc, sched, "before");
 
 	sched_fills(c, sched, "sched.", get_time(c, sched, "span"), "span");
 	if (app) {
@@ -403,6 +410,10 @@ static void sched_operation(struct check *c, const struct json_node *rec,
 		sched_contained(c, proxy, "sched.proxy.");
 		sched_fills(c, proxy, "sched.proxy.", get_time(c, proxy, "span"), "span");
 		sched_span(c, rec, proxy, "sched.proxy.", get_u64(c, proxy, "threads"));
+	}
+	if (before) {
+		sched_contained(c, before, "sched.before.");
+		sched_fills(c, before, "sched.before.", get_time(c, before, "span"), "span");
 	}
 	sched_total(c, sched, app, proxy);
 }
@@ -516,13 +527,20 @@ static void event_fill(struct check *c, struct event *ev, const struct json_node
 	const struct json_node *send = jn_get(&c->doc, details, "isSend");
 	const struct json_node *net = jn_get(&c->doc, rec, "net");
 
+	int64_t start = get_time(c, jn_get(&c->doc, rec, "start"), "ts");
+	uint64_t parent = get_id(c, rec, "parentObj");
+
+	if (ev->open_line && (ev->start != start || ev->type != etype || ev->parent != parent))
+		find(c, FIND_ERROR, "open-differs",
+		     "eventType, parentObj or start.ts of event 0x%llx was another in line %u",
+		     ULL(ev->id), ev->open_line);
 	ev->line = c->line;
 	ev->type = etype;
 	ev->types |= BIT(etype);
-	ev->parent = get_id(c, rec, "parentObj");
+	ev->parent = parent;
 	ev->comm = get_u64(c, rec, "commId");
 	ev->group = get_id(c, details, "parentGroup");
-	ev->start = get_time(c, jn_get(&c->doc, rec, "start"), "ts");
+	ev->start = start;
 	ev->stop = get_time(c, jn_get(&c->doc, rec, "stop"), "ts");
 	ev->channel = get_u64(c, details, "channel");
 	ev->peer = get_i64(c, details, "peer");
@@ -587,6 +605,85 @@ static void rule_event_take(struct check *c, const struct json_node *rec, enum e
 	if (etype == ET_PROXY_OP && (ev->flags & EV_PXN) && ev->parent)
 		keys64_add(c, &c->pxn->wants,
 			   pxn_key(p->boot, get_i64(c, rec, "originPid"), ev->parent));
+}
+
+static void rule_open_times(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	int64_t start = get_time(c, jn_get(&c->doc, rec, "start"), "ts"),
+		ts = get_time(c, rec, "ts");
+	int64_t age = get_time(c, rec, "age"), quiet = get_time(c, rec, "quiet");
+	int64_t state = get_time(c, rec, "lastStateTs");
+	const struct json_node *more = jn_get(&c->doc, rec, "more");
+
+	(void)etype;
+	if (age != ts - start)
+		find(c, FIND_ERROR, "open-age", "age is %s but ts - start is %s", us(age),
+		     us(ts - start));
+	else if (age < OPEN_NS || quiet < OPEN_NS)
+		find(c, FIND_ERROR, "open-early",
+		     "age is %s and quiet %s: an event is told after a second without movement",
+		     us(age), us(quiet));
+	else if (quiet > age)
+		find(c, FIND_ERROR, "open-quiet", "quiet is %s, of an age of %s", us(quiet),
+		     us(age));
+	else if (jn_get(&c->doc, rec, "lastStateTs") && (state < start || state > ts))
+		find(c, FIND_ERROR, "open-quiet", "lastStateTs %s is not between start and ts",
+		     us(state));
+	if (more && !get_u64(c, rec, "more"))
+		find(c, FIND_ERROR, "open-more", "more is 0: leave it out");
+}
+
+static void rule_open_sched(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	const struct json_node *sched = jn_get(&c->doc, rec, "sched");
+	const struct json_node *app = jn_get(&c->doc, sched, "app");
+
+	if (!sched)
+		return;
+	sched_contained(c, sched, "sched.");
+	if (etype != ET_COLL && etype != ET_P2P)
+		sched_fills(c, sched, "sched.", get_time(c, rec, "age"), "age");
+	else
+		sched_operation(c, rec, sched);
+	if (app && get_time(c, app, "span") > get_time(c, rec, "age"))
+		find(c, FIND_ERROR, "sched-span", "sched.app.span is %s, of an age of %s",
+		     us(get_time(c, app, "span")), us(get_time(c, rec, "age")));
+}
+
+static void rule_open_net(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	(void)etype;
+	net_rules__open(c, &c->proc->net, rec);
+}
+
+/* Takes it into the process, until its event comes. */
+static void rule_open_take(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	int64_t start = get_time(c, jn_get(&c->doc, rec, "start"), "ts"),
+		ts = get_time(c, rec, "ts");
+	uint64_t id = get_id(c, rec, "eventAddr"), parent = get_id(c, rec, "parentObj");
+	struct event *ev = event_get(c, id, 0);
+
+	if (!ev)
+		return;
+	if (ev->flags & EV_SEEN) {
+		find(c, FIND_ERROR, "open-late", "told as open after its event 0x%llx (line %u)",
+		     ULL(id), ev->line);
+		return;
+	}
+	if (ev->open_line && (ev->start != start || ev->type != etype || ev->parent != parent))
+		find(c, FIND_ERROR, "open-differs",
+		     "eventType, parentObj or start.ts of event 0x%llx was another in line %u",
+		     ULL(id), ev->open_line);
+	else if (ev->open_line && ts <= ev->stop)
+		find(c, FIND_ERROR, "open-order",
+		     "event 0x%llx is told at %s, after it was at %s (line %u)", ULL(id), us(ts),
+		     us(ev->stop), ev->open_line);
+	ev->open_line = c->line;
+	ev->start = start;
+	ev->stop = ts;
+	ev->type = etype;
+	ev->parent = parent;
 }
 
 static void rule_event_api(struct check *c, const struct json_node *rec, enum etype etype)
@@ -839,7 +936,10 @@ static const struct {
 	{KIND_THREAD, rule_thread},	{KIND_SLICE, rule_slice},
 	{KIND_CLOCK, rule_clock},	{KIND_LOST, rule_lost},
 	{KIND_FOOTER, rule_footer},	{KIND_FLOW, rule_flow},
-	{KIND_DROP, rule_drop},
+	{KIND_DROP, rule_drop},		{KIND_OPEN, rule_event_ids},
+	{KIND_OPEN, rule_event_pxn},	{KIND_OPEN, rule_open_times},
+	{KIND_OPEN, rule_open_sched},	{KIND_OPEN, rule_open_net},
+	{KIND_OPEN, rule_open_take},
 };
 
 /* ------------------------------------------------------------------ rules of an event */
@@ -909,6 +1009,13 @@ static void rule_states(struct check *c, const struct proc *p, const struct even
 		find_at(c, FIND_ERROR, ev->st_line, "state-type",
 			"%s is no state of %s 0x%llx (line %u)", state_of(wrong),
 			etype_names[ev->type], ULL(ev->id), ev->line);
+}
+
+static void rule_open(struct check *c, const struct proc *p, const struct event *ev)
+{
+	if (ev->open_line && !(ev->flags & EV_SEEN))
+		gap(c, p, ev->open_line, "open-event",
+		    "event 0x%llx was open and is not in the file", ULL(ev->id));
 }
 
 #define T(type) BIT(ET_##type)
@@ -1073,7 +1180,8 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 			"exec.stop of %s 0x%llx is %s, but a child stopped at %s",
 			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(end));
 	else if (ev->exec_source == EXEC_PROXY && ev->exec_stop > ev->proxy_max)
-		find_at(c, level, ev->line, "exec-children",
+		/* The line of the last one may be among what is lost. */
+		find_at(c, p->nr_lost ? FIND_WARNING : level, ev->line, "exec-children",
 			"exec.stop of %s 0x%llx is %s, but its last child stopped at %s",
 			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(ev->proxy_max));
 }
@@ -1098,7 +1206,8 @@ static void rule_net_sum(struct check *c, const struct proc *p, const struct eve
 /* Rules of an event with all that belongs to it, run at the end of its process. */
 static void (*const event_rules[])(struct check *c, const struct proc *p,
 				   const struct event *ev) = {
-	rule_states, rule_parent, rule_group, rule_step, rule_steps, rule_exec, rule_net_sum,
+	rule_states, rule_open,	 rule_parent, rule_group,
+	rule_step,   rule_steps, rule_exec,   rule_net_sum,
 };
 
 static void max_of(int64_t *max, int64_t val)
@@ -1185,6 +1294,7 @@ void rules_end_process(struct check *c)
 	for (i = 0; i < p->nr; i++)
 		for (k = 0; k < ARRAY_SIZE(event_rules); k++)
 			event_rules[k](c, p, &p->events[i]);
+	net_rules__late(c, &p->net);
 	for (k = 0; !c->compat && k < ARRAY_SIZE(process_rules); k++)
 		process_rules[k](c, p);
 	proc_reset(p);

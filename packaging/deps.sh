@@ -102,6 +102,7 @@ build_needs()
 	header libelf.h libelf-dev
 	header zlib.h zlib1g-dev
 	header jansson.h libjansson-dev
+	header zstd.h libzstd-dev
 	header uthash.h uthash-dev
 	header sys/sdt.h systemtap-sdt-dev
 	need_bpftool
@@ -118,6 +119,7 @@ check_needs()
 	cmd ip iproute2
 	cmd iperf3 iperf3 # make bench
 	cmd jq jq
+	cmd zstd zstd
 	cmd mandoc mandoc
 	cmd nft nftables
 	need_perf

@@ -58,6 +58,7 @@ cp "$traces/orphans.jsonl" trace_1_pid4714.jsonl
 mkdir others
 cp "$traces/sched.jsonl" others/trace_1_pid4715.jsonl
 cp "$traces/net.jsonl" others/trace_1_pid4716.jsonl
+cp "$traces/open.jsonl" others/trace_1_pid4717.jsonl
 expect good 0 '' "$tool" check trace_1_pid4711.jsonl
 expect good-strict 0 '' "$tool" check --strict trace_1_pid4711.jsonl
 expect seed 0 '' "$tool" check --compat "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
@@ -70,6 +71,7 @@ running='[^ ]*:7: note: the last record is torn, skipped \[torn\]
 expect pxn 0 '' "$tool" check --strict trace_1_pid4712.jsonl
 expect sched 0 '' "$tool" check --strict "$traces/sched.jsonl"
 expect net 0 '' "$tool" check --strict "$traces/net.jsonl"
+expect open 0 '' "$tool" check --strict "$traces/open.jsonl"
 expect orphans 0 "$orphans" "$tool" check trace_1_pid4714.jsonl
 expect orphans-strict 1 "${orphans//warning/error}" "$tool" check --strict trace_1_pid4714.jsonl
 expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
@@ -145,6 +147,7 @@ broken S sched 11 key-missing "key 'sched.app.threads' is missing" '11s/"app":\{
 broken S sched 11 key-missing "key 'span' is missing from the sched of a Coll or P2p" '11s/"span":67.000,//'
 broken S sched 9 key-excess "key 'span' does not belong to the sched of one thread" '9s/"blocked":3.000/&,"span":1.000/'
 broken S sched 9 key-excess "key 'app' does not belong to the sched of one thread" '9s/"blocked":3.000/&,"app":{"threads":1,"span":1.000,"onCpu":1.000,"runq":0.000,"blocked":0.000}/'
+broken S sched 9 key-excess "key 'before' does not belong to the sched of one thread" '9s/"blocked":3.000/&,"before":{"threads":1,"span":1.000,"onCpu":1.000,"runq":0.000,"blocked":0.000}/'
 broken S sched 9 key-excess "key 'state' does not belong to the sched of an event that is not unfinished" '9s/"blocked":3.000/&,"state":"run"/'
 broken S sched 15 key-excess "key 'why' does not belong to the sched of a thread that is not blocked" '15s/"state":"run"/&,"why":"poll"/'
 broken S sched 15 key-value "key 'sched.state' is \"sleep\", not \"run\" or \"runq\" or \"blocked\"" '15s/"state":"run"/"state":"sleep"/'
@@ -238,6 +241,7 @@ broken R good 17 sched-sum "sched.$parts is 6.999, duration is 8.000" '17s/"onCp
 broken R sched 8 sched-sum "sched.$parts is 38.999, duration is 40.000" '8s/,"unknown":1.000//;8s/"onCpu":30.000/"onCpu":29.999/'
 broken R sched 10 sched-sum "sched.$parts is 21.001, duration is 20.000" '10s/"unknown":2.000/"unknown":3.001/'
 broken R sched 11 sched-sum "sched.app.$parts is 25.700, span is 27.000" '11s/"onCpu":30.000/"onCpu":29.600/;11s/"onCpu":20.000/"onCpu":18.700/;11s/"onCpu":10.000/"onCpu":10.900/'
+broken R sched 11 sched-sum "sched.before.$parts is 10.001, span is 9.000" '11s/"blocked":4.000,"irq":0.250/"blocked":5.001,"irq":0.250/'
 broken R sched 11 sched-sum "sched.$parts is 65.400, span is 67.000" '11s/"onCpu":30.000/"onCpu":28.400/;11s/"onCpu":20.000/"onCpu":19.200/;11s/"onCpu":10.000/"onCpu":9.200/'
 broken R sched 16 sched-sum "$parts is 48.999, stop - since is 50.000" '16s/"unknown":2.000/"unknown":0.999/'
 broken R good 17 sched-part 'sched.onCpu is 8.001, duration only 8.000' '17s/"onCpu":3.000,"runq":4.000,"blocked":1.000/"onCpu":8.001,"runq":0.000,"blocked":0.000/;17s/,"behind".*\}\]\},"net/},"net/'
@@ -245,6 +249,7 @@ broken R sched 9 sched-part 'sched.blocked is 20.001, duration only 20.000' '9s/
 broken R sched 16 sched-part 'unknown is 50.001, stop - since only 50.000' '16s/"unknown":2.000/"unknown":50.001/'
 broken R good 17 sched-irq 'sched.irq is more than sched.onCpu' '17s/"irq":0.500/"irq":3.001/'
 broken R sched 11 sched-irq 'sched.proxy.irq is more than sched.proxy.onCpu' '11s/"irq":1.500/"irq":10.501/;11s/"irq":1.000/"irq":10.001/'
+broken R sched 11 sched-irq 'sched.before.irq is more than sched.before.onCpu' '11s/"irq":0.250/"irq":2.001/'
 broken R sched 16 sched-irq 'irq is more than onCpu' '16s/"irq":1.000/"irq":20.001/'
 broken R sched 15 sched-irq 'sched.irq is more than sched.onCpu' '15s/"onCpu":7.000/"onCpu":7.000,"irq":7.001/'
 broken R sched 4 sched-irq 'irq is more than dur' '4s/"irq":1.000/"irq":5.001/'
@@ -252,9 +257,10 @@ broken R good 17 sched-throttled 'sched.throttled is more than sched.runq' '17s/
 broken R sched 6 sched-throttled 'throttled is more than dur' '6s/"throttled":1.000/"throttled":4.001/'
 broken R good 17 sched-behind 'sched.behind is 4.001 together, sched.runq only 4.000' '17s/"us":4.000/"us":4.001/'
 broken R sched 11 sched-behind 'sched.app.behind is 2.001 together, sched.app.runq only 2.000' '11s/"us":1.500/"us":2.001/'
+broken R sched 11 sched-behind 'sched.before.behind is 3.001 together, sched.before.runq only 3.000' '11s/"us":2.000\}\],"blockedIn":\[\{"why":"read/"us":3.001}],"blockedIn":[{"why":"read/'
 broken R good 17 sched-blocked 'sched.blockedIn is 1.001 together, sched.blocked only 1.000' '17s/"us":1.000/"us":1.001/'
 broken R sched 10 sched-list 'sched.behind is not in order, most first' '10s/"us":2.000/"us":3.001/'
-broken R sched 11 sched-list 'sched.proxy.blockedIn is not in order, most first' '11s/"us":1.000\}\]\}\}/"us":1.000},{"why":"x","us":1.001}]}}/;11s/"us":3.000\},\{"why":"pagefault","us":1.000\},/"us":1.000},{"why":"pagefault","us":1.000},/'
+broken R sched 11 sched-list 'sched.proxy.blockedIn is not in order, most first' '11s/"us":1.000\}\]\}/"us":1.000},{"why":"x","us":1.001}]}/;11s/"us":3.000\},\{"why":"pagefault","us":1.000\},/"us":1.000},{"why":"pagefault","us":1.000},/'
 broken S sched 10 sched-list 'sched.behind has more than 4 entries' '10s/"us":1.000\}\],"blockedIn/"us":1.000},{"comm":"","pid":0,"us":0.000}],"blockedIn/'
 broken R sched 11 sched-span 'sched.app.span is 27.001, of 1 threads and an exec.duration of 27.000' '11s/"span":67.000/"span":67.001/;11s/"span":27.000/"span":27.001/'
 broken R sched 11 sched-span 'sched.proxy.span is 40.000, of 1 threads and an exec.duration of 27.000' '11s/"threads":2/"threads":1/'
@@ -334,6 +340,11 @@ sed -E "27d;10s/\"flow\":\"[^\"]*\"/\"flow\":\"10.0.0.7:9>10.0.0.8:9\"/;2s/^/$lo
 expect lossy 0 'lossy.jsonl:7: warning: .*:41232 has no last record in a finished file \[flow-missing-end\]
 lossy.jsonl:11: warning: 10.0.0.7:9>10.0.0.8:9 has no flow record in the file \[net-flow\]
 lossy.jsonl:30: warning: rxBytes of all ProxySteps are 4000, of all flows only 3216 \[flow-bytes\]' "$tool" check lossy.jsonl
+# ... also where it comes last
+sed -E "7d;30s/^/$lost\\n/;30s/\"flow\":13/\"flow\":12,\"lost\":1/;30s/\"lost\":\{\}/\"lost\":{\"context-ring-full\":3}/" \
+	"$traces/net.jsonl" >late.jsonl
+expect 'lost record behind' 0 'late.jsonl:21: warning: a delta in the first record of 10.0.0.7:41230>10.0.0.8:50021 \[flow-delta\]' \
+	"$tool" check late.jsonl
 # ... and a file that goes on owes nothing yet
 head -28 lossy.jsonl | grep -v '"lost","from' >on.jsonl
 expect 'flows of a running process' 0 'on.jsonl:1: warning: .*\[footer-missing\]' "$tool" check on.jsonl
@@ -400,6 +411,46 @@ expect gap 0 'gap.jsonl:34: warning: .* which is not in the file \[parent-missin
 sed 's/write-error/context-ring-full/' gap.jsonl >no-gap.jsonl
 expect no-gap 1 'no-gap.jsonl:34: error: .* which is not in the file \[parent-missing\]' "$tool" check no-gap.jsonl
 
+# ---- events that are told while they are open
+broken S open 7 key-missing "key 'ts' is missing" '7s/"ts":9000001200000.000,//'
+for key in eventType age quiet parentObj eventAddr details lastState; do
+	broken S open 7 key-missing "key '$key' is missing" "7s/\"$key\":(\\{[^}]*\\}|[^,}]*),//"
+done
+broken S open 7 type-key "only events may have a key 'type', a open record has one" '7s/"eventType":/"type":"ncclProfileProxyStep",&/'
+broken S open 7 key-value "key 'eventType' is \"ProfilerLifecycle\", which is never open" '7s/ncclProfileProxyStep/ProfilerLifecycle/'
+broken S open 7 key-missing "key 'details.step' is missing" '7s/"step":0,//'
+broken S open 7 key-missing "key 'lastStateTs' is missing from an open event with a state" '7s/,"lastStateTs":[0-9.]+//'
+broken S open 6 key-excess "key 'lastStateTs' does not belong to an open event without a state" '6s/"lastState":""/&,"lastStateTs":9000000000095.000/'
+broken S open 6 key-missing "key 'openChildren' is missing from an open event of this type" '6s/,"openChildren":1//'
+broken S open 7 key-excess "key 'openChildren' does not belong to an open event of this type" '7s/,"more":3/,"openChildren":0/'
+broken S open 6 key-excess "key 'stop' does not belong to an open event of this type" '6s/"lastState":""/&,"stop":{"ts":9000000000095.000,"pid":4717,"tid":4720}/'
+broken S open 7 key-missing "key 'commHash' is missing from an event that is not PXN" '7s/"commHash":"0x7",//'
+broken S open 7 key-missing "key 'ctx' is missing from an event that is not PXN" '7s/"ctx":"[^"]*",//'
+broken S open 7 key-excess "key 'originPid' does not belong to an event that is not PXN" '7s/"myPid":4717/&,"originPid":4718/'
+broken S open 8 key-missing "key 'originPid' is missing from a PXN event" '8s/"originPid":4718,//'
+broken S open 8 pxn-keys 'a PXN event has gpuUuid "", commId 0 and rank -1, not those of a communicator' '8s/"rank":-1/"rank":1/'
+broken S open 5 key-missing "key 'span' is missing from the sched of a Coll or P2p" '5s/"span":2399830.000,//'
+broken S open 4 key-excess "key 'net' does not belong to an event that is no Coll, P2p, ProxyOp or ProxyStep" '4s/"details":\{[^}]*\}/&,"net":{"rdma":[]}/'
+broken S open 6 key-excess "key 'noRoom' does not belong to the net of a receive" '6s/"noData"/"noRoom"/'
+broken R open 7 open-age 'age is 1199891.000 but ts - start is 1199890.000' '7s/"age":1199890/"age":1199891/'
+broken R open 7 open-early 'age is 1199890.000 and quiet 999999.999: an event is told after a second without movement' '7s/"quiet":1199888.000/"quiet":999999.999/'
+broken R open 6 open-early 'age is 900000.000 and quiet 900000.000: an event .*' '6s/"sched".*$/"x":1}/;6s/,"x":1//;6s/"ts":9000001200000/"ts":9000000900090/;6s/"age":1199910/"age":900000/;6s/"quiet":1199888/"quiet":900000/'
+broken R open 7 open-quiet 'quiet is 1199891.000, of an age of 1199890.000' '7s/"quiet":1199888/"quiet":1199891/'
+broken R open 7 open-quiet 'lastStateTs 9000000000109.000 is not between start and ts' '7s/"lastStateTs":9000000000112/"lastStateTs":9000000000109/'
+broken R open 7 open-more 'more is 0: leave it out' '7s/"more":3/"more":0/'
+broken R open 7 sched-sum 'sched.onCpu \+ runq \+ blocked \+ unknown is 1199888.000, age is 1199890.000' '7s/"runq":2.000/"runq":0.000/'
+broken R open 5 sched-span 'sched.app.span is 1199921.000, of an age of 1199920.000' '5s/"span":1199920.000,"onCpu":10/"span":1199921.000,"onCpu":11/;5s/"span":2399830.000,"onCpu":20/"span":2399831.000,"onCpu":21/'
+broken R open 6 net-bounds '.*' '6s/"busy":0.000/&,"rwndLimited":5.000/'
+broken R open 6 net-flow '.*' '6s/"flow":"10.0.0.7:41230/"flow":"10.0.0.7:41231/'
+broken R open 7 pid 'myPid is 1 in the file of process 4717' '7s/"myPid":4717/"myPid":1/'
+broken R open 7 comm-hash 'commHash 0x8 is not commId 7 \(0x7\)' '7s/"commHash":"0x7"/"commHash":"0x8"/'
+broken R open 8 pxn-origin 'originPid 4719 is not details.eventPid' '8s/"originPid":4718/"originPid":4719/'
+broken R open 9 open-order 'event 0x2d0000000005 is told at 9000003300000.000, after it was at 9000003300000.000 \(line 7\)' '7s/"ts":9000001200000/"ts":9000003300000/;7s/"age":1199890/"age":3299890/;7s/"onCpu":1199888/"onCpu":3299888/'
+broken R open 9 open-differs 'eventType, parentObj or start.ts of event 0x2d0000000005 was another in line 7' '9s/"start":\{"ts":9000000000110/"start":{"ts":9000000000111/;9s/"age":3299890/"age":3299889/;14s/"start":\{"ts":9000000000110/"start":{"ts":9000000000111/'
+broken R open 11 open-differs 'eventType, parentObj or start.ts of event 0x2d0000000002 was another in line 4' '11s/"start":\{"ts":9000000000050/"start":{"ts":9000000000051/;11s/"duration":4999950/"duration":4999949/'
+broken R open 14 open-late 'told as open after its event 0x2d0000000005 \(line 13\)' '9{h;d};14G'
+broken R open 4 open-event 'event 0x2d00000000ff was open and is not in the file' '4s/"eventAddr":"0x2d0000000002"/"eventAddr":"0x2d00000000ff"/'
+
 # ---- hostile input: refused with words, never a crash, never slow
 { head -c 100000 /dev/zero | tr '\0' '['; echo; } >deep
 expect deep 1 '.*nested deeper than 32 levels \[json\].*' "$tool" check deep
@@ -430,7 +481,7 @@ sed -E 's/"(tx|rx)Bytes":[0-9]+/"\1Bytes":18446744073709551615/g' "$traces/net.j
 expect 'large bytes' 1 '.*\[flow-delta\].*' "$tool" check large
 # a good trace, each time with one byte of it changed: any answer but no crash
 for i in $(seq 1 61 14000); do
-	for trace in good sched net; do
+	for trace in good sched net open; do
 		cp "$traces/$trace.jsonl" mutant
 		printf '\\' | dd of=mutant bs=1 seek="$i" conv=notrunc 2>/dev/null
 		"$tool" check -q mutant

@@ -58,8 +58,9 @@ static bool is_required(const json_t *def, const char *key)
 	const json_t *required = json_object_get(def, "required"), *name;
 	size_t i;
 
-	json_array_foreach(required, i,
-			   name) if (!strcmp(json_string_value(name), key)) return true;
+	json_array_foreach (required, i, name)
+		if (!strcmp(json_string_value(name), key))
+			return true;
 	return false;
 }
 
@@ -71,19 +72,18 @@ static void print_def(const char *name, json_t *def)
 
 	if (words) {
 		printf("%s", name);
-		json_array_foreach(words, i, word) printf(" \"%s\"", json_string_value(word));
+		json_array_foreach (words, i, word)
+			printf(" \"%s\"", json_string_value(word));
 		putchar('\n');
 	}
-	json_object_foreach(json_object_get(def, "properties"), key, schema)
-	{
+	json_object_foreach (json_object_get(def, "properties"), key, schema) {
 		printf("%s %s ", name, key);
 		print_type(name, key, schema);
 		printf(" %s\n", is_required(def, key) ? "required" : "optional");
 	}
-	json_array_foreach(json_object_get(def, "required"), i,
-			   word) if (!json_object_get(json_object_get(def, "properties"),
-						      json_string_value(word)))
-		fail(name, json_string_value(word), "required, but not a property");
+	json_array_foreach (json_object_get(def, "required"), i, word)
+		if (!json_object_get(json_object_get(def, "properties"), json_string_value(word)))
+			fail(name, json_string_value(word), "required, but not a property");
 }
 
 int main(int argc, char **argv)
@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 			argc == 2 ? error.text : "one argument");
 		return 1;
 	}
-	json_object_foreach(json_object_get(root, "$defs"), name, def) print_def(name, def);
+	json_object_foreach (json_object_get(root, "$defs"), name, def)
+		print_def(name, def);
 	json_decref(root);
 	return 0;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * uthash. Its tables take memory of their own: where there is none an element is not added, and HASH_ADDED() tells;
+ * by itself uthash would end the program.
+ */
+#ifndef NCCLSCOPE_HASH_H
+#define NCCLSCOPE_HASH_H
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* After each HASH_ADD: whether the element is in the table. */
+#define HASH_ADDED(hh, el) ((el)->hh.tbl != NULL)
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Lines of traces; see lines.h. A line beyond the limit is passed over, never kept whole. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "check_json.h"
+#include "lines.h"
+#include "log.h"
+#include "zst.h"
+
+struct reader {
+	const struct lines_ops *ops;
+	void *to;
+	int stop; /* what a callback returned */
+	char *buf;
+	size_t len, cap;
+	struct zst_text text; /* of the file */
+	bool too_long;	      /* within such a line */
+	uint64_t done, total; /* bytes of the files before, of all */
+};
+
+static void lines_of_buffer(struct reader *r)
+{
+	char *at = r->buf, *end = r->buf + r->len, *nl;
+
+	while (!r->stop && (nl = memchr(at, '\n', end - at))) {
+		if (r->too_long)
+			r->too_long = false;
+		else if (nl - at > JSON_MAX_LINE)
+			r->stop = r->ops->too_long(r->to);
+		else
+			r->stop = r->ops->line(r->to, at, nl - at, true);
+		at = nl + 1;
+	}
+	r->len = end - at;
+	memmove(r->buf, at, r->len);
+	if (r->len > JSON_MAX_LINE && !r->too_long && !r->stop) {
+		r->stop = r->ops->too_long(r->to);
+		r->too_long = true;
+	}
+	if (r->too_long)
+		r->len = 0;
+}
+
+static void tell_progress(struct reader *r, int fd)
+{
+	off_t at = r->ops->progress && r->total ? lseek(fd, 0, SEEK_CUR) : -1;
+
+	if (at >= 0)
+		r->ops->progress(r->to, r->done + (uint64_t)at, r->total);
+}
+
+/* 0 or -errno of read(). */
+static int read_fd(struct reader *r, int fd)
+{
+	ssize_t n;
+
+	r->len = 0;
+	r->too_long = false;
+	while (!r->stop) {
+		n = zst_text__read(&r->text, fd, r->buf + r->len, r->cap - r->len);
+		if (n < 0)
+			return (int)n;
+		if (!n)
+			break;
+		r->len += n;
+		lines_of_buffer(r);
+		tell_progress(r, fd);
+	}
+	if (r->len && !r->stop)
+		r->stop = r->ops->line(r->to, r->buf, r->len, false);
+	if (!r->stop)
+		r->stop = r->ops->end(r->to);
+	return 0;
+}
+
+static int read_file(void *to, const char *path)
+{
+	struct reader *r = to;
+	bool is_stdin = !strcmp(path, "-");
+	struct stat st;
+	int fd, err;
+
+	if (r->stop)
+		return 0;
+	fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	err = fd < 0 ? -errno : 0;
+	r->stop = r->ops->begin(r->to, is_stdin ? "(stdin)" : path);
+	if (!err)
+		err = read_fd(r, fd);
+	zst_text__end(&r->text);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+		r->done += (uint64_t)st.st_size;
+	if (fd >= 0 && !is_stdin)
+		close(fd);
+	if (err && !r->ops->quiet)
+		pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
+	return err;
+}
+
+static int add_size(void *to, const char *path)
+{
+	struct reader *r = to;
+	struct stat st;
+
+	if (strcmp(path, "-") && !stat(path, &st) && S_ISREG(st.st_mode))
+		r->total += (uint64_t)st.st_size;
+	return 0;
+}
+
+static int is_trace(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return !strncmp(entry->d_name, "trace_", 6) &&
+	       ((len > 12 && !strcmp(entry->d_name + len - 6, ".jsonl")) ||
+		(len > 16 && !strcmp(entry->d_name + len - 10, ".jsonl.zst")));
+}
+
+/* Its traces, by name. */
+static int visit_dir(const char *path, bool quiet, int (*visit)(void *to, const char *file),
+		     void *to)
+{
+	struct dirent **names;
+	int n = scandir(path, &names, is_trace, alphasort), i, err = 0, one;
+	char *file;
+
+	if (n <= 0) {
+		if (!quiet)
+			pr_err("Failed to read '%s': %s\n", path,
+			       n ? strerror(errno) : "no trace_*.jsonl in it, nor any .zst");
+		if (!n)
+			free(names);
+		return -ENOENT;
+	}
+	for (i = 0; i < n; i++) {
+		if (asprintf(&file, "%s/%s", path, names[i]->d_name) < 0) {
+			err = -ENOMEM;
+		} else {
+			one = visit(to, file);
+			err = one ? one : err;
+			free(file);
+		}
+		free(names[i]);
+	}
+	free(names);
+	return err;
+}
+
+int lines_visit(const char *path, bool quiet, int (*visit)(void *to, const char *file), void *to)
+{
+	struct stat st;
+
+	if (strcmp(path, "-") && !stat(path, &st) && S_ISDIR(st.st_mode))
+		return visit_dir(path, quiet, visit, to);
+	return visit(to, path);
+}
+
+static int visit_all(struct reader *r, char *const *paths, bool quiet,
+		     int (*visit)(void *to, const char *file))
+{
+	int err = 0, one;
+
+	for (; *paths && !r->stop; paths++) {
+		one = lines_visit(*paths, quiet, visit, r);
+		err = one ? one : err;
+	}
+	return err;
+}
+
+int lines_read(char *const *paths, const struct lines_ops *ops, void *to)
+{
+	struct reader r = {.ops = ops, .to = to, .cap = 4 * JSON_MAX_LINE};
+	int err;
+
+	r.buf = malloc(r.cap);
+	if (!r.buf)
+		return -ENOMEM;
+	if (ops->progress)
+		visit_all(&r, paths, true, add_size);
+	err = visit_all(&r, paths, ops->quiet, read_file);
+	free(r.buf);
+	return r.stop ? r.stop : err;
+}
+
+const char *lines_torn_by_cat(const char *s, size_t len)
+{
+	static const char begin[] = "{\"recordType\":\"header\"";
+	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+
+	return at == s ? NULL : at;
+}

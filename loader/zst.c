@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* zstd streams; see zst.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "zst.h"
+
+#define LEVEL 1 /* makes less of a trace than 3 does, and in less time */
+#define WINDOW_LOG                                                                                 \
+	18 /* what a recorded process may make us hold: 256 KiB, and about as much for the search */
+#define READ_BYTES (128 << 10)
+
+/* An empty block that is the last one (RFC 8878, 3.1.1.2): ends a frame without a checksum after any flush. */
+static const char last_block[] = {1, 0, 0};
+
+/* ---- Writing ----------------------------------------------------------------------------------- */
+
+struct zst_writer {
+	ZSTD_CCtx *ctx;
+	char *out;
+	size_t cap;
+	bool open;	  /* the file has a frame that is not ended */
+	bool close_first; /* and the compressor cannot go on with it */
+	bool ends;	  /* what was put does */
+};
+
+struct zst_writer *zst_writer__new(void)
+{
+	struct zst_writer *z = calloc(1, sizeof(*z));
+
+	if (!z)
+		return NULL;
+	z->ctx = ZSTD_createCCtx();
+	if (!z->ctx ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(z->ctx, ZSTD_c_compressionLevel, LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(z->ctx, ZSTD_c_windowLog, WINDOW_LOG)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(z->ctx, ZSTD_c_checksumFlag, 0))) {
+		zst_writer__free(z);
+		return NULL;
+	}
+	return z;
+}
+
+static int make_room(struct zst_writer *z, size_t len)
+{
+	size_t cap = sizeof(last_block) + ZSTD_compressBound(len) + 64;
+	char *out;
+
+	if (cap <= z->cap)
+		return 0;
+	out = realloc(z->out, cap);
+	if (!out)
+		return -ENOMEM;
+	z->out = out;
+	z->cap = cap;
+	return 0;
+}
+
+int zst_writer__put(struct zst_writer *z, const void *data, size_t len, bool end, const char **out,
+		    size_t *out_len)
+{
+	ZSTD_inBuffer in = {data, len, 0};
+	ZSTD_outBuffer to = {NULL, 0, 0};
+	size_t left;
+
+	if (make_room(z, len))
+		return -ENOMEM;
+	to = (ZSTD_outBuffer){z->out, z->cap, 0};
+	if (z->close_first) {
+		memcpy(z->out, last_block, sizeof(last_block));
+		to.pos = sizeof(last_block);
+	}
+	left = ZSTD_compressStream2(z->ctx, &to, &in, end ? ZSTD_e_end : ZSTD_e_flush);
+	if (left) /* an error, or more than its own bound */
+		return ZSTD_isError(left) ? -ENOMEM : -EIO;
+	z->ends = end;
+	*out = z->out;
+	*out_len = to.pos;
+	return 0;
+}
+
+void zst_writer__written(struct zst_writer *z, bool ok)
+{
+	if (ok) {
+		z->open = !z->ends;
+		z->close_first = false;
+		return;
+	}
+	z->close_first |= z->open;
+	z->open = false;
+	ZSTD_CCtx_reset(z->ctx, ZSTD_reset_session_only);
+}
+
+bool zst_writer__is_open(const struct zst_writer *z)
+{
+	return z->open || z->close_first;
+}
+
+void zst_writer__free(struct zst_writer *z)
+{
+	if (!z)
+		return;
+	ZSTD_freeCCtx(z->ctx);
+	free(z->out);
+	free(z);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------- */
+
+struct zst_reader {
+	ZSTD_DCtx *ctx;
+	ZSTD_inBuffer in;
+	char buf[READ_BYTES];
+};
+
+bool zst_is_stream(const void *data, size_t len)
+{
+	static const unsigned char magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+
+	return len >= sizeof(magic) && !memcmp(data, magic, sizeof(magic));
+}
+
+/* `data`: what was read of the file already, at most READ_BYTES, which is copied. NULL: no memory. */
+static struct zst_reader *reader_new(const void *data, size_t len)
+{
+	struct zst_reader *z = malloc(sizeof(*z));
+
+	if (!z)
+		return NULL;
+	z->ctx = ZSTD_createDCtx();
+	if (!z->ctx) {
+		free(z);
+		return NULL;
+	}
+	memcpy(z->buf, data, len);
+	z->in = (ZSTD_inBuffer){z->buf, len, 0};
+	return z;
+}
+
+static ssize_t read_patiently(int fd, void *buf, size_t size)
+{
+	ssize_t n;
+
+	do {
+		n = read(fd, buf, size);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* More of the file; 0 at its end. */
+static ssize_t more(struct zst_reader *z, int fd)
+{
+	ssize_t n = read_patiently(fd, z->buf, sizeof(z->buf));
+
+	if (n > 0)
+		z->in = (ZSTD_inBuffer){z->buf, (size_t)n, 0};
+	return n;
+}
+
+static ssize_t reader_read(struct zst_reader *z, int fd, void *buf, size_t size)
+{
+	ZSTD_outBuffer out = {buf, size, 0};
+	ssize_t n;
+
+	for (;;) {
+		if (ZSTD_isError(ZSTD_decompressStream(z->ctx, &out, &z->in)))
+			return -EPROTO;
+		if (out.pos)
+			return (ssize_t)out.pos;
+		if (z->in.pos < z->in.size)
+			continue;
+		n = more(z, fd);
+		if (n <= 0)
+			return n;
+	}
+}
+
+ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size)
+{
+	bool first = !t->begun;
+	ssize_t n;
+
+	if (t->reader)
+		return reader_read(t->reader, fd, buf, size);
+	t->begun = true;
+	n = read_patiently(fd, buf, first && size > READ_BYTES ? READ_BYTES : size);
+	if (!first || n < 0 || !zst_is_stream(buf, (size_t)n))
+		return n;
+	t->reader = reader_new(buf, (size_t)n);
+	return t->reader ? reader_read(t->reader, fd, buf, size) : -ENOMEM;
+}
+
+const char *zst_text__error(int err)
+{
+	return err == -EPROTO ? "its compression is damaged" : strerror(-err);
+}
+
+void zst_text__end(struct zst_text *t)
+{
+	if (t->reader)
+		ZSTD_freeDCtx(t->reader->ctx);
+	free(t->reader);
+	*t = (struct zst_text){0};
+}
