@@ -45,11 +45,14 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts follow arm attach attach_net target ksyms job rlimits \
+LOADER_SRC := main record record_opts follow scan arm attach attach_usdt attach_net uprobe_multi target \
+	      patience \
+	      ksyms job rlimits \
+	      pipeline pipeline_node feed who net_names \
 	      decode decode_sched decode_net proc correlate clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
-	      trace trace_sched trace_net trace_node trace_rdma header summary out zst json \
-	      options plugin_path elf_file log \
+	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
+	      options plugin_path pid_stat elf_file log \
 	      check check_json check_keys check_rules check_net lines schema \
 	      doctor feat feat_bpf feat_net feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
@@ -73,6 +76,7 @@ help:
 	@echo "make check-unit  the tests that need no root"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
 	@echo "make cross-check plugin and BPF programs for arm64"
+	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"
 	@echo "make uninstall, clean, format, lint, deps"
 
 # ---- BPF -------------------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 # ---- Loader ----------------------------------------------------------------------------------------
 
-$(BUILD)/loader/attach.o $(BUILD)/loader/attach_net.o: $(BUILD)/scope.skel.h
+$(BUILD)/loader/attach.o $(BUILD)/loader/attach_usdt.o $(BUILD)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
 $(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h

@@ -28,7 +28,7 @@ static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_
 }
 
 /* How a chunk fared. */
-enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
+enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT, SENT_LIMITED };
 
 /*
  * The verifier wants constant sizes, so a chunk takes the smallest of six; `size` in its header says
@@ -38,9 +38,9 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 #define CHUNK_ROOM(class) ((class) - sizeof(struct scope_ev_chunk))
 
 #define CHUNK_TRY(class)                                                                           \
-	static __always_inline enum sent chunk_try_##class(struct task_struct * task,              \
-							   const struct scope_tbuf_hdr *tb,        \
-							   __u64 addr, __u32 reason, __u32 seq)    \
+	static __always_inline enum sent chunk_try_##class(                                        \
+		struct task_struct * task, const struct scope_tbuf_hdr *tb, __u64 addr,            \
+		__u32 reason, __u32 seq, __u64 limited)                                            \
 	{                                                                                          \
 		__u64 len = tb->len;                                                               \
 		struct scope_ev_chunk *e;                                                          \
@@ -52,7 +52,7 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT };
 		if (!e)                                                                            \
 			return SENT_RING_FULL;                                                     \
 		scope_stamp(&e->h, SCOPE_EV_CHUNK, sizeof(*e) + len, task);                        \
-		chunk_fill(e, tb, addr, reason, seq);                                              \
+		chunk_fill(e, tb, addr, reason, seq, limited);                                     \
 		barrier_var(len);                                                                  \
 		if (len > CHUNK_ROOM(class))                                                       \
 			len = CHUNK_ROOM(class);                                                   \
@@ -84,12 +84,13 @@ static __always_inline void sched_see(struct task_struct *task)
 }
 
 static __always_inline void chunk_fill(struct scope_ev_chunk *e, const struct scope_tbuf_hdr *tb,
-				       __u64 addr, __u32 reason, __u32 seq)
+				       __u64 addr, __u32 reason, __u32 seq, __u64 limited)
 {
 	e->tbuf = addr;
 	e->pos = tb->pos;
 	e->rec_pos = tb->rec_pos;
 	e->lost_cnt = tb->lost_cnt;
+	e->limited_recs = limited;
 	e->len = tb->len;
 	e->rec_cnt = tb->rec_cnt;
 	e->tag = tb->tag;
@@ -105,58 +106,85 @@ CHUNK_TRY(2048)
 CHUNK_TRY(4096)
 CHUNK_TRY(8192)
 
-static __always_inline enum sent
-chunk_send(struct task_struct *task, const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
+/* Whether this process may put so much into the ring. */
+static __always_inline bool may_send(__u32 bytes)
+{
+	return !scope_ring_is_filling() || scope_share_take(bpf_get_current_pid_tgid() >> 32,
+							    bpf_get_current_uid_gid(), bytes, 0);
+}
+
+static __always_inline enum sent chunk_send(struct task_struct *task,
+					    const struct scope_tbuf_hdr *tb, __u64 addr,
+					    __u32 reason, __u64 limited)
 {
 	/* Before the ring has a place for it: what comes in between, if we are preempted, comes before it. */
 	__u32 seq = sched_seq();
-	enum sent sent = chunk_try_256(task, tb, addr, reason, seq);
+	enum sent sent;
 
+	if (!may_send(sizeof(struct scope_ev_chunk) + tb->len))
+		return SENT_LIMITED;
+	sent = chunk_try_256(task, tb, addr, reason, seq, limited);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_512(task, tb, addr, reason, seq);
+		sent = chunk_try_512(task, tb, addr, reason, seq, limited);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_1024(task, tb, addr, reason, seq);
+		sent = chunk_try_1024(task, tb, addr, reason, seq, limited);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_2048(task, tb, addr, reason, seq);
+		sent = chunk_try_2048(task, tb, addr, reason, seq, limited);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_4096(task, tb, addr, reason, seq);
+		sent = chunk_try_4096(task, tb, addr, reason, seq, limited);
 	if (sent == SENT_NO_FIT)
-		sent = chunk_try_8192(task, tb, addr, reason, seq);
+		sent = chunk_try_8192(task, tb, addr, reason, seq, limited);
 	return sent;
+}
+
+static __always_inline void count_sent(enum sent sent, __u32 recs)
+{
+	if (sent == SENT_OK) {
+		scope_count(SCOPE_STAT_CHUNKS, 1);
+		scope_count(SCOPE_STAT_RECS, recs);
+	} else {
+		scope_count(sent == SENT_FAULT	   ? SCOPE_STAT_FAULT
+			    : sent == SENT_LIMITED ? SCOPE_STAT_LIMITED
+						   : SCOPE_STAT_RING_FULL,
+			    1);
+	}
 }
 
 /*
  * Sends a buffer, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
  * probe, at the signal, at the exit): what was counted the first time and comes through the second is not
- * lost, and what fails twice is lost once.
+ * lost, and what fails twice is lost once. rec_pos and rec_cnt are the job's word: no more is taken back than
+ * was counted.
  */
 static __always_inline void chunk_submit(struct task_struct *task, struct scope_thread *thread,
+					 struct scope_proc_stat *stat,
 					 const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
 {
-	__u64 counted = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
-	enum sent sent = chunk_send(task, tb, addr, reason);
-	struct scope_proc_stat *stat;
+	__u64 again = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
+	enum sent sent = chunk_send(task, tb, addr, reason, stat ? stat->limited_recs : 0);
+	__u32 lost = sent == SENT_OK ? 0 : tb->rec_cnt;
 
-	if (counted > tb->rec_cnt)
-		counted = tb->rec_cnt;
-	if (sent == SENT_OK) {
-		scope_count(SCOPE_STAT_CHUNKS, 1);
-		scope_count(SCOPE_STAT_RECS, tb->rec_cnt);
-		if (!counted)
-			return;
-	} else {
-		scope_count(sent == SENT_FAULT ? SCOPE_STAT_FAULT : SCOPE_STAT_RING_FULL, 1);
-	}
-	thread->lost_end = sent == SENT_OK ? 0 : tb->rec_pos + tb->rec_cnt;
-	stat = proc_get(bpf_get_current_pid_tgid() >> 32,
-			BPF_CORE_READ(task, group_leader, start_time));
-	if (!stat)
+	if (again > tb->rec_cnt)
+		again = tb->rec_cnt;
+	if (again > thread->lost_cnt)
+		again = thread->lost_cnt;
+	count_sent(sent, tb->rec_cnt);
+	if (sent == SENT_OK && !again)
 		return;
-	__sync_fetch_and_add(&stat->lost_recs, (sent == SENT_OK ? 0 : tb->rec_cnt) - counted);
-	if (sent != SENT_OK)
-		__sync_fetch_and_add(&stat->lost_chunks, 1);
-	if (sent == SENT_FAULT)
-		__sync_fetch_and_add(&stat->faults, 1);
+	if (stat) {
+		__sync_fetch_and_add(&stat->lost_recs, lost - again);
+		if (sent == SENT_LIMITED || (again && thread->lost_limited))
+			__sync_fetch_and_add(&stat->limited_recs,
+					     (sent == SENT_LIMITED ? lost : 0) -
+						     (thread->lost_limited ? again : 0));
+		if (sent != SENT_OK)
+			__sync_fetch_and_add(&stat->lost_chunks, 1);
+		if (sent == SENT_FAULT)
+			__sync_fetch_and_add(&stat->faults, 1);
+	}
+	thread->lost_end = lost ? tb->rec_pos + lost : 0;
+	thread->lost_cnt = lost;
+	thread->lost_limited = sent == SENT_LIMITED;
 }
 
 /* Reads a buffer's header; the job wrote it, so nothing in it is believed before it is bounded. */
@@ -165,7 +193,7 @@ static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
 	if (bpf_probe_read_user(tb, sizeof(*tb), (void *)addr))
 		return false;
 	return tb->magic == SCOPE_TBUF_MAGIC && tb->len <= SCOPE_TBUF_DATA_SIZE &&
-	       tb->rec_cnt <= tb->len / sizeof(struct scope_rec_hdr);
+	       tb->rec_cnt <= tb->len / SCOPE_REC_BYTES_MIN;
 }
 
 /* The thread, with the buffer that it hands in; another one if it was given another. NULL: map full. */
@@ -186,47 +214,49 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} scope_nothing SEC(".maps");
+} scope_nothing SEC(".maps"), scope_nothing_m SEC(".maps");
 
 /*
  * Since 6.13 a uprobe's program with 64 bytes of stack or more gets one that belongs to the CPU (x86's JIT). Nothing
  * keeps two threads out of it at a time where the kernel preempts: they overwrite each other's, up to an
  * oops in bpf_ringbuf_submit(). A program with a tail call keeps its stack to itself; this one never
  * gets there, and there is nothing to call. Old kernels do not mix tail calls with functions: hence
- * TASK_INLINE.
+ * TASK_INLINE. New kernels (6.18 does) want the programs of one array
+ * to be for one type of attachment: hence two.
  */
-static __always_inline void no_private_stack(void *ctx)
+static __always_inline void no_private_stack(void *ctx, void *nothing)
 {
-	bpf_tail_call(ctx, &scope_nothing, 0);
+	bpf_tail_call(ctx, nothing, 0);
 }
 
-static __always_inline int flush(void *ctx, __u64 addr, __u64 reason)
+static __always_inline int flush(void *ctx, void *nothing, __u64 addr, __u64 reason)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 ids = bpf_get_current_pid_tgid();
 	struct scope_thread unknown = {}, *thread;
+	struct scope_proc_stat *stat;
 	struct scope_tbuf_hdr tb;
 
 	if (!tbuf_read(&tb, addr)) {
 		scope_count(SCOPE_STAT_BAD_TBUF, 1);
-		no_private_stack(ctx);
+		no_private_stack(ctx, nothing);
 		return 0;
 	}
 	thread = thread_get((__u32)ids, addr);
-	proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
+	stat = proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
 	sched_see(task);
 	if (!tb.len)
 		return 0;
 	if (!thread)
 		thread = &unknown;
-	chunk_submit(task, thread, &tb, addr, (__u32)reason & 0xf);
+	chunk_submit(task, thread, stat, &tb, addr, (__u32)reason & 0xf);
 	return 0;
 }
 
 SEC("usdt")
 int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
 {
-	return flush(ctx, tbuf, reason);
+	return flush(ctx, &scope_nothing, tbuf, reason);
 }
 
 /*
@@ -236,7 +266,17 @@ int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
 SEC("uprobe")
 int BPF_KPROBE(scope_flush_up, __u64 tbuf, __u64 reason)
 {
-	return flush(ctx, tbuf, reason);
+	return flush(ctx, &scope_nothing, tbuf, reason);
+}
+
+/*
+ * The same for a uprobe_multi link (6.6), which takes no CAP_SYS_ADMIN; the loader sets its type of attachment, for
+ * which old libbpfs have no section. Off where the kernel has it not.
+ */
+SEC("?uprobe")
+int BPF_KPROBE(scope_flush_um, __u64 tbuf, __u64 reason)
+{
+	return flush(ctx, &scope_nothing_m, tbuf, reason);
 }
 
 /*
@@ -247,13 +287,17 @@ static __always_inline void flush_dying(__u32 tid)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct scope_proc_stat *stat;
 	struct scope_tbuf_hdr tb;
 
 	if (!thread || !tbuf_read(&tb, thread->tbuf) || !tb.len ||
 	    tb.tid != scope_ns_nr(BPF_CORE_READ(task, thread_pid)))
 		return;
 	scope_count(SCOPE_STAT_DYING, 1);
-	chunk_submit(task, thread, &tb, thread->tbuf, SCOPE_FLUSH_DYING);
+	/* Not proc_get(): where its end has been told already, it must not begin anew. */
+	stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+	chunk_submit(task, thread, stat, &tb, thread->tbuf, SCOPE_FLUSH_DYING);
 }
 
 /*
@@ -288,15 +332,18 @@ static __always_inline __s32 exit_status(struct task_struct *task)
 static __always_inline void tell_end(struct task_struct *task, struct scope_proc_stat *stat,
 				     __u16 kind, __s32 code, bool dead, __u32 seq)
 {
-	struct scope_ev_exit *e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct scope_ev_exit *e = NULL;
 
+	/* The end of a process comes once: it may have what room there is. */
+	if (dead || may_send(sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	if (!e) {
-		scope_count(SCOPE_STAT_RING_FULL, 1);
 		if (stat && dead) {
 			stat->code = code;
 			stat->ended = kind == SCOPE_EV_EXEC ? SCOPE_ENDED_EXEC : SCOPE_ENDED_EXIT;
 		}
+		scope_count(SCOPE_STAT_RING_FULL, 1);
 		return;
 	}
 	scope_stamp(&e->h, kind, sizeof(*e), task);
@@ -304,6 +351,7 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 	e->group_dead = dead;
 	e->lost_recs = stat ? stat->lost_recs : 0;
 	e->lost_chunks = stat ? stat->lost_chunks : 0;
+	e->limited_recs = stat ? stat->limited_recs : 0;
 	e->sched_seq = seq;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_flags(dead));

@@ -39,7 +39,6 @@ struct scope_side {
 	__u32 calls;
 	__u32 tgid;
 	__u32 tid;
-	__u32 cpu;
 	struct scope_tcp_use tcp;
 };
 
@@ -56,15 +55,14 @@ struct scope_flow {
 	__u32 at[2]; /* sequence numbers up to which bytes are counted: a call that we miss is made good by the next */
 	__u32 tgid;
 	__u32 tid; /* who opened it */
+	__u32 uid;
 	__u32 netns;
 	__u32 lost;
 	__u32 recs;
-	__u16 family;
 	__u8 why;    /* how it began */
 	__u8 told;   /* and that is in the ring */
 	__u8 closed; /* `last` counts, whatever its socket does from here on */
 	__u8 stage;  /* enum flow_stage */
-	__u8 pad[2];
 	struct scope_tuple tuple;
 	struct scope_side side[2]; /* by enum scope_dir */
 	struct scope_tcp last;
@@ -129,8 +127,6 @@ static __always_inline void use_fill(struct scope_tcp_use *o, struct tcp_sock *t
 
 static __always_inline void tcp_fill(struct scope_tcp *o, struct tcp_sock *tp)
 {
-	o->bytes_sent = BPF_CORE_READ(tp, bytes_sent);
-	o->bytes_retrans = BPF_CORE_READ(tp, bytes_retrans);
 	o->bytes_acked = BPF_CORE_READ(tp, bytes_acked);
 	o->bytes_received = BPF_CORE_READ(tp, bytes_received);
 	use_fill(&o->use, tp, false);
@@ -140,14 +136,14 @@ static __always_inline void tcp_fill(struct scope_tcp *o, struct tcp_sock *tp)
 	o->rate_delivered = BPF_CORE_READ(tp, rate_delivered);
 	o->rate_interval_us = BPF_CORE_READ(tp, rate_interval_us);
 	o->reordering = BPF_CORE_READ(tp, reordering);
-	o->reord_seen = BPF_CORE_READ(tp, reord_seen);
 	o->state = BPF_CORE_READ(tp, SOCK(__sk_common.skc_state));
+	o->pad = 0;
 }
 
-static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk, __u16 family)
+static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk)
 {
 	__builtin_memset(t, 0, sizeof(*t));
-	if (family == AF_INET6) {
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6) {
 		BPF_CORE_READ_INTO(&t->local, sk, __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&t->remote, sk, __sk_common.skc_v6_daddr);
 	} else {
@@ -159,11 +155,13 @@ static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk, _
 	t->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
-/* Room for a record of f, its head filled; NULL: the ring is full, and that is counted. */
+/* Room for a record of f, its head filled; NULL: the ring is full, or f's process has its share, and that is counted. */
 static __always_inline void *rec_reserve(struct scope_flow *f, __u16 kind, __u32 size, __u64 ts_ns)
 {
-	struct scope_ev_short *h = bpf_ringbuf_reserve(&scope_ring, size, 0);
+	struct scope_ev_short *h = NULL;
 
+	if (!scope_ring_is_filling() || scope_share_take(f->tgid, f->uid, size, SHARE_CONTEXT))
+		h = bpf_ringbuf_reserve(&scope_ring, size, 0);
 	if (!h) {
 		__sync_fetch_and_add(&f->lost, 1);
 		scope_count(SCOPE_STAT_NET_LOST, 1);
@@ -204,7 +202,6 @@ static __noinline int flow_tell(__u64 sk, struct scope_flow *f, __u32 why, __u32
 	e->netns = f->netns;
 	e->lost = f->lost;
 	e->why = why;
-	e->family = f->family;
 	e->tuple = f->tuple;
 	flow_tcp(&e->tcp, sk, f);
 	if (state)
@@ -219,13 +216,12 @@ static __noinline int flow_begin(__u64 sk, struct scope_flow *f, __u32 why, __u3
 	struct sock *s = (struct sock *)sk;
 
 	f->why = why;
-	f->family = BPF_CORE_READ(s, __sk_common.skc_family);
 	f->netns = BPF_CORE_READ(s, __sk_common.skc_net.net, ns.inum);
 	f->addrs = BPF_CORE_READ(s, __sk_common.skc_addrpair);
 	f->ports = BPF_CORE_READ(s, __sk_common.skc_portpair);
 	f->at[SCOPE_TX] = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
 	f->at[SCOPE_RX] = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
-	tuple_fill(&f->tuple, s, f->family);
+	tuple_fill(&f->tuple, s);
 	if (bpf_map_update_elem(&scope_tuples, &f->tuple, &sk, BPF_ANY))
 		scope_count(SCOPE_STAT_FLOWS_FULL, 1);
 	f->since_ns = bpf_ktime_get_ns();
@@ -237,7 +233,7 @@ static __noinline int flow_begin(__u64 sk, struct scope_flow *f, __u32 why, __u3
 
 /* NULL: no room; or another thread has just found the same, and whoever was first fills it in. */
 static __always_inline struct scope_flow *flow_add(__u64 sk, const struct scope_flow *from,
-						   __u32 tgid, __u32 tid)
+						   __u32 tgid, __u32 tid, __u32 uid)
 {
 	struct scope_flow *f;
 
@@ -251,6 +247,7 @@ static __always_inline struct scope_flow *flow_add(__u64 sk, const struct scope_
 		return NULL;
 	f->tgid = tgid;
 	f->tid = tid;
+	f->uid = uid;
 	return f;
 }
 
@@ -280,7 +277,7 @@ static __always_inline bool flow_is(struct scope_flow *f, struct sock *sk, bool 
  * The socket of a call that is not a known flow: of one that was opened or accepted earlier, or whose beginning we
  * missed, or in the place of another's. 1: it is known now, and it was us who found it.
  */
-static __noinline int flow_see(__u64 sk, __u32 tgid, __u32 tid)
+static __noinline int flow_see(__u64 sk, __u32 tgid, __u32 tid, __u32 uid)
 {
 	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
 	__u32 why = SCOPE_FLOW_FOUND;
@@ -292,7 +289,7 @@ static __noinline int flow_see(__u64 sk, __u32 tgid, __u32 tid)
 			why = SCOPE_FLOW_OPEN;
 		flow_forget(sk, f);
 	}
-	f = flow_add(sk, &new_flow, tgid, tid);
+	f = flow_add(sk, &new_flow, tgid, tid, uid);
 	if (!f)
 		return 0;
 	flow_begin(sk, f, why, 0);
@@ -322,7 +319,6 @@ static __noinline int use_tell(__u64 sk, struct scope_flow *f, __u32 dir)
 	e->calls = s->calls;
 	e->lost = f->lost;
 	e->dir = dir & 1;
-	e->cpu = s->cpu;
 	e->tcp = s->tcp;
 	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
 	return 0;
@@ -379,7 +375,6 @@ static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u3
 	s->bytes += bytes;
 	s->total += bytes;
 	s->last_ns = now;
-	s->cpu = bpf_get_smp_processor_id();
 	if (s->empty_since_ns) {
 		s->empty_ns += now - s->empty_since_ns;
 		s->empty_since_ns = 0;
@@ -445,7 +440,7 @@ static __always_inline int called(struct tcp_sock *tp, int ret, __u32 dir, bool 
 	if (!f || f->stage != FLOW_READY || (ret >= 0 && !flow_is(f, (struct sock *)tp, trusted))) {
 		if (ret < 0 && !is_connected(tp, trusted))
 			return 0;
-		if (!flow_see(sk, ids >> 32, ids))
+		if (!flow_see(sk, ids >> 32, ids, bpf_get_current_uid_gid()))
 			return 0; /* the next call makes it good */
 		f = bpf_map_lookup_elem(&scope_flows, &sk);
 		if (!f)
@@ -560,7 +555,7 @@ static __always_inline int opening(struct sock *sk, struct scope_flow *f)
 	if (f)
 		flow_forget(key, f);
 	if (scope_is_recorded(ids >> 32) && bpf_skc_to_tcp_sock(sk))
-		flow_add(key, &opening_flow, ids >> 32, ids);
+		flow_add(key, &opening_flow, ids >> 32, ids, bpf_get_current_uid_gid());
 	return 0;
 }
 
@@ -668,7 +663,7 @@ int BPF_PROG(scope_rst_out, struct sock *sk)
 
 /* ---- Losses ------------------------------------------------------------------------------------ */
 
-static __always_inline int retransmitted(struct sock *sk, struct sk_buff *skb)
+static __always_inline int retransmitted(struct sock *sk)
 {
 	__u64 key = (__u64)sk;
 	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &key);
@@ -681,10 +676,8 @@ static __always_inline int retransmitted(struct sock *sk, struct sk_buff *skb)
 		return 0;
 	e->sk = key;
 	e->since_ns = f->since_ns;
-	e->segments = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb, tcp_gso_segs);
 	e->total = BPF_CORE_READ((struct tcp_sock *)sk, total_retrans); /* it has counted them */
 	e->lost = f->lost;
-	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
 	return 0;
 }
@@ -692,14 +685,14 @@ static __always_inline int retransmitted(struct sock *sk, struct sk_buff *skb)
 SEC("?tp_btf/tcp_retransmit_skb")
 int BPF_PROG(scope_retrans2, struct sock *sk, struct sk_buff *skb)
 {
-	return retransmitted(sk, skb);
+	return retransmitted(sk);
 }
 
 /* Newer kernels tell of attempts that failed as well. */
 SEC("?tp_btf/tcp_retransmit_skb")
 int BPF_PROG(scope_retrans3, struct sock *sk, struct sk_buff *skb, int err)
 {
-	return err ? 0 : retransmitted(sk, skb);
+	return err ? 0 : retransmitted(sk);
 }
 
 /* The addresses of a TCP packet, as its receiver has them. */
@@ -774,11 +767,9 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	e->reason = reason;
 	e->netns = BPF_CORE_READ(skb, dev, nd_net.net, ns.inum);
 	e->len = skb->len;
-	e->to_ours = !!to;
-	e->by_ours = !!by;
-	e->pad[0] = e->pad[1] = 0;
 	e->tuple = t;
 	e->lost = f->lost;
+	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
 	return 0;
 }
@@ -824,11 +815,9 @@ static __always_inline void open_fill(struct scope_flow_open *o, struct scope_si
 		o->last_ns = s->last_ns;
 		o->total = s->total;
 		o->empty_ns = s->empty_ns;
-		o->empty_since_ns = s->empty_since_ns;
 		o->bytes = s->bytes;
 		o->calls = s->calls;
 		o->tid = s->tid;
-		o->cpu = s->cpu;
 		barrier();
 		if (!(seq & 1) && seq == *(volatile __u32 *)&s->seq)
 			return;
@@ -850,7 +839,6 @@ int scope_net_flows(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	s.since_ns = f->since_ns;
 	s.ts_ns = bpf_ktime_get_ns(); /* first: what is older is in here, or in the ring */
-	s.jiffies = bpf_jiffies64();
 	s.tgid = f->tgid;
 	s.lost = f->lost;
 	open_fill(&s.open[SCOPE_TX], &f->side[SCOPE_TX]);
@@ -884,7 +872,7 @@ int scope_net_files(struct bpf_iter__task_file *ctx)
 	key = (__u64)sk;
 	if (bpf_map_lookup_elem(&scope_flows, &key))
 		return 0;
-	if (flow_see(key, task->tgid, 0))
+	if (flow_see(key, task->tgid, 0, scope_task_uid(task)))
 		bpf_seq_write(ctx->meta->seq, &key, sizeof(key));
 	return 0;
 }

@@ -12,11 +12,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
 #define QUOTA_LEVELS	       8 /* nested cgroups that are searched for the one that throttles */
 
-static __always_inline void emit(void *record, __u32 size, __u64 flags)
+static __always_inline void emit(void *record, __u32 size, __u64 flags, bool may)
 {
-	scope_count(bpf_ringbuf_output(&scope_ring, record, size, flags) ? SCOPE_STAT_SCHED_LOST
-									 : SCOPE_STAT_SCHED,
-		    1);
+	bool lost = !may || bpf_ringbuf_output(&scope_ring, record, size, flags);
+
+	scope_count(lost ? SCOPE_STAT_SCHED_LOST : SCOPE_STAT_SCHED, 1);
 }
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ struct scope_cpu {
 	__u32 seq;     /* of its switch records */
 	__u32 irq_depth;
 	__u32 irq_tid; /* the thread below */
-	__u32 irq_lost;
+	__u32 flags;   /* of the switch that is being recorded: see switch_record() */
 	__u32 pad;
 	__u64 irq_ns;
 	__u64 curr; /* the task_struct that runs, since the first switch that we see */
@@ -186,14 +186,14 @@ static __always_inline void task_wait(struct scope_task *t, __u32 cpu, __u64 now
 /* ---- Switches ----------------------------------------------------------------------------------- */
 
 /* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
-static __always_inline void switch_out(struct scope_ev_switch *e, struct task_struct *prev,
-				       bool preempt)
+static __always_inline void switch_out(struct scope_cpu *c, struct scope_ev_switch *e,
+				       struct task_struct *prev, bool preempt)
 {
 	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, e->h.ts_ns);
 
 	if (!t)
 		return;
-	e->flags |= SCOPE_SWITCH_PREV;
+	c->flags |= SCOPE_SWITCH_PREV;
 	e->prev_seq = ++t->seq;
 	if (preempt || !task_state(prev)) {
 		task_wait(t, e->cpu, e->h.ts_ns);
@@ -205,13 +205,14 @@ static __always_inline void switch_out(struct scope_ev_switch *e, struct task_st
 	e->prev_state = t->state;
 }
 
-static __always_inline void switch_in(struct scope_ev_switch *e, struct task_struct *next)
+static __always_inline void switch_in(struct scope_cpu *c, struct scope_ev_switch *e,
+				      struct task_struct *next)
 {
 	struct scope_task *t = task_get(next, SCOPE_TASK_WAIT, e->h.ts_ns);
 
 	if (!t)
 		return;
-	e->flags |= SCOPE_SWITCH_NEXT;
+	c->flags |= SCOPE_SWITCH_NEXT;
 	e->next_seq = ++t->seq;
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns) {
 		waiters_add(t->cpu, -1);
@@ -220,6 +221,21 @@ static __always_inline void switch_in(struct scope_ev_switch *e, struct task_str
 	}
 	t->state = SCOPE_TASK_RUN;
 	t->wait_ns = 0;
+}
+
+/* One party with room is enough. A switch between two others that a recorded thread waits for is nobody's. */
+static __always_inline bool switch_may(const struct scope_ev_switch *e, struct task_struct *prev,
+				       struct task_struct *next)
+{
+	if (!scope_ring_is_filling())
+		return true;
+	if (!(e->flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT)))
+		return bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) <
+		       bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 2;
+	return (e->flags & SCOPE_SWITCH_PREV &&
+		scope_share_take(prev->tgid, scope_task_uid(prev), sizeof(*e), SHARE_CONTEXT)) ||
+	       (e->flags & SCOPE_SWITCH_NEXT &&
+		scope_share_take(next->tgid, scope_task_uid(next), sizeof(*e), SHARE_CONTEXT));
 }
 
 static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool preempt,
@@ -231,8 +247,13 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 		.why = SCOPE_WHY_OTHER,
 	};
 
+	/*
+	 * In the map, so that the verifier does not know them: it would go through the rest for each value that they
+	 * may have.
+	 */
+	c->flags = 0;
 	if (c->waiters) {
-		e.flags = SCOPE_SWITCH_WATCHED;
+		c->flags = SCOPE_SWITCH_WATCHED;
 		__builtin_memcpy(e.prev_comm, prev->comm, sizeof(e.prev_comm));
 	}
 	e.cpu_seq = ++c->seq;
@@ -240,10 +261,11 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 	e.prev_tgid = prev->tgid;
 	e.next_tid = next->pid;
 	if (scope_is_recorded(prev->tgid))
-		switch_out(&e, prev, preempt);
+		switch_out(c, &e, prev, preempt);
 	if (scope_is_recorded(next->tgid))
-		switch_in(&e, next);
-	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq));
+		switch_in(c, &e, next);
+	e.flags = c->flags;
+	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq), switch_may(&e, prev, next));
 	return 0;
 }
 
@@ -298,7 +320,8 @@ int BPF_PROG(scope_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-static __always_inline void migrate_record(struct scope_task *t, __u32 tid, __u32 to)
+static __always_inline void migrate_record(struct scope_task *t, struct task_struct *task,
+					   __u32 tid, __u32 to)
 {
 	struct scope_ev_migrate e = {
 		.h = {SCOPE_ABI, SCOPE_EV_MIGRATE, sizeof(e), bpf_ktime_get_ns()},
@@ -321,7 +344,7 @@ static __always_inline void migrate_record(struct scope_task *t, __u32 tid, __u3
 		e.curr_tgid = BPF_CORE_READ(curr, tgid);
 		BPF_CORE_READ_INTO(&e.curr_comm, curr, comm);
 	}
-	emit(&e, sizeof(e), scope_wake_rarely(e.seq));
+	emit(&e, sizeof(e), scope_wake_rarely(e.seq), scope_may_tell(task, sizeof(e)));
 }
 
 /* Of interest while the thread waits; one that is being woken goes where the wake-up says. */
@@ -336,7 +359,7 @@ int BPF_PROG(scope_migrate, struct task_struct *task, int to)
 	t = task_find(tid);
 	if (!t || t->state != SCOPE_TASK_WAIT || !t->wait_ns || t->cpu == (__u32)to)
 		return 0;
-	migrate_record(t, tid, to);
+	migrate_record(t, task, tid, to);
 	waiters_add(t->cpu, -1);
 	waiters_add(to, 1);
 	t->cpu = to;
@@ -359,13 +382,17 @@ static __always_inline void irq_enter(struct scope_cpu *c, __u32 tid, __u64 now)
 static __always_inline void irq_exit(struct scope_cpu *c, __u32 cpu, __u32 tid, bool soft,
 				     __u16 vec, __u64 now)
 {
-	struct scope_ev_irq *e;
+	struct scope_ev_irq *e = NULL;
+	struct scope_task *t;
 
 	if (c->irq_tid != tid || !c->irq_depth || --c->irq_depth)
 		return;
-	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) {
-		c->irq_lost++;
+	if (scope_may_tell((void *)bpf_get_current_task(), sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) { /* its thread's next record shows that one is missing */
+		t = task_find(tid);
+		if (t)
+			t->seq++;
 		scope_count(SCOPE_STAT_SCHED_LOST, 1);
 		return;
 	}
@@ -374,11 +401,9 @@ static __always_inline void irq_exit(struct scope_cpu *c, __u32 cpu, __u32 tid, 
 		.tid = tid,
 		.cpu = cpu,
 		.dur_ns = now - c->irq_ns,
-		.lost = c->irq_lost,
 		.soft = soft,
 		.vec = vec,
 	};
-	c->irq_lost = 0;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	scope_count(SCOPE_STAT_SCHED, 1);
 }

@@ -10,10 +10,6 @@
 
 #define PF_EXITING 0x00000004
 
-#ifndef TASK_INLINE
-#define TASK_INLINE __noinline
-#endif
-
 /*
  * By tid, without a hash: each switch of a recorded thread looks up two. BPF takes a free slot at fork or first sight
  * and gives it back at exit. Where two threads take one at the same time, the other is found to be missing at its
@@ -66,8 +62,10 @@ static __always_inline void task_forget(__u32 tid)
 /* Tells the loader who a thread is; again later if the ring has no room now. */
 static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t, __u64 now)
 {
-	struct scope_ev_thread *e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	struct scope_ev_thread *e = NULL;
 
+	if (scope_may_tell(task, sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	if (!e) {
 		scope_count(SCOPE_STAT_SCHED_LOST, 1);
 		return 0;

@@ -59,8 +59,10 @@ struct {
 } scope_pids SCOPE_SHARED SEC(".maps");
 
 struct scope_thread {
-	__u64 tbuf;	/* address of its buffer in the job */
-	__u64 lost_end; /* position behind the last record of it that was counted as lost */
+	__u64 tbuf;	    /* address of its buffer in the job */
+	__u64 lost_end;	    /* position behind the last record of it that was counted as lost */
+	__u32 lost_cnt;	    /* how many were counted then, */
+	__u32 lost_limited; /* 1: as rate-limit */
 };
 
 /*
@@ -81,6 +83,36 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } scope_stats SCOPE_SHARED SEC(".maps");
+
+/*
+ * How much of the ring a process, or a user, holds: bytes that it has put there and the loader has not taken yet.
+ * The ring's positions, which only grow, are cut into parts of an eighth of its size; `at` is what `total` was when
+ * each part began, so what is held is known to a part, and no clock is asked. Only counted while the ring
+ * fills up.
+ */
+#define SHARE_PARTS 8 /* of the ring's size */
+#define SHARE_SLOTS                                                                                \
+	16 /* parts that may be asked for: 8 and the two at the ends, in a power of two */
+#define SHARE_USER (1ULL << 32)
+
+struct scope_share {
+	__u64 total;
+	__u64 part; /* the last one in which it wrote */
+	__u64 at[SHARE_SLOTS];
+};
+
+/*
+ * By tgid, and by uid with SHARE_USER. BPF inserts; the oldest goes when it is full, and begins anew. Nobody deletes: what a
+ * dead process held was taken long before its number comes again.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct scope_share);
+} scope_shares SCOPE_SHARED SEC(".maps");
+
+static const struct scope_share new_share;
 
 static __always_inline __u8 *scope_pid(__u32 tgid)
 {
@@ -137,6 +169,92 @@ static __always_inline __u64 scope_wake_rarely(__u32 n)
 					    bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 8)
 		return BPF_RB_NO_WAKEUP;
 	return BPF_RB_FORCE_WAKEUP;
+}
+
+/* ---- Shares of the ring -------------------------------------------------------------------------- */
+
+/* Functions of their own, but where a program has a tail call: see no_private_stack(). */
+#ifndef TASK_INLINE
+#define TASK_INLINE __attribute__((unused)) __noinline
+#endif
+
+/* Below this everybody writes as much as they like. */
+static __always_inline bool scope_ring_is_filling(void)
+{
+	return bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / SHARE_PARTS;
+}
+
+static __always_inline struct scope_share *share_get(__u64 key)
+{
+	struct scope_share *s = bpf_map_lookup_elem(&scope_shares, &key);
+
+	if (s)
+		return s;
+	bpf_map_update_elem(&scope_shares, &key, &new_share, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&scope_shares, &key);
+}
+
+/* What lies at or behind the part that the loader has come to. */
+static __always_inline __u64 share_held(const struct scope_share *s, __u64 part)
+{
+	return part > s->part ? 0 : s->total - s->at[part % SHARE_SLOTS];
+}
+
+static __always_inline void share_add(struct scope_share *s, __u64 part, __u32 bytes)
+{
+	__u64 p;
+	int i;
+
+	for (i = 0; i < SHARE_SLOTS; i++) {
+		p = part - i;
+		if (p <= s->part)
+			break;
+		s->at[p % SHARE_SLOTS] = s->total;
+	}
+	if (part > s->part)
+		s->part = part;
+	__sync_fetch_and_add(&s->total, bytes);
+}
+
+/* Kernel context leaves an eighth of the ring to NCCL's records. */
+#define SHARE_CONTEXT 8
+
+/*
+ * May this process put so many bytes into the ring? One that is filling up is shared by what is left: a process
+ * and its user together may hold twice what is free, less 1 / `spare` of the ring. Then whoever floods is stopped at half of it,
+ * many processes of one user at two thirds, n users at 1 / (n + 0.5) each, and others always find room, without
+ * anybody knowing how many there are or how fast the loader is.
+ */
+static TASK_INLINE int scope_share_take(__u32 tgid, __u32 uid, __u32 bytes, __u32 spare)
+{
+	__u64 size = bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE);
+	__u64 cons = bpf_ringbuf_query(&scope_ring, BPF_RB_CONS_POS);
+	__u64 prod = bpf_ringbuf_query(&scope_ring, BPF_RB_PROD_POS);
+	__u64 kept = prod - cons + (spare ? size / spare : 0);
+	struct scope_share *user = share_get(SHARE_USER | uid), *proc = share_get(tgid);
+	__u64 from = cons / (size / SHARE_PARTS), to = prod / (size / SHARE_PARTS);
+
+	if (!user || !proc || kept >= size)
+		return 0;
+	if (share_held(user, from) + share_held(proc, from) + 2 * bytes > 2 * (size - kept))
+		return 0;
+	share_add(user, to, bytes);
+	share_add(proc, to, bytes);
+	return 1;
+}
+
+static __always_inline __u32 scope_task_uid(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cred, uid.val);
+}
+
+/* A record of kernel context of this task's. */
+static __always_inline bool scope_may_tell(struct task_struct *task, __u32 bytes)
+{
+	return !scope_ring_is_filling() ||
+	       scope_share_take(BPF_CORE_READ(task, tgid), scope_task_uid(task), bytes,
+				SHARE_CONTEXT);
 }
 
 /* The number that the task's innermost pid namespace knows it by. */

@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #endif
 
-#define SCOPE_ABI 1 /* bumped on any incompatible change */
+#define SCOPE_ABI 2 /* bumped on any incompatible change */
 
 /* ---- Ids ---------------------------------------------------------------------------------------
  *
@@ -35,8 +35,9 @@
 #define SCOPE_ID_TAG_SHIFT    (SCOPE_ID_COUNTER_BITS + SCOPE_ID_WHAT_BITS)
 #define SCOPE_ID_WHAT_CTX     16 /* a context (communicator); 0 to 15 are event types */
 
-#define SCOPE_ID_TAG(id)  ((__u16)((__u64)(id) >> SCOPE_ID_TAG_SHIFT))
-#define SCOPE_ID_WHAT(id) ((__u32)((__u64)(id) >> SCOPE_ID_COUNTER_BITS) & 31)
+#define SCOPE_ID_TAG(id)     ((__u16)((__u64)(id) >> SCOPE_ID_TAG_SHIFT))
+#define SCOPE_ID_COUNTER(id) ((__u64)(id) & ((1ull << SCOPE_ID_COUNTER_BITS) - 1))
+#define SCOPE_ID_WHAT(id)    ((__u32)((__u64)(id) >> SCOPE_ID_COUNTER_BITS) & 31)
 
 /* Bit numbers of NCCL's event types: scope's name for 1 << n in the activation mask. */
 enum scope_what {
@@ -73,6 +74,7 @@ enum scope_rec_kind {
 	SCOPE_REC_COMM = 7,	    /* scope_rec_comm: init of a context */
 	SCOPE_REC_COMM_NAME = 8,    /* scope_rec_comm_name: v1 to v3 tell name and hash per event */
 	SCOPE_REC_FINALIZE = 9,	    /* scope_rec_hdr, id = the context */
+	SCOPE_REC_STEP = 10,	    /* scope_rec_step: a ProxyStep from its start to its stop */
 };
 
 struct scope_rec_hdr {
@@ -99,6 +101,30 @@ struct scope_rec_start {
 	__u64 parent;		/* as NCCL gave it; 0 none; foreign under PXN */
 	__u64 ctx;		/* as NCCL gave it; foreign under PXN */
 };
+
+/*
+ * A ProxyStep's start (h.u32 step) with room for what follows it, filled in where it lies for as long as it lies in the
+ * buffer; what comes when it has been handed in, or has no place here, is a record of its own. Each part counts as
+ * a record. Of a copy that was read from outside, a later one of the same bytes may know more.
+ */
+enum scope_step_part {
+	SCOPE_STEP_GPU = 0,  /* SendGPUWait;   of a receive: RecvWait */
+	SCOPE_STEP_PEER = 1, /* SendPeerWait;  RecvFlushWait */
+	SCOPE_STEP_DONE = 2, /* SendWait;      RecvGPUWait */
+	SCOPE_STEP_STOP = 3,
+	SCOPE_STEP_PARTS = 4,
+};
+#define SCOPE_STEP_SEND 1 /* h.u8; 0 before the first state */
+#define SCOPE_STEP_RECV 2
+
+struct scope_rec_step {
+	struct scope_rec_start s;
+	__u32 ticks[SCOPE_STEP_PARTS]; /* from h.ts to the part, and one; 0: it has not been */
+	__u64 trans_size_bytes;	       /* with SendWait or RecvFlushWait */
+};
+
+/* So many bytes hold at most one record: a whole step is five in 64. */
+#define SCOPE_REC_BYTES_MIN 12
 
 /* Payloads. func, datatype, algo, ... are string ids, 0 none. Pointers of the job are numbers. */
 
@@ -249,7 +275,8 @@ struct scope_rec_comm_name {
  * One writer, the thread. Committed with a release store of `len`, after the bytes. `pos` and
  * `rec_pos` count since the buffer was made and never go back, so a reader that sees a chunk twice
  * (once by a probe, once by reading the memory of a dying thread) drops the second copy, and one that
- * misses a chunk knows how many records it held.
+ * misses a chunk knows how many records it held. Strings do not count as records: after a loss they are told
+ * again.
  */
 #define SCOPE_TBUF_MAGIC     0x6662742d65706f63ULL /* "cope-tbf" */
 #define SCOPE_TBUF_HDR_SIZE  128
@@ -386,7 +413,8 @@ struct scope_ev_chunk {
 	__u64 pos;  /* bytes, see scope_tbuf_hdr */
 	__u64 rec_pos;
 	__u64 lost_cnt;
-	__u32 len; /* bytes of data that follow */
+	__u64 limited_recs; /* of this process so far: see scope_proc_stat; by BPF's own account */
+	__u32 len;	    /* bytes of data that follow */
 	__u32 rec_cnt;
 	__u16 tag;
 	__u8 clock;
@@ -398,9 +426,10 @@ struct scope_ev_exit {
 	struct scope_ev_hdr h;
 	__s32 code;	  /* as wait(2)'s status; of the group when group_dead */
 	__u32 group_dead; /* this was the last thread */
-	__u64 lost_recs;  /* of this process: records in chunks that found the ring full, ever */
+	__u64 lost_recs; /* of this process: records in chunks that did not get into the ring, ever */
 	__u64 lost_chunks;
-	__u32 sched_seq; /* of the thread, at its end */
+	__u64 limited_recs; /* of lost_recs */
+	__u32 sched_seq;    /* of the thread, at its end */
 	__u32 pad;
 };
 
@@ -487,10 +516,10 @@ struct scope_ev_irq {
 	__u32 tid;
 	__u32 cpu;
 	__u64 dur_ns;
-	__u32 lost; /* records like this that found the ring full, on this CPU since the last */
-	__u8 soft;  /* 0: hard, vec is the interrupt's number; 1: soft, vec as in /proc/softirqs */
+	__u8 soft; /* 0: hard, vec is the interrupt's number; 1: soft, vec as in /proc/softirqs */
 	__u8 pad;
 	__u16 vec;
+	__u32 pad2;
 };
 
 /*
@@ -542,8 +571,6 @@ struct scope_tcp_use {
 
 /* What a flow record is made of besides. */
 struct scope_tcp {
-	__u64 bytes_sent; /* again included */
-	__u64 bytes_retrans;
 	__u64 bytes_acked;
 	__u64 bytes_received;
 	struct scope_tcp_use use;
@@ -553,8 +580,8 @@ struct scope_tcp {
 	__u32 rate_delivered; /* segments, in */
 	__u32 rate_interval_us;
 	__u32 reordering; /* degree */
-	__u32 reord_seen; /* events */
 	__u32 state;	  /* TCP_ESTABLISHED is 1, and so on */
+	__u32 pad;
 };
 
 enum scope_flow_why {
@@ -575,8 +602,7 @@ struct scope_ev_flow {
 	__u32 tid;	/* who did it; 0 for what comes from the network */
 	__u32 netns;	/* inode of the network namespace */
 	__u32 lost;
-	__u16 why;    /* enum scope_flow_why */
-	__u16 family; /* AF_INET, AF_INET6 */
+	__u32 why; /* enum scope_flow_why */
 	struct scope_tuple tuple;
 	struct scope_tcp tcp;
 };
@@ -599,8 +625,7 @@ struct scope_ev_use {
 	__u32 bytes; /* in these calls */
 	__u32 calls;
 	__u32 lost;
-	__u16 dir; /* enum scope_dir */
-	__u16 cpu;
+	__u32 dir;		  /* enum scope_dir */
 	struct scope_tcp_use tcp; /* after the last one */
 };
 
@@ -608,10 +633,8 @@ struct scope_ev_retrans {
 	struct scope_ev_short h;
 	__u64 sk;
 	__u64 since_ns;
-	__u32 segments; /* that went out */
-	__u32 total;	/* of the flow, these included */
+	__u32 total; /* of the flow, these included */
 	__u32 lost;
-	__u32 pad;
 };
 
 struct scope_ev_drop {
@@ -621,11 +644,9 @@ struct scope_ev_drop {
 	__u32 reason;	/* enum skb_drop_reason; 0 where the kernel does not say */
 	__u32 netns;	/* of the device that the packet is on; 0 not known */
 	__u32 len;	/* bytes, headers included */
-	__u8 to_ours;	/* the receiver is a recorded flow */
-	__u8 by_ours;	/* the sender is */
-	__u8 pad[2];
-	struct scope_tuple tuple; /* as the receiver has it */
 	__u32 lost;
+	struct scope_tuple tuple; /* as the receiver has it */
+	__u32 pad;
 };
 
 /* Calls in one direction that have not been told by a scope_ev_use yet; calls 0: none. */
@@ -634,11 +655,10 @@ struct scope_flow_open {
 	__u64 last_ns;
 	__u64 total; /* as in scope_ev_use; valid without calls, too */
 	__u64 empty_ns;
-	__u64 empty_since_ns; /* a call found nothing then, and none has found more since; 0 */
 	__u32 bytes;
 	__u32 calls;
 	__u32 tid;
-	__u32 cpu;
+	__u32 pad;
 };
 
 /* A flow now; the loader reads all of them, through an iterator. ts_ns: when this one was read. */
@@ -646,7 +666,6 @@ struct scope_flow_sample {
 	__u64 sk;
 	__u64 since_ns;
 	__u64 ts_ns;
-	__u64 jiffies;
 	__u32 tgid;
 	__u32 lost;
 	struct scope_flow_open open[2]; /* by enum scope_dir */
@@ -668,6 +687,7 @@ struct scope_proc_stat {
 	__u64 start_ns;
 	__u64 lost_recs;
 	__u64 lost_chunks;
+	__u64 limited_recs; /* of lost_recs: there was room, but the process had more than its share */
 	__u64 faults;
 	__u32 ended; /* enum scope_ended */
 	__s32 code;  /* then: as in scope_ev_exit */
@@ -687,6 +707,7 @@ enum scope_stat {
 	SCOPE_STAT_NET,	       /* records of flows */
 	SCOPE_STAT_NET_LOST,   /* of these, found the ring full */
 	SCOPE_STAT_FLOWS_FULL, /* flows that found the table full */
+	SCOPE_STAT_LIMITED,    /* chunks of processes that had more than their share */
 	SCOPE_STAT_N,
 };
 
@@ -697,6 +718,7 @@ enum scope_stat {
 SCOPE_ABI_SIZE(scope_rec_hdr, 24);
 SCOPE_ABI_SIZE(scope_rec_state, 32);
 SCOPE_ABI_SIZE(scope_rec_start, 40);
+SCOPE_ABI_SIZE(scope_rec_step, 64);
 SCOPE_ABI_SIZE(scope_rec_coll_api, 72);
 SCOPE_ABI_SIZE(scope_rec_stream, 48);
 SCOPE_ABI_SIZE(scope_rec_coll, 112);
@@ -719,8 +741,8 @@ SCOPE_ABI_AT(scope_control, epoch, 32);
 SCOPE_ABI_AT(scope_control, want, 40);
 SCOPE_ABI_SIZE(scope_area, 48 + 16 * SCOPE_MASKS + 8 * SCOPE_TBUFS + 152 * SCOPE_COMMS);
 SCOPE_ABI_SIZE(scope_ev_hdr, 72);
-SCOPE_ABI_SIZE(scope_ev_chunk, 120);
-SCOPE_ABI_SIZE(scope_ev_exit, 104);
+SCOPE_ABI_SIZE(scope_ev_chunk, 128);
+SCOPE_ABI_SIZE(scope_ev_exit, 112);
 SCOPE_ABI_SIZE(scope_ev_short, 16);
 SCOPE_ABI_SIZE(scope_ev_thread, 64);
 SCOPE_ABI_SIZE(scope_ev_switch, 88);
@@ -729,13 +751,13 @@ SCOPE_ABI_SIZE(scope_ev_irq, 40);
 SCOPE_ABI_SIZE(scope_task, 40);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);
-SCOPE_ABI_SIZE(scope_tcp, 104);
-SCOPE_ABI_SIZE(scope_ev_flow, 208);
+SCOPE_ABI_SIZE(scope_tcp, 88);
+SCOPE_ABI_SIZE(scope_ev_flow, 192);
 SCOPE_ABI_SIZE(scope_ev_use, 120);
-SCOPE_ABI_SIZE(scope_ev_retrans, 48);
+SCOPE_ABI_SIZE(scope_ev_retrans, 40);
 SCOPE_ABI_SIZE(scope_ev_drop, 88);
-SCOPE_ABI_SIZE(scope_flow_open, 56);
-SCOPE_ABI_SIZE(scope_flow_sample, 256);
-SCOPE_ABI_SIZE(scope_proc_stat, 40);
+SCOPE_ABI_SIZE(scope_flow_open, 48);
+SCOPE_ABI_SIZE(scope_flow_sample, 216);
+SCOPE_ABI_SIZE(scope_proc_stat, 48);
 
 #endif

@@ -12,8 +12,6 @@
 #include "options.h"
 #include "target.h"
 
-#define MAX_PIDS 64
-
 struct options {
 	pid_t pids[MAX_PIDS];
 	int npids;
@@ -40,10 +38,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		if (o->npids == MAX_PIDS)
-			argp_error(state, "more than %d --pid", MAX_PIDS);
-		else if (parse_pid(arg, &o->pids[o->npids++]))
-			argp_error(state, "'%s' is no process id", arg);
+		options__add_pid(state, arg, o->pids, &o->npids);
 		return 0;
 	case OPT_MASK:
 		if (event_mask_parse(arg, &o->mask) || !o->mask)
@@ -86,7 +81,7 @@ static int apply(pid_t pid, uint32_t mask)
 		return EXIT_PRIVILEGE;
 	default:
 		pr_err("Failed to %s process %d: %s\n", mask ? "arm" : "disarm", pid,
-		       err == -EPROTO ? "its plugin is of another version" : strerror(-err));
+		       target__error(err));
 		return EXIT_FAILED;
 	}
 }
@@ -95,9 +90,7 @@ static int arm_or_disarm(const struct argp *argp, struct options *o, int argc, c
 {
 	int i, status = EXIT_OK, one;
 
-	argp_err_exit_status = EXIT_USAGE;
-	if (argp_parse(argp, argc, argv, 0, NULL, o))
-		return EXIT_USAGE;
+	options__parse(argp, argc, argv, 0, o);
 	for (i = 0; i < o->npids; i++) {
 		one = apply(o->pids[i], o->mask);
 		if (one)

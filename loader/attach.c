@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* BPF programs: load, attach, poll; see attach.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +12,12 @@
 #include "attach_priv.h"
 #include "clock.h"
 #include "cmd.h"
-#include "elf_file.h"
 #include "log.h"
 #include "scope.skel.h"
 #include "scope_abi.h"
-#include "scope_probes.h"
 
 #define DRAIN_NS (2 * 1000000000ull) /* to empty the ring */
 #define RING_MIN (256 * 1024)
-
-/* Two arguments of a function, as a USDT note names them. */
-#if defined(__x86_64__)
-#define FLUSH_ARGS "8@%rdi 8@%rsi"
-#else
-#define FLUSH_ARGS "8@x0 8@x1"
-#endif
 
 static int on_record(void *ctx, void *data, size_t size)
 {
@@ -185,9 +175,9 @@ static bool has_member(const struct btf *btf, const char *type, const char *memb
 	return false;
 }
 
-static bool has_helper(const struct btf *btf, const char *name)
+bool has_enumerator(const struct btf *btf, const char *type, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM), i;
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_ENUM), i;
 	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
 
 	for (i = 0; t && i < btf_vlen(t); i++)
@@ -203,7 +193,7 @@ static void ask_features(struct attach_features *f, const struct btf *btf)
 	f->quota = btf && has_member(btf, "cfs_rq", "throttle_count") &&
 		   has_member(btf, "sched_entity", "cfs_rq") &&
 		   has_member(btf, "task_group", "cfs_bandwidth");
-	f->why = btf && has_helper(btf, "BPF_FUNC_task_pt_regs");
+	f->why = btf && has_enumerator(btf, "bpf_func_id", "BPF_FUNC_task_pt_regs");
 	f->irq = f->sched && f->irq;
 }
 
@@ -218,6 +208,7 @@ static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_f
 		return -errno;
 	bpf_map__set_max_entries(a->skel->maps.scope_ring, ring_size(ring_bytes));
 	choose_programs(a->skel, a->btf, functions);
+	probe_choose(a->skel, a->btf);
 	choose_context(a->skel, f);
 	net_choose(a->skel, f, a->btf, functions);
 	err = scope_bpf__load(a->skel);
@@ -242,27 +233,27 @@ static int try_both(struct attach *a, uint64_t ring_bytes, const struct attach_f
 /* All that is wanted; without connections; without the scheduler as well. Recording must go on. */
 static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_features *f)
 {
-	int err = try_both(a, ring_bytes, f);
+	int err = try_both(a, ring_bytes, f), first = err;
 	bool net = f->net, sched = f->sched;
 
 	if (err && net) {
-		pr_debug("Failed to load the programs for connections: %s\n", strerror(-err));
 		f->net = f->net_calls = f->drops = f->drop_reasons = false;
 		err = try_both(a, ring_bytes, f);
 	}
 	if (err && sched) {
-		pr_debug("Failed to load the programs for kernel context: %s\n", strerror(-err));
 		f->sched = f->irq = false;
 		err = try_both(a, ring_bytes, f);
 	}
 	if (err)
 		return err;
 	if (net && !f->net)
-		pr_warn("Failed to load the programs for connections, continuing without what the "
-			"network did; 'ncclscope doctor' tells more\n");
+		pr_warn("Failed to load the programs for connections: %s, continuing without what "
+			"the network did; 'ncclscope doctor' tells more\n",
+			strerror(-first));
 	if (sched && !f->sched)
-		pr_warn("Failed to load the programs for kernel context, continuing without what "
-			"the scheduler did; 'ncclscope doctor' tells more\n");
+		pr_warn("Failed to load the programs for kernel context: %s, continuing without "
+			"what the scheduler did; 'ncclscope doctor' tells more\n",
+			strerror(-first));
 	return 0;
 }
 
@@ -307,6 +298,7 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 			    attach_record_fn fn, void *arg, int *status)
 {
 	struct attach *a = calloc(1, sizeof(*a));
+	bool net = features->net;
 	int err;
 
 	if (!a) {
@@ -325,6 +317,9 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 		*status = explain_load(err);
 		goto cleanup;
 	}
+	if (net && !a->btf)
+		pr_warn("Failed to read the kernel's BTF, which is there, continuing without "
+			"connections\n");
 	ask_features(features, a->btf);
 	btf__free(a->btf);
 	a->btf = NULL;
@@ -347,46 +342,21 @@ void attach__watch(struct attach *a, uint32_t tgid, bool on)
 		a->pids[tgid] = on;
 }
 
-/*
- * The flush probe by a plain uprobe, see scope_flush_up. That reads the registers in which a function gets
- * its arguments, so the note must name just those.
- */
-static struct bpf_link *attach_site(struct attach *a, const char *path, pid_t pid)
-{
-	LIBBPF_OPTS(bpf_uprobe_opts, opts);
-	struct elf_usdt_site site;
-	int fd, err;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	err = elf__usdt_site(fd, SCOPE_PROVIDER, SCOPE_PROBE_FLUSH, &site);
-	close(fd);
-	if (!err && (strcmp(site.args, FLUSH_ARGS) || !site.semaphore_offset))
-		err = -EOPNOTSUPP;
-	if (err) {
-		errno = -err;
-		return NULL;
-	}
-	opts.ref_ctr_offset = site.semaphore_offset;
-	return bpf_program__attach_uprobe_opts(a->skel->progs.scope_flush_up, pid, path,
-					       site.offset, &opts);
-}
-
 int attach__plugin(struct attach *a, const char *path, pid_t pid)
 {
-	struct bpf_link *link;
+	int at = 0, err;
 
-	if (a->nplugins == ATTACH_MAX_PLUGINS)
+	while (at < ATTACH_MAX_PLUGINS && a->plugin[at].on)
+		at++;
+	if (at == ATTACH_MAX_PLUGINS)
 		return -ENOSPC;
-	link = bpf_program__attach_usdt(a->skel->progs.scope_flush, pid, path, SCOPE_PROVIDER,
-					SCOPE_PROBE_FLUSH, NULL);
-	if (!link && errno == EOPNOTSUPP)
-		link = attach_site(a, path, pid);
-	if (!link)
-		return -errno;
-	a->plugin[a->nplugins++] = link;
-	return 0;
+	err = probe_attach(a, &a->plugin[at], path, pid);
+	return err ? err : at;
+}
+
+void attach__plugin_off(struct attach *a, int link)
+{
+	probe_detach(&a->plugin[link]);
 }
 
 int attach__poll(struct attach *a, int timeout_ms)
@@ -407,8 +377,14 @@ void attach__drain(struct attach *a)
 {
 	uint64_t end = monotonic_ns() + DRAIN_NS;
 
-	while (attach__poll(a, 0) > 0 && monotonic_ns() < end)
+	/* With the probes off nothing new comes: then all of it, however long that takes. */
+	while (attach__poll(a, 0) > 0 && (a->detached || monotonic_ns() < end))
 		;
+}
+
+int attach__ring_fd(const struct attach *a)
+{
+	return bpf_map__fd(a->skel->maps.scope_ring);
 }
 
 uint64_t attach__stat(const struct attach *a, uint32_t which)
@@ -449,9 +425,12 @@ void attach__proc_forget(struct attach *a, uint32_t tgid)
 
 void attach__detach(struct attach *a)
 {
-	while (a->nplugins)
-		bpf_link__destroy(a->plugin[--a->nplugins]);
+	int i;
+
+	for (i = 0; i < ATTACH_MAX_PLUGINS; i++)
+		attach__plugin_off(a, i);
 	scope_bpf__detach(a->skel);
+	a->detached = true;
 }
 
 void attach__close(struct attach *a)

@@ -38,8 +38,15 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 /* Has BPF follow the threads of a process also before it has handed in anything; or not any more. */
 void attach__watch(struct attach *a, uint32_t tgid, bool on);
 
-/* Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all. 0 or -errno. */
+/*
+ * Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all that have this file
+ * loaded, now or later. A number for attach__plugin_off(), or -errno; -ENOSPC: too many files.
+ */
 int attach__plugin(struct attach *a, const char *path, pid_t pid);
+void attach__plugin_off(struct attach *a, int link);
+
+/* Whether a plugin's probe is one of perf's uprobes, so that those of others will be, too: CAP_SYS_ADMIN. */
+bool attach__by_perf(const struct attach *a);
 
 #define ATTACH_POLL_MAX                                                                            \
 	1024 /* records taken at once: libbpf would go on for as long as jobs keep up */
@@ -52,6 +59,9 @@ int attach__poll(struct attach *a, int timeout_ms);
 
 /* Takes what the ring holds now; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
+
+/* The ring's map; its first two pages say how much of it is in use. */
+int attach__ring_fd(const struct attach *a);
 
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);

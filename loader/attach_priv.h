@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What attach.c and attach_net.c share: the loaded object, groups of programs, questions to the kernel's types. */
+/* What attach.c, attach_usdt.c and attach_net.c share: the loaded object, groups of programs, questions to the kernel's types. */
 #ifndef NCCLSCOPE_ATTACH_PRIV_H
 #define NCCLSCOPE_ATTACH_PRIV_H
 
@@ -10,7 +10,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define ATTACH_MAX_PLUGINS 64
+#define ATTACH_MAX_PLUGINS 128 /* libbpf numbers at most 256 probe sites */
 #define ATTACH_REASONS	   256 /* of enum skb_drop_reason; Linux 6.18 has 120 */
 
 struct bpf_link;
@@ -28,12 +28,19 @@ struct attach_net {
 	char *reasons[ATTACH_REASONS]; /* names, by number */
 };
 
+/* The flush probe on one file: attach_usdt.c. */
+struct attach_probe {
+	bool on;
+	struct bpf_link *link; /* through perf; NULL: */
+	int fd;		       /* a uprobe_multi link */
+};
+
 struct attach {
 	struct scope_bpf *skel;
 	struct btf *btf; /* the kernel's, while opening; NULL: it has none */
 	struct ring_buffer *ring;
-	struct bpf_link *plugin[ATTACH_MAX_PLUGINS];
-	int nplugins;
+	struct attach_probe plugin[ATTACH_MAX_PLUGINS];
+	bool detached; /* nothing more comes into the ring */
 	attach_record_fn fn;
 	void *arg;
 	int taken;     /* records in this poll */
@@ -57,6 +64,15 @@ void detach_group(const struct context_program *group, size_t n);
 
 /* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */
 int tracepoint_args(const struct btf *btf, const char *name);
+
+bool has_enumerator(const struct btf *btf, const char *type, const char *name);
+
+/* Before load: whether the kernel can take the flush probe without CAP_SYS_ADMIN. */
+void probe_choose(struct scope_bpf *skel, const struct btf *btf);
+/* Puts the flush probe of the plugin at `path` on, for one process or (pid -1) for all. 0 or -errno. */
+int probe_attach(struct attach *a, struct attach_probe *probe, const char *path, pid_t pid);
+/* Takes it off; one that is not on is left. */
+void probe_detach(struct attach_probe *probe);
 
 /* What of net context this kernel can have: *f, as far as f->net asks for it. */
 void net_ask(struct attach_features *f, const struct btf *btf);

@@ -9,7 +9,10 @@
 #include "clock.h"
 
 #define COARSE_NS 10000000
-#define LEVER_NS  50000000 /* a rate measured over less than this is no prediction */
+_Static_assert(!(CLOCK_HISTORY & (CLOCK_HISTORY - 1)) && !(CLOCK_COARSE & (CLOCK_COARSE - 1)),
+	       "pair_at()");
+
+#define LEVER_NS 50000000 /* a rate measured over less than this is no prediction */
 
 static uint64_t timespec_ns(const struct timespec *ts)
 {
@@ -63,7 +66,7 @@ void clock_fit__init(struct clock_fit *fit, uint8_t source)
 
 static const struct clock_pair *pair_at(const struct clock_ring *r, uint32_t i)
 {
-	return &r->pair[(r->first + i) % r->size];
+	return &r->pair[(r->first + i) & (r->size - 1)]; /* a power of two */
 }
 
 static const struct clock_pair *newest(const struct clock_ring *r)
@@ -74,9 +77,11 @@ static const struct clock_pair *newest(const struct clock_ring *r)
 static void ring_add(struct clock_ring *r, struct clock_pair pair)
 {
 	if (r->n == r->size) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): clock_fit__init() */
 		r->first = (r->first + 1) % r->size;
 		r->n--;
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): likewise */
 	r->pair[(r->first + r->n) % r->size] = pair;
 	r->n++;
 }
@@ -99,13 +104,27 @@ static uint32_t segment(const struct clock_ring *r, uint64_t ticks)
 	return lo;
 }
 
-/* On the line through a and b; ticks may lie before, between or behind them. */
-static uint64_t on_line(const struct clock_pair *a, const struct clock_pair *b, uint64_t ticks)
+/* What lies far out may take 128 bits. */
+static uint64_t on_long_line(const struct clock_pair *a, const struct clock_pair *b, uint64_t ticks)
 {
 	__int128 dt = (__int128)ticks - a->ticks;
 	__int128 ns = (__int128)a->ns + dt * (__int128)(b->ns - a->ns) / (b->ticks - a->ticks);
 
 	return ns < 0 ? 0 : ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
+}
+
+/*
+ * On the line through a and b; ticks may lie before, between or behind them. Nearly always they lie between, and
+ * 64 bits are enough for the product, which spares a division of 128.
+ */
+static uint64_t on_line(const struct clock_pair *a, const struct clock_pair *b, uint64_t ticks)
+{
+	uint64_t product;
+
+	if (ticks >= a->ticks && ticks <= b->ticks && b->ns <= INT64_MAX &&
+	    !__builtin_mul_overflow(ticks - a->ticks, b->ns - a->ns, &product))
+		return a->ns + product / (b->ticks - a->ticks);
+	return on_long_line(a, b, ticks);
 }
 
 /* A pair that is at least LEVER_NS older than the newest; NULL if the history is shorter. */
@@ -151,33 +170,31 @@ void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 		fit->hz = (uint64_t)((__int128)(ticks - old->ticks) * 1000000000 / (ns - old->ns));
 }
 
-void clock_fit__sample(struct clock_fit *fit)
+bool clock_pair__read(uint8_t source, struct clock_pair *pair)
 {
-	uint64_t best = UINT64_MAX, before, after, ns, at_ticks = 0, at_ns = 0;
+	uint64_t best = UINT64_MAX, before, after, ns;
 	int i;
 
-	if (fit->source == SCOPE_CLOCK_MONOTONIC)
-		return;
+	if (source == SCOPE_CLOCK_MONOTONIC)
+		return false;
 	/* The narrowest of a few brackets: an interrupt or a hypervisor may come in between. */
 	for (i = 0; i < 5; i++) {
-		before = clock_ticks(fit->source);
+		before = clock_ticks(source);
 		ns = monotonic_ns();
-		after = clock_ticks(fit->source);
+		after = clock_ticks(source);
 		if (after - before < best) {
 			best = after - before;
-			at_ticks = before + (after - before) / 2;
-			at_ns = ns;
+			*pair = (struct clock_pair){before + (after - before) / 2, ns};
 		}
 	}
-	clock_fit__add(fit, at_ticks, at_ns);
+	return true;
 }
 
-bool clock_fit__is_ahead(const struct clock_fit *fit, uint64_t ticks)
+bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns)
 {
 	const struct clock_pair *last = newest(&fit->fine);
 
-	return fit->source != SCOPE_CLOCK_MONOTONIC && (!last || ticks > last->ticks) &&
-	       ticks <= clock_ticks(fit->source);
+	return fit->source == SCOPE_CLOCK_MONOTONIC || (last && ns <= last->ns);
 }
 
 uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks)

@@ -42,20 +42,17 @@ uint8_t clock_source(void);
 
 void clock_fit__init(struct clock_fit *fit, uint8_t source);
 
-/* Takes a pair now. */
-void clock_fit__sample(struct clock_fit *fit);
+/* A pair of now; false where ticks are nanoseconds, and none is needed. */
+bool clock_pair__read(uint8_t source, struct clock_pair *pair);
 
-/* Adds a pair; for tests and for replaying a capture. Pairs must not go back. */
+/* Adds a pair. One that is not later than the newest is left. */
 void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns);
 
 /* CLOCK_MONOTONIC in ns of a record. `source` is the record's; ns pass through. */
 uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks);
 
-/*
- * True when `ticks` is not covered by the newest pair: take another before converting. False for ticks
- * that the counter has not reached: no record has those.
- */
-bool clock_fit__is_ahead(const struct clock_fit *fit, uint64_t ticks);
+/* Whether what was made until `ns` lies within the pairs; else add another before it is converted. */
+bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
 
 uint64_t monotonic_ns(void);
 

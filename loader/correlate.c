@@ -8,7 +8,6 @@
 
 #define TABLE_MIN	1024
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
-#define MAX_HELD	(MAX_EVENTS / 2)
 #define MAX_GONE	(1u << 16)
 #define MAX_COMMS	(1u << 16) /* of one process, not finalized */
 #define MAX_FREE	(1u << 14)
@@ -19,6 +18,9 @@
 #define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
 
 #define NO_STATE UINT32_MAX
+
+/* What an event takes, with its places in the table. */
+#define EVENT_BYTES (sizeof(struct corr_event) + 4 * sizeof(struct corr_event *))
 
 /* ---- Lists ------------------------------------------------------------------------------------- */
 
@@ -131,7 +133,15 @@ static void comm_put(struct correlate *c, struct corr_comm *comm)
 	HASH_DELETE(hh, c->comms, comm);
 	if (c->last_comm == comm)
 		c->last_comm = NULL;
+	budget_part__give(c->memory, sizeof(*comm));
 	free(comm);
+}
+
+/* A record that there is no memory for: what follows of its event is without a start, as after a loss. */
+static void count_untaken(struct correlate *c)
+{
+	c->counts.orphans++;
+	c->lost++;
 }
 
 void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_t ts_ns,
@@ -141,16 +151,22 @@ void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_
 
 	if (comm) /* told twice: by its record and from outside */
 		return;
-	if (HASH_COUNT(c->comms) >= MAX_COMMS) {
+	if (HASH_COUNT(c->comms) >= MAX_COMMS || !budget_part__take(c->memory, sizeof(*comm))) {
 		c->counts.malformed++; /* a job that wants our memory */
 		return;
 	}
 	comm = calloc(1, sizeof(*comm));
-	if (!comm)
+	if (comm) {
+		comm->info = *info;
+		comm->refs = 1; /* until finalize */
+		HASH_ADD(hh, c->comms, info.ctx, sizeof(comm->info.ctx), comm);
+	}
+	if (!comm || !HASH_ADDED(hh, comm)) {
+		free(comm);
+		budget_part__give(c->memory, sizeof(*comm));
+		count_untaken(c);
 		return;
-	comm->info = *info;
-	comm->refs = 1; /* until finalize */
-	HASH_ADD(hh, c->comms, info.ctx, sizeof(comm->info.ctx), comm);
+	}
 	c->sink.lifecycle(c->sink.arg, comm, true, ts_ns, thread);
 }
 
@@ -171,6 +187,8 @@ void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
 {
 	struct corr_comm *comm = correlate__comm_find(c, ctx);
 
+	if (!comm && c->lost && SCOPE_ID_TAG(ctx) == c->tag)
+		c->counts.orphans++;
 	if (!comm || comm->finalized)
 		return;
 	comm->finalized = true;
@@ -192,7 +210,18 @@ static struct corr_event *event_new(struct correlate *c)
 		memset(ev, 0, sizeof(*ev));
 		return ev;
 	}
-	return calloc(1, sizeof(*ev));
+	if (!budget_part__take(c->memory, EVENT_BYTES))
+		return NULL;
+	ev = calloc(1, sizeof(*ev));
+	if (!ev)
+		budget_part__give(c->memory, EVENT_BYTES);
+	return ev;
+}
+
+static void event_drop(struct correlate *c, struct corr_event *ev)
+{
+	budget_part__give(c->memory, EVENT_BYTES);
+	free(ev);
 }
 
 /* ---- Waiting for a parent ---------------------------------------------------------------------- */
@@ -208,6 +237,10 @@ static void wait_begin(struct correlate *c, struct corr_event *ev)
 			return; /* it will be found without a parent, when its time is up */
 		w->parent = ev->start.s.parent;
 		HASH_ADD(hh, c->waits, parent, sizeof(w->parent), w);
+		if (!HASH_ADDED(hh, w)) {
+			free(w);
+			return;
+		}
 	}
 	ev->wait = w;
 	ev->wait_prev = NULL;
@@ -246,7 +279,7 @@ static void event_free(struct correlate *c, struct corr_event *ev)
 	table_del(c, ev);
 	comm_put(c, ev->comm);
 	if (c->nfree >= MAX_FREE) {
-		free(ev);
+		event_drop(c, ev);
 		return;
 	}
 	ev->next = c->free;
@@ -277,7 +310,8 @@ static void state_settle(struct correlate *c, struct corr_event *ev)
 {
 	if (!ev->has_state)
 		return;
-	c->sink.state(c->sink.arg, ev, &ev->pending);
+	if (!ev->outside)
+		c->sink.state(c->sink.arg, ev, &ev->pending);
 	ev->has_state = false;
 }
 
@@ -293,15 +327,24 @@ static void exec_close(struct corr_event *ev)
 		ev->exec_stop_ns = ev->start_ns;
 }
 
+static void event_tell(struct correlate *c, struct corr_event *ev)
+{
+	if (ev->outside) {
+		c->counts.outside++;
+		return;
+	}
+	if (ev->orphan)
+		c->counts.orphans++;
+	c->sink.event(c->sink.arg, ev);
+}
+
 /* Out with it; then it is kept for children to come, or forgotten. `ev` is on no list. */
 static void event_write(struct correlate *c, struct corr_event *ev)
 {
 	wait_end(c, ev);
 	if (is_operation(ev->what) && ev->stopped)
 		exec_close(ev);
-	if (ev->orphan)
-		c->counts.orphans++;
-	c->sink.event(c->sink.arg, ev);
+	event_tell(c, ev);
 	sched_join__release(c, ev);
 	net_join__release(c->net, ev);
 	ev->written = true;
@@ -334,7 +377,7 @@ static void net_to_parent(struct correlate *c, const struct corr_event *ev)
 	struct corr_event *parent = net_parent_of(c, ev);
 
 	if (parent)
-		net_join__child(c->net, parent, ev);
+		net_join__child(parent, ev);
 }
 
 /* It has stopped, and has or has not found its parent. `ev` is on no list. */
@@ -463,6 +506,7 @@ static void adopt(struct correlate *c, struct corr_event *parent)
 	for (; ev; ev = next) {
 		next = ev->wait_prev;
 		wait_end(c, ev);
+		ev->outside = parent->outside;
 		child_started(c, parent, ev);
 		if (!ev->stopped)
 			continue;
@@ -500,9 +544,12 @@ static void comm_resolve(struct correlate *c, struct corr_event *ev)
 	if (!ev->comm)
 		return;
 	ev->comm->refs++;
-	if (ev->what == SCOPE_COLL)
+	if (ev->what == SCOPE_COLL) {
 		rank = ev->start.coll.rank;
-	else if (ev->what == SCOPE_P2P)
+		ev->comm->last.seq = ev->start.coll.seq;
+		ev->comm->last.func = ev->start.coll.func;
+		ev->comm->last.start_ns = ev->start_ns;
+	} else if (ev->what == SCOPE_P2P)
 		rank = ev->start.p2p.rank;
 	else if (ev->what == SCOPE_PROXY_OP)
 		rank = ev->start.proxy_op.rank;
@@ -513,28 +560,101 @@ static void comm_resolve(struct correlate *c, struct corr_event *ev)
 
 /* ---- Records in -------------------------------------------------------------------------------- */
 
-static void give_up_oldest(struct correlate *c)
+static void open_add(struct correlate *c, struct corr_event *ev)
 {
-	struct corr_event *ev = c->open.first;
+	list_add(&c->open, ev, c->now_ns);
+}
 
-	/* Those that wait for their flows have all else. */
-	if (c->held.n > MAX_HELD || (!ev && c->held.n)) {
-		held_write(c, c->held.first);
-		return;
-	}
-	if (!ev)
-		return;
+static void open_del(struct correlate *c, struct corr_event *ev)
+{
 	list_del(&c->open, ev);
+}
+
+static struct corr_list *longest_list(struct correlate *c)
+{
+	struct corr_list *const lists[] = {&c->gone, &c->held, &c->open, &c->closing,
+					   &c->parentless};
+	struct corr_list *longest = lists[0];
+	int i;
+
+	for (i = 1; i < 5; i++)
+		if (lists[i]->n > longest->n)
+			longest = lists[i];
+	return longest;
+}
+
+/*
+ * The oldest of those that are most. One that is written may stay for its children, until such are most. False: there
+ * is none.
+ */
+static bool give_up_oldest(struct correlate *c)
+{
+	struct corr_list *list = longest_list(c);
+	struct corr_event *ev = list->first;
+
+	if (!ev)
+		return false;
+	if (list == &c->gone) {
+		list_del(list, ev);
+		event_free(c, ev);
+		return true;
+	}
+	/* Those that wait for their flows have all else. */
+	if (list == &c->held) {
+		held_write(c, ev);
+		return true;
+	}
+	if (list == &c->open)
+		open_del(c, ev);
+	else
+		list_del(list, ev);
 	state_settle(c, ev);
-	ev->unfinished = true;
+	ev->unfinished = !ev->stopped;
+	ev->orphan = ev->stopped && ev->start.s.parent && !ev->linked && !ev->pxn;
 	c->counts.evicted++;
 	event_write(c, ev);
+	return true;
+}
+
+/* A place for one more: others give way. NULL: not even then. */
+static struct corr_event *event_get(struct correlate *c)
+{
+	struct corr_event *ev = c->table_used < MAX_EVENTS ? event_new(c) : NULL;
+
+	while (!ev && give_up_oldest(c))
+		if (c->table_used < MAX_EVENTS)
+			ev = event_new(c);
+	return ev;
 }
 
 static void note_time(struct correlate *c, uint64_t ts_ns)
 {
 	if (ts_ns > c->now_ns)
 		c->now_ns = ts_ns;
+}
+
+/*
+ * What began before the recording has children that come during it: where another recorder had it begun. They
+ * are told by their parent's id, for each thread begins a new block of ids when we come. Ids of other
+ * processes (PXN) tell nothing. After the cut only children of what is recorded count.
+ */
+static bool is_outside(const struct correlate *c, const struct scope_rec_start *rec, uint64_t ts_ns,
+		       const struct corr_event *parent)
+{
+	uint32_t what = SCOPE_ID_WHAT(rec->h.id);
+
+	if (parent && parent->outside)
+		return true;
+	if (!parent && rec->parent && SCOPE_ID_TAG(rec->parent) == c->tag &&
+	    SCOPE_ID_COUNTER(rec->parent) < c->first_id)
+		return true;
+	return ts_ns > c->cut_ns && (!parent || is_operation(what) || what == SCOPE_CE_COLL);
+}
+
+static void count_coll(struct correlate *c, uint64_t ts_ns)
+{
+	if (++c->colls == c->colls_max)
+		correlate__cut(c, ts_ns);
 }
 
 void correlate__start(struct correlate *c, const struct scope_rec_start *rec, uint64_t ts_ns,
@@ -547,11 +667,10 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 		c->counts.malformed++; /* ids are used once: not our plugin's doing */
 		return;
 	}
-	if (c->table_used >= MAX_EVENTS)
-		give_up_oldest(c);
-	ev = event_new(c);
+	ev = event_get(c);
 	if (!ev) {
 		c->counts.evicted++;
+		count_untaken(c);
 		return;
 	}
 	ev->id = rec->h.id;
@@ -564,16 +683,19 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	sched_join__start(ev, thread->sched);
 	table_put(c, ev);
 	c->table_used++;
-	list_add(&c->open, ev, ts_ns);
+	open_add(c, ev);
 
 	parent = rec->parent ? correlate__find(c, rec->parent) : NULL;
+	ev->outside = is_outside(c, rec, ts_ns, parent);
 	if (parent)
 		child_started(c, parent, ev);
 	pxn_detect(c, ev);
 	if (!ev->pxn)
 		comm_resolve(c, ev);
-	if (rec->parent && !parent && !ev->pxn)
+	if (rec->parent && !parent && !ev->pxn && !ev->outside)
 		wait_begin(c, ev);
+	if (!ev->outside && (ev->what == SCOPE_COLL || ev->what == SCOPE_CE_COLL))
+		count_coll(c, ts_ns);
 	if (c->waits)
 		adopt(c, ev);
 }
@@ -594,6 +716,15 @@ static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t
 		c->counts.orphans++;
 	else
 		c->counts.late++;
+}
+
+/* NCCL may tell the same of a step at poll rate, while it waits. */
+static void note_state(struct corr_event *ev, const struct corr_state *st)
+{
+	if (ev->what == SCOPE_PROXY_STEP && st->id == ev->last_state)
+		return;
+	ev->last_state = st->id;
+	ev->last_state_ns = st->ts_ns > ev->start_ns ? st->ts_ns : ev->start_ns;
 }
 
 /* A request to the network is made, or one to receive is done. */
@@ -621,7 +752,7 @@ void correlate__state(struct correlate *c, uint64_t id, const struct corr_state 
 	if (ev->pending.ts_ns < ev->start_ns)
 		ev->pending.ts_ns = ev->start_ns;
 	ev->has_state = true;
-	ev->last_state = st->id;
+	note_state(ev, st);
 	if (ev->what == SCOPE_PROXY_STEP)
 		note_request(ev, st);
 	if (!st->has_arg)
@@ -669,7 +800,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 		latecomer(c, ev, id);
 		return;
 	}
-	list_del(&c->open, ev);
+	open_del(c, ev);
 	if (ts_ns < ev->start_ns)
 		ts_ns = ev->start_ns;
 	if (ev->has_state && ev->pending.ts_ns > ts_ns)
@@ -687,11 +818,12 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 		if (ts_ns > ev->activity_ns)
 			ev->activity_ns = ts_ns;
 		list_add(&c->closing, ev, ts_ns);
-	} else if (ev->start.s.parent && !ev->linked && !ev->pxn) {
-		list_add(&c->parentless, ev, ts_ns);
-	} else {
-		event_done(c, ev);
+		return;
 	}
+	if (ev->start.s.parent && !ev->linked && !ev->pxn && !ev->outside)
+		list_add(&c->parentless, ev, ts_ns);
+	else
+		event_done(c, ev);
 }
 
 /* ---- Time goes by ------------------------------------------------------------------------------ */
@@ -782,13 +914,47 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 	note_time(c, now_ns);
 	tick_parentless(c, now_ns, false);
 	/* Nothing of it changes but by what the network did. */
-	if (c->held.n && c->held_ns != c->net->complete_ns) {
-		c->held_ns = c->net->complete_ns;
+	if (c->held.n && c->held_ns != c->net->flows->complete_ns) {
+		c->held_ns = c->net->flows->complete_ns;
 		tick_held(c, false);
 	}
 	tick_closing(c, now_ns, false);
 	tick_states(c, now_ns);
 	gone_expire(c);
+}
+
+void correlate__cut(struct correlate *c, uint64_t ns)
+{
+	if (ns < c->cut_ns)
+		c->cut_ns = ns;
+}
+
+bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns)
+{
+	const struct corr_event *ev;
+
+	/* The proxy thread is idle or asleep for as long as it has nothing to do. */
+	for (ev = c->open.first; ev; ev = ev->next)
+		if (!ev->outside && ev->what != SCOPE_PROXY_CTRL)
+			return false;
+	for (ev = c->closing.first; ev; ev = ev->next)
+		if (!ev->outside &&
+		    (ev->open_children || since(now_ns, ev->activity_ns) < quiet_ns))
+			return false;
+	return true;
+}
+
+void correlate__pending(const struct correlate *c,
+			void (*each)(void *arg, const struct corr_event *op), void *arg)
+{
+	const struct corr_event *ev;
+
+	for (ev = c->open.first; ev; ev = ev->next)
+		if (!ev->outside && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P))
+			each(arg, ev);
+	for (ev = c->closing.first; ev; ev = ev->next)
+		if (!ev->outside && ev->open_children)
+			each(arg, ev);
 }
 
 uint64_t correlate__oldest(const struct correlate *c)
@@ -833,17 +999,15 @@ void correlate__end(struct correlate *c)
 	exec_note_open(c);
 	tick_closing(c, c->now_ns, true);
 	while ((ev = c->open.first)) {
-		list_del(&c->open, ev);
+		open_del(c, ev);
 		state_settle(c, ev);
 		ev->unfinished = true;
 		ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
 		ev->orphan =
 			ev->start.s.parent && !ev->linked && !ev->pxn && !parent_forgotten(c, ev);
-		c->sink.event(c->sink.arg, ev);
+		event_tell(c, ev);
 		sched_join__release(c, ev);
 		net_join__release(c->net, ev);
-		if (ev->orphan)
-			c->counts.orphans++;
 		ev->written = true;
 		list_add(&c->gone, ev,
 			 c->now_ns); /* parents must outlive their children's checks */
@@ -855,6 +1019,7 @@ int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t 
 	memset(c, 0, sizeof(*c));
 	c->sink = *sink;
 	c->ns_tgid = ns_tgid;
+	c->cut_ns = UINT64_MAX;
 	c->table = calloc(TABLE_MIN, sizeof(*c->table));
 	if (!c->table)
 		return -ENOMEM;
@@ -876,15 +1041,16 @@ void correlate__free(struct correlate *c)
 		wait_end(c, c->table[i]);
 		sched_join__release(c, c->table[i]);
 		net_join__release(c->net, c->table[i]);
-		free(c->table[i]);
+		event_drop(c, c->table[i]);
 	}
 	free(c->table);
 	while ((ev = c->free)) {
 		c->free = ev->next;
-		free(ev);
+		event_drop(c, ev);
 	}
 	HASH_ITER (hh, c->comms, comm, tmp) {
 		HASH_DELETE(hh, c->comms, comm);
+		budget_part__give(c->memory, sizeof(*comm));
 		free(comm);
 	}
 	memset(c, 0, sizeof(*c));

@@ -13,7 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
+#include "budget.h"
+#include "hash.h"
 #include "net_join.h"
 #include "sched_timeline.h"
 #include "scope_abi.h"
@@ -41,6 +42,10 @@ struct corr_comm {
 	struct scope_comm info;
 	uint32_t refs;
 	bool finalized;
+	struct {
+		uint64_t seq, start_ns; /* 0: none yet */
+		uint16_t func;
+	} last;		   /* the Coll that was last begun */
 	UT_hash_handle hh; /* by info.ctx */
 };
 
@@ -80,6 +85,7 @@ struct corr_event {
 	struct corr_comm *comm; /* NULL: not known, or PXN */
 	uint32_t what;		/* enum scope_what */
 	uint32_t last_state;	/* UINT32_MAX: none yet */
+	uint64_t last_state_ns; /* since when; repeats do not count */
 	struct corr_state pending;
 	uint64_t trans_size; /* ProxyStep: the last seen; valid with has_trans_size */
 	uint64_t ptimer_stop_ns;
@@ -101,13 +107,15 @@ struct corr_event {
 
 	struct corr_span sched;
 	struct sched_mark sched_child; /* ProxyOp: at child_ns */
-	struct corr_span *served;      /* Coll, P2p: the threads that worked on it; owned */
+	struct sched_mark *before; /* Coll, P2p: start of the thread's operation before it; owned */
+	struct corr_span *served;  /* Coll, P2p: the threads that worked on it; owned */
 	uint32_t nserved;
 	struct corr_net net;
 
 	int32_t origin_pid; /* PXN */
 	bool has_state, has_trans_size, has_op, has_ptimer_stop;
 	bool stopped, unfinished, orphan, pxn;
+	bool outside; /* belongs to what began before the recording, or after its end: not written */
 	bool linked;  /* its parent is known and counts it */
 	bool written; /* stays in the table for children and late records */
 
@@ -143,28 +151,35 @@ struct corr_sink {
 struct corr_counts {
 	uint64_t late;	    /* states and stops after the stop: NCCL's quirks, harmless */
 	uint64_t orphans;   /* events without a parent, states and stops without an event */
-	uint64_t before;    /* states and stops of events older than the recording */
+	uint64_t before;    /* records older than the recording, or younger */
+	uint64_t outside;   /* events that belong to what began before the recording, or after it */
 	uint64_t malformed; /* records that make no sense */
-	uint64_t evicted;   /* open events given up because there were too many */
+	uint64_t evicted;   /* events given up before their time because there were too many */
 };
 
 struct correlate {
 	struct corr_sink sink;
 	struct sched *sched;  /* whose threads corr_thread names; NULL: none; set by the owner */
 	struct net_join *net; /* NULL: flows are not followed; set by the owner */
-	uint32_t ns_tgid;     /* of the process, as it sees itself */
-	uint16_t tag;	      /* of its ids */
-	bool from_start;      /* which has all of the process; set by the owner */
-	uint64_t lost;	      /* records lost so far, set by the decoder */
-	uint64_t now_ns;      /* newest record or tick */
+	struct budget_part
+		*memory;   /* of events and communicators; NULL: no bound; set by the owner */
+	uint32_t ns_tgid;  /* of the process, as it sees itself */
+	uint16_t tag;	   /* of its ids */
+	bool from_start;   /* which has all of the process; set by the owner */
+	uint64_t first_id; /* counter of the ids from which on it is recorded; set by the owner */
+	uint64_t cut_ns; /* of operations that begin later, nothing is recorded; UINT64_MAX: none */
+	uint64_t colls,
+		colls_max; /* collectives so far; cut after so many, 0: not; set by the owner */
+	uint64_t lost;	   /* records lost so far, set by the decoder */
+	uint64_t now_ns;   /* newest record or tick */
 	struct corr_event **table; /* open addressing, by id */
 	uint32_t table_size, table_used;
 	struct corr_list open;	     /* started, not stopped */
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
 	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
-	uint64_t held_ns;	     /* net->complete_ns when they were last looked through */
-	struct corr_list gone;	     /* written, kept for latecomers */
+	uint64_t held_ns;      /* net->flows->complete_ns when they were last looked through */
+	struct corr_list gone; /* written, kept for latecomers */
 	struct corr_event *free;
 	uint32_t nfree;
 	struct corr_wait *waits; /* uthash */
@@ -199,6 +214,16 @@ void correlate__tick(struct correlate *c, uint64_t now_ns);
 
 /* The recording or the process has ended: writes everything, open events as unfinished. */
 void correlate__end(struct correlate *c);
+
+/* Of operations that begin after `ns`, nothing is recorded; those in flight go on to their end. */
+void correlate__cut(struct correlate *c, uint64_t ns);
+
+/* Whether all that began before the cut is complete; quiet_ns: how long no child of it has moved by now. */
+bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns);
+
+/* Tells each Coll and P2p that is not done: of those that have stopped, the ones with open children. */
+void correlate__pending(const struct correlate *c,
+			void (*each)(void *arg, const struct corr_event *op), void *arg);
 
 /* Start of the oldest event that is not written yet, UINT64_MAX if there is none. */
 uint64_t correlate__oldest(const struct correlate *c);

@@ -11,6 +11,8 @@
 #include "nccl_names.h"
 #include "trace.h"
 
+#define RING_HDR_SIZE 8 /* BPF_RINGBUF_HDR_SZ, before each record of the ring */
+
 /* What a chunk's records have in common. */
 struct chunk_ctx {
 	struct session *s;
@@ -29,12 +31,8 @@ struct chunk_ctx {
  */
 static uint64_t to_ns(struct chunk_ctx *x, uint64_t ticks)
 {
-	struct session *s = x->s;
-	uint64_t ns;
+	uint64_t ns = clock_fit__to_ns(&x->s->clock, x->c->clock, ticks);
 
-	if (x->c->clock != SCOPE_CLOCK_MONOTONIC && clock_fit__is_ahead(&s->clock, ticks))
-		clock_fit__sample(&s->clock);
-	ns = clock_fit__to_ns(&s->clock, x->c->clock, ticks);
 	if (ns > x->c->h.ts_ns)
 		ns = x->c->h.ts_ns;
 	if (ns < x->p->key.start_ns)
@@ -257,7 +255,41 @@ static struct stream *stream_get(struct proc *p, const struct scope_ev_chunk *c)
 	st->rec_pos = p->from_start ? 0 : c->rec_pos;
 	st->last_ns = p->begin_ns;
 	HASH_ADD(hh, p->streams, tbuf, sizeof(st->tbuf), st);
+	if (!HASH_ADDED(hh, st)) {
+		free(st);
+		return NULL;
+	}
 	return st;
+}
+
+/* Records that did not get into the ring. Which of them for want of room, and which for its share: BPF knows in sum. */
+static void count_ring_loss(struct proc *p, uint64_t n)
+{
+	uint64_t limited = p->limited_recs > p->lost[LOSS_RATE_LIMIT]
+				   ? p->limited_recs - p->lost[LOSS_RATE_LIMIT]
+				   : 0;
+
+	if (limited > n)
+		limited = n;
+	if (limited)
+		proc__count_loss(p, LOSS_RATE_LIMIT, limited);
+	if (n > limited)
+		proc__count_loss(p, LOSS_RING_FULL, n - limited);
+}
+
+/*
+ * How many records a gap held. rec_pos is the job's word: no more than fit into the bytes, nor than one for each
+ * nanosecond of its life, so that no sum overflows; of one that claims more, we know that there was something.
+ */
+static uint64_t gap_records(const struct proc *p, const struct stream *st,
+			    const struct scope_ev_chunk *c)
+{
+	uint64_t n = c->rec_pos > st->rec_pos ? c->rec_pos - st->rec_pos : 1;
+
+	if (n <= (c->pos - st->pos) / SCOPE_REC_BYTES_MIN && n <= c->h.ts_ns - p->key.start_ns)
+		return n;
+	p->session->bad_records++;
+	return 1;
 }
 
 /*
@@ -269,39 +301,221 @@ static uint32_t chunk_overlap(struct proc *p, struct stream *st, const struct sc
 	if (c->pos > st->pos) {
 		if (!p->lost_from_ns || st->last_ns < p->lost_from_ns)
 			p->lost_from_ns = st->last_ns;
-		proc__count_loss(p, LOSS_RING_FULL,
-				 c->rec_pos > st->rec_pos ? c->rec_pos - st->rec_pos : 1);
+		count_ring_loss(p, gap_records(p, st, c));
 		st->pos = c->pos;
 		st->rec_pos = c->rec_pos;
 	}
 	return st->pos - c->pos > c->len ? c->len : (uint32_t)(st->pos - c->pos);
 }
 
+/* ---- Steps in one record -----------------------------------------------------------------------
+ *
+ * A step's record lies where the step began, and holds what came later as well. Correlate gets each part at its
+ * time, as if it had a record of its own.
+ */
+#define CHUNK_RECS  (SCOPE_TBUF_DATA_SIZE / sizeof(struct scope_rec_hdr))
+#define CHUNK_STEPS (SCOPE_TBUF_DATA_SIZE / sizeof(struct scope_rec_step))
+
+/* One callback: a record, or a part of a step's record. */
+struct call {
+	uint64_t ticks;
+	const struct scope_rec_hdr *rec;
+};
+
+/* A chunk's callbacks: as they lie in it, and of each part of steps, by time. */
+struct calls {
+	uint32_t n, npart[SCOPE_STEP_PARTS];
+	struct call call[CHUNK_RECS];
+	struct call part[SCOPE_STEP_PARTS][CHUNK_STEPS];
+};
+
+/* One that is too short is of no kind that we know. */
+static bool is_step(const struct scope_rec_hdr *r)
+{
+	return r->kind == SCOPE_REC_STEP && r->size >= sizeof(struct scope_rec_step);
+}
+
+/* Steps end nearly in the order in which they began. */
+static void calls_add_part(struct calls *calls, uint32_t part, const struct scope_rec_step *r)
+{
+	struct call *c = calls->part[part], new = {r->s.h.ts + r->ticks[part] - 1, &r->s.h};
+	uint32_t i = calls->npart[part]++;
+
+	for (; i && c[i - 1].ticks > new.ticks; i--)
+		c[i] = c[i - 1];
+	c[i] = new;
+}
+
+/* `seen`: parts that were decoded before. Returns those that have been. */
+static uint8_t calls_add_step(struct calls *calls, const struct scope_rec_step *r, uint8_t seen)
+{
+	uint8_t parts = 0;
+	uint32_t i;
+
+	for (i = 0; i < SCOPE_STEP_PARTS; i++) {
+		if (!r->ticks[i])
+			continue;
+		parts |= (uint8_t)(1u << i);
+		if (!(seen & 1u << i))
+			calls_add_part(calls, i, r);
+	}
+	return parts;
+}
+
+static bool step_start(struct chunk_ctx *x, const struct scope_rec_hdr *r)
+{
+	struct scope_rec_start s = ((const struct scope_rec_step *)r)->s;
+
+	if (SCOPE_ID_WHAT(r->id) != SCOPE_PROXY_STEP)
+		return false;
+	s.h.size = sizeof(s);
+	s.h.kind = SCOPE_REC_START;
+	s.h.u8 = 0;
+	return rec_decode(x, &s.h);
+}
+
+static bool step_part(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint32_t part)
+{
+	static const uint8_t states[2][SCOPE_STEP_STOP] = {{8, 20, 9}, {10, 11, 12}};
+	const struct scope_rec_step *step = (const struct scope_rec_step *)r;
+	bool recv = r->u8 == SCOPE_STEP_RECV;
+	struct scope_rec_state st = {
+		.h = {.size = sizeof(st.h), .kind = SCOPE_REC_STOP, .id = r->id},
+		.arg = step->trans_size_bytes,
+	};
+
+	if (SCOPE_ID_WHAT(r->id) != SCOPE_PROXY_STEP ||
+	    (part != SCOPE_STEP_STOP && r->u8 != SCOPE_STEP_SEND && !recv))
+		return false;
+	st.h.ts = r->ts + step->ticks[part] - 1;
+	if (part != SCOPE_STEP_STOP) {
+		st.h.kind = SCOPE_REC_STATE;
+		st.h.u8 = states[recv][part];
+		if (part == (recv ? SCOPE_STEP_PEER : SCOPE_STEP_DONE))
+			st.h.size = sizeof(st);
+	}
+	return rec_decode(x, &st.h);
+}
+
+static void call_decode(struct chunk_ctx *x, const struct call *call, uint32_t part)
+{
+	const struct scope_rec_hdr *r = call->rec;
+	bool ok;
+
+	if (part < SCOPE_STEP_PARTS)
+		ok = step_part(x, r, part);
+	else
+		ok = is_step(r) ? step_start(x, r) : rec_decode(x, r);
+	if (!ok) {
+		x->s->bad_records++;
+		x->p->corr.counts.malformed++;
+	}
+	x->p->recs++;
+	x->stream->rec_pos += r->kind != SCOPE_REC_STRING; /* as the plugin counts */
+}
+
+/* All in the order of time; records that lie in the chunk never overtake each other. */
+static void calls_decode(struct chunk_ctx *x, const struct calls *calls)
+{
+	const struct call *head[SCOPE_STEP_PARTS + 1], *end[SCOPE_STEP_PARTS + 1];
+	uint32_t i, first;
+
+	for (i = 0; i < SCOPE_STEP_PARTS; i++) {
+		head[i] = calls->part[i];
+		end[i] = head[i] + calls->npart[i];
+	}
+	head[i] = calls->call;
+	end[i] = head[i] + calls->n;
+	for (;;) {
+		first = SCOPE_STEP_PARTS;
+		for (i = 0; i < SCOPE_STEP_PARTS; i++)
+			if (head[i] < end[i] &&
+			    (head[first] == end[first] || head[i]->ticks < head[first]->ticks))
+				first = i;
+		if (head[first] == end[first])
+			return;
+		call_decode(x, head[first]++, first);
+	}
+}
+
+/* ---- A chunk's records -------------------------------------------------------------------------- */
+
+static uint8_t open_parts(const struct stream *st, uint64_t pos)
+{
+	uint32_t i;
+
+	for (i = 0; i < st->nopen; i++)
+		if (st->open[i].pos == pos)
+			return st->open[i].parts;
+	return 0xff; /* it was whole */
+}
+
+/* Without memory, parts that come later are lost, as records of a step that is not known would be. */
+static void open_note(struct stream *st, struct open_step *open, uint32_t nopen)
+{
+	struct open_step *mem = st->open;
+
+	st->nopen = 0;
+	if (!nopen)
+		return;
+	if (!mem)
+		mem = st->open = calloc(CHUNK_STEPS, sizeof(*mem));
+	if (!mem)
+		return;
+	memcpy(mem, open, nopen * sizeof(*mem));
+	st->nopen = nopen;
+}
+
+/* From `off` on everything is new; before, only what steps have got since. */
 static void chunk_records(struct chunk_ctx *x, uint32_t off)
 {
 	const unsigned char *data = (const unsigned char *)(x->c + 1);
+	struct open_step open[CHUNK_STEPS];
+	struct stream *st = x->stream;
 	const struct scope_rec_hdr *r;
+	struct calls calls;
+	uint32_t at, nopen = 0;
+	uint8_t parts;
 
-	while (off + sizeof(*r) <= x->c->len) {
-		r = (const struct scope_rec_hdr *)(data + off);
-		if (r->size < sizeof(*r) || r->size % 8 || r->size > x->c->len - off) {
+	calls.n = 0;
+	memset(calls.npart, 0, sizeof(calls.npart));
+	for (at = st->nopen || x->c->reason == SCOPE_FLUSH_OUTSIDE ? 0 : off;
+	     at + sizeof(*r) <= x->c->len; at += r->size) {
+		r = (const struct scope_rec_hdr *)(data + at);
+		if (r->size < sizeof(*r) || r->size % 8 || r->size > x->c->len - at) {
 			/* No way to find the next one: the rest of this chunk is void. */
 			x->s->bad_records++;
 			x->p->corr.counts.malformed++;
 			break;
 		}
-		if (!rec_decode(x, r)) {
-			x->s->bad_records++;
-			x->p->corr.counts.malformed++;
-		}
-		x->p->recs++;
-		x->stream->rec_pos++;
-		off += r->size;
+		if (at >= off)
+			calls.call[calls.n++] = (struct call){r->ts, r};
+		if (!is_step(r))
+			continue;
+		parts = calls_add_step(&calls, (const struct scope_rec_step *)r,
+				       at < off ? open_parts(st, x->c->pos + at) : 0);
+		if (parts != (1u << SCOPE_STEP_PARTS) - 1)
+			open[nopen++] = (struct open_step){x->c->pos + at, parts};
 	}
-	if (x->stream->pos < x->c->pos + x->c->len)
-		x->stream->pos = x->c->pos + x->c->len;
-	if (x->stream->rec_pos < x->c->rec_pos + x->c->rec_cnt)
-		x->stream->rec_pos = x->c->rec_pos + x->c->rec_cnt;
+	calls_decode(x, &calls);
+	open_note(st, open, x->c->reason == SCOPE_FLUSH_OUTSIDE ? nopen : 0);
+	if (st->pos < x->c->pos + x->c->len)
+		st->pos = x->c->pos + x->c->len;
+	if (st->rec_pos < x->c->rec_pos + x->c->rec_cnt)
+		st->rec_pos = x->c->rec_pos + x->c->rec_cnt;
+}
+
+/* Records of threads that got no buffer, by the job's own count: no more than it can have made. */
+static void count_unbuffered(struct proc *p, const struct scope_ev_chunk *c)
+{
+	uint64_t known = p->lost[LOSS_THREAD_BUFFER];
+
+	if (c->lost_cnt <= known)
+		return;
+	if (c->lost_cnt > c->h.ts_ns - p->key.start_ns)
+		p->session->bad_records++;
+	else
+		proc__count_loss(p, LOSS_THREAD_BUFFER, c->lost_cnt - known);
 }
 
 struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, size_t size)
@@ -315,8 +529,10 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 		return NULL;
 	}
 	x.p = proc__get(s, &c->h, true);
-	if (!x.p)
+	if (!x.p) { /* there is no trace that could tell */
+		s->summary.lost[LOSS_RATE_LIMIT] += c->rec_cnt;
 		return NULL;
+	}
 	x.stream = stream_get(x.p, c);
 	if (!x.stream) {
 		s->bad_records++;
@@ -329,16 +545,19 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 		x.p->corr.tag = c->tag;
 		x.p->clock = c->clock;
 	}
-	if (c->lost_cnt > x.p->lost[LOSS_THREAD_BUFFER])
-		proc__count_loss(x.p, LOSS_THREAD_BUFFER,
-				 c->lost_cnt - x.p->lost[LOSS_THREAD_BUFFER]);
+	count_unbuffered(x.p, c);
+	if (c->limited_recs > x.p->limited_recs) /* one read from outside does not say */
+		x.p->limited_recs = c->limited_recs;
 	skip = chunk_overlap(x.p, x.stream, c);
 	if (skip % 8) { /* no record begins there */
 		s->bad_records++;
 		skip = c->len;
 	}
 	x.last_ns = x.stream->last_ns;
-	chunk_records(&x, skip);
+	if (c->reason == SCOPE_FLUSH_OUTSIDE)
+		x.stream->outside = true;
+	if (c->len || c->reason != SCOPE_FLUSH_OUTSIDE) /* else there was nothing new */
+		chunk_records(&x, skip);
 	x.stream->last_ns = x.last_ns;
 	x.stream->seen_ns = c->h.ts_ns;
 	x.stream->tid = x.thread.tid;
@@ -350,8 +569,10 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 
 void decode__tail_loss(struct proc *p, uint64_t lost_recs)
 {
-	if (lost_recs > p->lost[LOSS_RING_FULL])
-		proc__count_loss(p, LOSS_RING_FULL, lost_recs - p->lost[LOSS_RING_FULL]);
+	uint64_t known = p->lost[LOSS_RING_FULL] + p->lost[LOSS_RATE_LIMIT];
+
+	if (lost_recs > known)
+		count_ring_loss(p, lost_recs - known);
 }
 
 static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
@@ -388,6 +609,7 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 		return NULL;
 	if (e->h.ts_ns > p->corr.now_ns)
 		p->corr.now_ns = e->h.ts_ns;
+	p->limited_recs = e->limited_recs;
 	thread_end(p, &e->h);
 	if (e->h.kind == SCOPE_EV_EXEC) { /* its other threads were gone before */
 		decode__end(p, 0, true, e->lost_recs);
@@ -429,6 +651,7 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 			s->bad_records++;
 		return NULL;
 	case SCOPE_EV_CHUNK:
+		s->chunk_bytes += size + RING_HDR_SIZE;
 		return decode__chunk(s, data, h->size);
 	case SCOPE_EV_EXIT:
 	case SCOPE_EV_EXEC:

@@ -2,7 +2,6 @@
 /* Flows on their way in and out; see decode_net.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "decode_net.h"
 #include "log.h"
 #include "trace.h"
@@ -11,25 +10,20 @@
 #define EVERY_NS NSEC_PER_SEC /* between two `flow` records, but for --net=flows */
 #define BEHIND_NS                                                                                  \
 	(5 * 1000000ULL) /* records so much younger than a sample: all older ones have come */
-#define SAMPLES_MAX 65536
 #define MISSED_NS                                                                                  \
 	NSEC_PER_SEC /* a flow that samples lack for so long is gone: its record was lost */
 #define USES_NS (NET_UNSURE_NS + KEEP_NS) /* no step that has stopped waits for longer */
 
-void decode_net__init(struct session *s)
+void decode_net__init(struct session *s, uint64_t jiffy_ns)
 {
-	struct timespec res;
-
-	/* The coarse clocks go by the jiffy. */
-	if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) || res.tv_sec)
-		res.tv_nsec = 4000000;
-	s->net.flows.jiffy_ns = (uint64_t)res.tv_nsec;
+	s->net.flows.jiffy_ns = jiffy_ns ? jiffy_ns : 4000000;
 }
 
 void decode_net__free(struct session *s)
 {
 	flows__free(&s->net.flows);
 	free(s->net.samples);
+	net_names__free(&s->net.names);
 }
 
 /* ---- Processes ---------------------------------------------------------------------------------- */
@@ -194,28 +188,28 @@ static void on_retrans(struct session *s, const struct scope_ev_retrans *ev)
 /* ---- Drops -------------------------------------------------------------------------------------- */
 
 /* What the kernel frees in the normal course of things. */
-static bool is_harmless(const struct net_source *source, const struct scope_ev_drop *ev)
+static bool is_harmless(const struct net_names *known, const struct scope_ev_drop *ev)
 {
 	static const char *const names[] = {"QUEUE_PURGE", "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE",
 					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED"};
 	const char *reason, *where;
 	size_t i;
 
-	reason = source->drop_reason ? source->drop_reason(source->arg, ev->reason) : NULL;
+	reason = net_names__reason(known, ev->reason);
 	for (i = 0; reason && i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(reason, names[i]))
 			return true;
 	/* Segments for a connection in TIME_WAIT. */
 	if (!reason || strcmp(reason, "NOT_SPECIFIED"))
 		return false;
-	where = source->symbol ? source->symbol(source->arg, ev->location) : NULL;
+	where = net_names__symbol(known, ev->location);
 	return where && (!strcmp(where, "tcp_v4_rcv") || !strcmp(where, "tcp_v6_rcv"));
 }
 
-/* Of several with these addresses the one that BPF has found, or one of that network namespace. */
-static struct flow *twin_of(struct flow *first, const struct scope_ev_drop *ev)
+/* One end. Of several with its addresses the one that BPF has found, or one of that network namespace. */
+static struct flow *end_of(struct session *s, const struct scope_ev_drop *ev, bool turned)
 {
-	struct flow *flow;
+	struct flow *first = flows__of_tuple(&s->net.flows, &ev->tuple, turned), *flow;
 
 	for (flow = first; flow; flow = flow->twin)
 		if (flow->key.sk == ev->sk)
@@ -224,22 +218,6 @@ static struct flow *twin_of(struct flow *first, const struct scope_ev_drop *ev)
 		if (flow->netns == ev->netns)
 			return flow;
 	return first;
-}
-
-static struct flow *by_tuple(struct session *s, const struct scope_ev_drop *ev, bool reversed)
-{
-	const struct scope_tuple *t = &ev->tuple;
-	struct scope_tuple key = *t;
-	struct flow *flow;
-
-	if (reversed) {
-		memcpy(key.local, t->remote, sizeof(key.local));
-		memcpy(key.remote, t->local, sizeof(key.remote));
-		key.local_port = t->remote_port;
-		key.remote_port = t->local_port;
-	}
-	HASH_FIND(hh_tuple, s->net.flows.by_tuple, &key, sizeof(key), flow);
-	return twin_of(flow, ev);
 }
 
 /* More than are kept until the next sample: out with them. */
@@ -263,9 +241,9 @@ static void on_drop(struct session *s, const struct scope_ev_drop *ev)
 				 .reason = ev->reason,
 				 .len = ev->len,
 				 .rx = true};
-	struct flow *rx = by_tuple(s, ev, false), *tx = by_tuple(s, ev, true);
+	struct flow *rx = end_of(s, ev, false), *tx = end_of(s, ev, true);
 
-	if (is_harmless(&s->net.source, ev))
+	if (is_harmless(&s->net.names, ev))
 		return;
 	if (rx && rx->key.sk == ev->sk)
 		count_lost(s, rx, ev->lost);
@@ -307,25 +285,6 @@ bool decode_net__event(struct session *s, const struct scope_ev_short *h)
 
 /* ---- Samples ------------------------------------------------------------------------------------ */
 
-static void on_sample(void *arg, const struct scope_flow_sample *sample)
-{
-	struct session *s = arg;
-	struct scope_flow_sample *grown;
-	uint32_t cap;
-
-	if (s->net.nsamples == s->net.samples_cap) {
-		cap = s->net.samples_cap ? s->net.samples_cap * 2 : 64;
-		if (cap > SAMPLES_MAX)
-			return;
-		grown = realloc(s->net.samples, cap * sizeof(*grown));
-		if (!grown)
-			return;
-		s->net.samples = grown;
-		s->net.samples_cap = cap;
-	}
-	s->net.samples[s->net.nsamples++] = *sample;
-}
-
 /*
  * Calls that BPF has not told of yet: they are over, or go on. BPF tells when the next ones begin, so
  * those of a flow that rests are in every sample; but once is enough.
@@ -335,9 +294,8 @@ static void take_open(struct session *s, struct flow *flow, const struct scope_f
 {
 	const struct net_use use = {
 		.first_ns = open->first_ns, .last_ns = open->last_ns, .bytes = open->bytes};
-
 	bool known = flow->open_ns[dir] == open->first_ns &&
-		     open->last_ns + BEHIND_NS < s->net.complete_ns;
+		     open->last_ns + BEHIND_NS < s->net.flows.complete_ns;
 
 	if (open->calls && !known)
 		note_use(s, flow, &use, open->tid, dir, true);
@@ -375,15 +333,6 @@ static void take_samples(struct session *s)
 	s->net.nsamples = 0;
 }
 
-static void set_complete(struct session *s, uint64_t ns)
-{
-	struct proc *p, *tmp;
-
-	s->net.complete_ns = ns;
-	HASH_ITER (hh, s->procs, p, tmp)
-		p->net.complete_ns = ns;
-}
-
 static void take_sample_set(struct session *s)
 {
 	bool any = s->net.nsamples;
@@ -391,19 +340,36 @@ static void take_sample_set(struct session *s)
 	take_samples(s);
 	if (any && !s->net.failed)
 		find_missing(s);
-	set_complete(s, s->net.sampled_ns);
+	s->net.flows.complete_ns = s->net.sampled_ns;
 	s->net.sampled_ns = 0;
 }
 
-static void sample(struct session *s, uint64_t now_ns)
+static uint32_t copy_samples(struct session *s, const struct scope_flow_sample *x, uint32_t n)
 {
-	const struct net_source *source = &s->net.source;
-	int err = source->flows ? source->flows(source->arg, on_sample, s) : 0;
+	struct scope_flow_sample *grown;
 
+	if (n > s->net.samples_cap) {
+		grown = realloc(s->net.samples, n * sizeof(*grown));
+		if (!grown)
+			return 0;
+		s->net.samples = grown;
+		s->net.samples_cap = n;
+	}
+	if (n)
+		memcpy(s->net.samples, x, n * sizeof(*x));
+	return n;
+}
+
+void decode_net__samples(struct session *s, uint64_t now_ns, const struct scope_flow_sample *x,
+			 uint32_t n, int err)
+{
+	if (!s->net_mode)
+		return;
 	if (err && !s->net.failed) {
 		s->net.failed = true;
 		pr_warn("Failed to read the flows: %s; steps get theirs late\n", strerror(-err));
 	}
+	s->net.nsamples = copy_samples(s, x, n < NET_SAMPLES_MAX ? n : NET_SAMPLES_MAX);
 	/* From the first one on until the last one was read. */
 	s->net.sampled_ns = s->net.read_ns = now_ns;
 	if (s->net.nsamples) {
@@ -441,7 +407,7 @@ static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 	note_peer(s, flow);
 	if (flow->pending == SCOPE_FLOW_GONE) {
 		/* What it served in the end is known by now. */
-		if (flow->tcp_ns <= s->net.complete_ns)
+		if (flow->tcp_ns <= s->net.flows.complete_ns)
 			tell_end(p, flow, SCOPE_FLOW_GONE);
 		return;
 	}
@@ -517,18 +483,13 @@ void decode_net__tick(struct session *s, uint64_t now_ns, bool drained)
 		tell_flows(s, now_ns); /* before: steps until the last time have been joined */
 		take_sample_set(s);
 	}
-	if (!s->net.sampled_ns && now_ns >= s->net.next_ns)
-		sample(s, now_ns);
 	if (now_ns >= s->net.next_prune_ns)
 		prune(s, now_ns);
 }
 
-void decode_net__last(struct session *s)
+bool decode_net__due(const struct session *s, uint64_t now_ns)
 {
-	if (!s->net_mode)
-		return;
-	s->net.nsamples = 0;
-	sample(s, monotonic_ns());
+	return s->net_mode && !s->net.sampled_ns && now_ns >= s->net.next_ns;
 }
 
 void decode_net__complete(struct session *s)
@@ -536,5 +497,5 @@ void decode_net__complete(struct session *s)
 	if (!s->net_mode)
 		return;
 	take_samples(s);
-	set_complete(s, UINT64_MAX);
+	s->net.flows.complete_ns = UINT64_MAX;
 }

@@ -48,6 +48,17 @@ static void count_lost(struct session *s, const struct sched_thread *t, uint32_t
 		s->context_lost += lost;
 }
 
+/* Both threads of a switch can have lost records, and be of different processes. */
+static void count_switch(struct session *s, const struct scope_ev_switch *e)
+{
+	const struct sched_thread *t;
+
+	t = e->flags & SCOPE_SWITCH_PREV ? sched__find(&s->sched, e->prev_tid) : NULL;
+	count_lost(s, t, t ? t->gap : 0);
+	t = e->flags & SCOPE_SWITCH_NEXT ? sched__find(&s->sched, e->next_tid) : NULL;
+	count_lost(s, t, t ? t->gap : 0);
+}
+
 bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 {
 	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
@@ -66,13 +77,14 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		sched__thread(&s->sched, (const struct scope_ev_thread *)h);
 		break;
 	case SCOPE_EV_SWITCH:
-		lost = sched__switch(&s->sched, (const struct scope_ev_switch *)h, &who);
+		if (sched__switch(&s->sched, (const struct scope_ev_switch *)h, &who))
+			count_switch(s, (const struct scope_ev_switch *)h);
 		break;
 	case SCOPE_EV_MIGRATE:
 		lost = sched__migrate(&s->sched, (const struct scope_ev_migrate *)h, &who);
 		break;
 	default:
-		lost = sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);
+		sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);
 	}
 	count_lost(s, who, lost);
 	/* More than are kept until the next tick: out with them. */
@@ -121,17 +133,17 @@ void decode_sched__tick(struct session *s, uint64_t now_ns)
 
 	if (!s->sched_mode)
 		return;
+	HASH_ITER (hh, s->procs, p, ptmp) {
+		p->oldest_ns = correlate__oldest(&p->corr);
+		keep = p->oldest_ns < keep ? p->oldest_ns : keep;
+	}
 	HASH_ITER (hh, s->sched.threads, t, tmp) {
 		p = proc__of_thread(s, t);
 		/* Held by events, not just by being alive: for as long as they may ask. */
-		oldest = p && t->refs > 1 ? correlate__oldest(&p->corr) : UINT64_MAX;
+		oldest = p && t->refs > 1 ? p->oldest_ns : UINT64_MAX;
 		if (slices)
 			write_slices(s, t, recent);
 		sched_thread__prune(&s->sched, t, oldest < recent ? oldest : recent, slices);
-	}
-	HASH_ITER (hh, s->procs, p, ptmp) {
-		oldest = correlate__oldest(&p->corr);
-		keep = oldest < keep ? oldest : keep;
 	}
 	sched__prune_cpus(&s->sched, keep);
 }

@@ -97,13 +97,11 @@ static int elf_open_sections(struct elf *elf)
 
 static int elf_open(struct elf *elf, int fd)
 {
-	const unsigned char *ident = elf->ehdr.e_ident;
+	const unsigned char *ident;
 	struct stat st;
 	int err;
 
-	elf->fd = fd;
-	elf->reads_left = ELF_MAX_READS;
-	elf->bytes_left = ELF_MAX_BYTES;
+	*elf = (struct elf){.fd = fd, .reads_left = ELF_MAX_READS, .bytes_left = ELF_MAX_BYTES};
 	if (fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < 0)
@@ -112,6 +110,7 @@ static int elf_open(struct elf *elf, int fd)
 	err = elf_read(elf, 0, &elf->ehdr, sizeof(elf->ehdr));
 	if (err)
 		return err;
+	ident = elf->ehdr.e_ident;
 	if (memcmp(ident, ELFMAG, SELFMAG) || ident[EI_CLASS] != ELFCLASS64 ||
 	    ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
@@ -199,7 +198,7 @@ static int build_id_in(struct elf *elf, uint64_t off, uint64_t len, uint64_t ali
 {
 	static const char digits[] = "0123456789abcdef";
 	struct elf_range range;
-	struct elf_note note;
+	struct elf_note note = {0};
 	unsigned char id[64];
 	size_t id_len, i;
 	int err;
@@ -324,7 +323,7 @@ static bool symbol_matches(const Elf64_Sym *sym, const struct str_hits *hits)
 static int symbol_in(struct elf *elf, const Elf64_Shdr *symtab, const char *name, Elf64_Sym *found)
 {
 	Elf64_Sym chunk[ELF_CHUNK / sizeof(Elf64_Sym)];
-	struct elf_range syms, strs;
+	struct elf_range syms = {0}, strs = {0};
 	struct str_hits hits = {0};
 	Elf64_Shdr strtab;
 	uint64_t n, i;
@@ -482,7 +481,7 @@ static int usdt_in(struct elf *elf, const Elf64_Shdr *sh, const char *provider, 
 		   int *n, struct usdt_note *first, struct elf_range *args)
 {
 	struct elf_range range;
-	struct elf_note note;
+	struct elf_note note = {0};
 	struct usdt_note usdt;
 	int err;
 

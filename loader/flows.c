@@ -58,6 +58,9 @@ static void tuple_add(struct flows *f, struct flow *flow)
 		HASH_DELETE(hh_tuple, f->by_tuple, first);
 	flow->twin = first;
 	HASH_ADD(hh_tuple, f->by_tuple, tuple, sizeof(flow->tuple), flow);
+	if (!HASH_ADDED(hh_tuple, flow))
+		flow->twin =
+			NULL; /* nobody finds it by its addresses, and nobody would take first off it */
 }
 
 static void tuple_del(struct flows *f, struct flow *flow)
@@ -136,16 +139,26 @@ static bool is_loopback(const struct scope_tuple *t)
 	return !memcmp(t->local, v4, sizeof(v4)) || !memcmp(t->local, &in6addr_loopback, 16);
 }
 
+struct flow *flows__of_tuple(const struct flows *f, const struct scope_tuple *tuple, bool turned)
+{
+	struct scope_tuple key = *tuple;
+	struct flow *flow;
+
+	if (turned) {
+		memcpy(key.local, tuple->remote, sizeof(key.local));
+		memcpy(key.remote, tuple->local, sizeof(key.remote));
+		key.local_port = tuple->remote_port;
+		key.remote_port = tuple->local_port;
+	}
+	HASH_FIND(hh_tuple, f->by_tuple, &key, sizeof(key), flow);
+	return flow;
+}
+
 struct flow *flows__peer(const struct flows *f, const struct flow *flow)
 {
-	struct scope_tuple back = {.local_port = flow->tuple.remote_port,
-				   .remote_port = flow->tuple.local_port};
+	struct flow *peer = flows__of_tuple(f, &flow->tuple, true);
 	bool loopback = is_loopback(&flow->tuple);
-	struct flow *peer;
 
-	memcpy(back.local, flow->tuple.remote, sizeof(back.local));
-	memcpy(back.remote, flow->tuple.local, sizeof(back.remote));
-	HASH_FIND(hh_tuple, f->by_tuple, &back, sizeof(back), peer);
 	while (peer && (peer == flow || (loopback && peer->netns != flow->netns)))
 		peer = peer->twin;
 	return peer;
@@ -268,11 +281,14 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	name_fill(flow);
 	flow->tgid = ev->tgid;
 	flow->netns = ev->netns;
-	flow->family = ev->family;
 	flow->role.rank = flow->role.peer = -1;
 	flow->refs = 1;
 	flow->tcp = ev->tcp;
 	HASH_ADD(hh, f->by_key, key, sizeof(flow->key), flow);
+	if (!HASH_ADDED(hh, flow)) {
+		free(flow);
+		return NULL;
+	}
 	tuple_add(f, flow);
 	/* BPF tells of it with its first record, when it may have moved something already. */
 	p = point_new(flow, ev->since_ns);
@@ -532,7 +548,6 @@ void flow_figures__add(struct flow_figures *fig, const struct flows *f, const st
 
 	if (!a || !b)
 		return;
-	fig->flows++;
 	fig->retrans += moved(a->c.retrans, b->c.retrans);
 	fig->lost += moved(a->c.lost, b->c.lost);
 	fig->dsack += moved(a->c.dsack, b->c.dsack);
@@ -547,9 +562,6 @@ void flow_figures__add(struct flow_figures *fig, const struct flows *f, const st
 		if (b->c.empty_ns[dir] > a->c.empty_ns[dir])
 			fig->empty_ns[dir] +=
 				at_most(b->c.empty_ns[dir] - a->c.empty_ns[dir], span);
-	fig->srtt_us = b->srtt_us;
-	fig->rtt_min_us = b->rtt_min_us;
-	fig->cwnd = b->cwnd;
 	for (i = 0; i < flow->ndrops; i++)
 		if (flow->drops[i].ts_ns >= from_ns && flow->drops[i].ts_ns <= to_ns)
 			count_drop(fig, flow->drops[i].reason);

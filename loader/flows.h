@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uthash.h>
+#include "hash.h"
 #include "scope_abi.h"
 
 #define FLOW_POINTS_MAX 16384 /* beyond, of the older half every other one is kept */
@@ -23,6 +23,7 @@ struct flow_counts {
 	uint64_t empty_ns[2]; /* calls found no room, no data */
 	uint32_t retrans, lost, dsack, rx_ooo;
 	uint32_t busy, rwnd, sndbuf; /* jiffies */
+	uint32_t pad;		     /* they are compared as a whole */
 };
 
 struct flow_point {
@@ -57,7 +58,6 @@ struct flow {
 	uint32_t tgid, netns;
 	uint32_t tid;  /* who used it last, 0 */
 	uint32_t refs; /* one until it is forgotten, and one for whoever holds it */
-	uint16_t family;
 	bool gone, forgotten;
 	uint32_t lost; /* records of it that found the ring full, as far as counted */
 	struct flow_role role;
@@ -74,6 +74,7 @@ struct flow {
 	uint64_t told_ns;
 	uint16_t pending;    /* enum scope_flow_why that waits to be told; 0 */
 	uint64_t open_ns[2]; /* by enum scope_dir: first_ns of calls that a sample told of */
+	uint64_t given[2];   /* likewise: bytes that steps were given */
 	struct flow *twin;   /* further flows of these addresses, in other namespaces */
 	UT_hash_handle hh, hh_tuple;
 };
@@ -81,7 +82,8 @@ struct flow {
 struct flows {
 	struct flow *by_key;
 	struct flow *by_tuple;
-	uint64_t jiffy_ns; /* set by the owner */
+	uint64_t jiffy_ns;    /* set by the owner, like the next */
+	uint64_t complete_ns; /* all that happened until then has come in */
 };
 
 /* Frees all of them, held ones too. */
@@ -100,6 +102,9 @@ void flow__gone(struct flow *flow);
 
 struct flow *flow__hold(struct flow *flow);
 void flow__put(struct flows *f, struct flow *flow); /* NULL is fine */
+
+/* The newest with these addresses, or, `turned`, of their other end; others are its twins. NULL: none. */
+struct flow *flows__of_tuple(const struct flows *f, const struct scope_tuple *tuple, bool turned);
 
 /* The other end, if it is a recorded one of this node; NULL. */
 struct flow *flows__peer(const struct flows *f, const struct flow *flow);
@@ -131,11 +136,9 @@ void flows__prune(struct flows *f, uint64_t before_ns);
 #define FLOW_FIG_DROPS 4
 
 struct flow_figures {
-	uint32_t flows;
 	uint64_t retrans, lost, dsack, rx_ooo;
 	uint64_t busy_ns, rwnd_ns, sndbuf_ns; /* the latter two no more than the first together */
 	uint64_t empty_ns[2];
-	uint32_t srtt_us, rtt_min_us, cwnd; /* of the last flow added, at the end */
 	struct {
 		uint32_t reason, n;
 	} drops[FLOW_FIG_DROPS]; /* most first */

@@ -3,17 +3,14 @@
  * Keeping up with the processes that are recorded: reaching their plugin, reading what they do not hand
  * in, noticing their end. What their records mean is decode's business.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "attach.h"
-#include "decode.h"
-#include "decode_sched.h"
+#include "feed.h"
 #include "log.h"
-#include "options.h"
+#include "pipeline.h"
 #include "recorder.h"
 #include "target.h"
 
@@ -26,32 +23,81 @@ static uint64_t flush_ticks(const struct recorder *r)
 
 /* ---- Reaching a plugin ------------------------------------------------------------------------- */
 
+struct comm_feeder {
+	struct recorder *r;
+	const struct proc *p;
+};
+
 static void tell_comm(void *arg, const struct scope_comm *comm)
 {
-	const struct proc *p = arg;
-	const struct corr_thread thread = {.tid = p->id.ns_tid, .host_tid = p->id.tid};
+	const struct comm_feeder *f = arg;
+	const struct input_comm in = {
+		.start_ns = f->p->key.start_ns, .tgid = f->p->key.tgid, .comm = *comm};
 
-	correlate__comm(&((struct proc *)arg)->corr, comm, p->begin_ns, &thread);
+	pipeline__feed(&f->r->s, INPUT_COMM, &in, sizeof(in));
+}
+
+/* Its plugin's file may be one that we found later than others. What it made before that is not ours. */
+static void place_in_time(struct recorder *r, struct proc *p, bool reached)
+{
+	uint64_t attached_ns = reached ? scan__attached_ns(r, &p->target) : 0;
+	uint64_t begin_ns = p->begin_ns, first_id = p->corr.first_id;
+	bool from_start = p->from_start;
+
+	if (attached_ns && from_start && p->key.start_ns <= attached_ns) {
+		from_start = false;
+		begin_ns = attached_ns;
+	}
+	if (reached && !from_start)
+		first_id = scan__first_id(r, &p->target);
+	feed__proc(r, p, from_start, begin_ns, first_id);
+}
+
+static uint64_t ring_losses(const struct proc *p)
+{
+	return p->lost[LOSS_RING_FULL] + p->lost[LOSS_RATE_LIMIT];
+}
+
+/*
+ * Whether the number still was this process' after its memory was opened: it is in BPF's table until it ends. Else
+ * another may have got the number, and its records would come into this one's trace.
+ */
+static bool is_alive(const struct recorder *r, const struct proc *p)
+{
+	struct scope_proc_stat stat;
+
+	return !attach__proc_stat(r->attach, p->key.tgid, &stat) &&
+	       stat.start_ns == p->key.start_ns && !stat.ended;
 }
 
 /*
  * A process we have not seen: narrow its mask to what we want, tell it when to flush, and learn which
  * communicators it had before us. Failure is no disaster: it may have ended by now.
  */
-static void contact(struct recorder *r, struct proc *p, bool comms)
+static void contact(struct recorder *r, struct proc *p, bool relearn)
 {
+	struct comm_feeder feeder = {r, p};
 	struct target *t = &p->target;
 	int err = 0;
 
 	p->contacted = true;
-	r->s.net.look = true;
-	p->relearned_at = p->lost[LOSS_RING_FULL];
-	if (t->mem < 0)
+	if (p->hangs)
+		return;
+	r->look = true;
+	p->relearned_at = ring_losses(p);
+	if (t->mem < 0) {
 		err = target__find(t, (pid_t)p->key.tgid);
+		if (!err && !is_alive(r, p)) {
+			target__close(t);
+			err = -ESRCH;
+		}
+	}
 	if (!err)
 		err = target__want(t, (uint32_t)getpid(), r->opt.mask, flush_ticks(r));
-	if (!err && comms)
-		err = target__comms(t, tell_comm, p);
+	place_in_time(r, p, !err);
+	if (!err && (relearn || !p->from_start))
+		err = target__comms(t, tell_comm, &feeder);
+	p->hangs = p->hangs || err == -ETIMEDOUT;
 	if (err)
 		pr_debug("Failed to reach the plugin of process %u: %s, continuing\n", p->key.tgid,
 			 strerror(-err));
@@ -59,7 +105,7 @@ static void contact(struct recorder *r, struct proc *p, bool comms)
 
 void follow__relearn(struct recorder *r, struct proc *p)
 {
-	if (p->lost[LOSS_RING_FULL] > p->relearned_at)
+	if (ring_losses(p) > p->relearned_at)
 		contact(r, p, true);
 }
 
@@ -75,26 +121,6 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 	return err;
 }
 
-void follow__want_running(struct recorder *r, uint32_t mask)
-{
-	struct stat ours, its;
-	struct dirent *d;
-	struct target t;
-	pid_t pid;
-	DIR *proc;
-
-	proc = stat(r->plugin, &ours) ? NULL : opendir("/proc");
-	while (proc && (d = readdir(proc))) {
-		if (parse_pid(d->d_name, &pid) || target__find(&t, pid))
-			continue;
-		if (!stat(t.path, &its) && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
-			follow__want(r, &t, pid, mask);
-		target__close(&t);
-	}
-	if (proc)
-		closedir(proc);
-}
-
 static void give_back_pid(struct recorder *r, pid_t pid)
 {
 	struct target t;
@@ -107,16 +133,52 @@ static void give_back_pid(struct recorder *r, pid_t pid)
 /* Also to those that never sent anything: idle, their mask would stay up until the next callback. */
 void follow__give_back(struct recorder *r)
 {
+	struct scan_proc *sp, *stmp;
 	struct proc *p, *tmp;
 	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (p->target.mem >= 0)
-			target__want(&p->target, (uint32_t)getpid(), 0, 0);
+		if (p->target.mem >= 0 &&
+		    target__want(&p->target, (uint32_t)getpid(), 0, 0) == -ETIMEDOUT)
+			p->hangs = true;
 	for (i = 0; i < r->opt.npids; i++)
 		give_back_pid(r, r->opt.pids[i]);
-	if (!r->opt.npids)
-		follow__want_running(r, 0);
+	HASH_ITER (hh, r->scan.procs, sp, stmp)
+		if (sp->file && sp->look_ns != UINT64_MAX)
+			give_back_pid(r, sp->pid);
+}
+
+void follow__cut(struct recorder *r)
+{
+	uint64_t now = monotonic_ns();
+
+	/* What began until now is in then, from all threads: a child of it is known by its parent. */
+	attach__drain(r->attach);
+	follow__read_outside(r, now, 0, false);
+	feed__ns(r, INPUT_CUT, now);
+}
+
+void follow__unwatch(struct recorder *r)
+{
+	struct proc *p, *tmp;
+	struct scan_proc *sp, *stmp;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		attach__watch(r->attach, p->key.tgid, false);
+	HASH_ITER (hh, r->scan.procs, sp, stmp)
+		if (sp->file)
+			attach__watch(r->attach, (uint32_t)sp->pid, false);
+}
+
+bool follow__settled(const struct recorder *r, uint64_t quiet_ns)
+{
+	uint64_t now = monotonic_ns();
+	const struct proc *p;
+
+	for (p = r->s.procs; p; p = p->hh.next)
+		if (!p->ended_ns && !correlate__settled(&p->corr, now, quiet_ns))
+			return false;
+	return true;
 }
 
 /* ---- Records and ends --------------------------------------------------------------------------- */
@@ -130,78 +192,119 @@ void follow__record(void *arg, const void *data, size_t size)
 	if (size >= sizeof(*h) && h->abi == SCOPE_ABI && h->kind == SCOPE_EV_CHUNK) {
 		p = proc__get(&r->s, h, true);
 		if (p && !p->contacted)
-			contact(r, p, !p->from_start);
+			contact(r, p, false);
 	}
-	decode__event(&r->s, data, size);
+	feed__record(r, data, size);
 }
 
 /* Buffers read from outside, until the ring has given what was there before them. */
 struct outside {
-	struct outside *next;
-	struct scope_ev_chunk c;
-	unsigned char room[SCOPE_TBUF_DATA_SIZE];
+	struct scope_ev_chunk **chunks;
+	size_t n, room;
 };
 
-/* The buffer of a stream as it is now; 1 if it goes on after a gap and was left, else 0. */
-static int read_stream(struct recorder *r, struct proc *p, const struct stream *st, bool gaps,
-		       struct outside **list)
+static bool outside_add(struct outside *o, struct scope_ev_chunk *chunk)
 {
-	struct outside *o = malloc(sizeof(*o));
+	size_t room = o->room ? 2 * o->room : 64;
+	void *p;
+
+	if (o->n == o->room) {
+		p = realloc(o->chunks, room * sizeof(struct scope_ev_chunk *));
+		if (!p)
+			return false;
+		o->chunks = p;
+		o->room = room;
+	}
+	o->chunks[o->n++] = chunk;
+	return true;
+}
+
+/* What of a buffer is not its job's word: whose it is. */
+static void chunk_stamp(struct recorder *r, const struct proc *p, const struct stream *st,
+			struct scope_ev_chunk *c)
+{
 	struct scope_task task;
 
-	if (!o || target__read_tbuf(&p->target, st->tbuf, st->pos, &o->c) <= 0) {
-		free(o);
-		return 0;
-	}
-	if (o->c.pos > st->pos && !gaps) {
-		free(o);
-		return 1;
-	}
-	o->c.h = p->id;
-	o->c.h.kind = SCOPE_EV_CHUNK;
-	o->c.h.size = (uint32_t)(sizeof(o->c) + o->c.len);
-	o->c.h.ts_ns = monotonic_ns();
-	o->c.h.ns_tid = st->tid;
-	o->c.h.tid = st->host_tid;
+	c->h = p->id;
+	c->h.kind = SCOPE_EV_CHUNK;
+	c->h.size = (uint32_t)(sizeof(*c) + c->len);
+	c->h.ts_ns = monotonic_ns();
+	c->h.ns_tid = st->tid;
+	c->h.tid = st->host_tid;
 	if (r->s.sched_mode && !attach__task(r->attach, st->host_tid, &task))
-		o->c.sched_seq = task.seq;
-	else
-		o->c.sched_seq = 0;
-	o->next = *list;
-	*list = o;
-	return 0;
+		c->sched_seq = task.seq;
+}
+
+/* The process' buffers that have been silent, as questions; NULL: none, or no memory. */
+static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_t silent_ns, int *n)
+{
+	struct target_read *reads = NULL;
+	struct stream *st, *tmp;
+
+	*n = 0;
+	HASH_ITER (hh, p->streams, st, tmp) {
+		if (now - st->seen_ns < silent_ns && st->seen_ns < now)
+			continue;
+		if (!reads)
+			reads = calloc(HASH_COUNT(p->streams), sizeof(*reads));
+		if (!reads)
+			return NULL;
+		reads[(*n)++] = (struct target_read){.tbuf = st->tbuf, .pos = st->pos, .arg = st};
+	}
+	return reads;
+}
+
+/* All of them as they are now; how many go on after a gap and were left. */
+static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64_t silent_ns,
+			bool gaps, struct outside *o)
+{
+	int n, i, err, behind = 0;
+	struct target_read *reads = reads_new(p, now, silent_ns, &n);
+
+	if (!reads)
+		return 0;
+	err = target__read_tbufs(&p->target, reads, n);
+	p->hangs = err == -ETIMEDOUT;
+	for (i = 0; i < n; i++) {
+		if (!reads[i].chunk)
+			continue;
+		if (reads[i].chunk->pos > reads[i].pos && !gaps) {
+			behind++;
+			free(reads[i].chunk);
+			continue;
+		}
+		chunk_stamp(r, p, reads[i].arg, reads[i].chunk);
+		if (!outside_add(o, reads[i].chunk))
+			free(reads[i].chunk);
+	}
+	free(reads);
+	return behind;
 }
 
 /* What the kernel did while the records were made lies in the ring: first that, or they would miss it. */
-static void decode_outside(struct recorder *r, struct outside *list)
+static void decode_outside(struct recorder *r, struct outside *o)
 {
-	struct outside *next;
+	size_t i;
 
-	if (list)
+	if (o->n)
 		attach__drain(r->attach);
-	for (; list; list = next) {
-		next = list->next;
-		if (proc__get(&r->s, &list->c.h, false))
-			decode__chunk(&r->s, &list->c, list->c.h.size);
-		free(list);
+	for (i = 0; i < o->n; i++) {
+		feed__outside(r, o->chunks[i]);
+		free(o->chunks[i]);
 	}
+	free(o->chunks);
 }
 
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps)
 {
-	struct outside *list = NULL;
-	struct stream *st, *tmp;
+	struct outside o = {0};
 	struct proc *p, *ptmp;
 	int behind = 0;
 
-	HASH_ITER (hh, r->s.procs, p, ptmp) {
-		if (p->target.mem < 0)
-			continue;
-		HASH_ITER (hh, p->streams, st, tmp)
-			if (now - st->seen_ns >= silent_ns || st->seen_ns >= now)
-				behind += read_stream(r, p, st, gaps, &list);
-	}
-	decode_outside(r, list);
+	HASH_ITER (hh, r->s.procs, p, ptmp)
+		if (p->target.mem >= 0)
+			behind += read_streams(r, p, now, silent_ns, gaps, &o);
+	decode_outside(r, &o);
 	return behind;
 }
 
@@ -209,6 +312,7 @@ void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
 {
 	const struct sched_slice *last;
 	struct sched_thread *t, *tmp;
+	struct input_still in;
 	struct scope_task task;
 	uint64_t now;
 
@@ -218,37 +322,47 @@ void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
 		if (!last || last->state != SCHED_BLOCKED || now - last->start_ns < silent_ns ||
 		    attach__task(r->attach, t->tid, &task))
 			continue;
-		if (task.state == SCOPE_TASK_BLOCKED)
-			sched__still(&r->s.sched, t, task.seq, 0, 0, now);
-		else if (task.state == SCOPE_TASK_WAIT)
-			sched__still(&r->s.sched, t, task.seq, task.wait_ns, task.cpu, now);
+		in = (struct input_still){.now_ns = now, .tid = t->tid, .seq = task.seq};
+		if (task.state == SCOPE_TASK_WAIT) {
+			in.wait_ns = task.wait_ns;
+			in.cpu = task.cpu;
+		} else if (task.state != SCOPE_TASK_BLOCKED) {
+			continue;
+		}
+		pipeline__feed(&r->s, INPUT_STILL, &in, sizeof(in));
 	}
 }
 
 void follow__count_tail(struct recorder *r)
 {
 	struct sched_thread *t, *tmp;
+	struct input_counted in;
 	struct scope_task task;
 
-	HASH_ITER (hh, r->s.sched.threads, t, tmp)
-		if (!attach__task(r->attach, t->tid, &task))
-			decode_sched__counted(&r->s, t, task.seq);
+	HASH_ITER (hh, r->s.sched.threads, t, tmp) {
+		if (attach__task(r->attach, t->tid, &task))
+			continue;
+		in = (struct input_counted){.tid = t->tid, .seq = task.seq};
+		pipeline__feed(&r->s, INPUT_COUNTED, &in, sizeof(in));
+	}
 }
 
-void follow__reap(struct recorder *r)
+void follow__reap(struct recorder *r, bool emptied, bool last)
 {
-	uint64_t full = attach__stat(r->attach, SCOPE_STAT_RING_FULL);
 	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
 
-	if (full == r->ring_full)
+	if (!attach__stat(r->attach, SCOPE_STAT_RING_FULL))
 		return;
-	r->ring_full = full;
 	HASH_ITER (hh, r->s.procs, p, tmp) {
 		if (attach__proc_stat(r->attach, p->key.tgid, &stat) ||
 		    stat.start_ns != p->key.start_ns || !stat.ended)
 			continue;
+		if (!last && (!p->ending || !emptied)) {
+			p->ending = true;
+			continue;
+		}
 		attach__proc_forget(r->attach, p->key.tgid);
-		decode__end(p, stat.code, stat.ended == SCOPE_ENDED_EXEC, stat.lost_recs);
+		feed__end(r, INPUT_END, p, &stat);
 	}
 }

@@ -1,104 +1,62 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Who a process is. What /proc says of it is the job's own text (command line, environment, paths):
- * bounded when read, checked before it names a file, escaped when written.
- */
+/* The first line of a trace: who the process is, where, and how it was recorded; and the file for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
-#include "elf_file.h"
 #include "header.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "session.h"
 #include "version.h"
 
-#define PROC_FILE_MAX (128 * 1024) /* of cmdline and environ each */
-#define MAX_TRIES     8		   /* mappings named like libnccl that are looked into */
-#define VALUE_MAX     256	   /* of one variable that we pass on */
+const char *const sched_mode_names[] = {[SCHED_MODE_OFF] = "off",
+					[SCHED_MODE_EVENTS] = "events",
+					[SCHED_MODE_SLICES] = "slices",
+					NULL};
+const char *const net_mode_names[] =
+	{[NET_MODE_OFF] = "off", [NET_MODE_EVENTS] = "events", [NET_MODE_FLOWS] = "flows", NULL};
 
-/* ---- /proc ------------------------------------------------------------------------------------- */
+/* ---- The node ----------------------------------------------------------------------------------- */
 
-/* A file of /proc/PID, at most PROC_FILE_MAX bytes; *len 0 when it is gone. Never NULL but for memory. */
-static char *proc_read(uint32_t pid, const char *file, size_t *len)
+static int read_boot_id(char id[HOST_BOOT_ID_LEN])
 {
-	char path[64], *buf = malloc(PROC_FILE_MAX + 1);
 	ssize_t n;
-	int fd;
+	int fd, err = 0;
 
-	*len = 0;
-	if (!buf)
-		return NULL;
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && *len < PROC_FILE_MAX &&
-	       (n = read(fd, buf + *len, PROC_FILE_MAX - *len)) > 0)
-		*len += (size_t)n;
-	if (fd >= 0)
-		close(fd);
-	buf[*len] = 0;
-	return buf;
+	fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, id, HOST_BOOT_ID_LEN - 1);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		err = n ? -errno : -ENODATA;
+	close(fd);
+	id[n > 0 ? n : 0] = 0;
+	id[strcspn(id, "\n")] = 0;
+	return err;
 }
 
-/* A variable in an environ block of `len` bytes; NULL when it is not set. */
-static const char *env_get(const char *env, size_t len, const char *name)
+int header__host(struct session *s)
 {
-	size_t n = strlen(name);
-	const char *p;
+	struct utsname un;
+	int err;
 
-	for (p = env; p && p < env + len; p += strlen(p) + 1)
-		if (!strncmp(p, name, n) && p[n] == '=')
-			return p + n + 1;
-	return NULL;
-}
-
-static void line_of(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, buf, size - 1) : 0;
-
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = 0;
-	buf[strcspn(buf, "\n")] = 0;
-}
-
-/* ---- libnccl ----------------------------------------------------------------------------------- */
-
-/*
- * Build id of the libnccl that the process has mapped: of the very file, through map_files, since in a
- * container its name leads elsewhere. Not known is no error.
- */
-static void nccl_build_id(uint32_t pid, char *id, size_t len)
-{
-	char path[64], line[1024], map[128], *name;
-	int fd, tries = 0;
-	FILE *f;
-
-	*id = 0;
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	f = fopen(path, "re");
-	while (f && !*id && tries < MAX_TRIES && fgets(line, sizeof(line), f)) {
-		name = strchr(line, '/');
-		if (!name || !strstr(name, "/libnccl.so"))
-			continue;
-		tries++;
-		snprintf(map, sizeof(map), "/proc/%u/map_files/%.*s", pid, (int)strcspn(line, " "),
-			 line);
-		fd = elf__open(map);
-		if (fd < 0)
-			continue;
-		if (elf__build_id(fd, id, len))
-			*id = 0;
-		close(fd);
-	}
-	if (f)
-		fclose(f);
+	if (s->host.boot_id[0])
+		return 0;
+	uname(&un);
+	snprintf(s->host.node, sizeof(s->host.node), "%s", un.nodename);
+	snprintf(s->host.release, sizeof(s->host.release), "%s", un.release);
+	snprintf(s->host.machine, sizeof(s->host.machine), "%s", un.machine);
+	err = read_boot_id(s->host.boot_id);
+	if (err)
+		s->host.boot_id[0] = 0;
+	return err;
 }
 
 /* ---- The file ---------------------------------------------------------------------------------- */
@@ -110,31 +68,59 @@ bool name_is_safe(const char *s)
 	return n && n <= 64 && !s[n] && s[0] != '.';
 }
 
+/* Somebody has deleted it: no file can be made there. */
+static bool dir_is_gone(const struct out_dir *d)
+{
+	struct stat st;
+
+	return fstat(d->fd, &st) ? errno == ESTALE : !st.st_nlink;
+}
+
 static struct out_dir *dir_get(struct session *s, const char *path, int *err)
 {
 	struct out_dir *d;
 
 	HASH_FIND_STR(s->dirs, path, d);
-	if (d)
+	if (d && !dir_is_gone(d))
 		return d;
+	if (d) { /* its place may be free for a new one */
+		HASH_DEL(s->dirs, d);
+		close(d->fd);
+		free(d);
+	}
 	d = calloc(1, sizeof(*d));
 	if (!d) {
 		*err = -ENOMEM;
 		return NULL;
 	}
 	snprintf(d->path, sizeof(d->path), "%s", path);
-	d->fd = out_dir_open(path, s->uid, s->gid);
+	d->fd = out_dir_open(path, s->dir, s->uid, s->gid); /* links: only what -o has named */
 	if (d->fd < 0) {
 		*err = d->fd;
 		free(d);
 		return NULL;
 	}
 	HASH_ADD_STR(s->dirs, path, d);
+	if (!HASH_ADDED(hh, d)) {
+		*err = -ENOMEM;
+		close(d->fd);
+		free(d);
+		return NULL;
+	}
 	return d;
+}
+
+/* Of its newest record. */
+static int64_t unix_time(const struct proc *p)
+{
+	uint64_t ns = p->corr.now_ns + (uint64_t)p->session->realtime.offset_ns;
+
+	return (int64_t)(ns / NSEC_PER_SEC);
 }
 
 static int file_open(struct proc *p)
 {
+	uint64_t write_lost = p->out.write_lost;
 	struct session *s = p->session;
 	char path[PATH_MAX], stem[128];
 	struct out_dir *d;
@@ -147,35 +133,25 @@ static int file_open(struct proc *p)
 	if (p->job_id)
 		snprintf(stem, sizeof(stem), "trace_%s_pid%u", p->job_id, p->id.ns_tgid);
 	else
-		snprintf(stem, sizeof(stem), "trace_%lld_pid%u", (long long)time(NULL),
+		snprintf(stem, sizeof(stem), "trace_%lld_pid%u", (long long)unix_time(p),
 			 p->id.ns_tgid);
 	d = dir_get(s, path, &err);
 	if (d)
-		err = out_file__open(&p->out, d->fd, path, stem, p->id.uid, p->id.gid);
-	if (err)
-		pr_err("Failed to open a trace file in '%s': %s, process %u is not recorded; its "
-		       "records are counted as lost\n",
-		       path, strerror(-err), p->id.tgid);
+		err = (s->compress ? out_file__open_zst : out_file__open)(
+			&p->out, d->fd, path, stem, s->own_files ? s->uid : p->id.uid,
+			s->own_files ? s->gid : p->id.gid);
+	p->out.write_lost = write_lost;
+	if (err && !p->out_failed)
+		pr_err("Failed to open a trace file in '%s': %s, process %u is not recorded until "
+		       "that works; its records are counted as lost\n",
+		       path, d ? strerror(-err) : out_dir_error(err), p->id.tgid);
+	if (!err && p->out_failed)
+		pr_info("Process %u is recorded in '%s' now\n", p->id.tgid, p->out.path);
+	p->out_failed = err;
 	return err;
 }
 
 /* ---- The header line --------------------------------------------------------------------------- */
-
-static const char *const launcher_vars[] = {
-	"RANK",
-	"LOCAL_RANK",
-	"GROUP_RANK",
-	"WORLD_SIZE",
-	"TORCHELASTIC_RUN_ID",
-	"OMPI_COMM_WORLD_RANK",
-	"OMPI_COMM_WORLD_LOCAL_RANK",
-	"OMPI_COMM_WORLD_SIZE",
-	"PMI_RANK",
-	"PMI_SIZE",
-	"MPI_LOCALRANKID",
-	"PMIX_RANK",
-	"CUDA_VISIBLE_DEVICES",
-};
 
 static void key(struct json *j, const char *sep, const char *name)
 {
@@ -202,20 +178,19 @@ static void put_cmdline(struct json *j, const char *args, size_t len)
 	json_char(j, ']');
 }
 
-/* The path in the unified hierarchy: the line "0::/path". */
-static void put_cgroup(struct json *j, const char *text)
+static void put_cgroup(struct json *j, const struct who *w)
 {
-	const char *line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text;
+	size_t len;
+	const char *path = who__part(w, WHO_CGROUP, &len);
 
-	if (!line)
+	if (!len)
 		return;
-	line += line == text ? 3 : 4;
 	key(j, ",", "cgroup");
-	json_str(j, line, strcspn(line, "\n"));
+	json_str(j, path, len);
 }
 
 /* Integers where the schema wants integers: what does not look like one is left out. */
-static void put_slurm(struct json *j, const char *env, size_t len)
+static void put_slurm(struct json *j, const struct who *w)
 {
 	static const struct {
 		const char *var, *name;
@@ -227,43 +202,44 @@ static void put_slurm(struct json *j, const char *env, size_t len)
 	const char *v, *sep = "";
 	size_t i;
 
-	if (!env_get(env, len, "SLURM_JOB_ID"))
+	if (!who__env(w, "SLURM_JOB_ID"))
 		return;
 	json_lit(j, ",\"slurm\":{");
 	for (i = 0; i < sizeof(vars) / sizeof(*vars); i++) {
-		v = env_get(env, len, vars[i].var);
+		v = who__env(w, vars[i].var);
 		if (!v || (vars[i].integer && (!*v || strlen(v) > 9 || v[strspn(v, "0123456789")])))
 			continue;
 		key(j, sep, vars[i].name);
 		if (vars[i].integer)
 			json_u64(j, strtoull(v, NULL, 10));
 		else
-			json_str(j, v, strnlen(v, VALUE_MAX));
+			json_str(j, v, strnlen(v, WHO_VALUE_MAX));
 		sep = ",";
 	}
 	json_char(j, '}');
 }
 
-static void put_launcher(struct json *j, const char *env, size_t len)
+static void put_launcher(struct json *j, const struct who *w)
 {
 	const char *v, *sep = "";
-	size_t i;
+	const char *const *name;
 
 	json_lit(j, ",\"launcher\":{");
-	for (i = 0; i < sizeof(launcher_vars) / sizeof(*launcher_vars); i++) {
-		v = env_get(env, len, launcher_vars[i]);
+	for (name = who_launcher; *name; name++) {
+		v = who__env(w, *name);
 		if (!v)
 			continue;
-		key(j, sep, launcher_vars[i]);
-		json_str(j, v, strnlen(v, VALUE_MAX));
+		key(j, sep, *name);
+		json_str(j, v, strnlen(v, WHO_VALUE_MAX));
 		sep = ",";
 	}
 	json_char(j, '}');
 }
 
 /* NCCL 2.9 and later: 10000 major + 100 minor + patch; before, 1000 major. */
-static void put_nccl(struct json *j, const struct proc *p, const char *build_id)
+static void put_nccl(struct json *j, const struct proc *p)
 {
+	const char *build_id = who__part(&p->who, WHO_BUILD_ID, NULL);
 	uint32_t v = p->nccl_version;
 	char text[48];
 
@@ -283,8 +259,6 @@ static void put_clock(struct json *j, const struct proc *p)
 					      [SCOPE_CLOCK_TSC] = "tsc",
 					      [SCOPE_CLOCK_CNTVCT] = "cntvct"};
 	const char *source = sources[p->clock <= SCOPE_CLOCK_CNTVCT ? p->clock : 0];
-	uint64_t error;
-	int64_t offset = realtime_offset_ns(&error);
 
 	json_lit(j, ",\"clock\":{\"source\":");
 	json_str(j, source, strlen(source));
@@ -293,9 +267,9 @@ static void put_clock(struct json *j, const struct proc *p)
 		json_u64(j, p->session->clock.hz);
 	}
 	json_lit(j, ",\"realtimeOffset\":");
-	json_us_signed(j, offset);
+	json_us_signed(j, p->session->realtime.offset_ns);
 	json_lit(j, ",\"realtimeError\":");
-	json_us(j, error);
+	json_us(j, p->session->realtime.error_ns);
 	json_char(j, '}');
 }
 
@@ -316,13 +290,11 @@ static void put_ids(struct json *j, const struct proc *p)
 /* What this recording could use: for people, and for bug reports. */
 static void put_features(struct json *j, const struct session *s)
 {
-	static const char *const sched[] = {"off", "events", "slices"};
-
 	json_lit(j, ",\"features\":{\"maskAsked\":");
 	json_u64(j, s->mask);
 	json_lit(j, ",\"ringBytes\":");
 	json_u64(j, s->ring_bytes);
-	key_str(j, "sched", sched[s->sched_mode]);
+	key_str(j, "sched", sched_mode_names[s->sched_mode]);
 	if (s->sched_mode) {
 		key(j, ",", "irq");
 		json_bool(j, s->features.irq);
@@ -341,66 +313,47 @@ static void put_features(struct json *j, const struct session *s)
 
 int header__write(struct proc *p)
 {
-	char boot[64], build_id[ELF_BUILD_ID_LEN], *args, *env, *cgroup;
-	size_t args_len, env_len, cgroup_len;
-	struct utsname un;
-	const char *job;
+	const struct session *s = p->session;
+	size_t args_len, cgroup_len;
+	const char *args = who__part(&p->who, WHO_ARGS, &args_len);
+	const char *job = who__env(&p->who, "SLURM_JOB_ID");
 	struct json j;
-	int err = 0;
+	int err = header__host(p->session);
 
-	args = proc_read(p->key.tgid, "cmdline", &args_len);
-	env = proc_read(p->key.tgid, "environ", &env_len);
-	cgroup = proc_read(p->key.tgid, "cgroup", &cgroup_len);
-	if (!args || !env || !cgroup) {
-		err = -ENOMEM;
-		goto cleanup;
-	}
-	job = env_get(env, env_len, "SLURM_JOB_ID");
+	if (err)
+		return err;
+	who__part(&p->who, WHO_CGROUP, &cgroup_len);
 	if (job && name_is_safe(job) && !p->job_id)
 		p->job_id = strdup(job);
-	if (!p->out.path) {
+	if (!p->out.path)
 		err = file_open(p);
-		p->out_failed = err;
-	}
 	if (err)
-		goto cleanup;
-
-	uname(&un);
-	line_of("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	nccl_build_id(p->key.tgid, build_id, sizeof(build_id));
+		return err;
 	/* Arguments and paths can take six bytes a byte when escaped, and a separator each. */
-	if (args_len > PROC_FILE_MAX / 2)
-		args_len = PROC_FILE_MAX / 2;
-	args[args_len] = 0;
-	j = out_line_begin(&p->out, 9 * args_len + 6 * (cgroup_len + 64 * VALUE_MAX) + 8192);
-	if (!j.at) {
-		err = -ENOMEM;
-		goto cleanup;
-	}
+	j = out_line_begin(&p->out, 9 * args_len + 6 * (cgroup_len + 64 * WHO_VALUE_MAX) + 8192);
+	if (!j.at)
+		return -ENOMEM;
 	json_lit(&j, "{\"recordType\":\"header\",\"schema\":1");
 	key_str(&j, "tool", "ncclscope");
 	key_str(&j, "version", NCCLSCOPE_VERSION);
-	key_str(&j, "host", un.nodename);
-	key_str(&j, "bootId", boot);
-	key_str(&j, "kernel", un.release);
-	key_str(&j, "arch", un.machine);
+	key_str(&j, "host", s->host.node);
+	key_str(&j, "bootId", s->host.boot_id);
+	key_str(&j, "kernel", s->host.release);
+	key_str(&j, "arch", s->host.machine);
 	put_ids(&j, p);
 	put_cmdline(&j, args, args_len);
-	put_cgroup(&j, cgroup);
-	put_slurm(&j, env, env_len);
-	put_launcher(&j, env, env_len);
-	put_nccl(&j, p, build_id);
+	put_cgroup(&j, &p->who);
+	put_slurm(&j, &p->who);
+	put_launcher(&j, &p->who);
+	put_nccl(&j, p);
 	key(&j, ",", "mask");
 	json_u64(&j, p->mask);
 	put_clock(&j, p);
-	put_features(&j, p->session);
+	put_features(&j, s);
 	json_char(&j, '}');
 	out_line_end(&p->out, &j, OUT_HEADER, p->corr.now_ns);
 	/* At once, and alone: a trace without a header is none. */
 	err = out_file__flush(&p->out);
-cleanup:
-	free(args);
-	free(env);
-	free(cgroup);
+	out_file__shrink(&p->out);
 	return err;
 }

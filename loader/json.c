@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* JSON text on the hot path; see json.h. */
+#include <stdbool.h>
 #include "json.h"
 
 /* Two digits at a time: a division by 100 instead of two by 10. */
@@ -10,10 +11,41 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 
 static const char hex[] = "0123456789abcdef";
 
+/* How many digits it has: where to begin, so that they are written once, in their place. */
+static uint32_t digits(uint64_t v)
+{
+	static const uint64_t powers[] = {0ull,
+					  10ull,
+					  100ull,
+					  1000ull,
+					  10000ull,
+					  100000ull,
+					  1000000ull,
+					  10000000ull,
+					  100000000ull,
+					  1000000000ull,
+					  10000000000ull,
+					  100000000000ull,
+					  1000000000000ull,
+					  10000000000000ull,
+					  100000000000000ull,
+					  1000000000000000ull,
+					  10000000000000000ull,
+					  100000000000000000ull,
+					  1000000000000000000ull,
+					  10000000000000000000ull};
+	/* 1233 / 4096 is log10(2), as precisely as 64 bits need it */
+	uint32_t n = ((64 - (uint32_t)__builtin_clzll(v | 1)) * 1233) >> 12;
+
+	return n + (v >= powers[n]);
+}
+
 void json_u64(struct json *j, uint64_t v)
 {
-	char tmp[20], *p = tmp + sizeof(tmp);
+	uint32_t n = digits(v);
+	char *p = j->at + n;
 
+	j->at = p;
 	while (v >= 100) {
 		p -= 2;
 		memcpy(p, pairs + 2 * (v % 100), 2);
@@ -25,7 +57,6 @@ void json_u64(struct json *j, uint64_t v)
 	} else {
 		*--p = (char)('0' + v);
 	}
-	json_raw(j, p, (size_t)(tmp + sizeof(tmp) - p));
 }
 
 void json_i64(struct json *j, int64_t v)
@@ -37,11 +68,13 @@ void json_i64(struct json *j, int64_t v)
 
 void json_hex(struct json *j, uint64_t v)
 {
-	int shift = v ? (63 - __builtin_clzll(v)) & ~3 : 0;
+	uint32_t n = (67 - (uint32_t)__builtin_clzll(v | 1)) / 4;
+	char *p;
 
 	json_lit(j, "\"0x");
-	for (; shift >= 0; shift -= 4)
-		json_char(j, hex[(v >> shift) & 15]);
+	for (p = j->at + n; p > j->at; v >>= 4)
+		*--p = hex[v & 15];
+	j->at += n;
 	json_char(j, '"');
 }
 
@@ -129,13 +162,46 @@ static void json_escape(struct json *j, unsigned char c)
 	}
 }
 
+/* Nearly all text of jobs: what needs no escape, and is one byte a character. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+#define EACH(byte) (0x0101010101010101ull * (byte))
+
+/* Not 0 where a byte of x is 0; bytes above one that is may be taken for it, too. */
+static uint64_t zeros(uint64_t x)
+{
+	return (x - EACH(1)) & ~x & EACH(0x80);
+}
+
+/* The same of eight characters at once. */
+static bool are_plain(uint64_t x)
+{
+	uint64_t control = (x - EACH(0x20)) & ~x;
+
+	return !((control | x) & EACH(0x80)) &&
+	       !(zeros(x ^ EACH('"')) | zeros(x ^ EACH('\\')) | zeros(x ^ EACH(0x7f)));
+}
+
 void json_str(struct json *j, const char *s, size_t len)
 {
 	const unsigned char *u = (const unsigned char *)s;
+	uint64_t eight;
 	size_t i, n;
 
 	json_char(j, '"');
-	for (i = 0; i < len; i += n) {
+	for (i = 0; i + sizeof(eight) <= len; i += sizeof(eight)) {
+		memcpy(&eight, s + i, sizeof(eight));
+		if (!are_plain(eight))
+			break;
+		memcpy(j->at + i, &eight, sizeof(eight));
+	}
+	for (; i < len && is_plain(u[i]); i++)
+		j->at[i] = s[i];
+	j->at += i;
+	for (; i < len; i += n) {
 		n = utf8_len(u + i, len - i);
 		if (!n) {
 			json_lit(j, "\xef\xbf\xbd");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* NCCL's numbers in words; see nccl_names.h. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -149,4 +150,39 @@ uint32_t event_mask_closure(uint32_t mask)
 	if (mask & ~(uint32_t)ncclProfileProxyCtrl)
 		mask |= ncclProfileGroupApi;
 	return mask;
+}
+
+/* ---- Sizes -------------------------------------------------------------------------------------- */
+
+uint64_t nccl_type_size(const char *name, size_t len)
+{
+	static const struct {
+		const char *name;
+		uint64_t size;
+	} sizes[] = {{"ncclInt8", 1},	{"ncclUint8", 1},  {"ncclFloat16", 2}, {"ncclBfloat16", 2},
+		     {"ncclInt32", 4},	{"ncclUint32", 4}, {"ncclFloat32", 4}, {"ncclInt64", 8},
+		     {"ncclUint64", 8}, {"ncclFloat64", 8}};
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (strlen(sizes[i].name) == len && !memcmp(name, sizes[i].name, len))
+			return sizes[i].size;
+	return 1; /* of eight bits, or unknown */
+}
+
+double nccl_size_factor(const char *func, int32_t n)
+{
+	bool all = !strcmp(func, "AllGather") || !strcmp(func, "ReduceScatter") ||
+		   !strcmp(func, "AlltoAll");
+
+	return all && n > 0 ? n : 1;
+}
+
+double nccl_bus_factor(const char *func, int32_t n)
+{
+	if (n < 2)
+		return 1;
+	if (!strcmp(func, "AllReduce"))
+		return 2.0 * (n - 1) / n;
+	return nccl_size_factor(func, n) > 1 ? (double)(n - 1) / n : 1;
 }

@@ -6,6 +6,7 @@
 #ifndef NCCLSCOPE_NCCL_NAMES_H
 #define NCCLSCOPE_NCCL_NAMES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* "ncclProfileColl"; NULL for a bit that no version of the ABI has. `what` is enum scope_what. */
@@ -22,5 +23,15 @@ int event_mask_parse(const char *text, uint32_t *mask);
 
 /* The types that NCCL emits under a mask: a type brings its ancestors along. */
 uint32_t event_mask_closure(uint32_t mask);
+
+/* Bytes of an element of "ncclFloat32"; 1 of a type that is not known. */
+uint64_t nccl_type_size(const char *name, size_t len);
+
+/*
+ * nccl-tests' definitions, of "AllReduce" among n ranks: a rank's buffer, as the trace has it, by the first is
+ * the size; that by the second, per time, is busbw.
+ */
+double nccl_size_factor(const char *func, int32_t n);
+double nccl_bus_factor(const char *func, int32_t n);
 
 #endif

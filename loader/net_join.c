@@ -12,6 +12,7 @@
 #define PORTS_WAIT_NS  (2 * NSEC_PER_SEC) /* for a reading of RDMA ports after an event */
 #define VOTES_SURE     3		  /* steps that agree on the flow of their connection */
 #define VOTES_MAX      64
+#define AGAINST_SURE   8 /* and that speak for another connection's flow, one after the other */
 #define RULED_OUT      3 /* steps without just one size: the right one has none, but for lost records */
 #define SET_MAX	       4096
 #define GROUP_MAX      256  /* flows of a port; NCCL makes 65 at most for a connection */
@@ -54,12 +55,13 @@ struct net_conn {
 	uint32_t refs;		 /* steps that are not written yet */
 	uint64_t done_ns;	 /* of its last step */
 	uint32_t votes;		 /* steps that speak for flow, less those for others */
+	uint32_t against;	 /* the last ones, that spoke for another connection's */
 	struct flow *flow;	 /* held: the one that it was last found to use by itself */
 	struct net_group *group; /* found: helper threads do its work */
 	struct net_candidate *candidates;
-	uint32_t ncandidates;
-	uint32_t windows;    /* steps that were weighed */
-	uint32_t ncut, nout; /* steps that were looked at, and written */
+	uint32_t ncandidates, room; /* of the array */
+	uint32_t windows;	    /* steps that were weighed */
+	uint32_t ncut, nout;	    /* steps that were looked at, and written */
 	UT_hash_handle hh;
 };
 
@@ -95,6 +97,10 @@ static struct net_group *group_of(struct net_join *j, const struct flow *flow, i
 		return NULL;
 	g->key = key.key;
 	HASH_ADD(hh, j->groups, key, sizeof(g->key), g);
+	if (!HASH_ADDED(hh, g)) {
+		free(g);
+		return NULL;
+	}
 	return g;
 }
 
@@ -134,6 +140,10 @@ static struct net_thread *thread_get(struct net_join *j, uint32_t tid, bool make
 		return NULL;
 	t->tid = tid;
 	HASH_ADD(hh, j->threads, tid, sizeof(t->tid), t);
+	if (!HASH_ADDED(hh, t)) {
+		free(t);
+		return NULL;
+	}
 	return t;
 }
 
@@ -162,9 +172,15 @@ static bool uses_room(struct net_join *j, struct net_uses *u)
 		return true;
 	}
 	cap = u->cap ? u->cap * 2 : 64;
+	if (!budget_part__take(j->memory, (cap - u->cap) * sizeof(*grown))) {
+		uses_drop(j, u, (u->n + 1) / 2);
+		return u->cap && uses_room(j, u);
+	}
 	grown = realloc(u->at, cap * sizeof(*grown));
-	if (!grown)
+	if (!grown) {
+		budget_part__give(j->memory, (cap - u->cap) * sizeof(*grown));
 		return false;
+	}
 	u->at = grown;
 	u->cap = cap;
 	return true;
@@ -221,10 +237,10 @@ void net_join__use(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
 }
 
 /* The thread's last use up to ts_ns; NULL: none. Those before it lie before it, from *begin on. */
-static const struct net_use *last_use(const struct net_join *j, uint32_t tid, int dir,
-				      uint64_t ts_ns, const struct net_use **begin)
+static const struct net_use *last_use(struct net_join *j, uint32_t tid, int dir, uint64_t ts_ns,
+				      const struct net_use **begin)
 {
-	struct net_thread *t = thread_get((struct net_join *)j, tid, false);
+	struct net_thread *t = thread_get(j, tid, false);
 	const struct net_uses *u = t ? &t->uses[dir] : NULL;
 	uint32_t lo = 0, hi = u ? u->n : 0, mid;
 
@@ -243,6 +259,24 @@ static const struct net_use *last_use(const struct net_join *j, uint32_t tid, in
 
 /* ---- Connections -------------------------------------------------------------------------------- */
 
+static struct net_conn *conn_new(struct net_join *j, const struct net_conn *key)
+{
+	struct net_conn *c;
+
+	if (HASH_COUNT(j->conns) >= NET_CONNS_MAX || !budget_part__take(j->memory, sizeof(*c)))
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		c->key = key->key;
+		HASH_ADD(hh, j->conns, key, sizeof(c->key), c);
+	}
+	if (c && HASH_ADDED(hh, c))
+		return c;
+	free(c);
+	budget_part__give(j->memory, sizeof(*c));
+	return NULL;
+}
+
 void net_join__step(struct net_join *j, const struct corr_event *op, struct corr_event *step)
 {
 	struct net_conn *c, key = {0};
@@ -254,16 +288,21 @@ void net_join__step(struct net_join *j, const struct corr_event *op, struct corr
 	key.key.is_send = op->start.s.h.u32 != 0;
 	key.key.p2p = SCOPE_ID_WHAT(op->start.s.parent) == SCOPE_P2P;
 	HASH_FIND(hh, j->conns, &key.key, sizeof(key.key), c);
-	if (!c && HASH_COUNT(j->conns) < NET_CONNS_MAX) {
-		c = calloc(1, sizeof(*c));
-		if (c) {
-			c->key = key.key;
-			HASH_ADD(hh, j->conns, key, sizeof(c->key), c);
-		}
-	}
+	if (!c)
+		c = conn_new(j, &key);
 	if (c)
 		c->refs++;
 	step->net.conn = c;
+}
+
+static int dir_of(const struct net_conn *c)
+{
+	return c->key.is_send ? SCOPE_TX : SCOPE_RX;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
 }
 
 static uint64_t bytes_within(const struct flow *flow, int dir, uint64_t from_ns, uint64_t to_ns)
@@ -303,6 +342,7 @@ static void note_role(struct flow *flow, const struct corr_event *step)
 	const struct corr_comm *comm = step->comm;
 	struct flow_role *role = &flow->role;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): of a flow that was found */
 	role->known = true;
 	role->is_send = step->is_send;
 	role->channel = step->channel;
@@ -313,28 +353,49 @@ static void note_role(struct flow *flow, const struct corr_event *step)
 static void use_flow(struct net_join *j, struct corr_event *step, struct flow *flow)
 {
 	struct net_conn *c = step->net.conn;
-	int dir = c->key.is_send ? SCOPE_TX : SCOPE_RX;
+	int dir = dir_of(c);
 
+	const struct flow_point *last = flow__last(flow);
+	uint64_t left = last ? less(last->c.bytes[dir], flow->given[dir]) : 0;
+	uint64_t n = bytes_within(flow, dir, step->net.from_ns, step->net.to_ns);
+
+	/* A byte is one step's, also where another one had it wrongly. */
+	step->net.bytes[dir] = n < left ? n : left;
+	flow->given[dir] += step->net.bytes[dir];
 	step->net.flow = flow__hold(flow);
-	step->net.bytes[dir] = bytes_within(flow, dir, step->net.from_ns, step->net.to_ns);
 	note_role(flow, step);
 	j->direct++;
 }
 
+/* Two connections do not share one. */
+static bool is_others(const struct net_join *j, const struct net_conn *c, const struct flow *flow)
+{
+	const struct net_conn *other, *tmp;
+
+	HASH_ITER (hh, j->conns, other, tmp)
+		if (other != c && other->flow == flow)
+			return true;
+	return false;
+}
+
 /*
  * A connection stays with its flow: a step that speaks for another one has lost its own call's record, or the kernel
- * has skipped our program.
+ * has skipped our program. At first that is not sure, unless the other one is another connection's.
  */
 static struct flow *elect(struct net_join *j, struct net_conn *c, struct flow *flow)
 {
 	if (c->flow == flow) {
+		c->against = 0;
 		c->votes += c->votes < VOTES_MAX;
 		return flow;
 	}
+	if (c->flow && is_others(j, c, flow) && ++c->against < AGAINST_SURE)
+		return c->flow;
 	if (c->votes >= VOTES_SURE) {
 		c->votes--;
 		return c->flow;
 	}
+	c->against = 0;
 	flow__put(j->flows, c->flow);
 	c->flow = flow__hold(flow);
 	c->votes = 1;
@@ -349,7 +410,7 @@ static struct flow *elect(struct net_join *j, struct net_conn *c, struct flow *f
 static bool by_itself(struct net_join *j, struct corr_event *step)
 {
 	struct net_conn *c = step->net.conn;
-	int dir = c->key.is_send ? SCOPE_TX : SCOPE_RX;
+	int dir = dir_of(c);
 	const struct net_use *begin, *u;
 	struct net_group *g;
 
@@ -367,6 +428,9 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 	    (!step->trans_size ||
 	     bytes_within(u->flow, dir, step->net.from_ns, step->net.to_ns) < step->trans_size))
 		return false;
+	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
+	if (!c->flow && is_others(j, c, u->flow))
+		return true;
 	use_flow(j, step, elect(j, c, u->flow));
 	return true;
 }
@@ -374,18 +438,23 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 /* ---- With helper threads ------------------------------------------------------------------------ */
 
 /* One that it has not got yet. */
-static void candidate_add(struct net_conn *c, struct net_group *g)
+static void candidate_add(struct net_join *j, struct net_conn *c, struct net_group *g)
 {
+	uint32_t room = c->room ? c->room * 2 : 1;
 	struct net_candidate *grown;
-	uint32_t n = c->ncandidates;
 
-	if (n == PEERS_MAX)
+	if (c->ncandidates == PEERS_MAX)
 		return;
-	if (!(n & (n - 1))) {
-		grown = realloc(c->candidates, (n ? n * 2 : 1) * sizeof(*grown));
-		if (!grown)
+	if (c->ncandidates == c->room) {
+		if (!budget_part__take(j->memory, (room - c->room) * sizeof(*grown)))
 			return;
+		grown = realloc(c->candidates, room * sizeof(*grown));
+		if (!grown) {
+			budget_part__give(j->memory, (room - c->room) * sizeof(*grown));
+			return;
+		}
 		c->candidates = grown;
+		c->room = room;
 	}
 	c->candidates[c->ncandidates++] = (struct net_candidate){.group = g};
 	g->refs++;
@@ -397,12 +466,14 @@ static void candidate_drop(struct net_conn *c, uint32_t i)
 	c->candidates[i] = c->candidates[--c->ncandidates];
 }
 
-static void candidates_free(struct net_conn *c)
+static void candidates_free(struct net_join *j, struct net_conn *c)
 {
 	while (c->ncandidates)
 		candidate_drop(c, c->ncandidates - 1);
+	budget_part__give(j->memory, c->room * sizeof(*c->candidates));
 	free(c->candidates);
 	c->candidates = NULL;
+	c->room = 0;
 }
 
 /*
@@ -412,7 +483,7 @@ static void candidates_free(struct net_conn *c)
 static bool count_sizes(struct net_join *j, const struct corr_event *step)
 {
 	struct net_conn *c = step->net.conn;
-	int dir = c->key.is_send ? SCOPE_TX : SCOPE_RX;
+	int dir = dir_of(c);
 	const struct net_use *begin, *u;
 	struct net_group *g;
 	uint32_t n = 0;
@@ -431,7 +502,7 @@ static bool count_sizes(struct net_join *j, const struct corr_event *step)
 			g->counted = j->counts;
 			g->sizes = g->size_bytes = 0;
 			if (!c->windows && (!g->owner || g->owner == c))
-				candidate_add(c, g);
+				candidate_add(j, c, g);
 		}
 		g->sizes++;
 		g->size_bytes += u->bytes;
@@ -444,6 +515,21 @@ static uint32_t against(const struct net_candidate *cand)
 	return 2 * cand->sizes_off + cand->bytes_off;
 }
 
+/* Ports that the steps contradict, or that are known to be another connection's. */
+static void rule_out(struct net_conn *c)
+{
+	const struct net_candidate *cand;
+	uint32_t i;
+
+	for (i = 0; i < c->ncandidates;) {
+		cand = &c->candidates[i];
+		if ((cand->group->owner && cand->group->owner != c) || cand->sizes_off >= RULED_OUT)
+			candidate_drop(c, i);
+		else
+			i++;
+	}
+}
+
 /* What the step says against each of the ports; nothing, if it comes behind one that was done later. */
 static void weigh(struct net_join *j, const struct corr_event *step)
 {
@@ -454,11 +540,11 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 	if (step->net.from_ns >= step->net.to_ns)
 		return;
 	if (!c->windows)
-		candidates_free(c);
+		candidates_free(j, c);
 	if (!count_sizes(j, step))
 		return;
 	c->windows++;
-	for (i = 0; i < c->ncandidates;) {
+	for (i = 0; i < c->ncandidates; i++) {
 		cand = &c->candidates[i];
 		if (cand->group->counted != j->counts || cand->group->sizes != 1)
 			cand->sizes_off++;
@@ -466,24 +552,16 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 			 group_bytes(cand->group, step->net.from_ns, step->net.to_ns) !=
 				 step->trans_size + cand->group->size_bytes)
 			cand->bytes_off++;
-		if ((cand->group->owner && cand->group->owner != c) || cand->sizes_off >= RULED_OUT)
-			candidate_drop(c, i);
-		else
-			i++;
 	}
+	rule_out(c);
 }
 
 /* Whether one port is left; `end`: nothing more will come, so a smaller lead must do. */
-static bool settle(struct net_conn *c, bool end)
+static bool settle(struct net_join *j, struct net_conn *c, bool end)
 {
 	uint32_t i, best = 0, second = UINT32_MAX;
 
-	for (i = 0; i < c->ncandidates;) {
-		if (c->candidates[i].group->owner && c->candidates[i].group->owner != c)
-			candidate_drop(c, i);
-		else
-			i++;
-	}
+	rule_out(c);
 	if (c->group || !c->ncandidates || (!end && c->windows < SURE_WINDOWS))
 		return c->group;
 	for (i = 1; i < c->ncandidates; i++)
@@ -498,7 +576,7 @@ static bool settle(struct net_conn *c, bool end)
 		return false;
 	c->group = c->candidates[best].group;
 	c->group->owner = c;
-	candidates_free(c);
+	candidates_free(j, c);
 	return true;
 }
 
@@ -531,7 +609,7 @@ static uint64_t bytes_of(const struct net_join *j, struct net_group *g,
 	if (step->has_trans_size && g->counted == j->counts && g->sizes == 1) {
 		all = group_total(g, UINT64_MAX);
 		n = step->trans_size + g->size_bytes;
-		all = all > g->given ? all - g->given : 0;
+		all = less(all, g->given);
 		n = all < n ? all : n;
 	}
 	g->given += n;
@@ -599,11 +677,11 @@ static bool step_settled(struct net_join *j, struct corr_event *step, bool end)
 
 	if (step->net.flow)
 		return true;
-	if (settle(c, end)) {
+	if (settle(j, c, end)) {
 		use_group(j, step);
 		return true;
 	}
-	if (!end && c->ncandidates && j->complete_ns < step->stop_ns + NET_UNSURE_NS)
+	if (!end && c->ncandidates && j->flows->complete_ns < step->stop_ns + NET_UNSURE_NS)
 		return false;
 	j->unsure++;
 	return true;
@@ -627,7 +705,7 @@ static bool step_ready(struct net_join *j, struct corr_event *step, bool end)
 
 bool net_join__ready(struct net_join *j, struct corr_event *ev, bool end)
 {
-	if (!end && j->complete_ns < ev->stop_ns)
+	if (!end && j->flows->complete_ns < ev->stop_ns)
 		return false;
 	if (ev->what == SCOPE_PROXY_STEP)
 		return step_ready(j, ev, end);
@@ -635,7 +713,7 @@ bool net_join__ready(struct net_join *j, struct corr_event *ev, bool end)
 		return true;
 	/* Ports may be slow to read: not for ever. */
 	return !ev->net.held &&
-	       (j->ports_ns >= ev->stop_ns || j->complete_ns >= ev->stop_ns + PORTS_WAIT_NS);
+	       (j->ports_ns >= ev->stop_ns || j->flows->complete_ns >= ev->stop_ns + PORTS_WAIT_NS);
 }
 
 /* ---- Operations --------------------------------------------------------------------------------- */
@@ -679,9 +757,8 @@ void net_join__each(const struct corr_event *ev, void (*fn)(void *arg, struct fl
 		fn(arg, ev->net.set->at[i]);
 }
 
-void net_join__child(struct net_join *j, struct corr_event *parent, const struct corr_event *child)
+void net_join__child(struct corr_event *parent, const struct corr_event *child)
 {
-	(void)j;
 	if (parent->net.held)
 		parent->net.held--;
 	parent->net.bytes[SCOPE_TX] += child->net.bytes[SCOPE_TX];
@@ -770,9 +847,10 @@ static void group_prune(struct net_join *j, struct net_group *g, uint64_t before
 static void conn_free(struct net_join *j, struct net_conn *c)
 {
 	HASH_DELETE(hh, j->conns, c);
+	budget_part__give(j->memory, sizeof(*c));
 	disown(c);
 	flow__put(j->flows, c->flow);
-	candidates_free(c);
+	candidates_free(j, c);
 	free(c);
 }
 
@@ -795,6 +873,7 @@ static void thread_free(struct net_join *j, struct net_thread *t)
 	HASH_DELETE(hh, j->threads, t);
 	for (dir = 0; dir < 2; dir++) {
 		uses_drop(j, &t->uses[dir], t->uses[dir].n);
+		budget_part__give(j->memory, t->uses[dir].cap * sizeof(*t->uses[dir].at));
 		free(t->uses[dir].at);
 	}
 	free(t);

@@ -15,8 +15,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
+#include "budget.h"
 #include "flows.h"
+#include "hash.h"
 
 struct net_conn;
 struct net_group;
@@ -65,13 +66,14 @@ struct net_thread {
 
 struct net_join {
 	struct flows *flows;
+	struct budget_part *memory; /* NULL: no bound; set by the owner */
 	struct net_thread *threads; /* uthash */
 	struct net_conn *conns;	    /* uthash */
 	struct net_group *groups;   /* uthash */
-	uint64_t complete_ns;	    /* all that happened until then has come in; set by the owner */
-	uint64_t ports_ns; /* and until then, what RDMA ports counted; UINT64_MAX: it has none */
-	uint64_t since_ns; /* of the first use that was told */
-	uint64_t counts;   /* of sizes within a step, so far */
+	uint64_t
+		ports_ns; /* until when what RDMA ports counted has come in; UINT64_MAX: it has none; set by the owner */
+	uint64_t since_ns;			/* of the first use that was told */
+	uint64_t counts;			/* of sizes within a step, so far */
 	uint64_t steps, direct, helped, unsure; /* how steps came by their flow, or did not */
 };
 
@@ -95,7 +97,7 @@ void net_join__look(struct net_join *j, struct corr_event *step);
 bool net_join__ready(struct net_join *j, struct corr_event *ev, bool end);
 
 /* A child that is written: its operation's figures are its own, too. */
-void net_join__child(struct net_join *j, struct corr_event *parent, const struct corr_event *child);
+void net_join__child(struct corr_event *parent, const struct corr_event *child);
 
 void net_join__release(struct net_join *j, struct corr_event *ev);
 

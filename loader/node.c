@@ -316,6 +316,7 @@ bool node_parse_mount(const char *text, size_t len, struct node_mount *m)
 {
 	struct text line = text_of(text, len), word, root, point;
 
+	/* NOLINTNEXTLINE(misc-redundant-expression): each takes a word more */
 	if (!text__word(&line, ' ', &word) || !text__word(&line, ' ', &word) ||
 	    !text__word(&line, ' ', &word) || !parse_dev(word, &m->major, &m->minor) ||
 	    !text__word(&line, ' ', &root) || !text__word(&line, ' ', &point))
@@ -371,7 +372,7 @@ static void consider(struct node_cgroup *c, int dir)
 	struct node_quota quota;
 	bool limited = false;
 	char buf[SMALL_TEXT];
-	ssize_t len;
+	ssize_t len = 0;
 	int fd, stat;
 
 	stat = small_open(dir, "cpu.stat", buf, &len);
@@ -402,7 +403,7 @@ static bool has_cpu(int dir)
 {
 	struct text text, item;
 	char buf[SMALL_TEXT];
-	ssize_t len;
+	ssize_t len = 0;
 	int fd = small_open(dir, "cgroup.controllers", buf, &len);
 
 	if (fd < 0)

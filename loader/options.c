@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Numbers with units, words and pids, from the command line. */
+#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cmd.h"
+#include "log.h"
 #include "options.h"
+
+void options__parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *to)
+{
+	int err;
+
+	argp_err_exit_status = EXIT_USAGE;
+	/* argp has said what is wrong and where help is, and left; but for memory */
+	err = argp_parse(argp, argc, argv, flags, NULL, to);
+	if (!err)
+		return;
+	pr_err("Failed to read the command line: %s\n", strerror(err));
+	exit(EXIT_FAILED);
+}
 
 struct unit {
 	const char *name;
@@ -51,6 +67,13 @@ int parse_size(const char *text, uint64_t *bytes)
 	return parse_unit(text, units, bytes);
 }
 
+int parse_count(const char *text, uint64_t *n)
+{
+	static const struct unit none[] = {{"", 1}};
+
+	return parse_unit(text, none, n);
+}
+
 int parse_word(const char *text, const char *const *words)
 {
 	int i;
@@ -64,10 +87,16 @@ int parse_word(const char *text, const char *const *words)
 int parse_pid(const char *text, pid_t *pid)
 {
 	uint64_t v;
-	static const struct unit none[] = {{"", 1}};
-
-	if (parse_unit(text, none, &v) || !v || v > INT_MAX)
+	if (parse_count(text, &v) || !v || v > INT_MAX)
 		return -EINVAL;
 	*pid = (pid_t)v;
 	return 0;
+}
+
+void options__add_pid(struct argp_state *state, const char *arg, pid_t pids[MAX_PIDS], int *npids)
+{
+	if (*npids == MAX_PIDS)
+		argp_error(state, "more than %d --pid", MAX_PIDS);
+	else if (parse_pid(arg, &pids[(*npids)++]))
+		argp_error(state, "'%s' is no process id", arg);
 }

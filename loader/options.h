@@ -6,16 +6,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct argp;
+struct argp_state;
+
+#define MAX_PIDS 64 /* of a command line */
+
+/* The command line, by argp; returns if it is right. */
+void options__parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *to);
+
 /* "500ms", "10s", "2m", "1h", or seconds without a unit; into ns. 0 or -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);
 
 /* "64M", "1G", "4096"; binary units, into bytes. 0 or -EINVAL. */
 int parse_size(const char *text, uint64_t *bytes);
 
+/* A whole number. 0 or -EINVAL. */
+int parse_count(const char *text, uint64_t *n);
+
 /* Its place in `words`, which ends with NULL, or -EINVAL. */
 int parse_word(const char *text, const char *const *words);
 
 /* 0 or -EINVAL. */
 int parse_pid(const char *text, pid_t *pid);
+
+/* One --pid more; says what is wrong with it, and ends the process. */
+void options__add_pid(struct argp_state *state, const char *arg, pid_t pids[MAX_PIDS], int *npids);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Directories and files of whole lines; see out.h. */
+/* Files of whole lines; see out.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,41 +9,22 @@
 #include <unistd.h>
 #include "log.h"
 #include "out.h"
+#include "zst.h"
 
 #define FLUSH_BYTES (48 * 1024)
 #define BUF_MIN	    (64 * 1024)
+#define RESERVE                                                                                    \
+	4096 /* behind the lines: for the account of what a full disk took, and the footer */
 
 const char *const out_kind_names[OUT_KINDS] = {
 	[OUT_HEADER] = "header", [OUT_EVENT] = "event",	  [OUT_STATE] = "state",
-	[OUT_THREAD] = "thread", [OUT_SLICE] = "slice",	  [OUT_FLOW] = "flow",
-	[OUT_DROP] = "drop",	 [OUT_NODE] = "node",	  [OUT_CLOCK] = "clock",
-	[OUT_LOST] = "lost",	 [OUT_FOOTER] = "footer",
+	[OUT_OPEN] = "open",	 [OUT_THREAD] = "thread", [OUT_SLICE] = "slice",
+	[OUT_FLOW] = "flow",	 [OUT_DROP] = "drop",	  [OUT_NODE] = "node",
+	[OUT_CLOCK] = "clock",	 [OUT_LOST] = "lost",	  [OUT_FOOTER] = "footer",
 };
 
-int out_dir_open(const char *path, uid_t uid, gid_t gid)
-{
-	bool made = mkdir(path, 0755) == 0;
-	int fd, err = 0;
-
-	if (!made && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (made && uid != (uid_t)-1 && fchown(fd, uid, gid))
-		err = -errno;
-	/* Root may write anywhere but where the file system itself says no: find that out now. */
-	if (!err && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
-		err = -errno;
-	if (err) {
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
-int out_file__open(struct out_file *f, int dirfd, const char *dir, const char *stem, uid_t uid,
-		   gid_t gid)
+static int open_as(struct out_file *f, int dirfd, const char *dir, const char *stem,
+		   const char *ext, uid_t uid, gid_t gid)
 {
 	char name[256];
 	int i, err;
@@ -52,22 +33,20 @@ int out_file__open(struct out_file *f, int dirfd, const char *dir, const char *s
 	f->fd = -1;
 	for (i = 1; f->fd < 0 && i < 10000; i++) {
 		if (i == 1)
-			snprintf(name, sizeof(name), "%s.jsonl", stem);
+			snprintf(name, sizeof(name), "%s%s", stem, ext);
 		else
-			snprintf(name, sizeof(name), "%s_%d.jsonl", stem, i);
-		f->fd = openat(dirfd, name,
-			       O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
-			       0640);
-		if (f->fd < 0 && errno != EEXIST)
-			return -errno;
+			snprintf(name, sizeof(name), "%s_%d%s", stem, i, ext);
+		f->fd = open_beneath(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0640);
+		if (f->fd < 0 && f->fd != -EEXIST)
+			return f->fd;
 	}
 	if (f->fd < 0)
 		return -EEXIST;
+	fchmod(f->fd, 0640); /* whatever the umask; while it is ours */
 	if (fchown(f->fd, uid, gid)) {
 		err = -errno;
 		goto cleanup;
 	}
-	fchmod(f->fd, 0640); /* whatever the umask */
 	if (asprintf(&f->path, "%s/%s", dir, name) < 0) {
 		f->path = NULL;
 		err = -ENOMEM;
@@ -77,6 +56,25 @@ int out_file__open(struct out_file *f, int dirfd, const char *dir, const char *s
 cleanup:
 	close(f->fd);
 	f->fd = -1;
+	return err;
+}
+
+int out_file__open(struct out_file *f, int dirfd, const char *dir, const char *stem, uid_t uid,
+		   gid_t gid)
+{
+	return open_as(f, dirfd, dir, stem, ".jsonl", uid, gid);
+}
+
+int out_file__open_zst(struct out_file *f, int dirfd, const char *dir, const char *stem, uid_t uid,
+		       gid_t gid)
+{
+	struct zst_writer *zst = zst_writer__new();
+	int err = zst ? open_as(f, dirfd, dir, stem, ".jsonl.zst", uid, gid) : -ENOMEM;
+
+	if (err)
+		zst_writer__free(zst);
+	else
+		f->zst = zst;
 	return err;
 }
 
@@ -111,48 +109,103 @@ void out_line_end(struct out_file *f, const struct json *j, enum out_kind kind, 
 		out_file__flush(f);
 }
 
-/* The lines in buf cannot be written: forget them, and what of them reached the file. */
-static void drop_pending(struct out_file *f, int err)
+/* Lines that tell something; the others are about the file, and told again. */
+static uint64_t count_lines(const uint64_t *counts)
 {
 	uint64_t n = 0;
 	int i;
 
-	for (i = 0; i < OUT_KINDS; i++) {
-		n += i == OUT_HEADER ? 0 : f->pending[i]; /* that will be written again */
+	for (i = 0; i < OUT_KINDS; i++)
+		if (i != OUT_HEADER && i != OUT_LOST && i != OUT_FOOTER)
+			n += counts[i];
+	return n;
+}
+
+/* The lines in buf cannot be written: forget them, and what of them reached the file. */
+static void drop_pending(struct out_file *f, int err, bool torn)
+{
+	uint64_t n = count_lines(f->pending);
+	int i;
+
+	for (i = 0; i < OUT_KINDS; i++)
 		f->counts[i] -= f->pending[i];
-	}
 	f->write_lost += n;
 	if (!f->failing)
 		pr_warn("Failed to write '%s': %s, continuing without %llu lines; lost lines are "
 			"counted\n",
 			f->path, strerror(-err), (unsigned long long)n);
 	f->failing = true;
-	if (ftruncate(f->fd, (off_t)f->size))
+	/* Only then: it gives the reserve back, too. */
+	if (torn && ftruncate(f->fd, (off_t)f->size))
 		pr_debug("Failed to truncate '%s': %s\n", f->path, strerror(errno));
+}
+
+/*
+ * Room for the lines, and for the end of the file behind them: where that is not to be had, the disk counts
+ * as full while the last lines still fit. Not every file system can; it then does without.
+ */
+static int reserve(const struct out_file *f, size_t len)
+{
+	int err;
+
+	if (f->ending)
+		return 0;
+	do {
+		err = fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)f->size, (off_t)len + RESERVE)
+			      ? -errno
+			      : 0;
+	} while (err == -EINTR);
+	return err == -ENOSPC || err == -EDQUOT ? err : 0;
+}
+
+/* 0 or -errno; *done: how many are in the file. */
+static int write_all(int fd, const char *data, size_t len, size_t *done)
+{
+	ssize_t n;
+
+	while (*done < len) {
+		n = write(fd, data + *done, len - *done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENOSPC;
+		*done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A frame that no flush has ended: where the last lines were lost, or there was nothing more. */
+static void end_frame(struct out_file *f)
+{
+	const char *data;
+	size_t len, done = 0;
+
+	if (!zst_writer__is_open(f->zst) || zst_writer__put(f->zst, NULL, 0, true, &data, &len))
+		return;
+	if (!write_all(f->fd, data, len, &done))
+		f->size += len;
 }
 
 int out_file__flush(struct out_file *f)
 {
-	size_t done = 0;
-	ssize_t n;
+	const char *data = f->buf;
+	size_t done = 0, len = f->len;
 	int err = 0;
 
 	if (!f->len)
 		return 0;
-	while (done < f->len) {
-		n = write(f->fd, f->buf + done, f->len - done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			err = n ? -errno : -ENOSPC;
-			break;
-		}
-		done += (size_t)n;
-	}
+	if (f->zst)
+		err = zst_writer__put(f->zst, f->buf, f->len, f->ending, &data, &len);
+	if (!err)
+		err = reserve(f, len);
+	if (!err)
+		err = write_all(f->fd, data, len, &done);
+	if (f->zst)
+		zst_writer__written(f->zst, !err);
 	if (err) {
-		drop_pending(f, err);
+		drop_pending(f, err, done > 0);
 	} else {
-		f->size += f->len;
+		f->size += len;
 		if (f->failing)
 			pr_info("Writing '%s' works again\n", f->path);
 		f->failing = false;
@@ -162,12 +215,41 @@ int out_file__flush(struct out_file *f)
 	return err;
 }
 
+bool out_file__is_gone(const struct out_file *f)
+{
+	struct stat st;
+
+	if (!f->path)
+		return false;
+	return fstat(f->fd, &st) ? errno == ESTALE : !st.st_nlink;
+}
+
+uint64_t out_file__lines(const struct out_file *f)
+{
+	return count_lines(f->counts);
+}
+
+void out_file__shrink(struct out_file *f)
+{
+	if (f->len)
+		return;
+	free(f->buf);
+	f->buf = NULL;
+	f->cap = 0;
+}
+
 void out_file__close(struct out_file *f)
 {
 	if (!f->path)
 		return;
+	f->ending = true;
 	out_file__flush(f);
+	if (f->zst)
+		end_frame(f);
+	if (ftruncate(f->fd, (off_t)f->size)) /* what of the reserve was not needed */
+		pr_debug("Failed to truncate '%s': %s\n", f->path, strerror(errno));
 	close(f->fd);
+	zst_writer__free(f->zst);
 	free(f->path);
 	free(f->buf);
 	memset(f, 0, sizeof(*f));

@@ -17,6 +17,7 @@ enum out_kind {
 	OUT_HEADER,
 	OUT_EVENT,
 	OUT_STATE,
+	OUT_OPEN,
 	OUT_THREAD,
 	OUT_SLICE,
 	OUT_FLOW,
@@ -34,22 +35,30 @@ extern const char *const out_kind_names[OUT_KINDS];
 
 struct out_file {
 	int fd;
-	char *path; /* for messages; owned */
-	char *buf;  /* whole lines not yet written */
+	struct zst_writer *zst; /* NULL: the file is text; owned */
+	char *path;		/* for messages; owned */
+	char *buf;		/* whole lines not yet written */
 	size_t len, cap;
-	uint64_t size;		     /* bytes of whole lines in the file */
+	uint64_t size;		     /* bytes of the file that are whole lines */
 	uint64_t oldest_ns;	     /* when the first line in buf was added */
 	uint64_t counts[OUT_KINDS];  /* lines in the file and in buf */
 	uint64_t pending[OUT_KINDS]; /* of these, lines in buf */
 	uint64_t write_lost; /* lines lost to write errors and not yet reported in the trace */
 	bool failing;
+	bool ending; /* what comes now may use the room that was kept for it; set by the owner */
 };
 
 /*
- * Opens or makes the directory at `path` (owned by uid:gid if made, uid -1: by root). Returns an fd or
- * -errno; -ENOTDIR also for a symbolic link.
+ * Opens the directory at `path`, or makes it (owned by uid:gid; uid -1: by root) in one that is there. The way to
+ * it leads through no symbolic link that somebody else than root, we or `uid` can have made or can change; where
+ * `links` is false, through none at all. What others have made where anybody may (/tmp) is not taken. An fd or
+ * -errno, for out_dir_error().
  */
-int out_dir_open(const char *path, uid_t uid, gid_t gid);
+int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid);
+const char *out_dir_error(int err);
+
+/* `name` below dirfd, by no link and no way out of it: an fd or -errno. */
+int open_beneath(int dirfd, const char *name, int flags, mode_t mode);
 
 /*
  * Makes a new file `name` in dirfd, mode 0640, owned by uid:gid; where that name is taken, name_2 and so
@@ -58,12 +67,25 @@ int out_dir_open(const char *path, uid_t uid, gid_t gid);
 int out_file__open(struct out_file *f, int dirfd, const char *dir, const char *stem, uid_t uid,
 		   gid_t gid);
 
+/* The same, compressed: name.jsonl.zst. What out_file__flush() has written can be read, whatever comes then. */
+int out_file__open_zst(struct out_file *f, int dirfd, const char *dir, const char *stem, uid_t uid,
+		       gid_t gid);
+
 /* Room for a line of at most `max` bytes; then out_line_end() with what was written. NULL: no memory. */
 struct json out_line_begin(struct out_file *f, size_t max);
 void out_line_end(struct out_file *f, const struct json *j, enum out_kind kind, uint64_t now_ns);
 
 /* Writes what is buffered. Returns 0 or -errno; lines that cannot be written are dropped and counted. */
 int out_file__flush(struct out_file *f);
+
+/* Somebody has deleted it: what is in it nobody will read. */
+bool out_file__is_gone(const struct out_file *f);
+
+/* How many lines it has that tell something: not the header, not the account of losses. */
+uint64_t out_file__lines(const struct out_file *f);
+
+/* After a line that took much room: gives that back, when there is nothing in it. */
+void out_file__shrink(struct out_file *f);
 
 /* Flushes and closes; safe on a file that was never opened, safe twice. */
 void out_file__close(struct out_file *f);

@@ -45,17 +45,24 @@ static int executable_dir(char *buf, size_t len)
 	return 0;
 }
 
+const char *plugin__named(const char *opt)
+{
+	const char *env = getenv("NCCLSCOPE_PLUGIN");
+
+	if (opt && *opt)
+		return opt;
+	return env && *env ? env : NULL;
+}
+
 int plugin__find(const char *opt, char *buf, size_t len)
 {
 	static const char *const beside[] = {"", "/../lib", "/../lib/ncclscope"};
-	const char *env = getenv("NCCLSCOPE_PLUGIN");
+	const char *named = plugin__named(opt);
 	char dir[PATH_MAX], path[2 * PATH_MAX];
 	unsigned int i;
 
-	if (opt && *opt)
-		return real_file(opt, buf, len);
-	if (env && *env)
-		return real_file(env, buf, len);
+	if (named)
+		return real_file(named, buf, len);
 	if (!executable_dir(dir, sizeof(dir))) {
 		for (i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
 			snprintf(path, sizeof(path), "%s%s/%s", dir, beside[i], PLUGIN_FILE);

@@ -6,6 +6,7 @@
 #ifndef NCCLSCOPE_PLUGIN_PATH_H
 #define NCCLSCOPE_PLUGIN_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PLUGIN_FILE "libnccl-profiler-ncclscope.so"
@@ -18,5 +19,8 @@
  * Returns 0, -ENOENT, or what realpath() said about a path that was given.
  */
 int plugin__find(const char *opt, char *buf, size_t len);
+
+/* The path that somebody has named: opt, or else the environment's; NULL: nobody has. */
+const char *plugin__named(const char *opt);
 
 #endif

@@ -8,24 +8,90 @@
 #include "session.h"
 #include "trace.h"
 
+#define THREADS_MAX 65536 /* of a process, whose end was not seen */
+
 const char *const loss_names[LOSS_CAUSES] = {
 	[LOSS_RING_FULL] = "ring-full",
 	[LOSS_THREAD_BUFFER] = "thread-buffer",
 	[LOSS_ORPHAN] = "orphan",
 	[LOSS_WRITE_ERROR] = "write-error",
 	[LOSS_CONTEXT] = "context-ring-full",
+	[LOSS_RATE_LIMIT] = "rate-limit",
 };
+
+/* ---- How many ----------------------------------------------------------------------------------- */
+
+static struct session_user *user_get(struct session *s, uint32_t uid)
+{
+	struct session_user *u;
+
+	HASH_FIND_INT(s->users, &uid, u);
+	if (u)
+		return u;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	HASH_ADD_INT(s->users, uid, u);
+	if (!HASH_ADDED(hh, u)) {
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+/* Who has many gets no more than twice of what is left: others can still come. */
+static bool may_make(const struct session *s, const struct session_user *u)
+{
+	uint32_t n = HASH_COUNT(s->procs);
+
+	return !s->procs_max || (n < s->procs_max && u->procs < 2 * (s->procs_max - n));
+}
+
+static void user_put(struct session *s, uint32_t uid)
+{
+	struct session_user *u;
+
+	HASH_FIND_INT(s->users, &uid, u);
+	if (u && !--u->procs) {
+		HASH_DEL(s->users, u);
+		free(u);
+	}
+}
+
+static void refuse(struct session *s, const struct scope_ev_hdr *id, struct session_user *u)
+{
+	if (!s->refused)
+		pr_warn("Failed to record process %u: %u processes are recorded at the same time, "
+			"%u of user %u; continuing without it, its records are counted as lost; "
+			"see --memory\n",
+			id->tgid, HASH_COUNT(s->procs), u ? u->procs : 0, id->uid);
+	s->refused = true;
+	if (u && !u->procs) {
+		HASH_DEL(s->users, u);
+		free(u);
+	}
+}
+
+/* ---- A process ---------------------------------------------------------------------------------- */
 
 static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 			      const struct proc_key *key)
 {
 	const struct corr_sink sink_of = {
-		.event = trace__event, .state = trace__state, .lifecycle = trace__lifecycle};
-	struct proc *p = calloc(1, sizeof(*p));
+		.event = trace__event,
+		.state = trace__state,
+		.lifecycle = trace__lifecycle,
+	};
+	struct session_user *u = user_get(s, id->uid);
+	struct proc *p = u && may_make(s, u) ? calloc(1, sizeof(*p)) : NULL;
 	struct corr_sink sink = sink_of;
 
-	if (!p)
+	if (!p) {
+		refuse(s, id, u);
 		return NULL;
+	}
+	u->procs++;
 	p->key = *key;
 	p->id = *id;
 	p->session = s;
@@ -35,27 +101,45 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 	p->target.mem = -1;
 	sink.arg = p;
 	if (correlate__init(&p->corr, &sink, id->ns_tgid)) {
+		user_put(s, id->uid);
 		free(p);
 		return NULL;
 	}
 	p->corr.from_start = p->from_start;
+	p->corr.colls_max = s->collectives;
 	p->corr.sched = s->sched_mode ? &s->sched : NULL;
 	net_join__init(&p->net, &s->net.flows);
+	p->memory.of = s->memory.max ? &s->memory : NULL;
+	p->corr.memory = p->net.memory = &p->memory;
 	p->corr.net = s->net_mode ? &p->net : NULL;
-	p->net.complete_ns = s->net.complete_ns;
 	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
+	if (!HASH_ADDED(hh, p)) {
+		correlate__free(&p->corr);
+		net_join__free(&p->net);
+		user_put(s, id->uid);
+		free(p);
+		return NULL;
+	}
 	s->summary.procs++;
 	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
 		 id->comm);
 	return p;
 }
 
-struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make)
+struct proc *proc__find(const struct session *s, uint32_t tgid, uint64_t start_ns)
 {
-	struct proc_key key = {.start_ns = id->start_ns, .tgid = id->tgid};
+	struct proc_key key = {.start_ns = start_ns, .tgid = tgid};
 	struct proc *p;
 
 	HASH_FIND(hh, s->procs, &key, sizeof(key), p);
+	return p;
+}
+
+struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make)
+{
+	struct proc_key key = {.start_ns = id->start_ns, .tgid = id->tgid};
+	struct proc *p = proc__find(s, id->tgid, id->start_ns);
+
 	if (!p && make)
 		p = proc_make(s, id, &key);
 	return p;
@@ -63,11 +147,7 @@ struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool ma
 
 struct proc *proc__of_thread(const struct session *s, const struct sched_thread *t)
 {
-	struct proc_key key = {.start_ns = t->proc_start_ns, .tgid = t->tgid};
-	struct proc *p;
-
-	HASH_FIND(hh, s->procs, &key, sizeof(key), p);
-	return p;
+	return proc__find(s, t->tgid, t->proc_start_ns);
 }
 
 void proc__count_loss(struct proc *p, enum loss cause, uint64_t n)
@@ -94,15 +174,19 @@ struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, con
 	HASH_FIND_INT(p->threads, &tid, t);
 	if (t)
 		return t;
-	t = calloc(1, sizeof(*t));
+	t = HASH_COUNT(p->threads) < THREADS_MAX ? calloc(1, sizeof(*t)) : NULL;
 	if (!t)
 		return NULL;
 	t->tid = tid;
 	t->host_tid = host_tid;
 	memcpy(t->comm, comm, sizeof(t->comm));
+	HASH_ADD_INT(p->threads, tid, t);
+	if (!HASH_ADDED(hh, t)) {
+		free(t);
+		return NULL;
+	}
 	if (p->session->sched_mode)
 		t->sched = sched_thread__get(sched_of(p, host_tid));
-	HASH_ADD_INT(p->threads, tid, t);
 	return t;
 }
 
@@ -133,6 +217,7 @@ static void free_streams(struct proc *p)
 
 	HASH_ITER (hh, p->streams, st, tmp) {
 		HASH_DEL(p->streams, st);
+		free(st->open);
 		free(st);
 	}
 }
@@ -163,6 +248,9 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	free_streams(p);
 	correlate__free(&p->corr);
 	net_join__free(&p->net);
+	user_put(s, p->id.uid);
 	free(p->job_id);
+	who__free(&p->who);
 	free(p);
+	s->trim = true;
 }

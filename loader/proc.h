@@ -8,14 +8,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 #include "correlate.h"
+#include "hash.h"
 #include "netdev.h"
 #include "node.h"
 #include "out.h"
 #include "rdma.h"
 #include "scope_abi.h"
 #include "target.h"
+#include "who.h"
 
 /* Why records were lost; the causes of the trace's `lost` records. */
 enum loss {
@@ -23,19 +24,29 @@ enum loss {
 	LOSS_THREAD_BUFFER,
 	LOSS_ORPHAN,
 	LOSS_WRITE_ERROR,
-	LOSS_CONTEXT, /* of kernel context, in the ring */
+	LOSS_CONTEXT,	 /* of kernel context, in the ring */
+	LOSS_RATE_LIMIT, /* there was room, but the process had its share of the ring */
 	LOSS_CAUSES,
 };
 extern const char *const loss_names[LOSS_CAUSES];
 
+/* A step's record that had parts to come when its buffer was read from outside. */
+struct open_step {
+	uint64_t pos;  /* of its record in the stream */
+	uint8_t parts; /* that have been decoded, a bit each */
+};
+
 /* One thread's buffer as a stream of bytes and records; keyed by the buffer's address in the job. */
 struct stream {
 	uint64_t tbuf;
-	uint64_t pos;		/* next byte expected */
-	uint64_t rec_pos;	/* next record expected */
-	uint64_t last_ns;	/* of its last record */
-	uint64_t seen_ns;	/* when it was last heard of */
+	uint64_t pos;	  /* next byte expected */
+	uint64_t rec_pos; /* next record expected */
+	uint64_t last_ns; /* of its last record */
+	uint64_t seen_ns; /* when it was last heard of */
+	bool outside;	  /* it can be read from outside, so it is heard of when it is silent */
 	uint32_t tid, host_tid; /* whose buffer it is now */
+	uint32_t nopen;
+	struct open_step *open; /* by pos; owned; NULL: it was never read from outside */
 	UT_hash_handle hh;
 };
 
@@ -70,11 +81,17 @@ struct proc {
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
 	bool contacted;		/* its control block was looked for */
 	struct target target;	/* open if it was found */
+	bool hangs;		/* reading it did, and is not tried again */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
-	int end_status;		/* as wait(2) has it */
+	bool ending;		/* it has ended, by BPF's table: the ring had no room to tell */
+	uint64_t
+		limited_recs; /* of what did not get into the ring: for its share, by BPF's newest account */
+	int end_status;		   /* as wait(2) has it */
+	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
+	uint64_t oldest_ns;  /* of its events that are not written, at the scheduler's last tick */
 	struct net_join net; /* what corr.net is, when flows are followed */
 	struct stream *streams;
 	struct thread *threads;
@@ -88,7 +105,7 @@ struct proc {
 	uint64_t lost_reported[LOSS_CAUSES]; /* of these, in the trace */
 	uint64_t lost_from_ns;		     /* newest time before the loss */
 	struct out_file out;
-	bool out_failed; /* no file could be opened: everything is lost, and counted */
+	bool out_failed; /* no file could be opened: said, counted, and tried again */
 	bool header_written;
 	uint64_t header_next_ns;  /* when to try again; a disk stays full for a while */
 	struct node_sample *node; /* that its last node record was made from; held */
@@ -98,6 +115,7 @@ struct proc {
 	struct netdev_sample *netdev; /* as of its last node record, like the following; held */
 	struct netdev_softnet softnet;
 	struct rdma_user rdma;
+	struct who who;
 	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
 	struct session *session;
 	UT_hash_handle hh;
@@ -107,6 +125,9 @@ struct session;
 
 /* The process that a thread of the scheduler belongs to; NULL: none that is recorded. */
 struct proc *proc__of_thread(const struct session *s, const struct sched_thread *t);
+
+/* The process of that number that started then; NULL: none that is recorded. */
+struct proc *proc__find(const struct session *s, uint32_t tgid, uint64_t start_ns);
 
 /* Finds the process of an identity stamp; makes it if `make`. NULL: not known, or no memory. */
 struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make);

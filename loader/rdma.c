@@ -111,7 +111,7 @@ uint64_t rdma_moved(uint64_t was, uint64_t now, bool hw)
 
 /* ---- One port: readings in, deltas out --------------------------------------------------------- */
 
-static const char *name_of(const struct rdma_counter *c)
+const char *rdma_counter__name(const struct rdma_counter *c)
 {
 	return c->label + 3;
 }
@@ -141,8 +141,10 @@ struct rdma_port *rdma_port__new(const char *device, uint32_t nr)
 static void port_close(struct rdma_port *p)
 {
 	struct rdma_counter *c;
+	uint32_t i;
 
-	for (c = p->counters; c < p->counters + p->ncounters; c++) {
+	for (i = 0; i < p->ncounters; i++) {
+		c = &p->counters[i];
 		if (c->fd >= 0)
 			close(c->fd);
 		c->fd = -1;
@@ -196,9 +198,11 @@ static int port_grow(struct rdma_port *p)
 struct rdma_counter *rdma_port__counter(struct rdma_port *p, const char *name, bool hw)
 {
 	struct rdma_counter *c, *twin = NULL;
+	uint32_t i;
 
-	for (c = p->counters; c < p->counters + p->ncounters; c++) {
-		if (strcmp(name_of(c), name))
+	for (i = 0; i < p->ncounters; i++) {
+		c = &p->counters[i];
+		if (strcmp(rdma_counter__name(c), name))
 			continue;
 		if (c->hw == hw)
 			return c;
@@ -243,11 +247,17 @@ int rdma_port__row(struct rdma_port *p, uint64_t begin_ns, uint64_t end_ns)
 	row = row_at(p, p->nrows);
 	*row = (struct rdma_row){.begin_ns = begin_ns, .end_ns = end_ns, .moves = p->moves};
 	for (i = 0; i < p->ncounters; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): port_grow() frees no rows in use */
 		row->total[i] = p->counters[i].total;
 	p->row_ns = end_ns;
 	if (++p->nrows - p->oldest > p->rows_max)
 		p->oldest++;
 	return 0;
+}
+
+const struct rdma_row *rdma_port__last(const struct rdma_port *p)
+{
+	return row_at(p, p->nrows - 1);
 }
 
 /* The last row that was read before `ns`, or the oldest. There are rows. */
@@ -306,7 +316,7 @@ uint32_t rdma_port__deltas(const struct rdma_port *p, uint64_t from_ns, uint64_t
 		     next++)
 			;
 		c = &p->counters[i];
-		d.counter = c->twin ? c->label : name_of(c);
+		d.counter = c->twin ? c->label : rdma_counter__name(c);
 		d.n = to->total[i] - from->total[i];
 		d.last = next == p->ncounters;
 		emit(arg, &d);
@@ -420,7 +430,7 @@ static void counter_open(struct rdma_counter *c, int dir)
 {
 	struct stat st;
 
-	c->fd = openat(dir, name_of(c), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	c->fd = openat(dir, rdma_counter__name(c), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	c->failed = false;
 	if (c->fd < 0 || (!fstat(c->fd, &st) && S_ISREG(st.st_mode)))
 		return;

@@ -72,6 +72,8 @@ struct rdma_port {
 	uint32_t rows_max;
 	uint64_t nrows, oldest; /* those that are kept are from oldest to nrows */
 	uint64_t moves;
+	uint32_t told; /* for whoever passes on what is new: counters, and rows */
+	uint64_t told_rows;
 };
 
 struct rdma_device {
@@ -155,6 +157,11 @@ void rdma_counter__take(struct rdma_counter *c, struct rdma_port *p, uint64_t re
  * lost.
  */
 int rdma_port__row(struct rdma_port *p, uint64_t begin_ns, uint64_t end_ns);
+
+/* The newest row; there is one. */
+const struct rdma_row *rdma_port__last(const struct rdma_port *p);
+/* As its file is called. */
+const char *rdma_counter__name(const struct rdma_counter *c);
 
 uint32_t rdma_port__deltas(const struct rdma_port *p, uint64_t from_ns, uint64_t to_ns,
 			   rdma_emit emit, void *arg);

@@ -7,31 +7,29 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <bpf/libbpf.h>
 #include "attach.h"
 #include "cmd.h"
-#include "decode.h"
 #include "decode_net.h"
-#include "decode_sched.h"
+#include "feed.h"
+#include "header.h"
 #include "job.h"
 #include "log.h"
-#include "nccl_names.h"
+#include "pipeline.h"
 #include "plugin_path.h"
 #include "recorder.h"
 #include "rlimits.h"
 #include "target.h"
-#include "trace.h"
 
-#define POLL_MS	    50
-#define OUTSIDE_NS  (200 * 1000000ull) /* a buffer silent for so long is read from outside */
-#define FOLLOW_NS   (200 * 1000000ull) /* lines reach their file within this */
-#define CLOCK_NS    (10 * NSEC_PER_SEC)
-#define RDMA_AGE_NS (20 * 1000000ull) /* what drivers tell of their ports may be so old */
-#define NODE_NS	    NSEC_PER_SEC
-#define DRAIN_NS    (500 * 1000000ull) /* for processes of a job that has ended */
-#define SETTLE_NS   (100 * 1000000ull) /* for operations in flight when the recording ends */
-#define NET_END_NS  NSEC_PER_SEC /* the same, while its connections' last figures are not in */
-#define END_NS	    (100 * 1000000ull) /* after a process' end, for its other threads' last records */
+#define POLL_MS	   50
+#define OUTSIDE_NS (200 * 1000000ull) /* a buffer silent for so long is read from outside */
+#define FOLLOW_NS  (200 * 1000000ull) /* lines reach their file within this */
+#define CLOCK_NS   (10 * NSEC_PER_SEC)
+#define NODE_NS	   NSEC_PER_SEC
+#define DRAIN_NS   (500 * 1000000ull) /* for processes of a job that has ended */
+#define SETTLE_NS  (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
+#define QUIET_NS                                                                                   \
+	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
+#define PAUSE_MS 50
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -64,158 +62,121 @@ static void setup_signals(void)
 
 /* ---- The loop ---------------------------------------------------------------------------------- */
 
-/* What the node and its process' network had counted now: the next interval begins here. */
-static void hold_node(struct proc *p, struct netdev_sample *netdev)
-{
-	const struct session *s = p->session;
-
-	node_sample__put(p->node);
-	p->node = node_sample__get(s->node.last);
-	if (netdev) {
-		netdev_sample__put(p->netdev);
-		p->netdev = netdev_sample__get(netdev);
-	}
-	p->softnet = s->netdev.softnet;
-}
-
-/* Besides what /proc tells. */
-static void sample_net(struct recorder *r)
-{
-	struct node_sample *node = r->s.node.last;
-	uint32_t cpu;
-
-	netdev__round(&r->s.netdev);
-	for (cpu = 0; r->s.features.irq && cpu < node->ncpus; cpu++) {
-		node->cpus[cpu].has_net_rx = true;
-		node->cpus[cpu].net_rx = attach__net_rx(r->attach, cpu);
-	}
-}
-
-/* Once a process is in its file: what the node did since. Its first interval begins here. */
-static void tick_node(struct recorder *r)
-{
-	struct session *s = &r->s;
-	struct netdev_sample *netdev;
-	struct proc *p, *tmp;
-
-	if ((!s->sched_mode && !s->counters) || !s->procs || node__sample(&s->node))
-		return;
-	if (s->counters)
-		sample_net(r);
-	HASH_ITER (hh, s->procs, p, tmp) {
-		netdev = s->counters ? netdev__of(&s->netdev, (pid_t)p->key.tgid) : NULL;
-		if (p->node && p->header_written)
-			trace__node(p, s->node.last, netdev);
-		else if (!p->node && s->sched_mode &&
-			 !node_cgroup__find(&p->cgroup, "", (pid_t)p->key.tgid))
-			p->has_quota = !node_cgroup__read(&p->cgroup, &p->quota);
-		hold_node(p, netdev);
-	}
-}
-
-static void tick_rdma(struct recorder *r)
-{
-	struct proc *p, *tmp;
-	uint64_t begin;
-
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (!p->ended_ns)
-			rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
-	begin = monotonic_ns();
-	if (rdma__sample(&r->s.rdma))
-		r->rdma_ns = begin - RDMA_AGE_NS;
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		p->net.ports_ns = p->rdma.devices ? r->rdma_ns : UINT64_MAX;
-}
-
-/* Sockets that a process had open before we knew it; then what all of them have counted. */
-static void tick_net(struct recorder *r, uint64_t now, bool late)
+/* Sockets that a process had open before we knew it. */
+static void look_for_flows(struct recorder *r)
 {
 	int n;
 
-	if (r->s.net_mode && r->s.net.look) {
-		n = attach__find_flows(r->attach);
-		pr_debug("Sockets that were open already: %d\n", n);
-		r->s.net.look = false;
-	}
-	decode_net__tick(&r->s, now, !late);
+	if (!r->s.net_mode || !r->look)
+		return;
+	n = attach__find_flows(r->attach);
+	pr_debug("Sockets that were open already: %d\n", n);
+	r->look = false;
 }
 
-/* Its other threads' last records are in, and what its connections did until then. */
-static bool has_ended(const struct recorder *r, const struct proc *p, uint64_t now)
+/* What was lost may have been a string or a communicator: has all of them told again. */
+static void relearn(struct recorder *r)
 {
-	bool net = r->s.net_mode && r->s.net.complete_ns < p->ended_ns;
-
-	return now >= p->ended_ns + (net ? NET_END_NS : END_NS);
-}
-
-/*
- * `now`: all that is older is in. When we are behind (`late`: we were kept from running, or the jobs are
- * faster), a process' time goes on with its records, or what is still in the ring would come too late.
- */
-static void tick(struct recorder *r, uint64_t now, bool late)
-{
-	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
 	struct proc *p, *tmp;
 
-	if (r->s.counters)
-		tick_rdma(r);
-	if (now >= r->next_outside_ns) {
-		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
-		follow__ask_sleepers(r, OUTSIDE_NS / 2);
-		r->next_outside_ns = now + OUTSIDE_NS;
-		follow__reap(r);
-	}
-	tick_net(r, now, late);
-	HASH_ITER (hh, r->s.procs, p, tmp) {
-		if (p->ended_ns && has_ended(r, p, now)) {
-			decode__end(p, p->end_status, false, p->end_lost_recs);
-			continue;
-		}
-		correlate__tick(&p->corr, late ? p->corr.now_ns : now);
-		if (clock && p->header_written)
-			trace__clock(p, now);
-		/* What was lost may have been a string or a communicator: have all of them told again. */
-		if (follow)
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (!p->ended_ns)
 			follow__relearn(r, p);
-		if (follow && p->header_written) {
-			trace__lost(p, now, false);
-			out_file__flush(&p->out);
-		}
-	}
-	if (follow) {
-		decode_sched__tick(&r->s, now);
+}
+
+/* Footers tell what we cost. */
+static void tick_self(struct recorder *r, bool follow)
+{
+	const struct proc *p;
+	bool any = follow;
+
+	for (p = r->s.procs; p; p = p->hh.next)
+		any |= p->ended_ns != 0;
+	if (any)
+		feed__self(r);
+}
+
+/* The pipeline's share of a turn. `now`: all that is older is in; `late`: but what is left in the ring. */
+static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
+{
+	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
+
+	if (follow)
+		relearn(r);
+	tick_self(r, follow);
+	feed__tick(r, now,
+		   (late ? INPUT_LATE : 0) | (follow ? INPUT_FOLLOW : 0) |
+			   (clock ? INPUT_CLOCKS : 0));
+	if (decode_net__due(&r->s, now))
+		feed__flows(r);
+	if (follow)
 		r->next_follow_ns = now + FOLLOW_NS;
-	}
-	if (now >= r->next_node_ns) {
-		tick_node(r);
-		r->next_node_ns = now + NODE_NS;
-	}
 	if (clock)
 		r->next_clock_ns = now + CLOCK_NS;
 }
 
-static int run(struct recorder *r)
+static void tick(struct recorder *r, uint64_t now, bool late)
 {
-	uint64_t begin = monotonic_ns(), now, drain_until = 0;
-	int n;
+	feed__rdma(r, false);
+	if (now >= r->next_outside_ns) {
+		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
+		follow__ask_sleepers(r, OUTSIDE_NS / 2);
+		r->next_outside_ns = now + OUTSIDE_NS;
+		follow__reap(r, !late, false);
+	}
+	look_for_flows(r);
+	tick_pipeline(r, now, late);
+	scan__tick(r, monotonic_ns());
+	if (now >= r->next_node_ns) {
+		feed__node(r);
+		pipeline__trim(&r->s);
+		r->next_node_ns = now + NODE_NS;
+	}
+}
+
+/* Each process that makes collectives has made as many as were asked for. */
+static bool has_enough(const struct recorder *r)
+{
+	const struct proc *p;
+	bool any = false;
+
+	if (!r->opt.collectives)
+		return false;
+	for (p = r->s.procs; p; p = p->hh.next) {
+		if (p->corr.colls && p->corr.colls < r->opt.collectives && !p->ended_ns)
+			return false;
+		any |= p->corr.colls >= r->opt.collectives;
+	}
+	return any;
+}
+
+static bool job_has_ended(struct recorder *r)
+{
+	if (r->job > 0 && !r->job_ended)
+		r->job_ended = job__ended(r->job, &r->job_code);
+	return r->job_ended;
+}
+
+static int run(struct recorder *r, uint64_t until_ns)
+{
+	uint64_t now, drain_until = 0;
+	int n = 0;
 
 	for (;;) {
-		clock_fit__sample(&r->s.clock);
+		feed__clock(r);
 		now = monotonic_ns();
-		n = attach__poll(r->attach, POLL_MS);
+		/* Where more has been left in the ring, nobody need wake us for it. */
+		n = attach__poll(r->attach, n < ATTACH_POLL_MAX ? POLL_MS : 0);
 		if (n < 0) {
 			pr_err("Failed to read the ring buffer: %s\n", strerror(-n));
 			return EXIT_FAILED;
 		}
 		tick(r, now, n >= ATTACH_POLL_MAX);
 		now = monotonic_ns();
-		if (stop_signals || (r->opt.duration_ns && now - begin >= r->opt.duration_ns))
+		if (stop_signals || now >= until_ns || has_enough(r))
 			return EXIT_OK;
-		if (r->job > 0 && !r->job_ended && job__ended(r->job, &r->job_code)) {
-			r->job_ended = true;
+		if (job_has_ended(r) && !drain_until)
 			drain_until = now + DRAIN_NS;
-		}
 		/* Its processes may outlive it by a moment; others on the node are not waited for. */
 		if (r->job_ended && (now >= drain_until || (!n && !r->s.procs)))
 			return EXIT_OK;
@@ -224,54 +185,29 @@ static int run(struct recorder *r)
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
 
-static int source_flows(void *arg, attach_flow_fn fn, void *fn_arg)
-{
-	return attach__flows(((struct recorder *)arg)->attach, fn, fn_arg);
-}
-
-static const char *source_drop_reason(void *arg, uint32_t reason)
-{
-	return attach__drop_reason(((struct recorder *)arg)->attach, reason);
-}
-
-static const char *source_symbol(void *arg, uint64_t address)
-{
-	return ksyms__name(&((struct recorder *)arg)->ksyms, address);
-}
-
 static int session_init(struct recorder *r)
 {
-	int cpus = libbpf_num_possible_cpus();
 	struct session *s = &r->s;
-	time_t t = time(NULL);
-	struct tm tm;
 
 	s->dir = r->opt.dir;
-	s->mask = r->opt.mask;
-	s->ring_bytes = r->opt.ring_bytes;
-	s->sched_mode = r->opt.sched;
-	s->counters = r->opt.net != NET_MODE_OFF;
-	s->features.sched = s->features.irq = s->sched_mode;
-	s->net_mode = r->opt.net;
-	s->features.net = s->net_mode;
-	s->keep = event_mask_closure(s->mask);
-	strftime(s->stamp, sizeof(s->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
+	s->compress = r->opt.compress;
+	s->rdma_live = true;
 	invoking_user(&s->uid, &s->gid);
-	clock_fit__init(&s->clock, clock_source());
-	clock_fit__sample(&s->clock);
-	node__init(&s->node, "");
-	netdev__init(&s->netdev, "");
-	s->net.source = (struct net_source){.arg = r,
-					    .flows = source_flows,
-					    .drop_reason = source_drop_reason,
-					    .symbol = source_symbol};
-	decode_net__init(s);
-	return sched__init(&s->sched, cpus > 0 ? (uint32_t)cpus : 1);
+	node__init(&r->node, "");
+	netdev__init(&r->netdev, "");
+	return header__host(s);
+}
+
+/* What we want of the kernel. */
+static struct attach_features wanted(const struct record_options *o)
+{
+	return (struct attach_features){
+		.sched = o->sched, .irq = o->sched, .net = o->net != NET_MODE_OFF};
 }
 
 static int open_rdma(struct recorder *r)
 {
-	int err = r->s.counters ? rdma__init(&r->s.rdma, r->opt.rdma_root) : 0;
+	int err = r->opt.net != NET_MODE_OFF ? rdma__init(&r->s.rdma, r->opt.rdma_root) : 0;
 
 	if (err)
 		pr_err("Failed to open '%s' for RDMA counters: %s\n", r->opt.rdma_root,
@@ -286,10 +222,10 @@ static int check_dir(const struct session *s)
 
 	if (!s->dir)
 		return EXIT_OK;
-	fd = out_dir_open(s->dir, s->uid, s->gid);
+	fd = out_dir_open(s->dir, true, s->uid, s->gid);
 	if (fd < 0) {
 		pr_err("Failed to open the directory '%s' for traces: %s; name another with -o\n",
-		       s->dir, strerror(-fd));
+		       s->dir, out_dir_error(fd));
 		return EXIT_FAILED;
 	}
 	close(fd);
@@ -298,15 +234,15 @@ static int check_dir(const struct session *s)
 
 static int attach_all(struct recorder *r)
 {
-	int err = attach__plugin(r->attach, r->plugin, -1);
+	int err = scan__init(r, plugin__named(r->opt.plugin) != NULL);
 
 	if (err) {
 		pr_err("Failed to attach to the plugin '%s': %s; 'ncclscope doctor' tells more\n",
 		       r->plugin, strerror(-err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_KERNEL;
 	}
-	r->s.attached_ns = monotonic_ns();
-	follow__want_running(r, r->opt.mask);
+	feed__attached(r);
+	scan__all(r);
 	return EXIT_OK;
 }
 
@@ -322,14 +258,15 @@ static int attach_pid(struct recorder *r, pid_t pid)
 		return EXIT_FAILED;
 	}
 	if (err) {
-		pr_err("Failed to look into process %d: %s\n", pid,
-		       err == -EPROTO ? "its plugin is of another version" : strerror(-err));
+		pr_err("Failed to look into process %d: %s\n", pid, target__error(err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
 	}
 	err = attach__plugin(r->attach, t.path, pid);
-	r->s.attached_ns = monotonic_ns();
-	if (!err)
+	feed__attached(r);
+	if (err >= 0) {
 		err = follow__want(r, &t, pid, r->opt.mask);
+		scan__first_id(r, &t);
+	}
 	target__close(&t);
 	if (err && err != -EAGAIN) { /* no communicator yet: armed by its first */
 		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
@@ -338,16 +275,13 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	return EXIT_OK;
 }
 
-static int setup(struct recorder *r)
+/* What can be known to be wrong before anything is attached, or started. */
+static int prepare(struct recorder *r)
 {
-	int status = EXIT_OK, i, err;
+	time_t t = time(NULL);
+	struct tm tm;
+	int err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
 
-	err = session_init(r);
-	if (err) {
-		pr_err("Failed to allocate: %s\n", strerror(-err));
-		return EXIT_FAILED;
-	}
-	err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
 	if (err && (!r->opt.npids || r->opt.cmd)) {
 		pr_err("Failed to find the plugin '%s': %s; build it with make, or name it with "
 		       "--plugin\n",
@@ -359,19 +293,34 @@ static int setup(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
+	strftime(r->stamp, sizeof(r->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
+	return EXIT_OK;
+}
+
+static int setup(struct recorder *r)
+{
+	struct attach_features features = wanted(&r->opt);
+	int status = EXIT_OK, i, err;
+
+	err = session_init(r);
+	if (err) {
+		pr_err("Failed to read '%s': %s; no trace can be without it\n", BOOT_ID,
+		       strerror(-err));
+		return EXIT_FAILED;
+	}
 	status = open_rdma(r);
 	if (!status)
 		status = check_dir(&r->s);
 	if (status)
 		return status;
-	r->attach = attach__open(r->opt.ring_bytes, &r->s.features, follow__record, r, &status);
+	r->attach = attach__open(r->opt.ring_bytes, &features, follow__record, r, &status);
 	if (!r->attach)
 		return status;
-	if (!r->s.features.sched)
-		r->s.sched_mode = SCHED_MODE_OFF;
-	if (!r->s.features.net)
-		r->s.net_mode = NET_MODE_OFF;
-	r->s.attach_ns = monotonic_ns();
+	err = feed__session(r, &features);
+	if (err) {
+		pr_err("Failed to allocate: %s\n", strerror(-err));
+		return EXIT_FAILED;
+	}
 	for (i = 0; i < r->opt.npids && !status; i++)
 		status = attach_pid(r, r->opt.pids[i]);
 	if (!r->opt.npids && !status)
@@ -381,7 +330,7 @@ static int setup(struct recorder *r)
 
 static int start_job(struct recorder *r)
 {
-	if (!r->opt.cmd)
+	if (!r->opt.cmd || r->job)
 		return EXIT_OK;
 	r->job = job__start(r->opt.cmd, r->plugin);
 	if (r->job < 0) {
@@ -391,16 +340,33 @@ static int start_job(struct recorder *r)
 	return EXIT_OK;
 }
 
-/* With the masks off, operations in flight come to their end, unless another recorder wants more. */
+/* No operation shall be in the trace by half: those in flight come to their end, if it comes soon. */
 static void settle(struct recorder *r)
 {
-	uint64_t end = monotonic_ns() + SETTLE_NS;
-	int quiet = 0;
+	uint64_t end = monotonic_ns() + SETTLE_NS, look_ns = 0, now;
 
-	while (r->s.procs && quiet < 2 && monotonic_ns() < end) {
-		clock_fit__sample(&r->s.clock);
-		quiet = attach__poll(r->attach, SETTLE_NS / 1000000 / 10) ? 0 : quiet + 1;
-	}
+	do {
+		feed__clock(r);
+		attach__poll(r->attach, QUIET_NS / 1000000 / 3);
+		now = monotonic_ns();
+		/* A thread that is done makes no callbacks that would flush. */
+		if (now >= look_ns) {
+			follow__read_outside(r, now, QUIET_NS, false);
+			look_ns = now + QUIET_NS;
+		}
+	} while (!follow__settled(r, QUIET_NS) && stop_signals < 2 && monotonic_ns() < end);
+}
+
+/* What the ring had no room for after a process' last record. */
+static void count_tails(struct recorder *r)
+{
+	struct scope_proc_stat stat;
+	struct proc *p, *tmp;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (!p->ended_ns && !attach__proc_stat(r->attach, p->key.tgid, &stat) &&
+		    stat.start_ns == p->key.start_ns)
+			feed__end(r, INPUT_TAIL, p, &stat);
 }
 
 /*
@@ -410,46 +376,37 @@ static void settle(struct recorder *r)
  */
 static void drain(struct recorder *r, const char *how)
 {
-	struct scope_proc_stat stat;
-	struct proc *p, *tmp;
+	struct input_finish finish = {0};
 	int i, behind = 1;
-	uint64_t end_ns;
 
 	follow__give_back(r);
+	follow__cut(r);
 	settle(r);
-	clock_fit__sample(&r->s.clock);
-	r->s.end_ns = monotonic_ns();
+	feed__clock(r);
+	feed__ns(r, INPUT_LINE, monotonic_ns());
 	for (i = 0; behind && i < 5; i++) {
 		attach__drain(r->attach);
 		behind = follow__read_outside(r, monotonic_ns(), 0, false);
 	}
 	if (behind)
 		follow__read_outside(r, monotonic_ns(), 0, true);
-	end_ns = monotonic_ns();
+	/* Taking probes off can last for seconds: what the kernel does meanwhile is not ours. */
+	follow__unwatch(r);
+	finish.end_ns = monotonic_ns();
+	attach__drain(r->attach);
 	follow__ask_sleepers(r, 0);
-	decode_net__last(&r->s);
+	if (r->s.net_mode)
+		feed__flows(r);
 	attach__detach(r->attach);
 	attach__drain(r->attach);
-	decode_net__complete(&r->s);
-	follow__reap(r);
+	pipeline__feed(&r->s, INPUT_COMPLETE, NULL, 0);
+	follow__reap(r, true, true);
 	follow__count_tail(r);
-	if (r->s.counters)
-		rdma__sample_now(&r->s.rdma);
-	if (r->s.sched_mode)
-		decode_sched__end(&r->s, end_ns);
-	HASH_ITER (hh, r->s.procs, p, tmp) {
-		if (p->ended_ns) {
-			decode__end(p, p->end_status, false, p->end_lost_recs);
-			continue;
-		}
-		p->corr.now_ns = end_ns;
-		if (!attach__proc_stat(r->attach, p->key.tgid, &stat) &&
-		    stat.start_ns == p->key.start_ns)
-			decode__tail_loss(p, stat.lost_recs);
-		proc__end(p,
-			  p->comms_made && p->comms_finalized == p->comms_made ? "finalize" : how,
-			  false, 0);
-	}
+	feed__rdma(r, true);
+	count_tails(r);
+	feed__self(r);
+	snprintf(finish.how, sizeof(finish.how), "%s", how);
+	pipeline__feed(&r->s, INPUT_FINISH, &finish, sizeof(finish));
 }
 
 static void print_stats(const struct recorder *r)
@@ -467,12 +424,14 @@ static void print_stats(const struct recorder *r)
 		[SCOPE_STAT_NET] = "records of flows",
 		[SCOPE_STAT_NET_LOST] = "records of flows lost",
 		[SCOPE_STAT_FLOWS_FULL] = "flows beyond the table",
+		[SCOPE_STAT_LIMITED] = "over their share of the ring",
 	};
 	uint32_t i;
 
 	for (i = 0; i < SCOPE_STAT_N; i++)
 		pr_debug("BPF: %s %llu\n", names[i],
 			 (unsigned long long)attach__stat(r->attach, i));
+	pr_debug("Ring: %llu bytes of chunks\n", (unsigned long long)r->s.chunk_bytes);
 	pr_debug("Clock: %llu Hz, worst fit %llu ns\n", (unsigned long long)r->s.clock.hz,
 		 (unsigned long long)r->s.clock.error_ns);
 	pr_debug("Late states and stops: %llu, bad records: %llu, of unknown kinds: %llu\n",
@@ -510,30 +469,84 @@ static void print_result(const struct recorder *r)
 			(unsigned long long)r->s.bad_records);
 }
 
+/* All that belongs to one window. */
 static void teardown(struct recorder *r)
 {
-	struct out_dir *d, *tmp;
-
 	attach__close(r->attach);
-	node__free(&r->s.node);
-	netdev__free(&r->s.netdev);
-	rdma__free(&r->s.rdma);
-	sched__free(&r->s.sched);
-	decode_net__free(&r->s);
-	HASH_ITER (hh, r->s.dirs, d, tmp) {
-		HASH_DEL(r->s.dirs, d);
-		close(d->fd);
-		free(d);
+	r->attach = NULL;
+	scan__free(&r->scan);
+	node__free(&r->node);
+	netdev__free(&r->netdev);
+	pipeline__free(&r->s);
+	r->rdma_ports = 0;
+	r->look = false;
+	r->next_outside_ns = r->next_follow_ns = r->next_clock_ns = r->next_node_ns = 0;
+}
+
+/* ---- Windows ----------------------------------------------------------------------------------- */
+
+/* Nobody is attached meanwhile: it costs the job nothing. */
+static void sleep_until(struct recorder *r, uint64_t ns)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+
+	while (!stop_signals && monotonic_ns() < ns && !job_has_ended(r))
+		nanosleep(&pause, NULL);
+}
+
+/* When the window that begins now ends. -d counts from when the first one was attached. */
+static uint64_t end_of_window(struct recorder *r)
+{
+	uint64_t now = monotonic_ns(), end = r->opt.for_ns ? now + r->opt.for_ns : UINT64_MAX;
+
+	if (!r->until_ns) {
+		r->until_ns = r->opt.duration_ns ? now + r->opt.duration_ns : UINT64_MAX;
+		r->next_window_ns = now;
 	}
+	r->next_window_ns += r->opt.every_ns;
+	return end < r->until_ns ? end : r->until_ns;
+}
+
+static int window(struct recorder *r)
+{
+	int status = setup(r);
+
+	if (!status)
+		status = start_job(r);
+	if (!status) {
+		pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
+			r->opt.cmd ? r->opt.cmd[0] : "");
+		status = run(r, end_of_window(r));
+		drain(r, stop_signals ? "loader-stopped" : "detached");
+		print_result(r);
+		r->lost |= summary__lost(&r->s.summary) != 0;
+	}
+	teardown(r);
+	return status;
+}
+
+static int windows(struct recorder *r)
+{
+	int status = EXIT_OK;
+
+	if (r->opt.delay_ns) {
+		status = start_job(r);
+		sleep_until(r, monotonic_ns() + r->opt.delay_ns);
+	}
+	while (!status && !stop_signals && !r->job_ended) {
+		status = window(r);
+		if (status || !r->opt.every_ns || r->next_window_ns >= r->until_ns)
+			break;
+		sleep_until(r, r->next_window_ns);
+	}
+	return status;
 }
 
 static int exit_status(const struct recorder *r)
 {
 	if (r->job_ended && r->job_code)
 		return r->job_code;
-	if (r->opt.strict && summary__lost(&r->s.summary))
-		return EXIT_LOST;
-	return EXIT_OK;
+	return r->opt.strict && r->lost ? EXIT_LOST : EXIT_OK;
 }
 
 int cmd_record(int argc, char **argv)
@@ -545,19 +558,8 @@ int cmd_record(int argc, char **argv)
 	log_setup_libbpf();
 	setup_signals();
 	limits_raise();
-	status = setup(&r);
+	status = prepare(&r);
 	if (!status)
-		status = start_job(&r);
-	if (status)
-		goto cleanup;
-	pr_info("Recording%s%s, end with Ctrl-C\n", r.opt.cmd ? " " : "",
-		r.opt.cmd ? r.opt.cmd[0] : "");
-	status = run(&r);
-	drain(&r, stop_signals ? "loader-stopped" : "detached");
-	print_result(&r);
-	if (!status)
-		status = exit_status(&r);
-cleanup:
-	teardown(&r);
-	return status;
+		status = windows(&r);
+	return status ? status : exit_status(&r);
 }

@@ -5,12 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd.h"
+#include "header.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "options.h"
 #include "recorder.h"
 
-enum { OPT_MASK = 256, OPT_NET, OPT_PLUGIN, OPT_RDMA_ROOT, OPT_RING, OPT_SCHED, OPT_STRICT };
+enum {
+	OPT_COLLECTIVES = 256,
+	OPT_COMPRESS,
+	OPT_DELAY,
+	OPT_EVERY,
+	OPT_FOR,
+	OPT_MASK,
+	OPT_MEMORY,
+	OPT_NET,
+	OPT_PLUGIN,
+	OPT_RDMA_ROOT,
+	OPT_RING,
+	OPT_SCHED,
+	OPT_STRICT
+};
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0,
@@ -18,11 +33,21 @@ static const struct argp_option options[] = {
 	{"pid", 'p', "PID", 0, "Record this process only, which has the plugin; may be repeated",
 	 0},
 	{"duration", 'd', "TIME", 0, "Stop after TIME (500ms, 10s, 2m, 1h)", 0},
+	{"delay", OPT_DELAY, "TIME", 0,
+	 "Attach after TIME; CMD starts at once, and nothing costs it anything until then", 0},
+	{"collectives", OPT_COLLECTIVES, "N", 0,
+	 "Stop when each process has N collectives in its trace, the next N that it begins", 0},
+	{"compress", OPT_COMPRESS, NULL, 0, "Compress the traces by zstd: trace_*.jsonl.zst", 0},
+	{"every", OPT_EVERY, "TIME", 0,
+	 "With --for: a recording every TIME, with files of its own, and nothing in between", 0},
+	{"for", OPT_FOR, "TIME", 0, "The length of each recording of --every", 0},
 	{"mask", OPT_MASK, "LIST", 0,
 	 "Event types: a list such as coll,proxystep, a number, or all (default). A type brings "
 	 "its "
 	 "parents along",
 	 0},
+	{"memory", OPT_MEMORY, "SIZE", 0,
+	 "What jobs may make this program hold in memory, besides the ring (default 1G)", 0},
 	{"net", OPT_NET, "WHAT", 0,
 	 "What the network did: events (default: with each event, and a line a second for a "
 	 "connection that moves), flows (a line every 100 ms) or off",
@@ -42,13 +67,6 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static const char *const sched_words[] = {[SCHED_MODE_OFF] = "off",
-					  [SCHED_MODE_EVENTS] = "events",
-					  [SCHED_MODE_SLICES] = "slices",
-					  NULL};
-static const char *const net_words[] =
-	{[NET_MODE_OFF] = "off", [NET_MODE_EVENTS] = "events", [NET_MODE_FLOWS] = "flows", NULL};
-
 static int parse_mode(struct argp_state *state, const char *arg, const char *const words[])
 {
 	int mode = parse_word(arg, words);
@@ -57,6 +75,25 @@ static int parse_mode(struct argp_state *state, const char *arg, const char *con
 		return mode;
 	argp_error(state, "'%s' is none of %s, %s, %s", arg, words[0], words[1], words[2]);
 	return 0; /* not reached */
+}
+
+static uint64_t parse_time(struct argp_state *state, const char *arg)
+{
+	uint64_t ns = 0;
+
+	if (parse_duration(arg, &ns) || !ns)
+		argp_error(state, "'%s' is no duration: 500ms, 10s, 2m or 1h", arg);
+	return ns;
+}
+
+static void check_all(struct argp_state *state, const struct record_options *o)
+{
+	if (o->cmd && o->npids)
+		argp_error(state, "either --pid or CMD: a job that is started has no PID yet");
+	if (!o->every_ns != !o->for_ns)
+		argp_error(state, "--every and --for go together: --every 10m --for 5s");
+	if (o->every_ns && o->every_ns <= o->for_ns)
+		argp_error(state, "--every must be longer than --for");
 }
 
 static error_t parse_one(int key, char *arg, struct argp_state *state)
@@ -68,14 +105,26 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		o->dir = arg;
 		return 0;
 	case 'p':
-		if (o->npids == MAX_PIDS)
-			argp_error(state, "more than %d --pid", MAX_PIDS);
-		else if (parse_pid(arg, &o->pids[o->npids++]))
-			argp_error(state, "'%s' is no process id", arg);
+		options__add_pid(state, arg, o->pids, &o->npids);
 		return 0;
 	case 'd':
-		if (parse_duration(arg, &o->duration_ns) || !o->duration_ns)
-			argp_error(state, "'%s' is no duration: 500ms, 10s, 2m or 1h", arg);
+		o->duration_ns = parse_time(state, arg);
+		return 0;
+	case OPT_COLLECTIVES:
+		if (parse_count(arg, &o->collectives) || !o->collectives)
+			argp_error(state, "'%s' is no number of collectives", arg);
+		return 0;
+	case OPT_DELAY:
+		o->delay_ns = parse_time(state, arg);
+		return 0;
+	case OPT_COMPRESS:
+		o->compress = true;
+		return 0;
+	case OPT_EVERY:
+		o->every_ns = parse_time(state, arg);
+		return 0;
+	case OPT_FOR:
+		o->for_ns = parse_time(state, arg);
 		return 0;
 	case OPT_MASK:
 		if (event_mask_parse(arg, &o->mask) || !o->mask)
@@ -86,8 +135,12 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 				   "kernelphase, all",
 				   arg);
 		return 0;
+	case OPT_MEMORY:
+		if (parse_size(arg, &o->memory_bytes) || o->memory_bytes < 64 << 20)
+			argp_error(state, "'%s' is no size from 64M on: 256M, 4G", arg);
+		return 0;
 	case OPT_NET:
-		o->net = parse_mode(state, arg, net_words);
+		o->net = parse_mode(state, arg, net_mode_names);
 		return 0;
 	case OPT_RDMA_ROOT:
 		o->rdma_root = arg;
@@ -100,7 +153,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 			argp_error(state, "'%s' is no size up to 2G: 64M, 1G", arg);
 		return 0;
 	case OPT_SCHED:
-		o->sched = parse_mode(state, arg, sched_words);
+		o->sched = parse_mode(state, arg, sched_mode_names);
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
@@ -115,9 +168,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		o->cmd = state->argv + state->next;
 		return 0;
 	case ARGP_KEY_END:
-		if (o->cmd && o->npids)
-			argp_error(state,
-				   "either --pid or CMD: a job that is started has no PID yet");
+		check_all(state, o);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -139,11 +190,9 @@ void record_options__parse(struct record_options *o, int argc, char **argv)
 {
 	o->mask = (1u << SCOPE_NTYPES) - 1;
 	o->ring_bytes = 64 << 20;
+	o->memory_bytes = 1 << 30;
 	o->sched = SCHED_MODE_EVENTS;
 	o->net = NET_MODE_EVENTS;
 	o->rdma_root = "";
-	argp_err_exit_status = EXIT_USAGE;
-	/* argp has said what is wrong and where help is, and left; but for memory */
-	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, o))
-		exit(EXIT_USAGE);
+	options__parse(&argp, argc, argv, ARGP_IN_ORDER, o);
 }

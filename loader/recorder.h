@@ -11,24 +11,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "ksyms.h"
+#include "netdev.h"
+#include "node.h"
+#include "options.h"
+#include "scan.h"
 #include "session.h"
 
 struct target;
-
-#define MAX_PIDS 64
 
 struct record_options {
 	char *dir;
 	pid_t pids[MAX_PIDS];
 	int npids;
-	uint64_t duration_ns;
+	uint64_t delay_ns, duration_ns;
+	uint64_t every_ns, for_ns; /* windows; 0: one recording */
+	uint64_t collectives;	   /* of each process; 0: no end */
 	uint32_t mask;
 	char *plugin;
 	uint64_t ring_bytes;
+	uint64_t memory_bytes;
 	enum sched_mode sched;
 	enum net_mode net;
 	const char *rdma_root; /* "": / */
 	bool strict;
+	bool compress;
 	char **cmd;
 };
 
@@ -37,13 +43,20 @@ struct recorder {
 	struct session s;
 	struct attach *attach;
 	struct ksyms ksyms;
-	uint64_t rdma_ns; /* what RDMA ports counted until then has been read */
+	struct node_sampler node;
+	struct netdev_sampler netdev;
+	uint32_t rdma_ports; /* as the pipeline knows them */
+	bool look;	     /* there are processes whose open sockets are not known yet */
+	struct scan scan;
 	char plugin[PATH_MAX];
+	char stamp[32]; /* YYYYMMDD-HHMMSS of the first window, in the directory's name */
 	pid_t job;
 	int job_code;
 	bool job_ended;
+	bool lost;	   /* anything, in any window */
+	uint64_t until_ns; /* end of the last window; 0 before the first */
+	uint64_t next_window_ns;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns;
-	uint64_t ring_full; /* BPF's count when processes were last reaped */
 };
 
 /* ---- record_opts.c ----------------------------------------------------------------------------- */
@@ -72,8 +85,11 @@ void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns);
 /* At the end, with the ring empty: what BPF has told of threads and did not come is lost. */
 void follow__count_tail(struct recorder *r);
 
-/* Ends processes whose end the ring had no room for. */
-void follow__reap(struct recorder *r);
+/*
+ * Ends processes whose end the ring had no room for: once it has been `emptied` since that was found, so that their last
+ * records are in; `last`: it has been, and nothing comes any more.
+ */
+void follow__reap(struct recorder *r, bool emptied, bool last);
 
 /* Asks a process that has to be told of a loss to tell strings and communicators again. */
 void follow__relearn(struct recorder *r, struct proc *p);
@@ -84,13 +100,16 @@ void follow__relearn(struct recorder *r, struct proc *p);
  */
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask);
 
-/*
- * Processes that run already have NCCL's mask at 0 and would never call us: asks those whose plugin is the
- * very file that we attached to for event types. mask 0 takes it back.
- */
-void follow__want_running(struct recorder *r, uint32_t mask);
-
 /* Takes back what we asked of every process. */
 void follow__give_back(struct recorder *r);
+
+/* Of operations that begin from now on nothing is recorded: another recorder may have them go on. */
+void follow__cut(struct recorder *r);
+
+/* The kernel's context of all processes ends here. */
+void follow__unwatch(struct recorder *r);
+
+/* Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). */
+bool follow__settled(const struct recorder *r, uint64_t quiet_ns);
 
 #endif

@@ -6,12 +6,30 @@
 
 #define SERVED_MAX 64 /* threads of one operation: NCCL has one progress thread a communicator */
 
+static bool is_operation(const struct corr_event *ev)
+{
+	return ev->what == SCOPE_COLL || ev->what == SCOPE_P2P;
+}
+
+/* What a thread did before it called is what tells why it came late. Without memory that is not told. */
+static void since_last_call(struct corr_event *ev, struct sched_thread *thread)
+{
+	if (thread->called.ns && thread->called.ns < ev->start_ns) {
+		ev->before = malloc(sizeof(*ev->before));
+		if (ev->before)
+			*ev->before = thread->called;
+	}
+	thread->called = ev->sched.from;
+}
+
 void sched_join__start(struct corr_event *ev, struct sched_thread *thread)
 {
 	if (!thread)
 		return;
 	ev->sched.thread = sched_thread__get(thread);
 	sched_thread__mark(thread, ev->start_ns, &ev->sched.from);
+	if (is_operation(ev))
+		since_last_call(ev, thread);
 }
 
 /* Before API 4 a ProxyOp is started for the progress thread by another: the one that worked counts. */
@@ -103,6 +121,8 @@ void sched_join__release(struct correlate *c, struct corr_event *ev)
 
 	sched_thread__put(c->sched, ev->sched.thread);
 	ev->sched.thread = NULL;
+	free(ev->before);
+	ev->before = NULL;
 	for (i = 0; i < ev->nserved; i++)
 		sched_thread__put(c->sched, ev->served[i].thread);
 	free(ev->served);
@@ -110,13 +130,27 @@ void sched_join__release(struct correlate *c, struct corr_event *ev)
 	ev->nserved = 0;
 }
 
-/* A thread's span, of which nothing is said if all of it is unknown. */
+/* Nothing is said of a span if all of it is unknown. */
+static void forget_unknown(struct sched_span *span)
+{
+	if (span->span_ns && span->unknown_ns == span->span_ns)
+		sched_span__clear(span);
+}
+
 static void known(const struct correlate *c, const struct corr_span *s, const struct sched_mark *to,
 		  struct sched_span *span)
 {
 	sched__span(c->sched, s->thread, &s->from, to, span);
-	if (span->span_ns && span->unknown_ns == span->span_ns)
-		sched_span__clear(span);
+	forget_unknown(span);
+}
+
+static void join_clear(struct sched_join *join)
+{
+	sched_span__clear(&join->all);
+	sched_span__clear(&join->app);
+	sched_span__clear(&join->proxy);
+	sched_span__clear(&join->before);
+	join->unfinished_in = NULL;
 }
 
 /* Until when an event that has not stopped is told. */
@@ -138,6 +172,10 @@ static void of_operation(const struct correlate *c, const struct corr_event *ev,
 	if (ev->sched.thread) {
 		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, end, &to);
 		known(c, &ev->sched, &to, &join->app);
+	}
+	if (ev->before) {
+		sched__span(c->sched, ev->sched.thread, ev->before, &ev->sched.from, &join->before);
+		forget_unknown(&join->before);
 	}
 	for (i = 0; i < ev->nserved; i++) {
 		s = &ev->served[i];
@@ -162,13 +200,10 @@ void sched_join__of(const struct correlate *c, const struct corr_event *ev, stru
 {
 	struct sched_mark now;
 
-	sched_span__clear(&join->all);
-	sched_span__clear(&join->app);
-	sched_span__clear(&join->proxy);
-	join->unfinished_in = NULL;
+	join_clear(join);
 	if (!c->sched)
 		return;
-	if (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) {
+	if (is_operation(ev)) {
 		of_operation(c, ev, join);
 	} else if (ev->sched.thread && ev->stopped) {
 		known(c, &ev->sched, &ev->sched.to, &join->all);
@@ -178,4 +213,45 @@ void sched_join__of(const struct correlate *c, const struct corr_event *ev, stru
 	}
 	if (!ev->stopped && ev->sched.thread)
 		join->unfinished_in = sched_thread__last(ev->sched.thread);
+}
+
+/* An operation's proxy threads: those with ProxyOps that are open, and what the others did for it. */
+static void of_served_now(const struct correlate *c, const struct corr_event *ev, uint64_t now_ns,
+			  struct sched_span *proxy)
+{
+	const struct corr_span *s;
+	struct sched_span one;
+	uint32_t i;
+
+	for (i = 0; i < ev->nserved; i++) {
+		s = &ev->served[i];
+		if (s->from.ns > now_ns || (!s->open && !s->to.ns))
+			continue;
+		if (s->open)
+			sched__span_now(c->sched, s->thread, &s->from, now_ns, &one);
+		else
+			sched__span(c->sched, s->thread, &s->from, &s->to, &one);
+		forget_unknown(&one);
+		if (one.threads)
+			sched_span__add(proxy, &one);
+	}
+}
+
+void sched_join__now(const struct correlate *c, const struct corr_event *ev,
+		     struct sched_join *join)
+{
+	uint64_t now_ns = now_of(c, ev);
+
+	join_clear(join);
+	if (!c->sched || !ev->sched.thread)
+		return;
+	join->unfinished_in = sched_thread__last(ev->sched.thread);
+	sched__span_now(c->sched, ev->sched.thread, &ev->sched.from, now_ns, &join->all);
+	forget_unknown(&join->all);
+	if (!is_operation(ev))
+		return;
+	join->app = join->all;
+	of_served_now(c, ev, now_ns, &join->proxy);
+	if (join->proxy.threads)
+		sched_span__add(&join->all, &join->proxy);
 }

@@ -22,6 +22,8 @@ void sched_join__release(struct correlate *c, struct corr_event *ev);
 struct sched_join {
 	struct sched_span all;
 	struct sched_span app, proxy; /* operations only */
+	struct sched_span
+		before; /* likewise: app's thread, since the start of its operation before */
 	const struct sched_slice
 		*unfinished_in; /* what its thread is in now; NULL: it has stopped */
 };
@@ -29,5 +31,8 @@ struct sched_join {
 /* For an event that is being written; an operation's exec is closed. */
 void sched_join__of(const struct correlate *c, const struct corr_event *ev,
 		    struct sched_join *join);
+/* For one that goes on: up to now, and culprits as of late. */
+void sched_join__now(const struct correlate *c, const struct corr_event *ev,
+		     struct sched_join *join);
 
 #endif

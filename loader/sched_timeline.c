@@ -10,13 +10,31 @@
 #define HELD_MAX     (8u << 20) /* slices of all threads; beyond, each keeps less */
 #define HELD_EACH    4096
 
+#define THREADS_MAX                                                                                \
+	(1u << 17) /* that live, as far as we were told; BPF follows no more than 98,304 */
+
 #define NET_RX_SOFTIRQ 3 /* as in /proc/softirqs */
 
-/* ---- Rings -------------------------------------------------------------------------------------- */
+/* ---- Rings: sizes are powers of two --------------------------------------------------------------- */
+
+_Static_assert(!(RING_MIN & (RING_MIN - 1)) && !(SCHED_SLICES_MAX & (SCHED_SLICES_MAX - 1)) &&
+		       !(SCHED_RUNS_MAX & (SCHED_RUNS_MAX - 1)),
+	       "rings");
+
+#define RING_FLOOR 64 /* everybody may have so many, however much others have */
+
+/* Whether a ring that is full may grow: to max, and within what all rings may take. */
+static bool ring_grows(const struct sched *s, uint32_t size, size_t item, uint32_t max)
+{
+	uint32_t more = size ? size : RING_MIN;
+
+	return size < max &&
+	       (!s->room_max || size + more <= RING_FLOOR || s->room + more * item <= s->room_max);
+}
 
 /* Makes room for one more of `item` bytes, up to max; then the oldest goes. false: no memory. */
-static bool ring_room(void **at, uint32_t *size, uint64_t *first, uint64_t end, size_t item,
-		      uint32_t max)
+static bool ring_room(struct sched *s, void **at, uint32_t *size, uint64_t *first, uint64_t end,
+		      size_t item, uint32_t max)
 {
 	uint32_t grown = *size ? *size * 2 : RING_MIN;
 	char *fresh;
@@ -24,32 +42,57 @@ static bool ring_room(void **at, uint32_t *size, uint64_t *first, uint64_t end, 
 
 	if (end - *first < *size)
 		return true;
-	if (*size >= max) {
+	if (!ring_grows(s, *size, item, max)) {
 		(*first)++;
 		return true;
 	}
 	fresh = malloc(grown * item);
 	if (!fresh)
 		return false;
-	for (i = *first; i < end; i++)
+	for (i = *first; *size && i < end; i++)
 		memcpy(fresh + (i % grown) * item, (char *)*at + (i % *size) * item, item);
 	free(*at);
 	*at = fresh;
+	s->room += (grown - *size) * item;
 	*size = grown;
 	return true;
 }
 
-#define RING_ROOM(r, max)                                                                          \
-	ring_room((void **)&(r)->at, &(r)->size, &(r)->first, (r)->end, sizeof(*(r)->at), max)
+#define RING_ROOM(s, r, max)                                                                       \
+	ring_room(s, (void **)&(r)->at, &(r)->size, &(r)->first, (r)->end, sizeof(*(r)->at), max)
+
+/* After much at once, most of it stays empty. */
+static void ring_shrink(struct sched *s, void **at, uint32_t *size, uint64_t first, uint64_t end,
+			size_t item)
+{
+	uint32_t less = *size / 2;
+	char *fresh;
+	uint64_t i;
+
+	if (less < RING_FLOOR || end - first > *size / 8)
+		return;
+	fresh = malloc(less * item);
+	if (!fresh)
+		return;
+	for (i = first; i < end; i++)
+		memcpy(fresh + (i % less) * item, (char *)*at + (i % *size) * item, item);
+	free(*at);
+	*at = fresh;
+	*size = less;
+	s->room -= less * item;
+}
+
+#define RING_SHRINK(s, r)                                                                          \
+	ring_shrink(s, (void **)&(r)->at, &(r)->size, (r)->first, (r)->end, sizeof(*(r)->at))
 
 static struct sched_slice *slice_at(const struct sched_thread *t, uint64_t n)
 {
-	return &t->slices.at[n % t->slices.size];
+	return &t->slices.at[n & (t->slices.size - 1)];
 }
 
 static struct sched_irq *irq_at(const struct sched_thread *t, uint64_t n)
 {
-	return &t->irqs.at[n % t->irqs.size];
+	return &t->irqs.at[n & (t->irqs.size - 1)];
 }
 
 static uint64_t slice_end(const struct sched_thread *t, uint64_t n)
@@ -71,7 +114,8 @@ struct sched_thread *sched__find(const struct sched *s, uint32_t tid)
 
 static struct sched_thread *thread_new(struct sched *s, uint32_t tid, uint32_t tgid)
 {
-	struct sched_thread *t = calloc(1, sizeof(*t));
+	struct sched_thread *t =
+		HASH_COUNT(s->threads) < THREADS_MAX ? calloc(1, sizeof(*t)) : NULL;
 
 	if (!t)
 		return NULL;
@@ -80,6 +124,10 @@ static struct sched_thread *thread_new(struct sched *s, uint32_t tid, uint32_t t
 	t->last_cpu = SCHED_NO_CPU;
 	t->refs = 1; /* while it lives */
 	HASH_ADD_INT(s->threads, tid, t);
+	if (!HASH_ADDED(hh, t)) {
+		free(t);
+		return NULL;
+	}
 	return t;
 }
 
@@ -95,6 +143,7 @@ void sched_thread__put(struct sched *s, struct sched_thread *t)
 	if (!t || --t->refs)
 		return;
 	s->nslices -= t->slices.end - t->slices.first;
+	s->room -= t->slices.size * sizeof(*t->slices.at) + t->irqs.size * sizeof(*t->irqs.at);
 	free(t->slices.at);
 	free(t->irqs.at);
 	free(t);
@@ -267,9 +316,10 @@ static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, 
 	uint64_t held = t->slices.end - t->slices.first;
 	struct sched_slice *sl;
 
-	if (held == SCHED_SLICES_MAX && t->cursor.slice == t->slices.first)
+	if (held && held == t->slices.size && t->cursor.slice == t->slices.first &&
+	    !ring_grows(s, t->slices.size, sizeof(*sl), SCHED_SLICES_MAX))
 		cursor_next(t, &t->cursor); /* the oldest goes now */
-	if (!RING_ROOM(&t->slices, SCHED_SLICES_MAX))
+	if (!RING_ROOM(s, &t->slices, SCHED_SLICES_MAX))
 		return NULL;
 	if (ts_ns < t->last_ns)
 		ts_ns = t->last_ns;
@@ -303,8 +353,10 @@ static uint32_t gap(struct sched *s, struct sched_thread *t, uint32_t seq)
 	struct sched_slice *last = last_slice(t);
 
 	t->seq = seq;
+	t->gap = 0;
 	if (!missing || missing > INT32_MAX) /* or an old record: not ours to judge */
 		return 0;
+	t->gap = missing;
 	if (last && t->seen_ns <= last->start_ns)
 		last->state = SCHED_UNKNOWN;
 	else if (last)
@@ -444,7 +496,7 @@ static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns
 		return;
 	if (c->end - c->first == SCHED_RUNS_MAX)
 		run_forget(c);
-	if (!RING_ROOM(c, SCHED_RUNS_MAX))
+	if (!RING_ROOM(s, c, SCHED_RUNS_MAX))
 		return;
 	/* After a gap it was somebody else for a part of the time: nobody is blamed. */
 	whole = seq == c->seq + 1;
@@ -473,7 +525,6 @@ uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct 
 	if (e->flags & SCOPE_SWITCH_NEXT) {
 		t = thread_of(s, e->next_tid, 0, e->next_seq);
 		n = t ? switch_in(s, e, t) : 0;
-		/* Both can have lost records; they are of one job or the loss is told of one. */
 		if (n || !*who)
 			*who = t;
 		lost += n;
@@ -498,27 +549,28 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 	return lost;
 }
 
-uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who)
+void sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who)
 {
 	struct sched_thread *t = sched__find(s, e->tid);
 	uint64_t start_ns = e->h.ts_ns;
 	struct sched_irq *irq;
 
 	*who = t;
-	if (t && t->irqs.end - t->irqs.first == SCHED_SLICES_MAX && t->cursor.irq == t->irqs.first)
+	if (t && t->irqs.size && t->irqs.end - t->irqs.first == t->irqs.size &&
+	    t->cursor.irq == t->irqs.first &&
+	    !ring_grows(s, t->irqs.size, sizeof(*irq), SCHED_SLICES_MAX))
 		cursor_next_irq(t, &t->cursor);
-	if (!t || !RING_ROOM(&t->irqs, SCHED_SLICES_MAX))
-		return e->lost;
+	if (!t || !RING_ROOM(s, &t->irqs, SCHED_SLICES_MAX))
+		return;
 	if (t->irqs.end > t->irqs.first) {
 		irq = irq_at(t, t->irqs.end - 1);
 		if (start_ns < irq->start_ns + irq->dur_ns)
-			return e->lost;
+			return;
 	}
 	irq = irq_at(t, t->irqs.end++);
 	irq->start_ns = start_ns;
 	irq->dur_ns = e->dur_ns;
 	irq->net_rx = e->soft && e->vec == NET_RX_SOFTIRQ;
-	return e->lost;
 }
 
 uint32_t sched__counted(struct sched *s, struct sched_thread *t, uint32_t seq)
@@ -656,14 +708,25 @@ static uint32_t rank(struct culprits *c)
 	return i;
 }
 
-/* The first run of a CPU that ended after ns. */
+/*
+ * The first run of a CPU that ended after ns. What is asked for is mostly young: from the end backwards in steps that
+ * double, so that the search touches few runs that are not in the cache.
+ */
 static uint64_t run_after(const struct sched_cpu *c, uint64_t ns)
 {
-	uint64_t lo = c->first, hi = c->end, mid;
+	uint64_t lo = c->first, hi = c->end, mid, step;
 
+	for (step = 8; hi - lo > step; step *= 2) {
+		mid = hi - step;
+		if (c->at[mid & (c->size - 1)].end_ns <= ns) {
+			lo = mid + 1;
+			break;
+		}
+		hi = mid;
+	}
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (c->at[mid % c->size].end_ns <= ns)
+		if (c->at[mid & (c->size - 1)].end_ns <= ns)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -684,7 +747,7 @@ static void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, u
 	if (from < on->known_ns)
 		from = on->known_ns;
 	for (n = run_after(on, from); n < on->end && from < to; n++) {
-		run = &on->at[n % on->size];
+		run = &on->at[n & (on->size - 1)];
 		end = run->end_ns < to ? run->end_ns : to;
 		if (run->tgid)
 			blame(c, run->tgid, run->comm, end - from);
@@ -703,13 +766,16 @@ static void span_cpu(struct sched_span *span, uint32_t cpu)
 		span->cpus[span->ncpus++] = cpu;
 }
 
+/* At most the last `most` slices. */
 static void span_walk(const struct sched *s, const struct sched_thread *t,
-		      const struct sched_mark *from, const struct sched_mark *to,
+		      const struct sched_mark *from, const struct sched_mark *to, uint64_t most,
 		      struct sched_span *span, struct blamed *b)
 {
 	uint64_t n = from->slice > t->slices.first ? from->slice : t->slices.first, begin, end;
 	const struct sched_slice *sl;
 
+	if (t->slices.end > most && n < t->slices.end - most)
+		n = t->slices.end - most;
 	for (; n < t->slices.end && n <= to->slice; n++) {
 		sl = slice_at(t, n);
 		begin = sl->start_ns > from->ns ? sl->start_ns : from->ns;
@@ -783,8 +849,9 @@ static const struct sched_mark *mark_again(const struct sched_thread *t,
 	return fresh;
 }
 
-void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
-		 const struct sched_mark *to, struct sched_span *span)
+static void span_of(const struct sched *s, const struct sched_thread *t,
+		    const struct sched_mark *from, const struct sched_mark *to, uint64_t most,
+		    struct sched_span *span)
 {
 	struct sched_mark from_now, to_now;
 	struct blamed b;
@@ -804,8 +871,24 @@ void sched__span(const struct sched *s, const struct sched_thread *t, const stru
 	span->unknown_ns = less(span->span_ns, known);
 	clamp(span);
 	b.who.n = b.what.n = 0;
-	span_walk(s, t, from, to, span, &b);
+	span_walk(s, t, from, to, most, span, &b);
 	span_rank(span, &b);
+}
+
+void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
+		 const struct sched_mark *to, struct sched_span *span)
+{
+	span_of(s, t, from, to, UINT64_MAX, span);
+}
+
+/* Whoever asks now asks for many events of the thread, so its cursor goes along. */
+void sched__span_now(const struct sched *s, struct sched_thread *t, const struct sched_mark *from,
+		     uint64_t now_ns, struct sched_span *span)
+{
+	struct sched_mark to;
+
+	sched_thread__mark(t, now_ns, &to);
+	span_of(s, t, from, &to, SCHED_RECENT, span);
 }
 
 void sched_span__add(struct sched_span *to, const struct sched_span *from)
@@ -856,6 +939,8 @@ void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_
 			break;
 	while (t->irqs.first < stay_irq && irq_at(t, t->irqs.first)->start_ns < keep_ns)
 		t->irqs.first++;
+	RING_SHRINK(s, &t->slices);
+	RING_SHRINK(s, &t->irqs);
 }
 
 void sched__prune_cpus(struct sched *s, uint64_t keep_ns)

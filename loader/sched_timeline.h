@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <uthash.h>
+#include "hash.h"
 #include "scope_abi.h"
 
 #define SCHED_TOP	 4     /* entries in `behind` and `blockedIn` */
@@ -23,6 +23,7 @@
 #define SCHED_RAN_ON	 1024  /* CPUs in sched_thread.ran_on; those beyond are left out */
 #define SCHED_SLICES_MAX 65536 /* of one thread */
 #define SCHED_RUNS_MAX	 16384 /* of one CPU */
+#define SCHED_RECENT	 1024
 
 enum sched_state {
 	SCHED_UNKNOWN, /* not seen: records were lost */
@@ -91,6 +92,7 @@ struct sched_thread {
 	uint32_t refs;
 	uint64_t ran_on[SCHED_RAN_ON / 64]; /* CPUs, since the owner last cleared it */
 	uint32_t seq;			    /* of its last record */
+	uint32_t gap;			    /* records that were missing before that */
 	uint32_t last_cpu;
 	bool gone;	   /* it has ended, and its number may be another's */
 	uint64_t since_ns; /* from when its states are known */
@@ -101,6 +103,7 @@ struct sched_thread {
 	struct sched_slices slices;
 	struct sched_irqs irqs;
 	struct sched_mark cursor; /* a slice's begin, near the last mark: so the next is near too */
+	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */
 	uint64_t written_irq;
 	UT_hash_handle hh; /* by tid, while not gone */
@@ -125,7 +128,8 @@ struct sched {
 	struct sched_thread *threads; /* uthash: those that live */
 	struct sched_cpu *cpus;
 	uint32_t ncpus;
-	uint64_t nslices; /* held, of all threads */
+	uint64_t nslices;	 /* held, of all threads */
+	uint64_t room, room_max; /* bytes of all rings; 0: no bound; set by the owner */
 };
 
 /* What one thread, or several, did in a span of their time. */
@@ -166,7 +170,7 @@ void sched__thread(struct sched *s, const struct scope_ev_thread *e);
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who);
 uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who);
-uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
+void sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
 /* A thread was seen running at ts_ns, after `seq` records (0: not counted). */
 uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns);
 /* There have been `seq` records of a thread (0: not counted), of which all that came are in. */
@@ -206,6 +210,12 @@ const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint6
 /* What happened between two marks of a thread; nothing (threads 0) if they are the wrong way round. */
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
 		 const struct sched_mark *to, struct sched_span *span);
+/*
+ * The same up to now; `behind`, `blockedIn` and `cpus` are those of the last SCHED_RECENT slices, so that a
+ * thread that has spun for long costs no more than others.
+ */
+void sched__span_now(const struct sched *s, struct sched_thread *t, const struct sched_mark *from,
+		     uint64_t now_ns, struct sched_span *span);
 /* Who ran while a thread waited in a slice that ended at end_ns: span->behind. */
 void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
 		   struct sched_span *span);

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "attach.h"
+#include "budget.h"
 #include "clock.h"
+#include "net_names.h"
 #include "netdev.h"
 #include "proc.h"
 #include "rdma.h"
@@ -21,36 +23,51 @@ struct out_dir {
 	UT_hash_handle hh;
 };
 
+/* A user with processes that are recorded. */
+struct session_user {
+	uint32_t uid; /* key */
+	uint32_t procs;
+	UT_hash_handle hh;
+};
+
 /* --sched: what of the scheduler goes into the traces. */
 enum sched_mode { SCHED_MODE_OFF, SCHED_MODE_EVENTS, SCHED_MODE_SLICES };
 
 /* --net: the same of the network. */
 enum net_mode { NET_MODE_OFF, NET_MODE_EVENTS, NET_MODE_FLOWS };
 
-/* What the kernel tells of flows when asked; all NULL: nothing. */
-struct net_source {
-	void *arg;
-	/* Calls fn for each flow; 0 or -errno. */
-	int (*flows)(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *s),
-		     void *fn_arg);
-	const char *(*drop_reason)(void *arg, uint32_t reason); /* NULL: it has no name */
-	const char *(*symbol)(void *arg, uint64_t address);
-};
-
 /* What is known of flows, of all processes: either end may be another's. */
 struct session_net {
-	struct net_source source;
+	struct net_names names;
 	struct flows flows;
 	struct scope_flow_sample *samples; /* read, and not yet taken; owned */
 	uint32_t nsamples, samples_cap;
-	uint64_t sampled_ns;  /* when; 0: there are none */
-	uint64_t read_ns;     /* when the last of them was read */
-	uint64_t complete_ns; /* all until then is in */
-	uint64_t newest_ns;   /* of the records that came */
+	uint64_t sampled_ns; /* when; 0: there are none */
+	uint64_t read_ns;    /* when the last of them was read */
+	uint64_t newest_ns;  /* of the records that came */
 	uint64_t next_ns, next_prune_ns;
 	uint64_t steps, direct, helped, unsure; /* of processes that have ended, as in net_join.h */
 	bool failed;
-	bool look; /* there are processes whose open sockets are not known yet */
+};
+
+#define HOST_BOOT_ID_LEN 40
+#define HOST_NAME_LEN	 66 /* with the 0; uname(2)'s own limit is 65 */
+
+/* The node that the records are of. */
+struct host {
+	char boot_id[HOST_BOOT_ID_LEN]; /* "": nothing is known yet */
+	char node[HOST_NAME_LEN], release[HOST_NAME_LEN], machine[HOST_NAME_LEN];
+};
+
+/* CLOCK_REALTIME - CLOCK_MONOTONIC, as it was at the last tick; and the bound of its error. */
+struct realtime {
+	int64_t offset_ns;
+	uint64_t error_ns;
+};
+
+/* What recording has cost the recorder up to a moment ago. */
+struct self_cost {
+	uint64_t cpu_ns, peak_bytes;
 };
 
 struct session {
@@ -67,21 +84,40 @@ struct session {
 	uint64_t attach_ns;   /* before the probes went on: nothing older is recorded */
 	uint64_t attached_ns; /* when they were on: processes that start later are seen whole */
 	uint64_t end_ns;      /* what is younger is none of ours; 0 while recording */
-	char stamp[32];	      /* YYYYMMDD-HHMMSS, in the directory's name */
+	char stamp[32];	      /* YYYYMMDD-HHMMSS, in the directory's name; "": none */
+	struct host host;     /* read once, so that no header lacks it */
+	struct realtime realtime;
+	struct self_cost self;
+	uint64_t collectives; /* to record of each process; 0: all */
 	uid_t uid;	      /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;
+	bool own_files; /* they are uid's; else the recorded process' user's */
+	bool compress;	/* by zstd */
+	bool mute;	/* nothing is written, only counted */
 	struct clock_fit clock;
 	struct sched sched;
 	struct session_net net;
-	struct node_sampler node;
-	struct netdev_sampler netdev;
+	struct node_sample *node;	/* the newest; NULL: none yet */
+	struct netdev_softnet softnet;	/* then */
+	struct netdev_sample **netdevs; /* then, of namespaces that processes are in; owned */
+	uint32_t nnetdevs;
 	struct rdma rdma;
+	bool rdma_live;	  /* rdma reads by itself; else INPUT_RDMA fills it */
+	uint64_t rdma_ns; /* what RDMA ports counted until then is known */
 	struct proc *procs;
+	struct session_user *users;
+	uint32_t procs_max;   /* at a time; 0: no bound */
+	bool refused;	      /* there were more */
+	struct budget memory; /* of events, communicators and what joins them to flows */
 	struct out_dir *dirs;
 	struct summary summary;
 	uint64_t skipped_kinds; /* ring records of kinds that we do not know */
 	uint64_t bad_records;	/* that made no sense */
-	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
+	/* Of the ring, that the plugin's records have taken with all around them. */
+	uint64_t chunk_bytes;
+	uint64_t context_lost; /* of kernel context, of no process that is recorded */
+	bool begun, finished;  /* by inputs */
+	bool trim;	       /* processes have ended: their memory lies about in the heap */
 };
 
 #endif

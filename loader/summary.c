@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What `record` prints at its end; see summary.h. */
+#include <stdlib.h>
 #include <string.h>
 #include "nccl_names.h"
 #include "session.h"
@@ -106,11 +107,23 @@ void summary__proc_end(struct summary *s, const struct proc *p)
 	s->late += p->corr.counts.late;
 	s->malformed += p->corr.counts.malformed;
 	s->evicted += p->corr.counts.evicted;
-	if (!p->out.path)
+	s->records += p->recs;
+	s->lines += p->out.counts[OUT_EVENT];
+	if (!p->header_written || !p->out.path)
 		return;
 	s->files++;
 	if (!s->example[0])
 		snprintf(s->example, sizeof(s->example), "%s", p->out.path);
+	if (s->npaths == SUMMARY_PATHS)
+		return;
+	s->paths[s->npaths] = strdup(p->out.path);
+	s->npaths += s->paths[s->npaths] != NULL;
+}
+
+void summary__free(struct summary *s)
+{
+	while (s->npaths)
+		free(s->paths[--s->npaths]);
 }
 
 uint64_t summary__lost(const struct summary *s)

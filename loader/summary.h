@@ -10,6 +10,7 @@
 
 #define SUMMARY_SLOWEST 8
 #define SUMMARY_WORST	4
+#define SUMMARY_PATHS	256
 
 struct summary_op {
 	uint64_t duration_ns;
@@ -43,8 +44,12 @@ struct summary {
 	uint32_t nworst;
 	uint64_t lost[LOSS_CAUSES];
 	uint64_t late, malformed, evicted;
+	uint64_t records,
+		lines; /* decoded, and of events in the files; of processes that have ended */
 	uint32_t procs, files;
-	char example[256]; /* a trace's path */
+	char example[256];		/* a trace's path */
+	char *paths[SUMMARY_PATHS + 1]; /* of the first traces, for the report; owned */
+	uint32_t npaths;
 };
 
 struct session;
@@ -59,5 +64,6 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);
+void summary__free(struct summary *s);
 
 #endif

@@ -7,13 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "elf_file.h"
 #include "log.h"
 #include "nccl_profiler.h"
+#include "patience.h"
+#include "pid_stat.h"
 #include "target.h"
 
-#define MAX_TRIES    8 /* files named like the plugin that are looked into */
+#define MAX_TRIES    8	/* files named like the plugin that are looked into */
+#define TURN_MS	     20 /* at most, for another loader to finish */
 #define NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
 
 static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
@@ -28,6 +34,20 @@ static int mem_write(const struct target *t, uint64_t addr, const void *buf, siz
 	ssize_t n = addr > INT64_MAX ? 0 : pwrite(t->mem, buf, len, (off_t)addr);
 
 	return n < 0 ? -errno : (size_t)n == len ? 0 : -EFAULT;
+}
+
+const char *target__error(int err)
+{
+	switch (err) {
+	case -EPROTO:
+		return "its plugin is of another version";
+	case -EREMOTE:
+		return "its plugin is on a file system that its user serves (FUSE); let it load a "
+		       "copy "
+		       "from elsewhere";
+	default:
+		return strerror(-err);
+	}
 }
 
 void target__close(struct target *t)
@@ -70,6 +90,7 @@ static int control_read(const struct target *t, struct scope_control *ctl)
 
 struct mapping {
 	uint64_t start, end, offset;
+	unsigned int dev_major, dev_minor;
 	char *name;
 };
 
@@ -78,14 +99,76 @@ static bool maps_candidate(char *line, struct mapping *m)
 {
 	int at = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &m->start, &m->end,
-		   &m->offset, &at) < 3 ||
+	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
+	if (!strstr(line, "nccl-profiler"))
+		return false;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %*s %n", &m->start, &m->end,
+		   &m->offset, &m->dev_major, &m->dev_minor, &at) < 5 ||
 	    !at || line[at] != '/')
 		return false;
 	m->name = line + at;
 	m->name[strcspn(m->name, "\n")] = 0;
-	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
-	return strstr(m->name, "nccl-profiler") != NULL;
+	return true;
+}
+
+/*
+ * What serves the file system of a mapping, by a list of mounts: 0 the kernel or root; -EREMOTE a user, by FUSE;
+ * -ENOENT no mount has that device. `theirs`: mounts of another user namespace, where anybody can be user 0.
+ */
+static int served_by(const char *mounts, bool theirs, const struct mapping *m)
+{
+	unsigned int dev_major, dev_minor, uid;
+	char line[4096 + 256], *type, *user;
+	FILE *f = fopen(mounts, "re");
+	int err = -ENOENT;
+
+	while (f && err == -ENOENT && fgets(line, sizeof(line), f)) {
+		type = strstr(line, " - ");
+		if (!type || sscanf(line, "%*d %*d %u:%u", &dev_major, &dev_minor) != 2 ||
+		    dev_major != m->dev_major || dev_minor != m->dev_minor)
+			continue;
+		user = strstr(type, "user_id=");
+		err = 0;
+		if (!strncmp(type, " - fuse", 7) &&
+		    (theirs || !user || sscanf(user, "user_id=%u", &uid) != 1 || uid))
+			err = -EREMOTE;
+	}
+	if (f)
+		fclose(f);
+	return err;
+}
+
+/* Whether a process is in our user namespace. */
+static bool is_in_our_userns(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return !stat("/proc/self/ns/user", &ours) && !stat(path, &theirs) &&
+	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+/*
+ * Who serves a file can hold up whoever reads it for good; and the kernel, which reads it when it puts a probe on,
+ * lets no process of the node fork meanwhile. A file system without a device that nobody has mounted (any more)
+ * may be such a one. One's own user may serve what they like.
+ */
+static int check_served(const struct target *t, const struct mapping *m)
+{
+	char path[64];
+	int err;
+
+	if (t->uid && t->uid == geteuid())
+		return 0;
+	err = served_by("/proc/self/mountinfo", false, m);
+	if (err != -ENOENT)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", t->pid);
+	err = served_by(path, !is_in_our_userns(t->pid), m);
+	if (err == -ENOENT)
+		err = m->dev_major ? 0 : -EREMOTE;
+	return err;
 }
 
 /*
@@ -97,6 +180,9 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	struct scope_control ctl;
 	int err, n;
 
+	err = check_served(t, m);
+	if (err)
+		return err;
 	snprintf(t->path, sizeof(t->path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid,
 		 m->start, m->end);
 	err = control_address(t->path, m->start, m->offset, &t->control);
@@ -111,17 +197,16 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	return err ? -ENOENT : control_read(t, &ctl); /* -ENOENT: somebody else's plugin */
 }
 
-int target__find(struct target *t, pid_t pid)
+static int find(struct target *t, int flags)
 {
 	char path[64], line[4096 + 128], seen[4096] = "";
 	int err = -ENOENT, tries = 0;
+	pid_t pid = t->pid;
 	struct mapping m;
 	FILE *f;
 
-	memset(t, 0, sizeof(*t));
-	t->pid = pid;
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	t->mem = open(path, O_RDWR | O_CLOEXEC); /* before the maps: they may be newer, not older */
+	t->mem = open(path, flags | O_CLOEXEC); /* before the maps: they may be newer, not older */
 	if (t->mem < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
@@ -211,10 +296,30 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 	return err ? err : n ? 0 : -EAGAIN;
 }
 
-int target__want(const struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
+/*
+ * Two loaders that find the same free slot, or that write masks of which each has seen half, would harm each
+ * other: they take turns. The job's user can hold this lock as well; that must cost them no more than a
+ * moment of ours, and a mask.
+ */
+static void turn_begin(const struct target *t)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int tries = TURN_MS;
+
+	while (flock(t->mem, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK && tries--)
+		nanosleep(&pause, NULL);
+}
+
+static void turn_end(const struct target *t)
+{
+	flock(t->mem, LOCK_UN);
+}
+
+static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
 {
 	struct scope_control ctl;
 	uint32_t epoch;
+	uint64_t ids;
 	int err;
 
 	err = control_read(t, &ctl);
@@ -222,6 +327,10 @@ int target__want(const struct target *t, uint32_t owner, uint32_t mask, uint64_t
 		err = slot_write(t, &ctl, owner, mask);
 	if (err)
 		return err;
+	t->first_id = 1;
+	if (ctl.area &&
+	    !mem_read(t, ctl.area + offsetof(struct scope_area, ids), &ids, sizeof(ids)))
+		t->first_id = ids;
 	if (flush_ticks)
 		mem_write(t, t->control + offsetof(struct scope_control, flush_ticks), &flush_ticks,
 			  sizeof(flush_ticks));
@@ -240,64 +349,326 @@ int target__want(const struct target *t, uint32_t owner, uint32_t mask, uint64_t
 
 /* ---- What it publishes ------------------------------------------------------------------------- */
 
-int target__comms(const struct target *t, void (*fn)(void *arg, const struct scope_comm *comm),
-		  void *arg)
+static int state_read(const struct target *t, struct target_state *state)
+{
+	const size_t head = offsetof(struct scope_area, tbufs);
+	struct scope_control ctl;
+	struct scope_area area; /* only its head is read: the tables follow it */
+	uint32_t mask;
+	int i, err;
+
+	memset(state, 0, sizeof(*state));
+	err = control_read(t, &ctl);
+	if (err)
+		return err;
+	state->epoch = ctl.epoch;
+	memcpy(state->want, ctl.want, sizeof(state->want));
+	if (!ctl.area || mem_read(t, ctl.area, &area, head) || area.magic != SCOPE_CONTROL_MAGIC)
+		return 0; /* no communicator was ever made */
+	state->ceiling = area.ceiling;
+	for (i = 0; i < SCOPE_MASKS; i++)
+		if (area.masks[i] && !mem_read(t, area.masks[i], &mask, sizeof(mask)))
+			state->masks[state->nmasks++] = mask;
+	return 0;
+}
+
+/* The published ones into `comms`, which has room for SCOPE_COMMS; *n how many. */
+static int comms_read(const struct target *t, struct scope_comm *comms, int *n)
 {
 	struct scope_control ctl;
-	struct scope_comm *comms;
 	uint64_t magic;
 	int i, err;
 
+	*n = 0;
 	err = control_read(t, &ctl);
 	if (err)
 		return err;
 	if (!ctl.area || mem_read(t, ctl.area, &magic, sizeof(magic)) ||
 	    magic != SCOPE_CONTROL_MAGIC)
 		return 0; /* no communicator was ever made */
-	comms = malloc(SCOPE_COMMS * sizeof(*comms));
-	if (!comms)
-		return -ENOMEM;
 	err = mem_read(t, ctl.area + offsetof(struct scope_area, comms), comms,
 		       SCOPE_COMMS * sizeof(*comms));
 	for (i = 0; !err && i < SCOPE_COMMS; i++) {
-		comms[i].name[SCOPE_COMM_NAME_MAX - 1] = 0;
-		if (SCOPE_ID_WHAT(comms[i].ctx) == SCOPE_ID_WHAT_CTX)
-			fn(arg, &comms[i]);
+		if (SCOPE_ID_WHAT(comms[i].ctx) != SCOPE_ID_WHAT_CTX)
+			continue;
+		comms[*n] = comms[i];
+		comms[(*n)++].name[SCOPE_COMM_NAME_MAX - 1] = 0;
 	}
-	free(comms);
 	return err;
 }
 
-int target__read_tbuf(const struct target *t, uint64_t tbuf, uint64_t pos,
-		      struct scope_ev_chunk *chunk)
+/* Of a chunk and its data, so that another can follow. */
+static size_t chunk_room(const struct scope_ev_chunk *chunk)
 {
+	return (sizeof(*chunk) + chunk->len + 7) & ~7ul;
+}
+
+/* What lies beyond pos in a buffer, malloc'ed; NULL: it was being flushed just now, or it cannot be read. */
+static struct scope_ev_chunk *tbuf_read(const struct target *t, uint64_t tbuf, uint64_t pos)
+{
+	struct scope_ev_chunk *chunk;
 	struct scope_tbuf_hdr h, again;
+
+	if (mem_read(t, tbuf, &h, sizeof(h)) || h.magic != SCOPE_TBUF_MAGIC ||
+	    h.len > SCOPE_TBUF_DATA_SIZE || h.rec_cnt > h.len / SCOPE_REC_BYTES_MIN ||
+	    h.pos + h.len < pos)
+		return NULL;
+	if (h.pos + h.len == pos) { /* nothing: its own records are known */
+		h.pos = pos;
+		h.len = h.rec_cnt = 0;
+	}
+	chunk = malloc(sizeof(*chunk) + h.len);
+	if (!chunk)
+		return NULL;
+	/* Flushed in between: what we copied may be a mixture, and is on its way through the ring. */
+	if ((h.len && mem_read(t, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len)) ||
+	    (h.len && (mem_read(t, tbuf, &again, sizeof(again)) || again.pos != h.pos ||
+		       again.len < h.len))) {
+		free(chunk);
+		return NULL;
+	}
+	*chunk = (struct scope_ev_chunk){
+		.tbuf = tbuf,
+		.pos = h.pos,
+		.rec_pos = h.rec_pos,
+		.lost_cnt = h.lost_cnt,
+		.len = h.len,
+		.rec_cnt = h.rec_cnt,
+		.tag = h.tag,
+		.clock = h.clock,
+		.reason = SCOPE_FLUSH_OUTSIDE,
+	};
+	return chunk;
+}
+
+/* ---- Asking, by a process that may hang --------------------------------------------------------- */
+
+/* What goes there; the target without its descriptor, which goes with it. */
+struct ask {
+	struct target t;
+	int flags; /* find: of open(2) */
+	uint32_t owner, mask;
+	uint64_t flush_ticks;
+	int n;
+	struct target_read reads[];
+};
+
+/* There: the target, as it can be used there. */
+static struct target asked(const struct patience_call *call)
+{
+	const struct ask *a = call->in;
+	struct target t = a->t;
+
+	t.mem = call->in_fd;
+	return t;
+}
+
+static int answer(struct patience_call *call, const void *data, size_t len)
+{
+	call->out = malloc(len);
+	if (!call->out)
+		return -ENOMEM;
+	memcpy(call->out, data, len);
+	call->out_len = len;
+	return 0;
+}
+
+/*
+ * Here: has fn called. 0 or -errno of the asking or of what was asked. What it answers has at least `len` bytes, and is
+ * the caller's, also after an error.
+ */
+static int ask(struct target *t, int (*fn)(struct patience_call *call), const struct ask *in,
+	       struct patience_call *call, size_t len)
+{
 	int err;
 
-	err = mem_read(t, tbuf, &h, sizeof(h));
+	*call = (struct patience_call){.in = in,
+				       .in_len = sizeof(*in) + (size_t)in->n * sizeof(*in->reads),
+				       .in_fd = t->mem};
+	err = patience__call(fn, call, t->uid);
+	if (err == -ETIMEDOUT) {
+		target__close(t);
+		pr_warn("Process %d cannot be looked into: reading its memory or files hangs, as "
+			"on a "
+			"file system that does not answer; continuing without\n",
+			t->pid);
+	}
+	return !err && call->out_len < len ? -EPIPE : err;
+}
+
+static int ask_find(struct patience_call *call)
+{
+	const struct ask *a = call->in;
+	struct target t = a->t;
+	int err = find(&t, a->flags);
+
 	if (err)
 		return err;
-	if (h.magic != SCOPE_TBUF_MAGIC || h.len > SCOPE_TBUF_DATA_SIZE ||
-	    h.rec_cnt > h.len / sizeof(struct scope_rec_hdr))
-		return -EPROTO;
-	if (h.pos + h.len <= pos)
-		return 0;
-	err = h.len ? mem_read(t, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len) : 0;
+	call->out_fd = t.mem;
+	return answer(call, &t, sizeof(t));
+}
+
+static int find_patiently(struct target *t, pid_t pid, int flags)
+{
+	struct ask in = {.flags = flags};
+	struct patience_call call;
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	t->mem = -1;
+	err = pid_stat__uid(pid, &t->uid);
+	if (err)
+		return err;
+	in.t = *t;
+	err = ask(t, ask_find, &in, &call, sizeof(*t));
+	if (!err) {
+		memcpy(t, call.out, sizeof(*t));
+		t->mem = call.out_fd;
+	}
+	free(call.out);
+	return err;
+}
+
+int target__find(struct target *t, pid_t pid)
+{
+	return find_patiently(t, pid, O_RDWR);
+}
+
+int target__find_readonly(struct target *t, pid_t pid)
+{
+	return find_patiently(t, pid, O_RDONLY);
+}
+
+static int ask_want(struct patience_call *call)
+{
+	const struct ask *a = call->in;
+	struct target t = asked(call);
+	int err;
+
+	turn_begin(&t);
+	err = want(&t, a->owner, a->mask, a->flush_ticks);
+	turn_end(&t);
+	/* Also with an error: from which of its ids on it is armed when it has a communicator. */
+	return answer(call, &t.first_id, sizeof(t.first_id)) ?: err;
+}
+
+int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
+{
+	struct ask in = {.t = *t, .owner = owner, .mask = mask, .flush_ticks = flush_ticks};
+	struct patience_call call;
+	int err = ask(t, ask_want, &in, &call, sizeof(t->first_id));
+
+	if (call.out_len >= sizeof(t->first_id))
+		memcpy(&t->first_id, call.out, sizeof(t->first_id));
+	free(call.out);
+	return err;
+}
+
+static int ask_state(struct patience_call *call)
+{
+	struct target t = asked(call);
+	struct target_state state;
+	int err = state_read(&t, &state);
+
+	return err ? err : answer(call, &state, sizeof(state));
+}
+
+int target__state(struct target *t, struct target_state *state)
+{
+	struct ask in = {.t = *t};
+	struct patience_call call;
+	int err = ask(t, ask_state, &in, &call, sizeof(*state));
+
 	if (!err)
-		err = mem_read(t, tbuf, &again, sizeof(again));
-	if (err)
-		return err;
-	/* Flushed in between: what we copied may be a mixture, and is on its way through the ring. */
-	if (again.pos != h.pos || again.len < h.len)
-		return 0;
-	chunk->tbuf = tbuf;
-	chunk->pos = h.pos;
-	chunk->rec_pos = h.rec_pos;
-	chunk->lost_cnt = h.lost_cnt;
-	chunk->len = h.len;
-	chunk->rec_cnt = h.rec_cnt;
-	chunk->tag = h.tag;
-	chunk->clock = h.clock;
-	chunk->reason = SCOPE_FLUSH_OUTSIDE;
-	return 1;
+		memcpy(state, call.out, sizeof(*state));
+	free(call.out);
+	return err;
+}
+
+static int ask_comms(struct patience_call *call)
+{
+	struct target t = asked(call);
+	int n = 0, err;
+
+	call->out = malloc(SCOPE_COMMS * sizeof(struct scope_comm));
+	if (!call->out)
+		return -ENOMEM;
+	err = comms_read(&t, call->out, &n);
+	call->out_len = (size_t)n * sizeof(struct scope_comm);
+	return err;
+}
+
+int target__comms(struct target *t, void (*fn)(void *arg, const struct scope_comm *comm), void *arg)
+{
+	struct ask in = {.t = *t};
+	const struct scope_comm *comm;
+	struct patience_call call;
+	int err = ask(t, ask_comms, &in, &call, 0);
+
+	if (!err)
+		for (comm = call.out;
+		     comm < (struct scope_comm *)call.out + call.out_len / sizeof(*comm); comm++)
+			fn(arg, comm);
+	free(call.out);
+	return err;
+}
+
+/* One after the other, each a multiple of 8 bytes, in the order of the questions; some have none. */
+static int ask_tbufs(struct patience_call *call)
+{
+	const struct ask *a = call->in;
+	struct target t = asked(call);
+	struct scope_ev_chunk *chunk;
+	size_t room;
+	int i, err = 0;
+	void *out;
+
+	for (i = 0; i < a->n && !err; i++) {
+		chunk = tbuf_read(&t, a->reads[i].tbuf, a->reads[i].pos);
+		if (!chunk)
+			continue;
+		room = chunk_room(chunk);
+		out = realloc(call->out, call->out_len + room);
+		err = out ? 0 : -ENOMEM;
+		if (out) {
+			memcpy((char *)out + call->out_len, chunk, sizeof(*chunk) + chunk->len);
+			call->out = out;
+			call->out_len += room;
+		}
+		free(chunk);
+	}
+	return err;
+}
+
+int target__read_tbufs(struct target *t, struct target_read *reads, int n)
+{
+	size_t len = (size_t)n * sizeof(*reads), room;
+	struct ask *in = calloc(1, sizeof(*in) + len);
+	struct scope_ev_chunk *chunk;
+	struct patience_call call;
+	char *at, *end;
+	int i, err;
+
+	if (!in)
+		return -ENOMEM;
+	in->t = *t;
+	in->n = n;
+	memcpy(in->reads, reads, len);
+	err = ask(t, ask_tbufs, in, &call, 0);
+	at = call.out;
+	end = at + call.out_len;
+	for (i = 0; !err && i < n && at < end; i++) {
+		chunk = (struct scope_ev_chunk *)at;
+		if (chunk->tbuf != reads[i].tbuf)
+			continue;
+		room = chunk_room(chunk);
+		reads[i].chunk = malloc(room);
+		if (reads[i].chunk)
+			memcpy(reads[i].chunk, chunk, sizeof(*chunk) + chunk->len);
+		at += room;
+	}
+	free(call.out);
+	free(in);
+	return err;
 }

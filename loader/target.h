@@ -13,18 +13,34 @@
 #include <sys/types.h>
 #include "scope_abi.h"
 
+struct scope_ev_chunk;
+
 struct target {
 	pid_t pid;
+	uint32_t uid;	  /* whose it is */
 	int mem;	  /* its /proc/PID/mem; -1 closed */
 	uint64_t control; /* address of struct scope_control in the process */
-	char path[4096];  /* of the plugin, openable by us: the very file that is mapped */
+	/* Counter from which on ids are younger than target__want(); 1 where there were none. */
+	uint64_t first_id;
+	char path[4096]; /* of the plugin, openable by us: the very file that is mapped */
 };
 
 /*
+ * All that follows and reads a process can also return -ETIMEDOUT: it hangs, the target is closed, and asking again would
+ * hang again; that was said then. -EBUSY: as many as may be of that user's hang already.
+ */
+
+/*
  * Finds the plugin in a process and holds on to it until target__close(). 0; -ESRCH no such process; -ENOENT it has no plugin; -EPROTO a plugin of
- * another ABI version; or what /proc said.
+ * another ABI version; -EREMOTE its file is on a file system that a user serves; or what /proc said.
  */
 int target__find(struct target *t, pid_t pid);
+
+/* What one of these errors means, in words. */
+const char *target__error(int err);
+
+/* The same for looking only: what is found cannot be armed. */
+int target__find_readonly(struct target *t, pid_t pid);
 
 /* Safe twice, and after a target__find() that failed. */
 void target__close(struct target *t);
@@ -34,18 +50,36 @@ void target__close(struct target *t);
  * sets the flush age, and writes NCCL's masks. mask 0 takes the request back. 0 or -errno; -EAGAIN: no
  * communicator yet, so nothing to arm until the first (the request stays).
  */
-int target__want(const struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
+int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
+
+/* What a process is asked for, and by whom; all of it is what the process says. */
+struct target_state {
+	uint32_t epoch;
+	struct scope_want want[SCOPE_WANT_SLOTS];
+	uint32_t ceiling; /* like the following: 0 before the first communicator */
+	uint32_t nmasks;
+	uint32_t masks[SCOPE_MASKS]; /* NCCL's, one for each copy of it in the process */
+};
+
+/* 0 or -errno. */
+int target__state(struct target *t, struct target_state *state);
 
 /* The published communicators, one call each. 0 or -errno. */
-int target__comms(const struct target *t, void (*fn)(void *arg, const struct scope_comm *comm),
+int target__comms(struct target *t, void (*fn)(void *arg, const struct scope_comm *comm),
 		  void *arg);
 
-/*
- * Reads a thread's buffer from outside, in the form that BPF would have sent: `chunk` has room for
- * sizeof(struct scope_ev_chunk) + SCOPE_TBUF_DATA_SIZE. Fills all but the identity. Returns 1 if there is
- * something beyond `pos`, 0 if not (or it was being flushed just now), -errno.
- */
-int target__read_tbuf(const struct target *t, uint64_t tbuf, uint64_t pos,
-		      struct scope_ev_chunk *chunk);
+/* A thread's buffer that is to be read from outside. */
+struct target_read {
+	uint64_t tbuf, pos; /* what lies beyond pos is wanted */
+	void *arg;	    /* the caller's */
+	/*
+	 * Out, in the form that BPF would have sent, but for the identity; malloc'ed, the caller's. Without records if there
+	 * is nothing beyond pos. NULL: it was being flushed just now, or it cannot be read.
+	 */
+	struct scope_ev_chunk *chunk;
+};
+
+/* Reads buffers of one process; each `chunk` is NULL before. 0 or -errno. */
+int target__read_tbufs(struct target *t, struct target_read *reads, int n);
 
 #endif

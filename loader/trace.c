@@ -1,35 +1,49 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The writer; see trace.h. Key order is the seed format's, added keys behind. */
 #include <stdio.h>
-#include <sys/resource.h>
 #include "header.h"
+#include "log.h"
 #include "nccl_names.h"
 #include "session.h"
 #include "trace.h"
 #include "trace_keys.h"
 
 /*
- * The header goes first, whenever the first line comes. Where a full disk swallowed it, lines are lost
- * until it could be written.
+ * The header goes first, whenever the first line comes. Where a full disk swallowed it, or there was no
+ * place for a file, lines are lost until it could be written.
  */
 static bool trace_ready(struct proc *p)
 {
-	if (!p->header_written && !p->out_failed && p->corr.now_ns >= p->header_next_ns) {
+	if (!p->header_written && p->corr.now_ns >= p->header_next_ns) {
 		p->header_written = header__write(p) == 0;
 		p->header_next_ns = p->corr.now_ns + NSEC_PER_SEC;
 	}
 	return p->header_written;
 }
 
-struct json trace_begin(struct proc *p, size_t max)
+/* A line about the file itself: without it there is none, and nothing is lost. */
+static struct json account_begin(struct proc *p)
 {
 	struct json none = {0};
 
-	if (!trace_ready(p)) {
-		p->out.write_lost++;
-		return none;
+	if (p->session->mute)
+		p->header_written = true;
+	return !p->session->mute && trace_ready(p) ? out_line_begin(&p->out, STATE_MAX) : none;
+}
+
+struct json trace_begin(struct proc *p, size_t max)
+{
+	struct json j = {0};
+
+	if (p->session->mute) {
+		p->header_written = true;
+		return j;
 	}
-	return out_line_begin(&p->out, max);
+	if (trace_ready(p))
+		j = out_line_begin(&p->out, max);
+	if (!j.at)
+		p->out.write_lost++;
+	return j;
 }
 
 void trace_end(struct proc *p, struct json *j, enum out_kind kind)
@@ -322,12 +336,32 @@ static void put_exec(struct json *j, const struct corr_event *ev)
 
 /* ---- Records ----------------------------------------------------------------------------------- */
 
-static void put_unfinished(struct json *j, const struct corr_event *ev)
+static void put_last_state(struct json *j, const struct corr_event *ev)
 {
 	const char *name = event_state_name(ev->last_state);
 
-	json_lit(j, ",\"unfinished\":true");
 	KEY_STR(j, "lastState", name ? name : "", name ? strlen(name) : 0);
+}
+
+static void put_unfinished(struct json *j, const struct corr_event *ev)
+{
+	json_lit(j, ",\"unfinished\":true");
+	put_last_state(j, ev);
+}
+
+/* Who it is of and below what: the same in `event` and `open`. */
+static void put_family(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	KEY_U64(j, "myPid", p->id.ns_tgid);
+	if (ev->pxn)
+		KEY_I64(j, "originPid", ev->origin_pid);
+	KEY_PTR(j, "parentObj", ev->start.s.parent);
+	json_lit(j, ",\"eventAddr\":");
+	json_hex(j, ev->id);
+	if (!ev->pxn)
+		KEY_PTR(j, "ctx", ev->start.s.ctx);
+	else
+		json_lit(j, ",\"isPxn\":true");
 }
 
 void trace__event(void *arg, const struct corr_event *ev)
@@ -354,16 +388,7 @@ void trace__event(void *arg, const struct corr_event *ev)
 	} else {
 		json_lit(&j, ",\"stop\":null,\"duration\":null");
 	}
-	KEY_U64(&j, "myPid", p->id.ns_tgid);
-	if (ev->pxn)
-		KEY_I64(&j, "originPid", ev->origin_pid);
-	KEY_PTR(&j, "parentObj", ev->start.s.parent);
-	json_lit(&j, ",\"eventAddr\":");
-	json_hex(&j, ev->id);
-	if (!ev->pxn)
-		KEY_PTR(&j, "ctx", ev->start.s.ctx);
-	else
-		json_lit(&j, ",\"isPxn\":true");
+	put_family(&j, p, ev);
 	put_details(&j, p, ev);
 	if (ev->stopped)
 		put_exec(&j, ev);
@@ -503,18 +528,16 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 
 void trace__clock(struct proc *p, uint64_t now_ns)
 {
+	const struct realtime *real = &p->session->realtime;
 	struct json j = trace_begin(p, STATE_MAX);
-	uint64_t error;
-	int64_t offset;
 
 	if (!j.at)
 		return;
-	offset = realtime_offset_ns(&error);
 	json_lit(&j, "{\"recordType\":\"clock\"");
 	KEY_US(&j, "ts", now_ns);
 	json_lit(&j, ",\"realtimeOffset\":");
-	json_us_signed(&j, offset);
-	KEY_US(&j, "error", error + p->session->clock.last_error_ns);
+	json_us_signed(&j, real->offset_ns);
+	KEY_US(&j, "error", real->error_ns + p->session->clock.last_error_ns);
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_CLOCK);
 }
@@ -526,17 +549,20 @@ static const char *const loss_where[LOSS_CAUSES] = {
 	[LOSS_ORPHAN] = "correlate, start lost",
 	[LOSS_WRITE_ERROR] = "trace file",
 	[LOSS_CONTEXT] = "ring buffer, kernel context",
+	[LOSS_RATE_LIMIT] = "ring buffer, more than this process' share",
 };
 
 static void put_lost(struct proc *p, int cause, uint64_t n, uint64_t now_ns)
 {
-	struct json j = trace_begin(p, STATE_MAX);
+	uint64_t from = p->lost_from_ns ? p->lost_from_ns : p->begin_ns;
+	struct json j = account_begin(p);
 
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"lost\"");
-	KEY_US(&j, "from", p->lost_from_ns ? p->lost_from_ns : p->begin_ns);
-	KEY_US(&j, "to", now_ns);
+	KEY_US(&j, "from", from);
+	/* A process whose records come late is behind what was told before. */
+	KEY_US(&j, "to", now_ns > from ? now_ns : from);
 	KEY_U64(&j, "n", n);
 	KEY_STR(&j, "cause", loss_names[cause], strlen(loss_names[cause]));
 	KEY_STR(&j, "where", loss_where[cause], strlen(loss_where[cause]));
@@ -545,11 +571,33 @@ static void put_lost(struct proc *p, int cause, uint64_t n, uint64_t now_ns)
 	p->lost_reported[cause] += n;
 }
 
+/*
+ * Somebody has deleted the file, with its directory perhaps. What it had is lost, and the recording goes on in
+ * a new one, which tells all losses anew: its footer sums up what it holds.
+ */
+static void start_over(struct proc *p)
+{
+	uint64_t lost;
+
+	out_file__flush(&p->out);
+	lost = p->out.write_lost + out_file__lines(&p->out);
+	pr_warn("'%s' was deleted, continuing in a new file; its %llu lines are counted as lost\n",
+		p->out.path, (unsigned long long)out_file__lines(&p->out));
+	out_file__close(&p->out);
+	p->out.write_lost = lost;
+	p->header_written = false;
+	p->header_next_ns = 0;
+	p->lost_from_ns = 0;
+	memset(p->lost_reported, 0, sizeof(p->lost_reported));
+}
+
 void trace__lost(struct proc *p, uint64_t now_ns, bool last)
 {
 	uint64_t reported[LOSS_CAUSES];
 	int cause;
 
+	if (out_file__is_gone(&p->out))
+		start_over(p);
 	/* While the disk is full this would be lost too; at the end it is now or never. */
 	if (p->out.write_lost && (last || !p->out.failing)) {
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
@@ -568,12 +616,12 @@ void trace__lost(struct proc *p, uint64_t now_ns, bool last)
 			return;
 		}
 	}
-	p->lost_from_ns = now_ns;
+	if (p->header_written)
+		p->lost_from_ns = now_ns;
 }
 
 void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 {
-	struct rusage ru = {0};
 	const char *sep = "";
 	struct json j;
 	int i;
@@ -583,10 +631,14 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 	 * records go out with the footer: both or none.
 	 */
 	out_file__flush(&p->out);
+	p->header_next_ns = 0;
 	trace__lost(p, p->corr.now_ns, true);
-	j = trace_begin(p, STATE_MAX);
-	if (!j.at)
+	j = account_begin(p);
+	if (!j.at) {
+		if (p->header_written && !p->session->mute)
+			proc__count_loss(p, LOSS_WRITE_ERROR, 1);
 		return;
+	}
 	json_lit(&j, "{\"recordType\":\"footer\"");
 	KEY_STR(&j, "end", how, strlen(how));
 	if (exited)
@@ -608,12 +660,13 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 		json_u64(&j, p->lost_reported[i]);
 		sep = ",";
 	}
-	getrusage(RUSAGE_SELF, &ru);
 	json_lit(&j, "},\"self\":{\"cpu\":");
-	json_us(&j, ((uint64_t)ru.ru_utime.tv_sec + (uint64_t)ru.ru_stime.tv_sec) * NSEC_PER_SEC +
-			    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000);
-	KEY_U64(&j, "peakMemory", (uint64_t)ru.ru_maxrss * 1024);
+	json_us(&j, p->session->self.cpu_ns);
+	KEY_U64(&j, "peakMemory", p->session->self.peak_bytes);
 	json_lit(&j, "}}");
 	trace_end(p, &j, OUT_FOOTER);
-	out_file__flush(&p->out);
+	p->out.ending = true;
+	/* Nobody will tell of it in this file any more: who recorded has to know. */
+	if (out_file__flush(&p->out))
+		proc__count_loss(p, LOSS_WRITE_ERROR, 1);
 }

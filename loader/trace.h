@@ -33,9 +33,10 @@ void trace__drops(struct proc *p, struct flow *flow);
 
 /*
  * What the node did since the process' last such record, up to `now`; `netdev` is of its network namespace,
- * NULL: not known.
+ * `quota` of its cgroup; NULL: not known.
  */
-void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev);
+void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev,
+		 const struct node_quota *quota);
 
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);

@@ -8,7 +8,7 @@
 #include "sched_join.h"
 
 /*
- * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and three spans of
+ * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and four spans of
  * the scheduler with 64 CPUs and 8 culprits each; what RDMA ports counted.
  */
 #define RDMA_EVENT_MAX 16384 /* 8 ports have room for 60 counters each, as they are in practice */

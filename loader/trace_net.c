@@ -16,8 +16,7 @@ static void put_flow_name(struct json *j, const struct flow *flow)
 
 static void put_reason(struct json *j, const struct proc *p, uint32_t reason)
 {
-	const struct net_source *source = &p->session->net.source;
-	const char *name = source->drop_reason ? source->drop_reason(source->arg, reason) : NULL;
+	const char *name = net_names__reason(&p->session->net.names, reason);
 	char number[16];
 
 	if (!name && reason) {
@@ -227,7 +226,7 @@ static void put_tcp(struct json *j, const struct scope_tcp *tcp)
 	json_char(j, '}');
 }
 
-/* From `was` on; the first key is written with a comma if `comma`. */
+/* From `was` on; the first key is written without a comma. */
 static void put_totals(struct json *j, const struct flow *flow, const struct flow_counts *now,
 		       const struct flow_counts *was, const struct scope_tcp *tcp_was,
 		       uint64_t jiffy_ns)
@@ -348,8 +347,7 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 
 static void put_where(struct json *j, const struct proc *p, uint64_t location)
 {
-	const struct net_source *source = &p->session->net.source;
-	const char *name = source->symbol ? source->symbol(source->arg, location) : NULL;
+	const char *name = net_names__symbol(&p->session->net.names, location);
 
 	json_lit(j, ",\"where\":");
 	if (name)

@@ -106,12 +106,13 @@ static void put_psi(struct json *j, const struct node_sample *was, const struct 
 		json_char(j, '}');
 }
 
-static void put_throttled(struct json *j, struct proc *p)
+static void put_throttled(struct json *j, struct proc *p, const struct node_quota *now)
 {
-	struct node_quota was = p->quota;
+	const struct node_quota was = p->quota;
 
-	if (!p->has_quota || node_cgroup__read(&p->cgroup, &p->quota))
+	if (!p->has_quota || !now)
 		return;
+	p->quota = *now;
 	json_lit(j, ",\"throttled\":{\"time\":");
 	json_us(j, node_since(was.throttled, p->quota.throttled));
 	KEY_U64(j, "periods", node_since(was.periods, p->quota.periods));
@@ -121,7 +122,8 @@ static void put_throttled(struct json *j, struct proc *p)
 }
 
 /* What is of the scheduler's; the CPUs are those that it saw the process on. */
-static void put_node_sched(struct json *j, struct proc *p, const struct node_sample *now)
+static void put_node_sched(struct json *j, struct proc *p, const struct node_sample *now,
+			   const struct node_quota *quota)
 {
 	put_node_cpus(j, p, now);
 	if (now->has_running)
@@ -129,7 +131,7 @@ static void put_node_sched(struct json *j, struct proc *p, const struct node_sam
 	if (now->has_blocked)
 		KEY_U64(j, "procsBlocked", now->procs_blocked);
 	put_psi(j, p->node, now);
-	put_throttled(j, p);
+	put_throttled(j, p, quota);
 }
 
 /* ---- Network ------------------------------------------------------------------------------------ */
@@ -215,7 +217,8 @@ static size_t line_max(const struct node_sample *now, const struct netdev_sample
 	       (netdev ? netdev->n * NODE_DEVICE_MAX : 0);
 }
 
-void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev)
+void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev,
+		 const struct node_quota *quota)
 {
 	struct json j = trace_begin(p, line_max(now, netdev));
 	const struct session *s = p->session;
@@ -226,10 +229,10 @@ void trace__node(struct proc *p, const struct node_sample *now, const struct net
 	KEY_US(&j, "ts", now->now_ns);
 	KEY_US(&j, "interval", node_since(p->node->now_ns, now->now_ns));
 	if (s->sched_mode)
-		put_node_sched(&j, p, now);
+		put_node_sched(&j, p, now, quota);
 	if (s->counters) {
 		put_netdev(&j, p->netdev, netdev);
-		put_softnet(&j, &p->softnet, &s->netdev.softnet);
+		put_softnet(&j, &p->softnet, &s->softnet);
 		put_node_rdma(&j, p, now);
 	}
 	json_char(&j, '}');

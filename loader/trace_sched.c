@@ -150,6 +150,7 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 	if (operation) {
 		put_role(j, f, "app", &join->app);
 		put_role(j, f, "proxy", &join->proxy);
+		put_role(j, f, "before", &join->before);
 	}
 	if (join->unfinished_in)
 		put_state(j, join->unfinished_in);
@@ -168,6 +169,8 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 		return;
 	all = stop_ns - t->sched->since_ns;
 	sched_thread__mark(t->sched, stop_ns, &to);
+	if (to.early) /* so much came after its end that this is forgotten */
+		memset(&to.sums, 0, sizeof(to.sums));
 	known = to.sums.on_cpu_ns + to.sums.runq_ns + to.sums.blocked_ns;
 	if (to.sums.irq_ns > to.sums.on_cpu_ns) /* of a run that turned out to be unknown */
 		to.sums.irq_ns = to.sums.on_cpu_ns;

@@ -138,6 +138,7 @@ vm_needs()
 	cmd cpio cpio
 	cmd xz xz-utils
 	cmd jq jq # tests/e2e/lib.sh
+	cmd zstd zstd
 	cmd setpriv util-linux
 	cmd rdma iproute2 # with it ip and tc
 	cmd ibv_rc_pingpong ibverbs-utils

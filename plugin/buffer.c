@@ -161,12 +161,14 @@ struct tbuf *tbuf_slow(void)
 	}
 	/*
 	 * A new epoch: somebody new listens. Records go to those who listened before; strings are told
-	 * again; and flush_ts = 0 makes the next callback flush, which tells BPF where this buffer is.
+	 * again; and flush_ts = 0 makes the next callback flush, which tells BPF where this buffer is. Ids come
+	 * from a new block, so that a child of what began before is known by its parent's id.
 	 */
 	if (tb->h.len)
 		tbuf_flush(tb, SCOPE_FLUSH_EPOCH);
 	memset(tb->h.strings, 0, sizeof(tb->h.strings));
 	tb->h.flush_ts = 0;
+	tb->h.end_id = tb->h.next_id;
 	tb->h.epoch = epoch;
 	return tb;
 }
@@ -229,7 +231,7 @@ static void string_announce(struct tbuf *tb, uint16_t id, const char *s)
 				    .ts = clock_now()};
 	memcpy(r + 1, s, len);
 	memset((char *)(r + 1) + len, 0, size - sizeof(*r) - len);
-	tbuf_commit(tb, size);
+	tbuf_commit_as(tb, size, 0); /* told again after a loss, so never lost itself */
 	tb->h.strings[id / 64] |= 1ULL << (id % 64);
 }
 

@@ -318,14 +318,14 @@ static inline bool fold_is_polled(const struct fold *f, uint64_t now)
 	return now - f->last_state_ts < idle || now - f->last_start_ts < idle;
 }
 
-/* Takes the step's place in the table; writes what the one before it there has left. */
-static inline void fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint64_t now)
+/* Takes the step's place in the table, if it gets it; writes what the one before it there has left. */
+static inline struct fold *fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint64_t now)
 {
 	struct fold *f = &tb->folds[id % FOLDS];
 
 	if (unlikely(f->id)) {
 		if (fold_is_polled(f, now))
-			return;
+			return NULL;
 		fold_settle(tb, f);
 	}
 	f->id = id;
@@ -334,6 +334,67 @@ static inline void fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint6
 	f->state = FOLD_NO_STATE;
 	f->last_state_ts = now;
 	f->last_start_ts = now;
+	return f;
+}
+
+/* ---- A step in one record ----------------------------------------------------------------------
+ *
+ * Its states and its stop go where its start lies, while that is in the buffer: half the bytes, so half the
+ * flushes, and less to write. `ticks` come last: who reads from outside sees a part whole or not at all.
+ */
+#define PLACE(dir, part)     ((dir) << 4 | (part))
+#define PLACE_ARG(dir, part) (PLACE(dir, part) | 0x80)
+static const uint8_t step_places[NCCL_PROFILER_NSTATES] = {
+	[ncclProfilerProxyStepSendGPUWait] = PLACE(SCOPE_STEP_SEND, SCOPE_STEP_GPU),
+	[ncclProfilerProxyStepSendPeerWait_v4] = PLACE(SCOPE_STEP_SEND, SCOPE_STEP_PEER),
+	[ncclProfilerProxyStepSendWait] = PLACE_ARG(SCOPE_STEP_SEND, SCOPE_STEP_DONE),
+	[ncclProfilerProxyStepRecvWait] = PLACE(SCOPE_STEP_RECV, SCOPE_STEP_GPU),
+	[ncclProfilerProxyStepRecvFlushWait] = PLACE_ARG(SCOPE_STEP_RECV, SCOPE_STEP_PEER),
+	[ncclProfilerProxyStepRecvGPUWait] = PLACE(SCOPE_STEP_RECV, SCOPE_STEP_DONE),
+};
+
+static inline void step_open(struct tbuf *tb, struct fold *f, struct scope_rec_step *r)
+{
+	f->at = tb->h.pos + tb->h.len;
+	r->s.h.size = sizeof(*r);
+	r->s.h.kind = SCOPE_REC_STEP;
+	memset(r->ticks, 0, sizeof(*r) - sizeof(r->s));
+}
+
+/* The step's record, if it has one that has not been handed in. */
+static inline struct scope_rec_step *step_rec(struct tbuf *tb, const struct fold *f)
+{
+	uint64_t off = f->at - tb->h.pos;
+
+	return likely(off < tb->h.len) ? (struct scope_rec_step *)(tb->data + off) : NULL;
+}
+
+/* False: it has no place there. */
+static inline bool step_part(struct tbuf *tb, struct scope_rec_step *r, uint32_t part, uint64_t now)
+{
+	uint64_t ticks = now - r->s.h.ts;
+
+	if (unlikely(r->ticks[part] || ticks >= UINT32_MAX))
+		return false;
+	__atomic_store_n(&r->ticks[part], (uint32_t)ticks + 1, __ATOMIC_RELEASE);
+	tbuf_count(tb);
+	return true;
+}
+
+static inline bool step_state(struct tbuf *tb, struct scope_rec_step *r, uint32_t state,
+			      bool has_arg, uint64_t arg, uint64_t now)
+{
+	uint8_t place = state < NCCL_PROFILER_NSTATES ? step_places[state] : 0;
+	uint8_t dir = place >> 4 & 3;
+
+	if (unlikely(!dir || has_arg != place >> 7 || (r->s.h.u8 && r->s.h.u8 != dir)))
+		return false;
+	if (unlikely(r->ticks[place & 3] || now - r->s.h.ts >= UINT32_MAX))
+		return false;
+	r->s.h.u8 = dir;
+	if (has_arg)
+		r->trans_size_bytes = arg;
+	return step_part(tb, r, place & 3, now);
 }
 
 /*
@@ -374,6 +435,7 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	struct tbuf *tb;
 	uint64_t id, now;
 	uint32_t what, size;
+	bool is_step;
 	/* Event types of a version: bits 0 to n - 1. */
 	static const uint8_t ntypes[] = {0, 6, 6, 8, 8, 12, 15, 16};
 
@@ -396,7 +458,9 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 		*handle = (void *)(uintptr_t)id_next(tb, what);
 		return ncclSuccess;
 	}
-	if (likely(what == SCOPE_PROXY_STEP)) {
+	is_step = what == SCOPE_PROXY_STEP;
+	f = NULL;
+	if (likely(is_step)) {
 		f = fold_repeat(tb, handle, d);
 		if (unlikely(f)) {
 			f->start_repeats += f->start_repeats != UINT32_MAX;
@@ -410,13 +474,13 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 		take_names(tb, &n, what, d, api);
 	}
 	id = id_next(tb, what);
-	if (likely(what == SCOPE_PROXY_STEP))
-		fold_open(tb, id, d, now); /* may append records: before ours is reserved */
-	s = tbuf_reserve(tb, SCRATCH_SIZE);
+	if (likely(is_step))
+		f = fold_open(tb, id, d, now); /* may append records: before ours is reserved */
+	s = tbuf_reserve(tb, is_step ? sizeof(struct scope_rec_step) : SCRATCH_SIZE);
 	s->h = rec_hdr(0, SCOPE_REC_START, now, id);
 	s->parent = (uintptr_t)d->parentObj;
 	s->ctx = (uintptr_t)context;
-	if (likely(what == SCOPE_PROXY_STEP)) {
+	if (likely(is_step)) {
 		s->h.u32 = (uint32_t)d->proxyStep.step;
 		size = sizeof(*s);
 	} else {
@@ -425,6 +489,10 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	s->h.size = (uint16_t)size;
 	if (unlikely(sems.start))
 		probe_start(id, type, s);
+	if (likely(f)) {
+		step_open(tb, f, (struct scope_rec_step *)s);
+		size = sizeof(struct scope_rec_step);
+	}
 	tbuf_commit(tb, size);
 	tbuf_flush_if_old(tb, now);
 	*handle = (void *)(uintptr_t)id;
@@ -438,6 +506,7 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 	union scope_sems sems = sems_read();
 	uint64_t id = (uintptr_t)handle, now;
 	uint32_t what = SCOPE_ID_WHAT(id);
+	struct scope_rec_step *step;
 	struct scope_rec_hdr *r;
 	struct tbuf *tb;
 	struct fold *f;
@@ -459,6 +528,11 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 	if (f->id == id) {
 		fold_settle(tb, f);
 		f->id = 0;
+		step = step_rec(tb, f);
+		if (step && step_part(tb, step, SCOPE_STEP_STOP, now)) {
+			tbuf_flush_if_old(tb, now);
+			return ncclSuccess;
+		}
 	}
 	r = tbuf_reserve(tb, sizeof(*r));
 	*r = rec_hdr(sizeof(*r), SCOPE_REC_STOP, now, id);
@@ -491,6 +565,7 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 				uint32_t steps)
 {
 	union scope_sems sems = sems_read();
+	struct scope_rec_step *step;
 	struct tbuf *tb;
 	struct fold *f;
 	uint64_t now;
@@ -520,6 +595,11 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 		f->state = state;
 		f->arg = arg;
 		f->last_state_ts = now;
+		step = step_rec(tb, f);
+		if (step && !steps && step_state(tb, step, state, has_arg, arg, now)) {
+			tbuf_flush_if_old(tb, now);
+			return;
+		}
 	}
 	state_write(tb, id, state, has_arg, arg, steps, now);
 	tbuf_flush_if_old(tb, now);

@@ -59,7 +59,9 @@ struct fold {
 	uint32_t step;
 	uint32_t state; /* last state, FOLD_NO_STATE before the first */
 	uint32_t state_repeats, start_repeats;
+	uint64_t at; /* where its scope_rec_step lies: bytes since the buffer was made */
 };
+_Static_assert(sizeof(struct fold) == 64, "one cache line");
 #define FOLD_NO_STATE 0xffffffffu
 /* A step that NCCL has polled within so many flush ages keeps its place against a new one. */
 #define FOLD_IDLE 100
@@ -109,11 +111,22 @@ static inline void *tbuf_reserve(struct tbuf *tb, uint32_t size)
  * len and rec_cnt change in one store: whoever reads this buffer from outside sees both or neither,
  * and the bytes before them.
  */
-static inline void tbuf_commit(struct tbuf *tb, uint32_t size)
+static inline void tbuf_commit_as(struct tbuf *tb, uint32_t size, uint32_t recs)
 {
-	uint64_t v = (uint64_t)(tb->h.rec_cnt + 1) << 32 | (tb->h.len + size);
+	uint64_t v = (uint64_t)(tb->h.rec_cnt + recs) << 32 | (tb->h.len + size);
 
 	__atomic_store_n((uint64_t *)(void *)&tb->h.len, v, __ATOMIC_RELEASE);
+}
+
+static inline void tbuf_commit(struct tbuf *tb, uint32_t size)
+{
+	tbuf_commit_as(tb, size, 1);
+}
+
+/* One more record, in bytes that are committed already. */
+static inline void tbuf_count(struct tbuf *tb)
+{
+	__atomic_store_n(&tb->h.rec_cnt, tb->h.rec_cnt + 1, __ATOMIC_RELEASE);
 }
 
 static inline void tbuf_flush_if_old(struct tbuf *tb, uint64_t now)

@@ -115,41 +115,6 @@ mkdir "$tmp/o5"
 is "default directory not writable: the job runs all the same" "$(said o5 .ok)" true
 t "default directory not writable: said" grep -q "Read-only file system" "$tmp/o5.err"
 
-# ---- A full disk: the job does not notice, and nothing is lost without being counted
-
-# Lines of the kinds that are the same in every recording of this job; clock lines are one or none a file.
-lines='map(select(.recordType | IN("header", "event", "state", "thread"))) | length'
-disk=(--mask proxystep --net=off -- "$job" --ranks 2 --bytes 1M --iters 120 --json)
-record roomy "${disk[@]}"
-all_lines=$(q roomy "$lines")
-accounted() {
-	local got
-	got=$(($(q "$1" "$lines + (records(\"clock\") | length)") + $(q "$1" '[records("footer")[].lost["write-error"]] | add')))
-	# at most a clock line of each file is among the lost
-	[ "$got" -ge "$all_lines" ] && [ "$got" -le $((all_lines + 2)) ] && return 0
-	echo "written and lost: $got lines, without a full disk: $all_lines"
-	return 1
-}
-for strict in "" --strict; do
-	name=full$strict
-	mkdir "$tmp/$name"
-	mount -t tmpfs -o size=256k none "$tmp/$name"
-	# shellcheck disable=SC2086
-	record "$name" $strict "${disk[@]}"
-	is "disk full $strict: exit status" "$rc" "$(if [ "$strict" ]; then echo 5; else echo 0; fi)"
-	is "disk full $strict: the job is right" "$(said "$name" .ok)" true
-	is "disk full $strict: said for each file, not for each line" \
-		"$(grep -o "Failed to write '[^']*'.*No space left" "$tmp/$name.err" | sort | uniq -c |
-			awk '{ n++; many += $1 > 3 } END { print n, many + 0 }')" "2 0"
-	t "disk full $strict: what was written is whole" clean "$name"
-	is "disk full $strict: and says what is missing" \
-		"$(q "$name" '[records("footer")[] | .lost | keys] | unique | tojson')" '[["write-error"]]'
-	t "disk full $strict: written and lost are what there was" accounted "$name"
-	is "disk full $strict: the summary tells the same" \
-		"$(sed -n 's/^Loss: .*write-error \([0-9]*\).*/\1/p' "$tmp/$name.err")" \
-		"$(q "$name" '[records("footer")[].lost["write-error"]] | add')"
-done
-
 # ---- Signals to the recorder
 
 long=(--ranks 2 --bytes 256K --iters 100000 --sleep-us 2000 --no-check)
@@ -198,43 +163,5 @@ rc=$?
 t "two signals: ends, by the second" [ $rc -gt 128 ]
 kill -INT "$starter"
 wait "$starter"
-
-# ---- A ring too small, a recorder too slow: what was made is what was written and what was lost
-
-# Every callback gives a record in the job. What the trace has of them: starts, stops, states (a folded
-# repeat is one more), and what came without its start, which is counted as orphan as events are whose
-# parent is missing. Strings (func, datatype, ...) are records too, told once by each thread and once
-# more after each loss.
-burst=(--dry --ranks 2 --channels 4 --bytes 64M --iters 60 --json)
-received='([records("event")[] | if .type == "ProfilerLifecycle" or .unfinished then 1 else 2 end] | add)
-	+ ([records("state")[] | if .repeats then 2 else 1 end] | add)
-	+ ([records("footer")[].lost.orphan // 0] | add) - (records("event") | map(select(.orphan)) | length)'
-# By the job's own counters: start and stop of each event, states, init and finalize.
-callbacks() {
-	jq '[.rank[].comms[] | 2 * (.plans + .colls + .proxyOps + .proxySteps + 2 * .collApis) + 2 * .collApis
-		+ .proxyOps + 3 * .proxySteps + 2] | add' "$tmp/$1.out"
-}
-export NCCL_PROFILE_EVENT_MASK=0x10 # the ceiling: a stopped recorder cannot narrow the mask
-record calm -- "$job" "${burst[@]}"
-t "ring large enough: nothing lost" lossless calm
-is "ring large enough: a record for each callback" "$(q calm "$received")" "$(callbacks calm)"
-# Stopped for a second while the job runs at full speed.
-"$scope" record --plugin "$plugin" --ring 256K -o "$tmp/tight" -- \
-	sh -c 'kill -STOP $PPID; (sleep 1; kill -CONT $PPID) & exec "$@"' sh "$job" "${burst[@]}" \
-	>"$tmp/tight.out" 2>"$tmp/tight.err"
-is "ring too small: exit status" $? 0
-is "ring too small: the job is right" "$(said tight .ok)" true
-t "ring too small: what was written is whole" clean tight
-ring_lost=$(q tight '[records("footer")[].lost["ring-full"] // 0] | add')
-t "ring too small: much was lost" [ "$ring_lost" -gt 10000 ]
-accounted_ring() {
-	local got made
-	made=$(callbacks tight)
-	got=$(($(q tight "$received") + ring_lost))
-	[ "$got" -ge "$made" ] && [ "$got" -le $((made + 32)) ] && return 0 # 2 processes, 4 strings, told up to 4 times
-	echo "received and lost: $got, made: $made (lost $ring_lost)"
-	return 1
-}
-t "ring too small: received and lost are what was made, but for strings" accounted_ring
 
 finish

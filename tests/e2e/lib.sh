@@ -123,6 +123,7 @@ record() {
 record_bg() {
 	local name=$1
 	shift
+	rm -f "$tmp/$name.err" # of an earlier one: it would tell that this one is ready
 	# the shell has what it starts in the background ignore SIGINT, and a recorder would heed that
 	env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" \
 		>"$tmp/$name.out" 2>"$tmp/$name.err" &
@@ -145,6 +146,18 @@ job_bg() {
 	NCCL_PROFILER_PLUGIN=$plugin "$job" --json "$@" >"$tmp/$name.out" 2>"$tmp/$name.job-err" &
 	starter=$!
 }
+
+# ranks_of N: the N processes of the job in $starter, once they have the plugin, as ${ranks[@]}.
+ranks_of() {
+	until_true 10 children_ready "$starter" "$1"
+	mapfile -t ranks < <(pgrep -P "$starter")
+}
+
+# kill_job: the one in $starter, without a word.
+kill_job() {
+	kill -KILL "${ranks[@]}" "$starter"
+	wait "$starter"
+} 2>/dev/null
 
 # until_true SECONDS COMMAND...: tries until it succeeds.
 until_true() {

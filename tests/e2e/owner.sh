@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 
 uid=65534 gid=65534
-small=("$job" --ranks 2 --bytes 64K --iters 2 --json)
+# They live until they are looked at: who a process is, is read while it is there.
+small=("$job" --ranks 2 --bytes 64K --iters 2 --linger-ms 400 --json)
 owner() {
 	stat -c '%u:%g %a' "$@" | sort -u | xargs
 }
@@ -102,7 +103,7 @@ mkdir "$tmp/dir"
 cp "$tmp"/bin/libnccl.so* "$tmp/dir/"
 evil=$tmp/dir/$'s"\\\n\t<\377\300'
 cp "$job" "$evil"
-timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/weird" -- "$evil" --ranks 2 --bytes 64K --iters 2 --json \
+timeout 60 "$scope" record -v --plugin "$plugin" -o "$tmp/weird" -- "$evil" --ranks 2 --bytes 64K --iters 2 --linger-ms 400 --json \
 	--name "$weird" --id-file "$tmp/$(printf '%s' "$weird" | tr -d /)" >"$tmp/weird.out" 2>"$tmp/weird.err"
 rc=$?
 is "hostile names: the job runs" "$rc" 0
@@ -116,6 +117,8 @@ is "hostile names: comm" "$(q weird '[records("header")[].comm] | unique | tojso
 t "hostile names: command line" holds weird '[records("header")[].cmdline | index("--name") as $i | .[$i + 1]] | unique
 	== ["a\"b\\c\n\t\u0001\u007f\r\u00e9</script><!--\ufffd\ufffd\ufffd"]'
 t "hostile names: no control characters in messages" eval '! sed -n "/^Events/,\$p" "$tmp/weird.err" | grep "[^[:print:]]"'
+t "hostile names: no control characters in messages under -v, no lines of their own" eval \
+	'grep -q "Recording process.*s\"" "$tmp/weird.err" && ! sed "/^Events/,\$d" "$tmp/weird.err" | grep -av "^ncclscope: [^[:cntrl:]]*\$\|^\$"'
 long=$(printf 'L%.0s' {1..100000})
 timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/long" -- env "RANK=$long" "$job" --ranks 2 --bytes 64K --iters 1 \
 	--name "$long" >"$tmp/long.out" 2>"$tmp/long.err"

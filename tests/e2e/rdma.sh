@@ -24,13 +24,17 @@ echo "N/A (no PMA)" >"$port/counters/symbol_error"
 echo 12 >"$port/hw_counters/lifespan"
 steps=60
 
+# put NUMBER FILE: in one write, of one width, so that nobody reads a file without it, as in sysfs.
+put() {
+	printf '%020d\n' "$1" 1<>"$2"
+}
 # write_counters STEP: out_of_sequence has 32 bits and comes round on its way; np_cnp_sent moves once, by one.
 write_counters() {
-	echo $((70000000000 + 1000 * $1)) >"$port/counters/port_xmit_data"
-	echo $(((0xfffffff0 + $1) & 0xffffffff)) >"$port/hw_counters/out_of_sequence"
-	echo $((7 + ($1 > steps / 2))) >"$port/hw_counters/np_cnp_sent"
-	echo $((3 * $1)) >"$wait_file"
-	echo $((5 * $1)) >"$other"
+	put $((70000000000 + 1000 * $1)) "$port/counters/port_xmit_data"
+	put $(((0xfffffff0 + $1) & 0xffffffff)) "$port/hw_counters/out_of_sequence"
+	put $((7 + ($1 > steps / 2))) "$port/hw_counters/np_cnp_sent"
+	put $((3 * $1)) "$wait_file"
+	put $((5 * $1)) "$other"
 }
 write_counters 0
 moved='[{"device":"fake0","port":1,"counters":{"np_cnp_sent":1,"out_of_sequence":'$steps',"port_xmit_data":'${steps}000'}},'

@@ -86,16 +86,28 @@ is "off: and the header says so" "$(q off 'records("header") | map(.features.sch
 # The job stands still before its first call and after its last, so that both accounts are settled. In between
 # the proxies share a CPU and compute. Not more switches than that takes: the clock by which the kernel tells
 # running from waiting is as old as the wake-up that a switch follows, and 10 us may lie between the two.
-record_bg or --sched=slices
-on "$one" job_bg or --ranks 4 --threads 2 --channels 1 --bytes 2M --iters 8 --check --delay-ms 1500 --linger-ms 60000 \
-	--fault slow-progress:us=1000:busy=1,pin-progress:cpu="$two"
-ranks_of 2
-until_true 10 eval '[ "$(cat /proc/${ranks[0]}/task/*/comm /proc/${ranks[1]}/task/*/comm | grep -c standin-stream)" = 4 ]'
-"$sched_proc" still "${ranks[@]}" >"$tmp/before"
-until_true 30 eval '"$sched_proc" still "${ranks[@]}" >"$tmp/after" && jq -nse --slurpfile a "$tmp/before" --slurpfile b "$tmp/after" \
-	"[\$a, \$b | map(.run) | add] | .[1] - .[0] > 100000" >/dev/null'
-stop_recorder INT
-kill_job
+accounts() {
+	rm -rf "$tmp/or" "$tmp/or.err" # or record_bg sees that the last one was recording
+	record_bg or --sched=slices
+	on "$one" job_bg or --ranks 4 --threads 2 --channels 1 --bytes 2M --iters 8 --check --delay-ms 1500 --linger-ms 60000 \
+		--fault slow-progress:us=1000:busy=1,pin-progress:cpu="$two"
+	ranks_of 2
+	until_true 10 eval '[ "$(cat /proc/${ranks[0]}/task/*/comm /proc/${ranks[1]}/task/*/comm | grep -c standin-stream)" = 4 ]'
+	"$sched_proc" still "${ranks[@]}" >"$tmp/before"
+	until_true 30 eval '"$sched_proc" still "${ranks[@]}" >"$tmp/after" && jq -nse --slurpfile a "$tmp/before" --slurpfile b "$tmp/after" \
+		"[\$a, \$b | map(.run) | add] | .[1] - .[0] > 100000" >/dev/null'
+	stop_recorder INT
+	kill_job
+	stolen=$(jq -n --slurpfile a "$tmp/before" --slurpfile b "$tmp/after" '$b[0].stolen - $a[0].stolen')
+}
+# Under a hypervisor that takes CPU time away, the kernel's account of run time lacks it. Best when it does not.
+for _ in 1 2 3; do
+	accounts
+	[ "$stolen" != 0 ] || break
+	echo "# stolen meanwhile: $stolen us"
+done
+# It is told in ticks, for each CPU.
+[ "$stolen" = 0 ] || stolen=$((stolen + ${#cpus[@]} * 1000000 / $(getconf CLK_TCK)))
 t "slices: clean" clean or
 t "slices: lossless" lossless or
 q or 'timelines as $times | thread_ends as $ends | events as $e | INDEX($before[]; .tid) as $before | INDEX($after[]; .tid) as $after | {
@@ -118,17 +130,17 @@ is "slices: of a thread, one begins where the other ends" "$(fact tiles)" '[]'
 t "slices: from since to stop" below "$(fact covers)" 0.002
 t "slices: their sums are the thread's" below "$(fact sums)" 0.002
 t "slices: of a step, they are its sched" eval 'below 60 "$(fact steps)" && below "$(fact clips)" 0.002'
-# within WHAT: each of the proxies' figures is the kernel's, within 1%.
+# within WHAT STOLEN: each of the proxies' figures is the kernel's, within 1%.
 within() {
-	none proxies 4 ".k_$1 < 50000 or (.$1 - .k_$1 | fabs) > 0.01 * .k_$1 + .unknown + 10 * .k_switches"
+	none proxies 4 ".k_$1 < 50000 or (.$1 - .k_$1 | fabs) > 0.01 * .k_$1 + .unknown + 10 * .k_switches + $2"
 }
-t "schedstat: onCpu of proxies within 1%" within run
-t "schedstat: runq of proxies within 1%" within delay
+t "schedstat: onCpu of proxies within 1%" within run "$stolen"
+t "schedstat: runq of proxies within 1%" within delay 0
 is "status: switches, of proxies" "$(fact proxies | jq -c 'map(.switches | fabs <= 1) | unique')" '[true]'
 is "status: preemptions, of proxies" "$(fact proxies | jq -c 'map(.preemptions | fabs <= 1) | unique')" '[true]'
 # All threads in the same window: run and wait together, which that clock does not move.
 t "schedstat: onCpu and runq of all threads together" none all 12 \
-	"(.k - .us | fabs) > 0.01 * .k + 10 * .switches + 1"
+	"(.k - .us | fabs) > 0.01 * .k + 10 * .switches + 1 + $stolen"
 is "node: each interval begins where the other ends" "$(for f in "$tmp"/or/*.jsonl; do
 	jq -sc 'map(select(.recordType == "node")) as $n | [$n | length > 1] + [range(1; $n | length) | $n[.].ts - $n[. - 1].ts - $n[.].interval | fabs | select(. > 0.002)]' "$f"
 done | sort -u)" '[true]'

@@ -73,26 +73,6 @@ fi
 
 # ---- (c) A quota of the CPU
 
-# quota_set DIR VERSION: a new cgroup with 30% of a CPU.
-quota_set() {
-	mkdir "$1" || return
-	case $2 in
-	cgroup2) echo "30000 100000" >"$1/cpu.max" ;;
-	*) echo 100000 >"$1/cpu.cfs_period_us" && echo 30000 >"$1/cpu.cfs_quota_us" ;;
-	esac || ! rmdir "$1"
-}
-# In the hierarchy that has the controller; as $cgroup.
-cgroup_new() {
-	local dir kind
-	while read -r _ dir kind _; do
-		case $kind in
-		cgroup2) grep -qw cpu "$dir/cgroup.subtree_control" ;;
-		cgroup) [ -e "$dir/cpu.cfs_quota_us" ] ;;
-		*) false ;;
-		esac && quota_set "$dir/scope-test-$$" "$kind" && cgroup=$dir/scope-test-$$ && return
-	done < <(sort -r -k3,3 /proc/mounts)
-	return 1
-} 2>/dev/null
 trap 'cleanup; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
 # throttled_us [FACTOR]: as the kernel accounts for it; v1 has ns.
 throttled_us() {
@@ -243,7 +223,10 @@ fi
 
 # Each proxy on a CPU of its own, and little to do.
 quiet_job() {
+	local stolen
+
 	rm -rf "$tmp/clean" "$tmp/clean.err" # or record_bg sees that the last one was recording
+	stolen=$("$sched_proc" still $$ | jq -s '.[0].stolen // 0')
 	record_bg clean
 	on "$one" job_bg clean --ranks 2 --bytes 512K --iters 30 --no-check --linger-ms 60000 \
 		--fault slow-progress:us=500,pin-progress:rank=0:cpu="$one",pin-progress:rank=1:cpu="$two"
@@ -253,9 +236,9 @@ quiet_job() {
 	kill_job
 	q clean '(events | of("ProxyStep")) as $steps | (INDEX($still[]; .tid)) as $still | ($steps | map(.duration) | add) as $all | {
 		share: (($steps | map(.sched.runq) | add) / $all), blamed: (($steps | map(.sched.behind // [] | .[].us) | add // 0) / $all),
-		threads: [thread_ends[] | select(.role == "proxy") | {runq, onCpu, unknown: (.unknown // 0)} + ($still["\(.tid)"] | {run, delay, switches})],
+		threads: [thread_ends[] | select(.role == "proxy") | {runq, onCpu, unknown: (.unknown // 0)} + ($still["\(.tid)"] | {run, delay, switches, stolen: (.stolen - $stolen)})],
 		time: ([$steps | group_by(.start.tid)[] | (map(.stop.ts) | max) - (map(.start.ts) | min)] | add)} | tojson' \
-		--slurpfile still "$tmp/still" >"$tmp/facts"
+		--slurpfile still "$tmp/still" --argjson stolen "$stolen" >"$tmp/facts"
 	idle=$(jq '(.threads | map(.delay) | add) / .time' "$tmp/facts")
 }
 for _ in 1 2 3; do # others run here too
@@ -264,7 +247,7 @@ for _ in 1 2 3; do # others run here too
 done
 t "nothing: clean, lossless" eval 'clean clean && lossless clean'
 t "nothing: running and waiting are the kernel's" eval 'fact threads && fact threads |
-	jq -se ".[0] | length == 2 and all(.[]; (.runq + .onCpu - .delay - .run | fabs) <= 0.01 * (.delay + .run) + 10 * .switches + .unknown)" >/dev/null'
+	jq -se ".[0] | length == 2 and all(.[]; (.runq + .onCpu - .delay - .run | fabs) <= 0.01 * (.delay + .run) + 10 * .switches + .unknown + .stolen)" >/dev/null'
 # On idle CPUs; on others, by as much more as the kernel says that it waited: steps lie over one another, and a wait
 # that several of them share counts for each.
 limit=$(jq -n "[0.02, 2.5 * $idle + 0.01] | max")

@@ -38,18 +38,6 @@ on() {
 	return $rc
 }
 
-# ranks_of N: the N processes of the job in $starter, once they have the plugin, as ${ranks[@]}.
-ranks_of() {
-	until_true 10 children_ready "$starter" "$1"
-	mapfile -t ranks < <(pgrep -P "$starter")
-}
-
-# kill_job: the one in $starter, without a word.
-kill_job() {
-	kill -KILL "${ranks[@]}" "$starter"
-	wait "$starter"
-} 2>/dev/null
-
 # in_trace NAME TEXT: it is in a file by now.
 in_trace() {
 	cat "$tmp/$1"/*.jsonl | grep -q "$2"
@@ -65,3 +53,24 @@ above() { below "$2" "$1"; }
 
 # between X LEAST MOST
 between() { below "$1" "$3" && below "$2" "$1"; }
+
+# quota_set DIR VERSION: a new cgroup with 30% of a CPU.
+quota_set() {
+	mkdir "$1" || return
+	case $2 in
+	cgroup2) echo "30000 100000" >"$1/cpu.max" ;;
+	*) echo 100000 >"$1/cpu.cfs_period_us" && echo 30000 >"$1/cpu.cfs_quota_us" ;;
+	esac || ! rmdir "$1"
+}
+# In the hierarchy that has the controller; as $cgroup.
+cgroup_new() {
+	local dir kind
+	while read -r _ dir kind _; do
+		case $kind in
+		cgroup2) grep -qw cpu "$dir/cgroup.subtree_control" ;;
+		cgroup) [ -e "$dir/cpu.cfs_quota_us" ] ;;
+		*) false ;;
+		esac && quota_set "$dir/scope-test-$$" "$kind" && cgroup=$dir/scope-test-$$ && return
+	done < <(sort -r -k3,3 /proc/mounts)
+	return 1
+} 2>/dev/null

@@ -99,6 +99,23 @@ static int accounts_read(char **pids, struct account *all)
 	return n;
 }
 
+/*
+ * How much time the hypervisor has taken from all CPUs, in us. The kernel takes it off the run time of whoever was
+ * on (CONFIG_PARAVIRT_TIME_ACCOUNTING), whose CPU it was all the same.
+ */
+static uint64_t stolen_us(void)
+{
+	unsigned long long ticks = 0;
+	FILE *f = fopen("/proc/stat", "r");
+
+	if (f) {
+		if (fscanf(f, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+			ticks = 0;
+		fclose(f);
+	}
+	return ticks * (1000000 / sysconf(_SC_CLK_TCK));
+}
+
 static bool none_runs(const struct account *all, int n)
 {
 	int i;
@@ -111,15 +128,16 @@ static bool none_runs(const struct account *all, int n)
 
 static void print_all(const struct account *all, int n, uint64_t ts_ns)
 {
+	uint64_t stolen = stolen_us();
 	int i;
 
 	for (i = 0; i < n; i++)
 		printf("{\"ts\":%.3f,\"pid\":%d,\"tid\":%d,\"run\":%.3f,\"delay\":%.3f,"
 		       "\"switches\":%" PRIu64 ",\"preemptions\":%" PRIu64 ",\"majflt\":%" PRIu64
-		       "}\n",
+		       ",\"stolen\":%" PRIu64 "}\n",
 		       ts_ns / 1e3, all[i].pid, all[i].tid, all[i].run_ns / 1e3,
 		       all[i].delay_ns / 1e3, all[i].voluntary + all[i].involuntary,
-		       all[i].involuntary, all[i].majflt);
+		       all[i].involuntary, all[i].majflt, stolen);
 }
 
 /* Two readings that say the same: the account is settled at all times between them. */

@@ -76,3 +76,12 @@ def spent($state; $t):
 	(.ts | last_before($t)) as $i | .[$state][$i]
 		+ if .state[$i] == $state and $t > .ts[$i] then ([$t, (.ts[$i + 1] // .stop)] | min) - .ts[$i] else 0 end;
 def spent($state; $from; $to): spent($state; $to) - spent($state; $from);
+
+# ---- Boundaries of a recording
+
+# More than $colls collectives, each with its 4 ProxyOps, each of them with its 4 steps, and numbers without a gap.
+def children_of: group_by("\(.myPid)/\(.parentObj)") | map({key: "\(.[0].myPid)/\(.[0].parentObj)", value: length}) | from_entries;
+def whole($colls): events | (of("ProxyOp") | children_of) as $ops | (of("ProxyStep") | children_of) as $steps
+	| (map(select(.unfinished)) == []) and (of("Coll") | length > $colls and all($ops[key] == 4))
+	and (of("ProxyOp") | all($steps[key] == 4))
+	and (of("Coll") | group_by(.myPid) | all(map(.details.seq) | sort | (.[-1] - .[0] + 1 == length)));

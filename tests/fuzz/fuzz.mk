@@ -42,7 +42,8 @@ $(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
 
-# ---- libFuzzer: decode (seeds from the plugin itself) and check (seeds: the traces of tests/unit) ----
+# ---- libFuzzer: what is read of a job's (records), and traces -----------------------------------------
+# Seeds of decode come from the plugin itself, those of check are the traces of tests/unit.
 # FUZZ_SECONDS in the environment runs them for longer.
 
 LIBFUZZER_SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -50,9 +51,13 @@ LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
 LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
 	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
-LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(FUZZ_OUT)/fuzz_decode $(FUZZ_OUT)/fuzz_check)
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_check))
+FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0)
+# PROGRAM:MAX_LEN:SEEDS
+FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode \
+		   fuzz_check:20000:tests/unit/traces)
 
-$(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
+$(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
@@ -80,7 +85,7 @@ $(FUZZ_OUT)/seeds: $(FUZZ_OUT)/plain/seeds.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
 
-$(FUZZ_OUT)/corpus/seed-0: $(FUZZ_OUT)/seeds
+$(FUZZ_OUT)/corpus/decode/seed-0: $(FUZZ_OUT)/seeds
 	$(call msg,GEN,$(@D))
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)
@@ -89,10 +94,13 @@ $(FUZZ_OUT)/corpus/seed-0: $(FUZZ_OUT)/seeds
 
 # ---- What runs -------------------------------------------------------------------------------------
 
-TEST_PROGS += $(FUZZ_PROGS) $(FUZZ_OUT)/ids $(FUZZ_OUT)/reopen $(LIBFUZZERS) $(FUZZ_OUT)/corpus/seed-0
+TEST_PROGS += $(FUZZ_PROGS) $(FUZZ_OUT)/ids $(FUZZ_OUT)/reopen $(LIBFUZZERS) $(FUZZ_CORPUS)
 TESTS_UNIT += $(foreach p,$(FUZZ_PROGS),"$(p)") "$(FUZZ_OUT)/ids" \
 	      "$(FUZZ_OUT)/reopen $(BUILD)/$(PLUGIN)" \
-	      "$(FUZZ_DIR)/libfuzzer.sh $(FUZZ_OUT) \
-		$(if $(LIBFUZZERS),fuzz_decode:$(FUZZ_OUT)/corpus fuzz_check:tests/unit/traces)"
+	      "$(FUZZ_DIR)/libfuzzer.sh $(FUZZ_OUT) $(FUZZ_RUNS)"
+
+.PHONY: fuzz-nightly
+fuzz-nightly: $(LIBFUZZERS) $(FUZZ_CORPUS)
+	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(FUZZ_DIR)/libfuzzer.sh $(FUZZ_OUT) $(FUZZ_RUNS)
 
 -include $(wildcard $(FUZZ_OUT)/*.d $(FUZZ_OUT)/*/*.d)

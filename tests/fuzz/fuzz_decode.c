@@ -277,7 +277,6 @@ static void irq(struct session *s, const struct fuzz_item *it)
 		.tid = tid_of(it->proc),
 		.cpu = cpu_of(it->rec_pos >> 12),
 		.dur_ns = it->rec_pos >> 63 ? it->rec_pos : it->rec_pos >> 20 & 0xfff,
-		.lost = it->rec_cnt,
 		.soft = it->rec_pos >> 40 & 1,
 	};
 
@@ -329,7 +328,6 @@ static void flow_tell(struct session *s, struct k_flow *f, const struct fuzz_ite
 		.netns = f->netns,
 		.lost = f->lost,
 		.why = why,
-		.family = 2,
 		.tuple = f->tuple,
 		.tcp = f->tcp,
 	};
@@ -456,10 +454,9 @@ static void retrans(struct session *s, const struct fuzz_item *it)
 	struct k_flow *f = flow_of(it);
 	struct scope_ev_retrans e = {.h = {SCOPE_ABI, SCOPE_EV_RETRANS, sizeof(e), kernel_ns},
 				     .sk = (uint64_t)(f - k_flows) + 1,
-				     .since_ns = f->since_ns,
-				     .segments = it->rec_pos & 15};
+				     .since_ns = f->since_ns};
 
-	f->tcp.use.total_retrans += e.segments;
+	f->tcp.use.total_retrans += it->rec_pos & 15;
 	e.total = f->tcp.use.total_retrans;
 	e.lost = f->lost;
 	to_ring(s, f, it, &e);
@@ -481,30 +478,26 @@ static void dropped(struct session *s, const struct fuzz_item *it)
 	to_ring(s, f, it, &e);
 }
 
-static const char *drop_reason(void *arg, uint32_t reason)
+static void name_drops(struct net_names *n)
 {
 	static const char *const names[] = {"NOT_SPECIFIED", "QUEUE_PURGE", "NETFILTER_DROP",
 					    "TCP_OLD_DATA", "SOCKET_BACKLOG"};
+	uint32_t i;
 
-	(void)arg;
-	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : NULL;
-}
-
-static const char *symbol(void *arg, uint64_t address)
-{
-	(void)arg;
-	return address == 1 ? "tcp_v4_rcv" : address == 2 ? "nf_hook_slow" : NULL;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		net_names__add_reason(n, i, names[i]);
+	net_names__add_symbol(n, 1, "tcp_v4_rcv");
+	net_names__add_symbol(n, 2, "nf_hook_slow");
 }
 
 /* All connections as they are now. */
-static int read_flows(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *s),
-		      void *fn_arg)
+static void read_flows(struct session *s)
 {
-	struct scope_flow_sample x;
+	struct scope_flow_sample all[K_FLOWS], x;
 	const struct k_side *side;
-	uint32_t i, dir;
+	uint64_t now = kernel_ns;
+	uint32_t i, dir, n = 0;
 
-	(void)arg;
 	for (i = 0; i < K_FLOWS; i++) {
 		if (!k_flows[i].since_ns)
 			continue;
@@ -524,10 +517,10 @@ static int read_flows(void *arg, void (*fn)(void *fn_arg, const struct scope_flo
 							       .calls = side->calls,
 							       .tid = side->tid};
 		}
-		fn(fn_arg, &x);
+		all[n++] = x;
 	}
 	kernel_ns += K_FLOWS;
-	return 0;
+	decode_net__samples(s, now, all, n, 0);
 }
 
 static void kernel(struct session *s, const struct fuzz_item *it)
@@ -643,6 +636,8 @@ static void tick(struct session *s, uint64_t ns)
 	kernel_ns += ns;
 	ask_sleepers(s, ns);
 	decode_net__tick(s, kernel_ns, ns & 1);
+	if (decode_net__due(s, kernel_ns))
+		read_flows(s);
 	HASH_ITER (hh, s->procs, p, tmp)
 		correlate__tick(&p->corr, p->corr.now_ns + ns);
 	decode_sched__tick(s, kernel_ns);
@@ -679,9 +674,8 @@ static struct session *session_begin(size_t how)
 		s->net_mode = NET_MODE_OFF;
 	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
 		s->net_mode != NET_MODE_OFF;
-	s->net.source = (struct net_source){
-		.flows = read_flows, .drop_reason = drop_reason, .symbol = symbol};
-	decode_net__init(s);
+	name_drops(&s->net.names);
+	decode_net__init(s, 4000000);
 	return s;
 }
 
@@ -690,7 +684,7 @@ static void session_end(struct session *s)
 {
 	struct proc *p, *tmp;
 
-	decode_net__last(s);
+	read_flows(s);
 	decode_net__complete(s);
 	decode_sched__end(s, kernel_ns);
 	HASH_ITER (hh, s->procs, p, tmp) {

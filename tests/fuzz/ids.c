@@ -73,9 +73,13 @@ void __wrap_probe_flush(void *p, uint64_t reason)
 		r = (const struct scope_rec_hdr *)(tb->data + off);
 		if (!r->size || r->size > tb->h.len - off)
 			fail("torn record", off);
-		if (r->kind == SCOPE_REC_START)
+		if (r->kind == SCOPE_REC_START || r->kind == SCOPE_REC_STEP)
 			start_seen((const struct scope_rec_start *)r);
-		else if (r->kind == SCOPE_REC_STOP)
+		if (r->kind == SCOPE_REC_STEP && ((const struct scope_rec_step *)r)->ticks[3]) {
+			mark(STOPPED, r->id);
+			n++;
+		}
+		if (r->kind == SCOPE_REC_STOP)
 			mark(STOPPED, r->id);
 	}
 	if (n != tb->h.rec_cnt)

@@ -1,27 +1,51 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs the libFuzzer programs side by side for FUZZ_SECONDS (20): libfuzzer.sh DIRECTORY PROGRAM:SEEDS...
-# What one finds lies in DIRECTORY/crash-*: give it to the program as an argument to see it again.
+# Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS (60) each: libfuzzer.sh DIRECTORY
+# PROGRAM:MAX_LEN:SEEDS[,SEEDS...]... What was found before (tests/fuzz/found/PROGRAM) is a seed as well.
+# What one finds lies in DIRECTORY/PROGRAM-*: give it to the program as an argument to see it again, and put
+# it there once it is mended.
 out=$1
 shift
 [ $# -gt 0 ] || {
 	echo "skip libfuzzer: the compiler has none"
 	exit 77
 }
+found=$(dirname "$0")/found
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-for pair in "$@"; do
-	name=${pair%%:*}
+
+# run_one NAME MAX_LEN SEEDS...
+run_one()
+{
+	name=$1 max_len=$2
+	shift 2
+	[ -d "$found/$name" ] && set -- "$@" "$found/$name"
 	mkdir "$work/$name"
-	"$out/$name" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=10 -rss_limit_mb=2048 -max_len=20000 \
-		-print_final_stats=1 -artifact_prefix="$out/" "$work/$name" "${pair#*:}" \
-		>"$work/$name.log" 2>&1 || touch "$work/$name.failed" &
-done
+	"$out/$name" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
+		-print_final_stats=1 -artifact_prefix="$out/$name-" "$work/$name" "$@" >"$work/$name.log" 2>&1 ||
+		touch "$work/$name.failed"
+}
+
+# in_turn PROGRAM:MAX_LEN:SEEDS...: every second of them, one after the other.
+in_turn()
+{
+	while [ $# -gt 0 ]; do
+		# shellcheck disable=SC2046 # its words
+		run_one $(echo "$1" | tr ':,' '  ')
+		shift
+		[ $# -eq 0 ] || shift
+	done
+}
+
+in_turn "$@" &
+first=$1
+shift
+in_turn "$@" &
 wait
 rc=0
-for pair in "$@"; do
-	name=${pair%%:*}
-	if [ -e "$work/$name.failed" ]; then
+for spec in "$first" "$@"; do
+	name=${spec%%:*}
+	if [ ! -e "$work/$name.log" ] || [ -e "$work/$name.failed" ]; then
 		tail -n 60 "$work/$name.log"
 		echo "not ok $name"
 		rc=1

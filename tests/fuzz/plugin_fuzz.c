@@ -70,7 +70,7 @@ static void count(uint64_t *n)
 	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- Ids --------------------------------------------------------------------------------------- */
+/* ---- Sanitizers -------------------------------------------------------------------------------- */
 
 /* The C library keeps dlsym()'s last error for each thread: a leak where a child exits. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
@@ -78,6 +78,15 @@ const char *__asan_default_options(void)
 {
 	return "detect_leaks=0";
 }
+
+/* A child is told of threads that its parent has yet to join: it has none of them. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "report_thread_leaks=0";
+}
+
+/* ---- Ids --------------------------------------------------------------------------------------- */
 
 static void id_check(uint64_t id, uint32_t what)
 {
@@ -131,11 +140,28 @@ static void start_check(const struct scope_rec_hdr *r)
 	CHECK(r->size == start_sizes[what]);
 }
 
+static void step_check(const struct scope_rec_step *r)
+{
+	CHECK(r->s.h.size == sizeof(*r) && r->s.h.u8 <= SCOPE_STEP_RECV);
+	CHECK(SCOPE_ID_WHAT(r->s.h.id) == SCOPE_PROXY_STEP);
+	CHECK(r->s.h.u8 || !(r->ticks[0] | r->ticks[1] | r->ticks[2]));
+}
+
+static uint32_t parts(const struct scope_rec_hdr *r)
+{
+	const uint32_t *ticks = ((const struct scope_rec_step *)r)->ticks;
+
+	return r->kind != SCOPE_REC_STEP ? 0 : !!ticks[0] + !!ticks[1] + !!ticks[2] + !!ticks[3];
+}
+
 static void record_check(const struct scope_rec_hdr *r)
 {
 	switch (r->kind) {
 	case SCOPE_REC_START:
 		start_check(r);
+		return;
+	case SCOPE_REC_STEP:
+		step_check((const struct scope_rec_step *)r);
 		return;
 	case SCOPE_REC_STATE:
 		CHECK(r->size == sizeof(*r) || r->size == sizeof(struct scope_rec_state));
@@ -173,10 +199,11 @@ static void buffer_check(const struct tbuf *tb)
 
 	CHECK(tb->h.magic == SCOPE_TBUF_MAGIC);
 	CHECK(tb->h.len <= SCOPE_TBUF_DATA_SIZE);
-	for (off = 0; off < tb->h.len; off += r->size, n++) {
+	for (off = 0; off < tb->h.len; off += r->size) {
 		r = (const struct scope_rec_hdr *)(tb->data + off);
 		CHECK(r->size >= sizeof(*r) && r->size % 8 == 0 && r->size <= tb->h.len - off);
 		record_check(r);
+		n += parts(r) + (r->kind != SCOPE_REC_STRING); /* those are told again, not lost */
 	}
 	CHECK(off == tb->h.len);
 	CHECK(n == tb->h.rec_cnt);

@@ -55,6 +55,7 @@ static inline void session_free(struct session *s)
 		free(d);
 	}
 	sched__free(&s->sched);
+	summary__free(&s->summary);
 	free(s);
 }
 

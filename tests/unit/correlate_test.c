@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 #include "correlate.h"
 #include "nccl_profiler.h"
@@ -496,6 +498,52 @@ static void test_eviction(void **arg)
 	assert_int_equal(out.total, n);
 }
 
+/* The same of those that have stopped and wait: for a parent, or for children. */
+static void test_eviction_of_stopped(void **arg)
+{
+	const uint64_t n = MAX_EVENTS / 2 + 1000;
+	uint64_t i;
+
+	(void)arg;
+	for (i = 1; i <= n; i++) {
+		start(id_of(SCOPE_PROXY_CTRL, i), id_of(SCOPE_GROUP, i), i, &proxy);
+		stop(id_of(SCOPE_PROXY_CTRL, i), i);
+		start(id_of(SCOPE_COLL, i), 0, i, &proxy);
+		stop(id_of(SCOPE_COLL, i), i);
+	}
+	assert_true(c.table_used <= MAX_EVENTS);
+	assert_in_range(c.counts.evicted, 1, 10000);
+	correlate__end(&c);
+	assert_int_equal(out.total, 2 * n);
+}
+
+/* What several may hold together: whoever takes all leaves the fifth part to others. */
+static void test_memory(void **arg)
+{
+	struct budget all = {.max = 10000 * 1000};
+	struct budget_part part = {.of = &all}, other = {.of = &all};
+	uint64_t i;
+
+	(void)arg;
+	c.memory = &part;
+	for (i = 1; i <= 50000; i++) {
+		start(id_of(SCOPE_PROXY_CTRL, 2 * i), 0, i, &proxy);
+		start(id_of(SCOPE_COLL, 2 * i + 1), 0, i, &proxy);
+		stop(id_of(SCOPE_COLL, 2 * i + 1), i);
+	}
+	assert_in_range(part.used, all.max * 7 / 10, all.max * 81 / 100);
+	assert_true(budget_part__take(&other, all.max / 10));
+	assert_false(budget_part__take(&part, 1000));
+	correlate__comm(&c, &(struct scope_comm){.ctx = id_of(SCOPE_ID_WHAT_CTX, 9), .api = 5}, 1,
+			&proxy);
+	assert_int_equal(c.counts.malformed, 1);
+	correlate__end(&c);
+	assert_int_equal(out.total, 100000);
+	correlate__free(&c);
+	assert_int_equal(part.used, 0);
+	assert_int_equal(all.used, other.used);
+}
+
 /* ---- Random load against a plain array --------------------------------------------------------- */
 
 #define MODEL 4096
@@ -605,16 +653,125 @@ static void test_any_order(void **arg)
 		assert_true(out.ev[i].what != SCOPE_COLL || out.ev[i].exec == EXEC_PROXY);
 }
 
+/* ---- Boundaries of the recording --------------------------------------------------------------- */
+
+/* Another recorder had it begun: its children, and theirs, are none of ours, and no orphans either. */
+static void test_begun_before(void **arg)
+{
+	uint64_t op, step, coll;
+
+	(void)arg;
+	c.first_id = 1000;
+	op = proxy_op(1001, id_of(SCOPE_COLL, 999), TGID, S);
+	step = start(id_of(SCOPE_PROXY_STEP, 1002), op, S + 1, &proxy);
+	state(step, 9, S + 2);
+	stop(step, S + 3);
+	stop(op, S + 4);
+	coll = start(id_of(SCOPE_COLL, 1003), 0, S + 5, &app);
+	op = proxy_op(1004, coll, TGID, S + 6);
+	stop(op, S + 7);
+	stop(coll, S + 8);
+	correlate__tick(&c, 10 * S);
+	correlate__end(&c);
+	assert_int_equal(out.nst, 0);
+	assert_int_equal(out.nev, 2);
+	assert_int_equal(out.ev[1].id, coll);
+	assert_int_equal(c.counts.outside, 2);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* A neighbour's ids have their own counter. */
+static void test_begun_before_not_pxn(void **arg)
+{
+	(void)arg;
+	c.first_id = 1000;
+	stop(proxy_op(1001, foreign(SCOPE_COLL, 5), TGID + 1, S), S + 1);
+	correlate__end(&c);
+	assert_int_equal(out.nev, 1);
+	assert_true(out.ev[0].pxn);
+}
+
+static void test_cut(void **arg)
+{
+	uint64_t coll, op, next, next_op;
+
+	(void)arg;
+	coll = start(id_of(SCOPE_COLL, 1), 0, S, &app);
+	stop(coll, S + 1);
+	correlate__cut(&c, S + 10);
+	correlate__cut(&c, S + 20); /* the first one counts */
+	op = proxy_op(2, coll, TGID, S + 11);
+	next = start(id_of(SCOPE_COLL, 3), 0, S + 12, &app);
+	next_op = proxy_op(4, next, TGID, S + 13);
+	start(id_of(SCOPE_PROXY_STEP, 5), next_op, S + 14, &proxy);
+	assert_false(correlate__settled(&c, S + MS, 0));
+	stop(op, S + 15);
+	assert_false(correlate__settled(&c, S + MS, 2 * MS));
+	assert_true(correlate__settled(&c, S + 2 * MS + 15, 2 * MS));
+	correlate__end(&c);
+	assert_int_equal(out.nev, 2);
+	assert_int_equal(out.ev[0].id, op);
+	assert_int_equal(out.ev[1].id, coll);
+	assert_int_equal(c.counts.outside, 3);
+}
+
+/* An idle proxy thread is no operation under way. */
+static void test_settled_idle(void **arg)
+{
+	(void)arg;
+	assert_true(correlate__settled(&c, S, 0));
+	start(id_of(SCOPE_PROXY_CTRL, 1), 0, S, &proxy);
+	assert_true(correlate__settled(&c, 2 * S, 0));
+	start(id_of(SCOPE_GROUP_API, 2), 0, 2 * S, &app);
+	assert_false(correlate__settled(&c, 3 * S, 0));
+}
+
+static void test_colls_max(void **arg)
+{
+	uint64_t i, api, coll;
+
+	(void)arg;
+	c.colls_max = 3;
+	for (i = 0; i < 5; i++) {
+		api = start(id_of(SCOPE_COLL_API, 10 * i + 1), 0, S + 10 * i, &app);
+		coll = start(id_of(SCOPE_COLL, 10 * i + 2), api, S + 10 * i + 1, &app);
+		stop(coll, S + 10 * i + 2);
+		stop(api, S + 10 * i + 3);
+		stop(proxy_op(10 * i + 3, coll, TGID, S + 10 * i + 4), S + 10 * i + 5);
+	}
+	assert_int_equal(c.colls, 3);
+	correlate__end(&c);
+	assert_int_equal(out.nev, 9);
+	assert_int_equal(c.counts.outside, 6);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole_operation), TEST(test_exec_sources),	TEST(test_stuck_child),
-		TEST(test_children_first),  TEST(test_orphan),		TEST(test_pxn),
-		TEST(test_repeats),	    TEST(test_late_and_double), TEST(test_loss_near),
-		TEST(test_time_back),	    TEST(test_unfinished),	TEST(test_captured_parent),
-		TEST(test_comm_by_event),   TEST(test_eviction),	TEST(test_table),
+		TEST(test_whole_operation),
+		TEST(test_exec_sources),
+		TEST(test_stuck_child),
+		TEST(test_children_first),
+		TEST(test_orphan),
+		TEST(test_pxn),
+		TEST(test_repeats),
+		TEST(test_late_and_double),
+		TEST(test_loss_near),
+		TEST(test_time_back),
+		TEST(test_unfinished),
+		TEST(test_captured_parent),
+		TEST(test_comm_by_event),
+		TEST(test_eviction),
+		TEST(test_eviction_of_stopped),
+		TEST(test_memory),
+		TEST(test_table),
 		TEST(test_any_order),
+		TEST(test_begun_before),
+		TEST(test_begun_before_not_pxn),
+		TEST(test_cut),
+		TEST(test_settled_idle),
+		TEST(test_colls_max),
 	};
 
 	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);

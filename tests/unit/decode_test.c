@@ -30,11 +30,22 @@ static void on_event(void *arg, const struct corr_event *ev)
 	nr_events++;
 }
 
+static uint8_t reason;
+
+static struct {
+	uint64_t id;
+	uint32_t state;
+	uint64_t ns;
+} states_seen[16];
+
 static void on_state(void *arg, const struct corr_event *ev, const struct corr_state *st)
 {
 	(void)arg;
-	(void)ev;
-	(void)st;
+	if (nr_states < 16) {
+		states_seen[nr_states].id = ev->id;
+		states_seen[nr_states].state = st->id;
+		states_seen[nr_states].ns = st->ts_ns;
+	}
 	nr_states++;
 }
 
@@ -99,6 +110,7 @@ static struct proc *send_as(const struct chunk *ch, uint64_t pos, uint64_t rec_p
 	c->rec_pos = rec_pos;
 	c->len = len;
 	c->rec_cnt = n;
+	c->reason = reason;
 	c->tag = TAG;
 	c->clock = SCOPE_CLOCK_TSC;
 	memcpy(c + 1, ch->data, ch->len);
@@ -186,6 +198,43 @@ static void test_gap(void **arg)
 	assert_int_equal(p->lost[LOSS_RING_FULL], 215);
 }
 
+/* BPF says how many of them there was no share for; the others found no room. */
+static void test_limited(void **arg)
+{
+	struct chunk a = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_event(&a, 1);
+	p->limited_recs = 100;
+	send(&a, 8000, 111);
+	assert_int_equal(p->lost[LOSS_RATE_LIMIT], 100);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 11);
+	p->limited_recs = 102;
+	decode__tail_loss(p, 113);
+	assert_int_equal(p->lost[LOSS_RATE_LIMIT], 102);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 11);
+	decode__tail_loss(p, 113);
+	assert_int_equal(s->summary.lost[LOSS_RATE_LIMIT] + s->summary.lost[LOSS_RING_FULL], 113);
+}
+
+/* Positions are the job's word: what cannot have been is one record that is missing, and no sum overflows. */
+static void test_wild_gap(void **arg)
+{
+	struct chunk a = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_event(&a, 1);
+	send(&a, 1ull << 62, 1ull << 62); /* more records than fit into the bytes */
+	assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+	tbuf += 0x10000;
+	send(&a, UINT64_MAX - 4096, 1ull << 62); /* more than nanoseconds have gone by */
+	assert_int_equal(p->lost[LOSS_RING_FULL], 2);
+	assert_int_equal(s->bad_records, 2);
+	assert_int_equal(nr_events, 2);
+}
+
 static void test_thread_buffer_loss(void **arg)
 {
 	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
@@ -200,6 +249,10 @@ static void test_thread_buffer_loss(void **arg)
 	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
 	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
 	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 5);
+	c.lost_cnt = UINT64_MAX;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 5);
+	assert_int_equal(s->bad_records, 1);
 }
 
 static void test_unwanted(void **arg)
@@ -430,17 +483,102 @@ static void test_other_events(void **arg)
 	assert_null(s->procs);
 }
 
+/* ---- Steps in one record ----------------------------------------------------------------------- */
+
+/* `parts`: how many it has got, in order. A send's are 100 ticks apart, a receive's 70. */
+static struct scope_rec_step *put_step(struct chunk *ch, uint64_t n, uint8_t dir, uint32_t parts)
+{
+	struct scope_rec_step *r =
+		(void *)put(ch, sizeof(*r), SCOPE_REC_STEP, id_of(SCOPE_PROXY_STEP, n));
+	uint32_t i;
+
+	r->s.h.u8 = dir;
+	r->s.h.ts += n;
+	r->trans_size_bytes = 4711;
+	for (i = 0; i < parts; i++)
+		r->ticks[i] = 1 + (i + 1) * (dir == SCOPE_STEP_SEND ? 100 : 70);
+	ch->n += parts;
+	return r;
+}
+
+static void test_steps(void **arg)
+{
+	struct proc *p = begin();
+	struct chunk a = {0};
+	uint32_t i;
+
+	(void)arg;
+	put_step(&a, 1, SCOPE_STEP_SEND, 4);
+	put_step(&a, 2, SCOPE_STEP_RECV, 4);
+	send(&a, 0, 0);
+	assert_int_equal(s->bad_records, 0);
+	assert_int_equal(p->recs, 10);
+	assert_int_equal(p->streams->rec_pos, 10);
+	assert_int_equal(nr_states, 6);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(
+			states_seen[i].id,
+			id_of(SCOPE_PROXY_STEP,
+			      states_seen[i].state < 10 || states_seen[i].state == 20 ? 1 : 2));
+}
+
+/* Read from outside before it was whole, twice; then handed in. Each part comes once. */
+static void test_step_outside(void **arg)
+{
+	struct chunk a = {0}, b = {0}, c = {0}, d = {0};
+	struct proc *p = begin();
+
+	(void)arg;
+	put_step(&a, 1, SCOPE_STEP_SEND, 1);
+	reason = SCOPE_FLUSH_OUTSIDE;
+	send(&a, 0, 0);
+	assert_int_equal(p->recs, 2);
+	put_step(&b, 1, SCOPE_STEP_SEND, 2);
+	put_step(&b, 2, SCOPE_STEP_RECV, 0);
+	send(&b, 0, 0);
+	assert_int_equal(p->recs, 4);
+	put_step(&c, 1, SCOPE_STEP_SEND, 4);
+	put_step(&c, 2, SCOPE_STEP_RECV, 4);
+	reason = SCOPE_FLUSH_FULL;
+	send(&c, 0, 0);
+	assert_int_equal(p->recs, 10);
+	send(&c, 0, 0);
+	put_event(&d, 3);
+	send(&d, c.len, c.n);
+	assert_int_equal(p->recs, 12);
+	assert_int_equal(nr_states, 6);
+	assert_int_equal(nr_events, 3);
+	assert_int_equal(p->lost[LOSS_RING_FULL], 0);
+	assert_int_equal(s->bad_records + p->corr.counts.malformed + p->corr.counts.late, 0);
+}
+
+/* One of no step, one without a direction, one that is too short. */
+static void test_step_lies(void **arg)
+{
+	struct proc *p = begin();
+	struct chunk a = {0};
+
+	(void)arg;
+	put_step(&a, 1, SCOPE_STEP_SEND, 4)->s.h.id = id_of(SCOPE_COLL, 1);
+	put_step(&a, 2, 3, 3);
+	put(&a, sizeof(struct scope_rec_start), SCOPE_REC_STEP, id_of(SCOPE_PROXY_STEP, 3));
+	send(&a, 0, 0);
+	assert_int_equal(s->bad_records, 5 + 3 + 1);
+	assert_int_equal(p->corr.counts.malformed, 5 + 3 + 1);
+	assert_int_equal(nr_states, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_in_order),  TEST(test_twice),
-		TEST(test_gap),	      TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),  TEST(test_sizes),
-		TEST(test_truncated), TEST(test_positions),
-		TEST(test_kinds),     TEST(test_strings),
-		TEST(test_comm),      TEST(test_many_buffers),
-		TEST(test_times),     TEST(test_other_events),
+		TEST(test_steps),	 TEST(test_step_outside), TEST(test_step_lies),
+		TEST(test_in_order),	 TEST(test_twice),	  TEST(test_gap),
+		TEST(test_limited),	 TEST(test_wild_gap),	  TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),	 TEST(test_sizes),	  TEST(test_truncated),
+		TEST(test_positions),	 TEST(test_kinds),	  TEST(test_strings),
+		TEST(test_comm),	 TEST(test_many_buffers), TEST(test_times),
+		TEST(test_other_events),
 	};
 	int failed;
 

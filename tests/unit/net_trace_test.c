@@ -41,7 +41,6 @@ static void tell_flow(const struct conn *c, uint16_t why)
 				  .netns = 4026531840u,
 				  .lost = c->lost,
 				  .why = why,
-				  .family = 2,
 				  .tuple = c->tuple,
 				  .tcp = c->tcp};
 
@@ -120,7 +119,6 @@ static void retrans(struct conn *c, uint32_t segments)
 	struct scope_ev_retrans e = {.h = {SCOPE_ABI, SCOPE_EV_RETRANS, sizeof(e), k.now_ns},
 				     .sk = sk_of(c),
 				     .since_ns = c->since_ns,
-				     .segments = segments,
 				     .lost = c->lost};
 
 	e.total = c->tcp.use.total_retrans += segments;
@@ -136,7 +134,6 @@ static void dropped(const struct conn *c, uint32_t reason, uint64_t location, ui
 				  .reason = reason,
 				  .netns = 4026531840u,
 				  .len = len,
-				  .to_ours = 1,
 				  .tuple = c->tuple,
 				  .lost = c->lost};
 
@@ -145,40 +142,34 @@ static void dropped(const struct conn *c, uint32_t reason, uint64_t location, ui
 
 static bool unread; /* the iterator gives nothing */
 
-static int read_flows(void *arg, void (*fn)(void *fn_arg, const struct scope_flow_sample *x),
-		      void *fn_arg)
+static void read_flows(void)
 {
-	struct scope_flow_sample x;
+	struct scope_flow_sample x[CONNS];
 	const struct conn *c;
+	uint32_t n = 0;
 
-	(void)arg;
 	for (c = conns; !unread && c < conns + CONNS; c++) {
-		x = (struct scope_flow_sample){.sk = sk_of(c),
-					       .since_ns = c->since_ns,
-					       .ts_ns = k.now_ns,
-					       .tgid = c->tgid,
-					       .lost = c->lost,
-					       .open = {c->side[SCOPE_TX], c->side[SCOPE_RX]},
-					       .tcp = c->tcp};
-		if (c->since_ns)
-			fn(fn_arg, &x);
+		if (!c->since_ns)
+			continue;
+		x[n++] = (struct scope_flow_sample){.sk = sk_of(c),
+						    .since_ns = c->since_ns,
+						    .ts_ns = k.now_ns,
+						    .tgid = c->tgid,
+						    .lost = c->lost,
+						    .open = {c->side[SCOPE_TX], c->side[SCOPE_RX]},
+						    .tcp = c->tcp};
 	}
-	return 0;
+	decode_net__samples(s, k.now_ns, x, n, 0);
 }
 
-static const char *drop_reason(void *arg, uint32_t reason)
+static void name_drops(void)
 {
-	(void)arg;
-	return reason == BACKLOG  ? "SOCKET_BACKLOG"
-	       : reason == FILTER ? "NETFILTER_DROP"
-	       : reason == PURGE  ? "QUEUE_PURGE"
-				  : NULL;
-}
+	struct net_names *n = &s->net.names;
 
-static const char *symbol(void *arg, uint64_t address)
-{
-	(void)arg;
-	return address == 0x1000 ? "nf_hook_slow" : NULL;
+	assert_int_equal(net_names__add_reason(n, BACKLOG, "SOCKET_BACKLOG"), 0);
+	assert_int_equal(net_names__add_reason(n, FILTER, "NETFILTER_DROP"), 0);
+	assert_int_equal(net_names__add_reason(n, PURGE, "QUEUE_PURGE"), 0);
+	assert_int_equal(net_names__add_symbol(n, 0x1000, "nf_hook_slow"), 0);
 }
 
 /* ---- The job ------------------------------------------------------------------------------------ */
@@ -204,10 +195,8 @@ static int begin_net(enum net_mode mode)
 	s->net_mode = mode;
 	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
 		mode != NET_MODE_OFF;
-	s->net.source = (struct net_source){
-		.flows = read_flows, .drop_reason = drop_reason, .symbol = symbol};
-	decode_net__init(s);
-	s->net.flows.jiffy_ns = 4 * MS;
+	name_drops();
+	decode_net__init(s, 4 * MS);
 	at(10 * MS);
 	app = thread_of(JOB, 0, "python3");
 	proxy = thread_of(JOB, 1, "NCCL Progress");
@@ -251,6 +240,8 @@ static void look(uint64_t ns)
 {
 	at(ns);
 	decode_net__tick(s, k.now_ns, true);
+	if (decode_net__due(s, k.now_ns))
+		read_flows();
 	tick();
 }
 
@@ -321,7 +312,7 @@ static void keep_line(const struct json_node *rec, const char *text)
 
 static void finish(void)
 {
-	decode_net__last(s);
+	read_flows();
 	decode_net__complete(s);
 	nlines = 0;
 	read_trace(keep_line);
@@ -979,6 +970,8 @@ static void test_always_late(void **state)
 		stop(start(proxy, SCOPE_PROXY_CTRL, 0));
 		flush(proxy, SCOPE_FLUSH_AGE);
 		decode_net__tick(s, k.now_ns, false);
+		if (decode_net__due(s, k.now_ns))
+			read_flows();
 		correlate__tick(&job()->corr, job()->corr.now_ns);
 	}
 	assert_int_equal(job()->corr.held.n, 0);

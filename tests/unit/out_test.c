@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include "log.h"
 #include "out.h"
+#include "zst.h"
 
 static char dir[] = "/tmp/ncclscope-out-XXXXXX";
 static int dirfd_;
@@ -96,19 +97,46 @@ static void test_directories(void **state)
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/new", dir);
-	fd = out_dir_open(path, (uid_t)-1, (gid_t)-1);
+	fd = out_dir_open(path, true, (uid_t)-1, (gid_t)-1);
 	assert_true(fd >= 0);
 	close(fd);
-	fd = out_dir_open(path, (uid_t)-1, (gid_t)-1); /* there already */
+	fd = out_dir_open(path, true, (uid_t)-1, (gid_t)-1); /* there already */
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(symlinkat("new", dirfd_, "dirlink"), 0);
 	snprintf(path, sizeof(path), "%s/dirlink", dir);
-	assert_int_equal(out_dir_open(path, (uid_t)-1, (gid_t)-1), -ENOTDIR);
+	fd = out_dir_open(path, true, (uid_t)-1, (gid_t)-1); /* where nobody else can put one */
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(out_dir_open(path, false, (uid_t)-1, (gid_t)-1), -ELOOP);
+	assert_int_equal(fchmod(dirfd_, 0777), 0);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ELOOP);
+	assert_int_equal(fchmod(dirfd_, 01777), 0);
+	fd = out_dir_open(path, true, (uid_t)-1, (gid_t)-1); /* guarded: it is ours */
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(fchmod(dirfd_, 0700), 0);
+	assert_int_equal(symlinkat("nowhere", dirfd_, "dangling"), 0);
+	snprintf(path, sizeof(path), "%s/dangling", dir);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ENOENT);
+	assert_int_equal(symlinkat("loop", dirfd_, "loop"), 0);
+	snprintf(path, sizeof(path), "%s/loop", dir);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ELOOP);
+	snprintf(path, sizeof(path), "%s/dirlink/..//new/./made/", dir);
+	fd = out_dir_open(path, true, (uid_t)-1, (gid_t)-1);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(unlinkat(dirfd_, "new/made", AT_REMOVEDIR), 0);
+	assert_int_equal(out_dir_open("", true, (uid_t)-1, (gid_t)-1), -ENOENT);
+	fd = out_dir_open("/", true, (uid_t)-1, (gid_t)-1);
+	assert_true(fd >= 0 || fd == -EACCES);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/%0300d", dir, 0);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ENAMETOOLONG);
 	snprintf(path, sizeof(path), "%s/trace.jsonl", dir);
-	assert_int_equal(out_dir_open(path, (uid_t)-1, (gid_t)-1), -ENOTDIR);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ENOTDIR);
 	snprintf(path, sizeof(path), "%s/no/where", dir);
-	assert_int_equal(out_dir_open(path, (uid_t)-1, (gid_t)-1), -ENOENT);
+	assert_int_equal(out_dir_open(path, true, (uid_t)-1, (gid_t)-1), -ENOENT);
 }
 
 /* Long lines and many: the buffer grows, lines stay whole and in order. */
@@ -171,6 +199,107 @@ static int limit_by_rlimit(uint64_t bytes)
 	return setrlimit(RLIMIT_FSIZE, &r);
 }
 
+/* Where there are these bytes to be read, and then an end. */
+static int pipe_with(const char *bytes, size_t len)
+{
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], bytes, len), len);
+	close(fds[1]);
+	return fds[0];
+}
+
+/* The first letters of the lines of a compressed file, as far as it can be read. */
+static const char *letters_of(const char *name, size_t cut)
+{
+	static char text[1 << 20], letters[64], file[1 << 16];
+	int fd = openat(dirfd_, name, O_RDONLY);
+	struct zst_text z = {0};
+	size_t len = 0, n = 0;
+	ssize_t got = read(fd, file, sizeof(file));
+	char *at, *nl;
+
+	close(fd);
+	assert_true(got > (ssize_t)cut && zst_is_stream(file, (size_t)got));
+	fd = pipe_with(file, (size_t)got - cut);
+	while ((got = zst_text__read(&z, fd, text + len, sizeof(text) - len)) > 0)
+		len += (size_t)got;
+	assert_non_null(z.reader);
+	assert_int_equal(got, 0);
+	zst_text__end(&z);
+	close(fd);
+	for (at = text; (nl = memchr(at, '\n', len - (size_t)(at - text))); at = nl + 1) {
+		assert_int_equal(*at, nl[-1]);
+		letters[n++] = *at;
+	}
+	letters[n] = 0;
+	return letters;
+}
+
+/* What has been flushed can be read, whatever comes then; and a disk that was full costs no more than its lines. */
+static void test_compressed(void **state)
+{
+	struct out_file f;
+
+	(void)state;
+	assert_int_equal(out_file__open_zst(&f, dirfd_, dir, "zst", getuid(), getgid()), 0);
+	line(&f, OUT_HEADER, 1000, 'h');
+	assert_int_equal(out_file__flush(&f), 0);
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "h");
+	line(&f, OUT_EVENT, 30000, 'a');
+	line(&f, OUT_EVENT, 30000, 'b');
+	line(&f, OUT_EVENT, 300, 'c');
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "hab"); /* by 48 KiB */
+	assert_int_equal(out_file__flush(&f), 0);
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habc");
+	assert_true(f.size < 1000 && (uint64_t)size_of("zst.jsonl.zst") == f.size);
+	assert_int_equal(limit_by_rlimit(f.size + 5), 0);
+	line(&f, OUT_EVENT, 300, 'd');
+	assert_int_equal(out_file__flush(&f), -EFBIG);
+	line(&f, OUT_EVENT, 300, 'e');
+	assert_int_equal(out_file__flush(&f), -EFBIG);
+	assert_int_equal(f.write_lost, 2);
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habc");
+	assert_int_equal(limit_by_rlimit(0), 0);
+	line(&f, OUT_LOST, 300, 'l');
+	assert_int_equal(out_file__flush(&f), 0);
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habcl");
+	line(&f, OUT_EVENT, 300, 'm');
+	assert_int_equal(out_file__flush(&f), 0);
+	f.ending = true;
+	line(&f, OUT_FOOTER, 300, 'f');
+	out_file__close(&f);
+	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habclmf");
+	assert_string_equal(letters_of("zst.jsonl.zst", 1), "habclm"); /* torn */
+}
+
+/* No byte of it can be trusted. */
+static void test_damaged(void **state)
+{
+	char file[4096], text[4096];
+	struct zst_text z = {0};
+	ssize_t len, n, i;
+	int fd;
+
+	(void)state;
+	fd = openat(dirfd_, "zst.jsonl.zst", O_RDONLY);
+	len = read(fd, file, sizeof(file));
+	close(fd);
+	assert_true(len > 20);
+	for (i = 0; i < len; i++) {
+		file[i] ^= 0x55;
+		fd = pipe_with(file, (size_t)len);
+		do {
+			n = zst_text__read(&z, fd, text, sizeof(text));
+		} while (n > 0);
+		assert_true(n == 0 || n == -EPROTO);
+		zst_text__end(&z);
+		close(fd);
+		file[i] ^= 0x55;
+	}
+}
+
 static void test_full_limit(void **state)
 {
 	(void)state;
@@ -181,6 +310,34 @@ static void test_full_limit(void **state)
 static int limit_by_tmpfs(uint64_t bytes)
 {
 	return mount("none", dir, "tmpfs", MS_REMOUNT, bytes ? "size=8192" : "size=1m");
+}
+
+/* Full to the last byte that lines may have: what tells of it still fits, and the rest is given back. */
+static void full_to_the_end(void)
+{
+	struct out_file f;
+	struct stat st;
+
+	assert_int_equal(limit_by_tmpfs(8192), 0);
+	assert_int_equal(out_file__open(&f, dirfd_, dir, "end", getuid(), getgid()), 0);
+	line(&f, OUT_HEADER, 1000, 'h');
+	do
+		line(&f, OUT_EVENT, 99, 'a');
+	while (!out_file__flush(&f));
+	assert_int_equal(f.write_lost, 1);
+	line(&f, OUT_LOST, 99, 'l'); /* about the file: not among what it lost */
+	assert_int_equal(out_file__flush(&f), -ENOSPC);
+	assert_int_equal(f.write_lost, 1);
+	f.ending = true;
+	line(&f, OUT_LOST, 1500, 'l');
+	line(&f, OUT_FOOTER, 1500, 'f');
+	assert_int_equal(out_file__flush(&f), 0);
+	assert_int_equal(fstat(f.fd, &st), 0);
+	assert_int_equal(st.st_size, f.size);
+	out_file__close(&f);
+	assert_int_equal(fstatat(dirfd_, "end.jsonl", &st, 0), 0);
+	assert_true(st.st_blocks * 512 - st.st_size < 4096);
+	assert_int_equal(unlinkat(dirfd_, "end.jsonl", 0), 0);
 }
 
 static void test_full_disk(void **state)
@@ -194,17 +351,38 @@ static void test_full_disk(void **state)
 	}
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY);
 	full(limit_by_tmpfs, ENOSPC);
+	full_to_the_end();
 	close(dirfd_);
 	dirfd_ = was;
 	assert_int_equal(umount(dir), 0);
 }
 
+static void test_deleted(void **state)
+{
+	struct out_file f = {0};
+
+	(void)state;
+	assert_false(out_file__is_gone(&f));
+	assert_int_equal(out_file__open(&f, dirfd_, dir, "gone", getuid(), getgid()), 0);
+	line(&f, OUT_HEADER, 100, 'h');
+	line(&f, OUT_EVENT, 100, 'a');
+	line(&f, OUT_LOST, 100, 'l');
+	assert_false(out_file__is_gone(&f));
+	assert_int_equal(renameat(dirfd_, "gone.jsonl", dirfd_, "moved.jsonl"), 0);
+	assert_false(out_file__is_gone(&f)); /* somebody has it */
+	assert_int_equal(unlinkat(dirfd_, "moved.jsonl", 0), 0);
+	assert_true(out_file__is_gone(&f));
+	assert_int_equal(out_file__lines(&f), 1);
+	out_file__close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	  cmocka_unit_test(test_directories),
-		cmocka_unit_test(test_large),	  cmocka_unit_test(test_full_limit),
-		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_large),	   cmocka_unit_test(test_full_limit),
+		cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_deleted),
+		cmocka_unit_test(test_compressed), cmocka_unit_test(test_damaged),
 	};
 	char command[64];
 	int failed;

@@ -75,6 +75,14 @@ static const void *last(uint8_t kind)
 	return n ? record(kind, n - 1) : NULL;
 }
 
+/* The last start: of a step it is the beginning of a longer record. */
+static const struct scope_rec_start *last_start(void)
+{
+	const struct scope_rec_start *start = last(SCOPE_REC_START), *step = last(SCOPE_REC_STEP);
+
+	return !start || (step && step > start) ? step : start;
+}
+
 static void assert_string(uint16_t id, const char *text)
 {
 	const struct scope_rec_hdr *r;
@@ -131,7 +139,7 @@ static const void *start(int api, uint32_t what, const void *d)
 	default:
 		ncclProfiler_v7.startEvent(CTX, &handle, copy);
 	}
-	s = last(SCOPE_REC_START);
+	s = last_start();
 	assert_non_null(s);
 	assert_int_equal(s->h.id, (uintptr_t)handle);
 	assert_int_equal(SCOPE_ID_WHAT(s->h.id), what);
@@ -301,7 +309,8 @@ static void fields_proxy(int api)
 	d = begin(api, SCOPE_PROXY_STEP);
 	d.proxyStep.step = 123456789;
 	s = start(api, SCOPE_PROXY_STEP, &d);
-	assert_int_equal(s->h.size, sizeof(*s));
+	assert_int_equal(s->h.size,
+			 s->h.kind == SCOPE_REC_STEP ? sizeof(struct scope_rec_step) : sizeof(*s));
 	assert_int_equal(s->h.u32, 123456789);
 	d = begin(api, SCOPE_PROXY_CTRL);
 	s = start(api, SCOPE_PROXY_CTRL, &d);
@@ -675,23 +684,24 @@ static void test_folded_starts(void **state)
 	(void)state;
 	for (i = 0; i < 100000; i++)
 		assert_ptr_equal(step_start(handle, 5), handle);
-	assert_int_equal(records(SCOPE_REC_START), 1);
+	assert_int_equal(records(SCOPE_REC_STEP), 1);
 	ncclProfiler_v7.stopEvent(handle);
 	assert_int_equal(records(SCOPE_REC_START_REPEAT), 1);
 	r = last(SCOPE_REC_START_REPEAT);
 	assert_int_equal(r->u32, 100000);
 	assert_int_equal(r->id, (uintptr_t)handle);
-	assert_true(r->ts >= ((const struct scope_rec_hdr *)last(SCOPE_REC_START))->ts);
+	assert_true(r->ts >= last_start()->h.ts);
 	/* Another step, another operation, or after the stop: an event of its own. */
 	other = step_start(handle, 5);
 	assert_ptr_not_equal(other, handle);
 	assert_ptr_not_equal(step_start(other, 6), other);
-	assert_int_equal(records(SCOPE_REC_START), 3);
+	assert_int_equal(records(SCOPE_REC_STEP), 3);
 }
 
 static void test_folded_states(void **state)
 {
 	void *handle = step_start(NULL, 1);
+	const struct scope_rec_step *step;
 	const struct scope_rec_hdr *r;
 	int i;
 
@@ -702,7 +712,7 @@ static void test_folded_states(void **state)
 	for (i = 0; i < 50; i++)
 		step_state(handle, ncclProfilerProxyStepSendWait, 200); /* another size is news */
 	ncclProfiler_v7.stopEvent(handle);
-	assert_int_equal(records(SCOPE_REC_STATE), 3);
+	assert_int_equal(records(SCOPE_REC_STATE), 1); /* of the other size */
 	assert_int_equal(records(SCOPE_REC_STATE_REPEAT), 2);
 	r = record(SCOPE_REC_STATE_REPEAT, 0);
 	assert_int_equal(r->u8, 20);
@@ -710,9 +720,12 @@ static void test_folded_states(void **state)
 	r = record(SCOPE_REC_STATE_REPEAT, 1);
 	assert_int_equal(r->u8, 9);
 	assert_int_equal(r->u32, 49);
-	/* The repeats come before what ended them. */
+	/* The repeats come after the state and before what ended them. */
 	r = record(SCOPE_REC_STATE_REPEAT, 0);
-	assert_true((const char *)r < (const char *)record(SCOPE_REC_STATE, 1));
+	step = last(SCOPE_REC_STEP);
+	assert_in_range(r->ts - step->s.h.ts, step->ticks[SCOPE_STEP_PEER],
+			step->ticks[SCOPE_STEP_DONE] - 2);
+	assert_int_equal(step->trans_size_bytes, 100);
 	/* Two steps take turns: each has its own count. */
 	setup(NULL);
 	handle = step_start(NULL, 1);
@@ -721,6 +734,63 @@ static void test_folded_states(void **state)
 		step_state(handle, 20, 0);
 	ncclProfiler_v7.stopEvent(handle);
 	assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_STATE_REPEAT))->u32, 2);
+}
+
+/* ---- Steps in one record ----------------------------------------------------------------------- */
+
+static void test_step(void **state)
+{
+	static const struct {
+		uint8_t dir, states[3];
+	} dirs[] = {{SCOPE_STEP_SEND, {8, 20, 9}}, {SCOPE_STEP_RECV, {10, 11, 12}}};
+	const struct scope_rec_step *r;
+	uint32_t i, n;
+	void *handle;
+
+	(void)state;
+	for (n = 0; n < 2; n++) {
+		setup(NULL);
+		handle = step_start(NULL, 7);
+		for (i = 0; i < 3; i++)
+			step_state(handle, dirs[n].states[i], 4711);
+		ncclProfiler_v7.stopEvent(handle);
+		r = last(SCOPE_REC_STEP);
+		assert_int_equal(tbuf_self->h.len, sizeof(*r));
+		assert_int_equal(tbuf_self->h.rec_cnt, 5);
+		assert_int_equal(r->s.h.u8, dirs[n].dir);
+		assert_int_equal(r->s.h.u32, 7);
+		assert_ptr_equal(P(r->s.h.id), handle);
+		assert_ptr_equal(P(r->s.parent), PARENT);
+		assert_int_equal(r->trans_size_bytes, 4711);
+		for (i = 0; i < SCOPE_STEP_PARTS; i++)
+			assert_true(r->ticks[i] > (i ? r->ticks[i - 1] : 0));
+	}
+}
+
+/* What has no place in it: after a flush, of the other direction, twice, too late. */
+static void test_step_apart(void **state)
+{
+	void *handle = step_start(NULL, 7);
+	struct scope_rec_step *r;
+
+	(void)state;
+	step_state(handle, ncclProfilerProxyStepSendGPUWait, 0);
+	step_state(handle, ncclProfilerProxyStepRecvWait, 0);
+	step_state(handle, ncclProfilerProxyStepSendGPUWait, 0);
+	step_state(handle, ncclProfilerProxyOpInProgress_v4, 0);
+	assert_int_equal(records(SCOPE_REC_STATE), 3);
+	r = (struct scope_rec_step *)(uintptr_t)last(SCOPE_REC_STEP);
+	assert_int_equal(r->s.h.u8, SCOPE_STEP_SEND);
+	r->s.h.ts -= 1ULL << 32;
+	step_state(handle, ncclProfilerProxyStepSendWait, 5);
+	assert_int_equal(records(SCOPE_REC_STATE), 4);
+	assert_int_equal(r->ticks[SCOPE_STEP_DONE] + r->trans_size_bytes, 0);
+	tbuf_flush(tbuf_get(), SCOPE_FLUSH_FULL);
+	step_state(handle, ncclProfilerProxyStepSendPeerWait_v4, 0);
+	ncclProfiler_v7.stopEvent(handle);
+	assert_int_equal(records(SCOPE_REC_STATE), 1);
+	assert_int_equal(records(SCOPE_REC_STOP), 1);
+	assert_int_equal(tbuf_self->h.rec_cnt, 2);
 }
 
 /* ---- Mask -------------------------------------------------------------------------------------- */
@@ -954,19 +1024,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7),
-		TEST(test_unknown_types),
-		TEST(test_fields_v1_to_v3),
-		TEST(test_comm_name_again),
-		TEST(test_states),
-		TEST(test_folded_starts),
-		TEST(test_folded_states),
-		TEST(test_mask_default),
-		TEST(test_mask_variable),
-		TEST(test_mask_wanted),
-		TEST(test_mask_nobody),
-		TEST(test_disarm),
-		TEST(test_fork),
+		TEST(test_fields_v4_to_v7), TEST(test_unknown_types), TEST(test_fields_v1_to_v3),
+		TEST(test_comm_name_again), TEST(test_states),	      TEST(test_folded_starts),
+		TEST(test_folded_states),   TEST(test_step),	      TEST(test_step_apart),
+		TEST(test_mask_default),    TEST(test_mask_variable), TEST(test_mask_wanted),
+		TEST(test_mask_nobody),	    TEST(test_disarm),	      TEST(test_fork),
 		TEST(test_no_buffer),
 	};
 

@@ -50,7 +50,7 @@ static inline bool feed(struct kernel *from, const void *rec)
 	else if (h->kind == SCOPE_EV_MIGRATE)
 		lost += sched__migrate(&s, rec, &who);
 	else
-		lost += sched__irq(&s, rec, &who);
+		sched__irq(&s, rec, &who);
 	return true;
 }
 

@@ -340,6 +340,62 @@ static void test_open_child_of_another(void **state)
 }
 
 /*
+ * What the application's thread did between two calls, also where most of that time's slices are forgotten; nothing
+ * is told of before the first call, and other events of the thread do not count.
+ */
+static void test_before(void **state)
+{
+	struct k_task *app, *x = k_task(&k, HOG, HOG, "burn", false);
+	uint32_t first, second, group, api;
+	const char *text;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(100 * MS);
+	group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, group);
+	first = start(app, SCOPE_COLL, api);
+	at(110 * MS);
+	stop(first);
+	stop(api);
+	stop(group);
+	at(130 * MS);
+	k_blocks(&k, 0, POLL, x);
+	flush(app, SCOPE_FLUSH_TOP);
+	at(5130 * MS);
+	tick();
+	k_wakeup(&k, app, 0);
+	at(5170 * MS);
+	k_preempts(&k, 0, app);
+	group = start(app, SCOPE_GROUP_API, 0);
+	at(5180 * MS);
+	api = start(app, SCOPE_COLL_API, group);
+	second = start(app, SCOPE_COLL, api);
+	at(5181 * MS);
+	stop(second);
+	stop(api);
+	stop(group);
+	flush(app, SCOPE_FLUSH_TOP);
+	at(9000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(first), "\"app\":"));
+	assert_null(strstr(sched_text(first), "\"before\":"));
+	assert_null(strstr(sched_text(group), "\"before\":"));
+	text = strstr(sched_text(second), "\"before\":");
+	assert_non_null(text);
+	assert_string_equal(
+		text,
+		"\"before\":{\"threads\":1,\"span\":5080000.000,\"onCpu\":40000.000,"
+		"\"runq\":40000.000,\"blocked\":5000000.000,\"irq\":0.000,\"throttled\":0.000,"
+		"\"switches\":1,\"preemptions\":0,\"migrations\":0,\"cpus\":[0],"
+		"\"behind\":[{\"comm\":\"burn\",\"pid\":900,\"us\":40000.000}],"
+		"\"blockedIn\":[{\"why\":\"poll\",\"us\":5000000.000}]}}}");
+}
+
+/*
  * A buffer is read from outside while its thread waits, and where it ran in between was lost: what
  * it did then it did not do asleep.
  */
@@ -613,6 +669,7 @@ int main(void)
 		TEST(test_step_of_another),
 		TEST(test_two_at_a_time),
 		TEST(test_open_child_of_another),
+		TEST(test_before),
 		TEST(test_outside_after_loss),
 		TEST(test_outside_and_clock),
 		TEST(test_late_operation),

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The world, read and fed into the pipeline; see feed.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <bpf/libbpf.h>
+#include "attach.h"
+#include "decode_net.h"
+#include "feed.h"
+#include "header.h"
+#include "log.h"
+#include "pipeline.h"
+
+#define RDMA_AGE_NS (20 * 1000000ull) /* what drivers tell of their ports may be so old */
+
+/* ---- The beginning ----------------------------------------------------------------------------- */
+
+static uint32_t feature_bits(const struct attach_features *f)
+{
+	return (f->irq ? INPUT_IRQ : 0) | (f->quota ? INPUT_QUOTA : 0) | (f->why ? INPUT_WHY : 0) |
+	       (f->net_calls ? INPUT_NET_CALLS : 0) | (f->drops ? INPUT_DROPS : 0) |
+	       (f->drop_reasons ? INPUT_DROP_REASONS : 0);
+}
+
+static void feed_reasons(struct recorder *r)
+{
+	struct {
+		struct input_name in;
+		char text[NET_NAME_LEN];
+	} reason = {0};
+	const char *name;
+	uint32_t i;
+
+	for (i = 0; i < NET_REASONS_MAX; i++) {
+		name = attach__drop_reason(r->attach, i);
+		if (!name)
+			continue;
+		reason.in.number = i;
+		reason.in.len = (uint32_t)strnlen(name, NET_NAME_LEN - 1);
+		memcpy(reason.text, name, reason.in.len);
+		pipeline__feed(&r->s, INPUT_REASON, &reason, sizeof(reason.in) + reason.in.len);
+	}
+}
+
+/* The coarse clocks go by the jiffy. */
+static uint64_t jiffy_ns(void)
+{
+	struct timespec res;
+
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &res) || res.tv_sec ? 0 : (uint64_t)res.tv_nsec;
+}
+
+int feed__session(struct recorder *r, const struct attach_features *f)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct input_session in = {.attach_ns = monotonic_ns(),
+				   .ring_bytes = r->opt.ring_bytes,
+				   .memory_bytes = r->opt.memory_bytes,
+				   .collectives = r->opt.collectives,
+				   .jiffy_ns = jiffy_ns(),
+				   .mask = r->opt.mask,
+				   .cpus = cpus > 0 ? (uint32_t)cpus : 1,
+				   .features = feature_bits(f),
+				   .sched_mode = f->sched ? (uint8_t)r->opt.sched : SCHED_MODE_OFF,
+				   .net_mode = f->net ? (uint8_t)r->opt.net : NET_MODE_OFF,
+				   .counters = r->opt.net != NET_MODE_OFF,
+				   .clock = clock_source()};
+	const struct host *h = &r->s.host;
+
+	in.realtime_offset_ns = realtime_offset_ns(&in.realtime_error_ns);
+	memcpy(in.stamp, r->stamp, sizeof(in.stamp));
+	memcpy(in.boot_id, h->boot_id, sizeof(in.boot_id));
+	memcpy(in.node, h->node, sizeof(h->node));
+	memcpy(in.release, h->release, sizeof(h->release));
+	memcpy(in.machine, h->machine, sizeof(h->machine));
+	pipeline__feed(&r->s, INPUT_SESSION, &in, sizeof(in));
+	if (!r->s.begun)
+		return -ENOMEM;
+	feed__clock(r);
+	feed_reasons(r);
+	return 0;
+}
+
+void feed__ns(struct recorder *r, enum input_kind kind, uint64_t ns)
+{
+	const struct input_ns in = {.ns = ns};
+
+	pipeline__feed(&r->s, kind, &in, sizeof(in));
+}
+
+void feed__attached(struct recorder *r)
+{
+	feed__ns(r, INPUT_ATTACHED, monotonic_ns());
+}
+
+/* ---- Records ----------------------------------------------------------------------------------- */
+
+void feed__clock(struct recorder *r)
+{
+	struct clock_pair pair;
+	struct input_clock in;
+
+	if (!clock_pair__read(r->s.clock.source, &pair))
+		return;
+	in = (struct input_clock){.ticks = pair.ticks, .ns = pair.ns};
+	pipeline__feed(&r->s, INPUT_CLOCK, &in, sizeof(in));
+}
+
+static void feed_symbol(struct recorder *r, uint64_t address)
+{
+	struct {
+		struct input_name in;
+		char text[NET_NAME_LEN];
+	} symbol = {0};
+	const char *name;
+
+	if (net_names__has_symbol(&r->s.net.names, address))
+		return;
+	name = ksyms__name(&r->ksyms, address);
+	symbol.in.number = address;
+	symbol.in.len = name ? (uint32_t)strnlen(name, NET_NAME_LEN - 1) : 0;
+	if (name)
+		memcpy(symbol.text, name, symbol.in.len);
+	pipeline__feed(&r->s, INPUT_SYMBOL, &symbol, sizeof(symbol.in) + symbol.in.len);
+}
+
+/* Whatever a thread made came before it was handed in: a pair from then on has it between two. */
+static void cover(struct recorder *r, uint64_t ts_ns)
+{
+	if (!clock_fit__covers(&r->s.clock, ts_ns))
+		feed__clock(r);
+}
+
+void feed__record(struct recorder *r, const void *data, size_t size)
+{
+	const struct scope_ev_drop *drop = data;
+	const struct scope_ev_short *h = data;
+
+	if (size >= sizeof(*h) && h->kind == SCOPE_EV_CHUNK)
+		cover(r, h->ts_ns);
+	else if (size >= sizeof(*drop) && h->kind == SCOPE_EV_DROP && r->s.net_mode)
+		feed_symbol(r, drop->location);
+	pipeline__feed(&r->s, INPUT_RING, data, size);
+}
+
+void feed__outside(struct recorder *r, const struct scope_ev_chunk *c)
+{
+	cover(r, c->h.ts_ns);
+	pipeline__feed(&r->s, INPUT_OUTSIDE, c, c->h.size);
+}
+
+/* ---- Processes --------------------------------------------------------------------------------- */
+
+void feed__proc(struct recorder *r, struct proc *p, bool from_start, uint64_t begin_ns,
+		uint64_t first_id)
+{
+	struct input_proc *in;
+	struct who who = {0};
+	int err = 0;
+	size_t len;
+
+	if (!p->who.text && !p->hangs)
+		err = who__read(&who, p->key.tgid, p->id.uid);
+	if (err == -ETIMEDOUT) {
+		p->hangs = true;
+		pr_warn("Process %u cannot be looked into: reading its command line or libraries "
+			"hangs, "
+			"as on a file system that does not answer; continuing without\n",
+			p->key.tgid);
+	} else if (err) {
+		pr_warn("Failed to read who process %u is: %s, continuing without\n", p->key.tgid,
+			strerror(-err));
+	}
+	len = who__size(&who);
+	in = calloc(1, sizeof(*in) + len);
+	if (in) {
+		in->id = p->id;
+		in->begin_ns = begin_ns;
+		in->first_id = first_id;
+		in->flags = (from_start ? INPUT_FROM_START : 0) | (len ? INPUT_HAS_WHO : 0);
+		memcpy(in->who, who.len, sizeof(in->who));
+		if (who.text)
+			memcpy(in + 1, who.text, len);
+		pipeline__feed(&r->s, INPUT_PROC, in, sizeof(*in) + len);
+	}
+	free(in);
+	who__free(&who);
+}
+
+void feed__end(struct recorder *r, enum input_kind kind, const struct proc *p,
+	       const struct scope_proc_stat *stat)
+{
+	const struct input_end in = {.start_ns = p->key.start_ns,
+				     .lost_recs = stat->lost_recs,
+				     .limited_recs = stat->limited_recs,
+				     .tgid = p->key.tgid,
+				     .status = stat->code,
+				     .exec = stat->ended == SCOPE_ENDED_EXEC};
+
+	pipeline__feed(&r->s, kind, &in, sizeof(in));
+}
+
+/* ---- Connections ------------------------------------------------------------------------------- */
+
+struct flow_reader {
+	struct input_flows *in; /* and what follows it */
+	uint32_t cap;
+};
+
+static void add_flow(void *arg, const struct scope_flow_sample *sample)
+{
+	struct scope_flow_sample *all;
+	struct flow_reader *reader = arg;
+	struct input_flows *in = reader->in;
+	uint32_t cap;
+
+	if (in->n == reader->cap) {
+		cap = reader->cap * 2;
+		in = cap <= NET_SAMPLES_MAX ? realloc(in, sizeof(*in) + cap * sizeof(*sample))
+					    : NULL;
+		if (!in)
+			return;
+		reader->in = in;
+		reader->cap = cap;
+	}
+	all = (struct scope_flow_sample *)(in + 1);
+	all[in->n++] = *sample;
+}
+
+void feed__flows(struct recorder *r)
+{
+	struct flow_reader reader = {.cap = 64};
+	struct input_flows *in;
+	int err;
+
+	reader.in = malloc(sizeof(*in) + reader.cap * sizeof(struct scope_flow_sample));
+	if (!reader.in)
+		return;
+	*reader.in = (struct input_flows){.now_ns = monotonic_ns()};
+	err = attach__flows(r->attach, add_flow, &reader); /* which may move it */
+	in = reader.in;
+	in->err = err;
+	pipeline__feed(&r->s, INPUT_FLOWS, in,
+		       sizeof(*in) + in->n * sizeof(struct scope_flow_sample));
+	free(in);
+}
+
+/* ---- Time -------------------------------------------------------------------------------------- */
+
+void feed__tick(struct recorder *r, uint64_t now, uint32_t flags)
+{
+	struct input_tick in = {.now_ns = now, .flags = flags};
+
+	in.realtime_offset_ns = realtime_offset_ns(&in.realtime_error_ns);
+	pipeline__feed(&r->s, INPUT_TICK, &in, sizeof(in));
+}
+
+void feed__self(struct recorder *r)
+{
+	struct input_self in;
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	in.cpu_ns = ((uint64_t)ru.ru_utime.tv_sec + (uint64_t)ru.ru_stime.tv_sec) * NSEC_PER_SEC +
+		    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000;
+	in.peak_bytes = (uint64_t)ru.ru_maxrss * 1024;
+	pipeline__feed(&r->s, INPUT_SELF, &in, sizeof(in));
+}
+
+/* ---- The machine ------------------------------------------------------------------------------- */
+
+static struct input_cpu cpu_of(struct recorder *r, const struct node_sample *n, uint32_t i)
+{
+	const struct node_cpu *c = &n->cpus[i];
+	bool net_rx = r->s.counters && r->s.features.irq;
+
+	return (struct input_cpu){.busy = c->busy,
+				  .irq = c->irq,
+				  .softirq = c->softirq,
+				  .steal = c->steal,
+				  .net_rx = net_rx ? attach__net_rx(r->attach, i) : 0,
+				  .flags = (c->known ? INPUT_CPU_KNOWN : 0) |
+					   (net_rx ? INPUT_CPU_NET_RX : 0)};
+}
+
+static void set_node(struct input_node *in, const struct node_sample *n,
+		     const struct netdev_softnet *softnet)
+{
+	int i;
+
+	in->now_ns = n->now_ns;
+	in->procs_running = n->procs_running;
+	in->procs_blocked = n->procs_blocked;
+	in->processed = softnet->processed;
+	in->dropped = softnet->dropped;
+	in->squeezed = softnet->squeezed;
+	in->flow_limit = softnet->flow_limit;
+	in->ncpus = n->ncpus;
+	in->flags = (n->has_running ? INPUT_NODE_RUNNING : 0) |
+		    (n->has_blocked ? INPUT_NODE_BLOCKED : 0) |
+		    (softnet->known ? INPUT_NODE_SOFTNET : 0);
+	for (i = 0; i < NODE_PSI_CNT; i++) {
+		in->some[i] = n->psi[i].some;
+		in->full[i] = n->psi[i].full;
+		in->flags |= (n->psi[i].has_some ? INPUT_NODE_SOME(i) : 0) |
+			     (n->psi[i].has_full ? INPUT_NODE_FULL(i) : 0);
+	}
+}
+
+static int feed_sample(struct recorder *r)
+{
+	const struct node_sample *n = r->node.last;
+	size_t size = sizeof(struct input_node) + n->ncpus * sizeof(struct input_cpu);
+	struct input_node *in = calloc(1, size);
+	struct input_cpu *cpus;
+	uint32_t i;
+
+	if (!in)
+		return -ENOMEM;
+	set_node(in, n, &r->netdev.softnet);
+	cpus = (struct input_cpu *)(in + 1);
+	for (i = 0; i < n->ncpus; i++)
+		cpus[i] = cpu_of(r, n, i);
+	pipeline__feed(&r->s, INPUT_NODE, in, size);
+	free(in);
+	return 0;
+}
+
+/* A namespace that several processes are in is fed once. */
+static uint64_t feed_netdev(struct recorder *r, pid_t pid)
+{
+	const struct netdev_sample *n = netdev__of(&r->netdev, pid);
+	struct input_netdev *in;
+	size_t size;
+
+	if (!n || pipeline_netdev_of(&r->s, n->netns))
+		return n ? n->netns : 0;
+	size = sizeof(*in) + n->n * sizeof(n->devs[0]);
+	in = malloc(size);
+	if (!in)
+		return 0;
+	*in = (struct input_netdev){
+		.now_ns = n->now_ns, .netns = n->netns, .n = n->n, .cut = n->cut};
+	memcpy(in + 1, n->devs, n->n * sizeof(n->devs[0]));
+	pipeline__feed(&r->s, INPUT_NETDEV, in, size);
+	free(in);
+	return n->netns;
+}
+
+static bool read_quota(struct recorder *r, struct proc *p, struct node_quota *quota)
+{
+	if (!r->s.sched_mode)
+		return false;
+	if (!p->node && node_cgroup__find(&p->cgroup, "", (pid_t)p->key.tgid))
+		return false;
+	return (!p->node || p->has_quota) && !node_cgroup__read(&p->cgroup, quota);
+}
+
+static void feed_node_of(struct recorder *r, struct proc *p)
+{
+	struct node_quota quota = {0};
+	struct input_node_of in = {.start_ns = p->key.start_ns, .tgid = p->key.tgid};
+
+	if (r->s.counters)
+		in.netns = feed_netdev(r, (pid_t)p->key.tgid);
+	if (read_quota(r, p, &quota))
+		in.flags = INPUT_HAS_QUOTA;
+	in.periods = quota.periods;
+	in.throttled_periods = quota.throttled_periods;
+	in.throttled_ns = quota.throttled;
+	pipeline__feed(&r->s, INPUT_NODE_OF, &in, sizeof(in));
+}
+
+void feed__node(struct recorder *r)
+{
+	struct session *s = &r->s;
+	struct proc *p, *tmp;
+
+	if ((!s->sched_mode && !s->counters) || !s->procs || node__sample(&r->node))
+		return;
+	if (s->counters)
+		netdev__round(&r->netdev);
+	if (feed_sample(r))
+		return;
+	HASH_ITER (hh, s->procs, p, tmp)
+		feed_node_of(r, p);
+}
+
+/* ---- RDMA ports -------------------------------------------------------------------------------- */
+
+static size_t port_size(const struct rdma_port *p)
+{
+	bool row = p->nrows != p->told_rows;
+
+	return sizeof(struct input_port) + (p->ncounters - p->told) * sizeof(struct input_counter) +
+	       (row ? p->ncounters * sizeof(uint64_t) : 0);
+}
+
+/* What is new of a port, at `at`; the end of it. */
+static void *put_port(const struct rdma *r, struct rdma_port *p, void *at)
+{
+	const struct rdma_row *row = p->nrows != p->told_rows ? rdma_port__last(p) : NULL;
+	struct input_port *in = at;
+	struct input_counter *c = (struct input_counter *)(in + 1);
+	uint32_t i;
+
+	*in = (struct input_port){.moves = p->moves,
+				  .nr = p->nr,
+				  .place = p->place,
+				  .ncounters = p->ncounters,
+				  .first_new = p->told};
+	memcpy(in->device, p->device, sizeof(in->device));
+	if (!strcmp(r->devices[p->place].name, p->device))
+		in->flags |= INPUT_PORT_HERE;
+	for (i = p->told; i < p->ncounters; i++, c++) {
+		memset(c, 0, sizeof(*c));
+		snprintf(c->name, sizeof(c->name), "%s", rdma_counter__name(&p->counters[i]));
+		c->hw = p->counters[i].hw;
+	}
+	p->told = p->ncounters;
+	if (!row)
+		return c;
+	p->told_rows = p->nrows;
+	in->flags |= INPUT_PORT_ROW;
+	in->begin_ns = row->begin_ns;
+	in->end_ns = row->end_ns;
+	memcpy(c, row->total, p->ncounters * sizeof(uint64_t));
+	return (uint64_t *)c + p->ncounters;
+}
+
+static void feed_ports(struct recorder *r, uint64_t rdma_ns)
+{
+	struct rdma *rdma = &r->s.rdma;
+	size_t size = sizeof(struct input_rdma);
+	struct input_rdma *in;
+	uint32_t i;
+	void *at;
+
+	for (i = 0; i < rdma->nports; i++)
+		size += port_size(rdma->ports[i]);
+	in = malloc(size);
+	if (!in)
+		return;
+	*in = (struct input_rdma){.rdma_ns = rdma_ns, .nports = rdma->nports};
+	for (i = 0, at = in + 1; i < rdma->nports; i++)
+		at = put_port(rdma, rdma->ports[i], at);
+	r->rdma_ports = rdma->nports;
+	pipeline__feed(&r->s, INPUT_RDMA, in, size);
+	free(in);
+}
+
+static void look_at(struct recorder *r, struct proc *p)
+{
+	struct input_rdma_of in = {.start_ns = p->key.start_ns, .tgid = p->key.tgid};
+	uint64_t had = p->rdma.devices;
+
+	rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
+	in.devices = p->rdma.devices;
+	if (in.devices != had)
+		pipeline__feed(&r->s, INPUT_RDMA_OF, &in, sizeof(in));
+}
+
+void feed__rdma(struct recorder *r, bool last)
+{
+	struct rdma *rdma = &r->s.rdma;
+	struct proc *p, *tmp;
+	uint64_t begin;
+	bool any;
+
+	if (!r->s.counters)
+		return;
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (!last && !p->ended_ns)
+			look_at(r, p);
+	begin = monotonic_ns();
+	any = last ? rdma__sample_now(rdma) : rdma__sample(rdma);
+	if (any || r->rdma_ports != rdma->nports)
+		feed_ports(r, any ? begin - RDMA_AGE_NS : r->s.rdma_ns);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* /proc/PID/stat; see pid_stat.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "pid_stat.h"
+
+/* The beginning of a file of /proc/PID, as a string. 0 or -errno. */
+static int slurp(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[32];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = read(fd, buf, size - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	buf[n] = 0;
+	return 0;
+}
+
+int pid_stat__uid(pid_t pid, uint32_t *uid)
+{
+	char buf[1024]; /* the name, which comes before, takes 64 at most, escaped */
+	const char *at;
+	int err = slurp(pid, "status", buf, sizeof(buf));
+
+	if (err)
+		return err;
+	at = strstr(buf, "\nUid:");
+	return at && sscanf(at + 5, "%u", uid) == 1 ? 0 : -EPROTO;
+}
+
+int pid_stat__read(pid_t pid, struct pid_stat *st)
+{
+	unsigned long long flags, start, vsize;
+	char buf[1024];
+	const char *end;
+	int err = slurp(pid, "stat", buf, sizeof(buf));
+
+	if (err)
+		return err;
+	/* The name in parentheses may be anything, also spaces and parentheses. */
+	end = strrchr(buf, ')');
+	if (!end ||
+	    sscanf(end + 1,
+		   " %c %*s %*s %*s %*s %*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		   "%llu %llu",
+		   &st->state, &flags, &start, &vsize) != 4)
+		return -EPROTO;
+	st->flags = flags;
+	st->start = start;
+	st->vsize = vsize;
+	return 0;
+}

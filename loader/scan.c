@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Who has the plugin loaded, from /proc; see scan.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "attach.h"
+#include "clock.h"
+#include "log.h"
+#include "options.h"
+#include "pid_stat.h"
+#include "recorder.h"
+#include "target.h"
+
+#define PASS_NS	      (1000 * 1000000ull) /* passes begin so far apart, at least */
+#define PASS_SHARE    20		  /* and take at most one part in so many of the time */
+#define SLICE_NS      (2 * 1000000ull)	  /* of a pass, at a time */
+#define LOOK_NS	      (900 * 1000000ull) /* between looks at one process: a pass comes each second */
+#define LOOK_SHARE    100 /* the same, for its mappings: the kernel holds a lock meanwhile */
+#define UNUSED_PASSES 2	  /* a probe holds on to the container's file system: not for long */
+
+/* ---- Files ------------------------------------------------------------------------------------- */
+
+static int file_key(const char *path, struct scan_key *key)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return -errno;
+	*key = (struct scan_key){.dev = st.st_dev, .ino = st.st_ino};
+	return 0;
+}
+
+static int read_build_id(const char *path, char *id, size_t len)
+{
+	int fd = elf__open(path), err;
+
+	if (fd < 0)
+		return fd;
+	err = elf__build_id(fd, id, len);
+	close(fd);
+	return err;
+}
+
+static struct scan_file *file_find(const struct scan *s, const struct scan_key *key)
+{
+	struct scan_file *f;
+
+	HASH_FIND(hh, s->files, key, sizeof(*key), f);
+	return f;
+}
+
+static struct scan_file *file_add(struct scan *s, const struct scan_key *key)
+{
+	struct scan_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->key = *key;
+	f->link = -1;
+	HASH_ADD(hh, s->files, key, sizeof(f->key), f);
+	if (!HASH_ADDED(hh, f)) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+static bool is_wanted(const struct scan *s, const char *path)
+{
+	char id[ELF_BUILD_ID_LEN];
+
+	return !s->build_id[0] ||
+	       (!read_build_id(path, id, sizeof(id)) && !strcmp(id, s->build_id));
+}
+
+static int file_attach(struct recorder *r, struct scan_file *f, const char *path)
+{
+	f->link = attach__plugin(r->attach, path, -1);
+	f->attached_ns = monotonic_ns();
+	/* The kernel may have taken long, and those that are armed already fill the ring. */
+	attach__poll(r->attach, 0);
+	return f->link < 0 ? f->link : 0;
+}
+
+static void file_free(struct scan *s, struct scan_file *f)
+{
+	HASH_DEL(s->files, f);
+	free(f);
+}
+
+/* The file of a plugin that was found in a process; attached to, if it is one to record. */
+static struct scan_file *file_of(struct recorder *r, const struct target *t)
+{
+	struct scan_file *f;
+	struct scan_key key;
+	int err;
+
+	if (file_key(t->path, &key))
+		return NULL;
+	f = file_find(&r->scan, &key);
+	if (f)
+		return f;
+	f = file_add(&r->scan, &key);
+	if (!f || !is_wanted(&r->scan, t->path))
+		return f;
+	err = file_attach(r, f, t->path);
+	if (err)
+		pr_warn("Failed to attach to the plugin of process %d: %s, continuing without "
+			"processes that have this file\n",
+			t->pid, strerror(-err));
+	else
+		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
+	return f;
+}
+
+/* Probes on files that nobody has loaded any more. */
+static void files_expire(struct recorder *r)
+{
+	struct scan_file *f, *tmp;
+
+	HASH_ITER (hh, r->scan.files, f, tmp) {
+		f->unused = f->users || f->keep ? 0 : f->unused + 1;
+		if (f->unused < UNUSED_PASSES)
+			continue;
+		if (f->link >= 0)
+			attach__plugin_off(r->attach, f->link);
+		file_free(&r->scan, f);
+	}
+}
+
+/* ---- Processes --------------------------------------------------------------------------------- */
+
+static void proc_leaves_file(struct scan_proc *p)
+{
+	if (p->file)
+		p->file->users--;
+	p->file = NULL;
+}
+
+static void proc_free(struct scan *s, struct scan_proc *p)
+{
+	proc_leaves_file(p);
+	HASH_DEL(s->procs, p);
+	free(p);
+}
+
+static struct scan_proc *proc_get(struct scan *s, pid_t pid, uint64_t start)
+{
+	struct scan_proc *p;
+
+	HASH_FIND_INT(s->procs, &pid, p);
+	if (p && p->start != start)
+		proc_free(s, p);
+	else if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	p->start = start;
+	HASH_ADD_INT(s->procs, pid, p);
+	if (!HASH_ADDED(hh, p)) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+/* Whether the mappings may have changed. One that has the plugin keeps it, but for another program. */
+static bool is_due(const struct scan_proc *p, uint64_t vsize, uint64_t now)
+{
+	return now >= p->look_ns && (p->file ? vsize < p->vsize : vsize != p->vsize);
+}
+
+static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
+{
+	struct target t;
+	int err;
+
+	proc_leaves_file(p);
+	err = target__find(&t, p->pid);
+	if (!err) {
+		p->file = file_of(r, &t);
+		if (p->file && p->file->link < 0)
+			p->file = NULL;
+	}
+	/* Another build than the one that was named is not missed. */
+	if ((err == -EREMOTE || (err == -EPROTO && !r->scan.build_id[0])) && !p->told) {
+		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
+		p->told = true;
+	}
+	if (p->file) {
+		p->file->users++;
+		err = follow__want(r, &t, p->pid, r->opt.mask);
+		if (!p->first_id)
+			p->first_id = t.first_id;
+		pr_debug("Process %d has the plugin, %llu us after we began%s%s\n", p->pid,
+			 (unsigned long long)(monotonic_ns() - r->s.attach_ns) / 1000,
+			 err ? ": " : "",
+			 err == -EAGAIN ? "no communicator yet"
+			 : err		? strerror(-err)
+					: "");
+	}
+	target__close(&t);
+	p->look_ns = now + LOOK_NS;
+	if ((monotonic_ns() - now) * LOOK_SHARE > LOOK_NS)
+		p->look_ns = now + (monotonic_ns() - now) * LOOK_SHARE;
+	if (err == -ETIMEDOUT)
+		p->look_ns = UINT64_MAX;
+}
+
+static void visit(struct recorder *r, pid_t pid, uint64_t now)
+{
+	struct scan_proc *p;
+	struct pid_stat st;
+
+	if (pid_stat__read(pid, &st))
+		return;
+	p = proc_get(&r->scan, pid, st.start);
+	if (!p)
+		return;
+	p->pass = r->scan.pass;
+	if (!is_due(p, st.vsize, now))
+		return;
+	p->vsize = st.vsize;
+	look(r, p, now);
+}
+
+/* ---- Passes ------------------------------------------------------------------------------------ */
+
+static bool pass_begin(struct scan *s, uint64_t now)
+{
+	s->dir = opendir("/proc");
+	if (!s->dir)
+		return false;
+	s->pass++;
+	s->begin_ns = now;
+	s->busy_ns = 0;
+	return true;
+}
+
+static void pass_end(struct recorder *r)
+{
+	struct scan *s = &r->scan;
+	struct scan_proc *p, *tmp;
+
+	closedir(s->dir);
+	s->dir = NULL;
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->pass != s->pass)
+			proc_free(s, p);
+	files_expire(r);
+	s->next_ns = s->begin_ns + PASS_NS;
+	if (s->busy_ns * PASS_SHARE > PASS_NS)
+		s->next_ns = s->begin_ns + s->busy_ns * PASS_SHARE;
+}
+
+/* Until /proc is at its end, or it has taken slice_ns. */
+static void pass_go(struct recorder *r, uint64_t slice_ns)
+{
+	uint64_t begin = monotonic_ns(), now = begin;
+	struct dirent *d;
+	pid_t pid;
+
+	while (now - begin < slice_ns) {
+		d = readdir(r->scan.dir);
+		if (!d) {
+			r->scan.busy_ns += now - begin;
+			pass_end(r);
+			return;
+		}
+		if (!parse_pid(d->d_name, &pid))
+			visit(r, pid, now);
+		now = monotonic_ns();
+	}
+	r->scan.busy_ns += now - begin;
+}
+
+void scan__tick(struct recorder *r, uint64_t now)
+{
+	struct scan *s = &r->scan;
+
+	if (r->opt.npids || (!s->dir && (now < s->next_ns || !pass_begin(s, now))))
+		return;
+	pass_go(r, SLICE_NS);
+}
+
+void scan__all(struct recorder *r)
+{
+	if (pass_begin(&r->scan, monotonic_ns()))
+		pass_go(r, UINT64_MAX);
+}
+
+int scan__init(struct recorder *r, bool only)
+{
+	struct scan_file *f;
+	struct scan_key key;
+	int err;
+
+	err = file_key(r->plugin, &key);
+	if (!err && only)
+		err = read_build_id(r->plugin, r->scan.build_id, sizeof(r->scan.build_id));
+	if (err)
+		return err;
+	f = file_add(&r->scan, &key);
+	if (!f)
+		return -ENOMEM;
+	f->keep = true;
+	return file_attach(r, f, r->plugin);
+}
+
+uint64_t scan__attached_ns(const struct recorder *r, const struct target *t)
+{
+	const struct scan_file *f;
+	struct scan_key key;
+
+	if (!r->scan.files || file_key(t->path, &key))
+		return 0;
+	f = file_find(&r->scan, &key);
+	return f && f->link >= 0 ? f->attached_ns : 0;
+}
+
+uint64_t scan__first_id(struct recorder *r, const struct target *t)
+{
+	struct scan_proc *p;
+	struct pid_stat st;
+
+	if (pid_stat__read(t->pid, &st))
+		return t->first_id;
+	p = proc_get(&r->scan, t->pid, st.start);
+	if (!p)
+		return t->first_id;
+	p->pass = r->scan.pass;
+	if (!p->first_id)
+		p->first_id = t->first_id;
+	return p->first_id;
+}
+
+void scan__free(struct scan *s)
+{
+	struct scan_proc *p, *ptmp;
+	struct scan_file *f, *ftmp;
+
+	if (s->dir)
+		closedir(s->dir);
+	HASH_ITER (hh, s->procs, p, ptmp)
+		proc_free(s, p);
+	HASH_ITER (hh, s->files, f, ftmp)
+		file_free(s, f);
+	memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The processes of this node that have the plugin loaded, found in /proc, and the files that it is loaded
+ * from: containers have copies of their own. A pass over /proc begins at most once a second, goes on for a
+ * moment at a time, and looks into the mappings of a process only when these have changed.
+ */
+#ifndef NCCLSCOPE_SCAN_H
+#define NCCLSCOPE_SCAN_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "elf_file.h"
+#include "hash.h"
+
+struct recorder;
+struct target;
+
+/* A file: a name may lead to another one by now, or to none. */
+struct scan_key {
+	uint64_t dev, ino;
+};
+
+struct scan_file {
+	struct scan_key key;
+	int link;	      /* of attach.h; -1: not one of ours, or it did not attach */
+	uint64_t attached_ns; /* when its probe was on: processes that start later are seen whole */
+	uint32_t users;	      /* processes that have it loaded, at the last look */
+	uint32_t unused;      /* passes without any */
+	bool keep;	      /* the one that we were started with */
+	UT_hash_handle hh;
+};
+
+struct scan_proc {
+	pid_t pid;
+	uint64_t start;	  /* field 22 of /proc/PID/stat: with the pid, the process */
+	uint64_t vsize;	  /* of its address space when its mappings were last looked at, in bytes */
+	uint64_t look_ns; /* not to be looked at before; UINT64_MAX: it hung */
+	uint32_t pass;	  /* that last saw it */
+	bool told;	  /* why it is not recorded */
+	uint64_t first_id;	/* struct target's, when we first asked it for events; 0: not yet */
+	struct scan_file *file; /* NULL: it has none that we record */
+	UT_hash_handle hh;
+};
+
+struct scan {
+	struct scan_proc *procs;
+	struct scan_file *files;
+	char build_id
+		[ELF_BUILD_ID_LEN]; /* only plugins with this one; "": any that speaks our ABI */
+	DIR *dir;		    /* open while a pass is under way */
+	uint32_t pass;
+	uint64_t next_ns;	    /* when a pass may begin */
+	uint64_t begin_ns, busy_ns; /* of this one: its begin, and what it has taken */
+};
+
+/*
+ * The plugin that we were started with, by its path; `only`: copies of it, too, but no other build. Attaches to
+ * it. 0 or -errno.
+ */
+int scan__init(struct recorder *r, bool only);
+
+/* A whole pass, now: who is there when the recording begins. */
+void scan__all(struct recorder *r);
+
+/* Goes on with a pass for a moment, or begins one when it is time. */
+void scan__tick(struct recorder *r, uint64_t now);
+
+/*
+ * When the probe of the file behind an open target was put on, in ns; 0: not known. What started later
+ * is seen from its first callback on.
+ */
+uint64_t scan__attached_ns(const struct recorder *r, const struct target *t);
+
+/* A process that was asked for events, now or before: the first of its ids that are ours. */
+uint64_t scan__first_id(struct recorder *r, const struct target *t);
+
+void scan__free(struct scan *s);
+
+#endif

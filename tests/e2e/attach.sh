@@ -1,0 +1,194 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A recorder that comes after the jobs: finds each process that has the plugin loaded, from whatever file and in
+# whatever namespaces, arms it at once, and knows its communicators; and finds those that come later.
+. "$(dirname "$0")/lib.sh"
+
+run=(--ranks 2 --bytes 256K --iters 1000000 --sleep-us 2000 --no-check)
+starters=()
+# running NAME FILE COMMAND...: a job in the background that has the plugin mapped from a file with that name.
+running() {
+	local name=$1 file=$2
+	shift 2
+	"$@" >"$tmp/$name.out" 2>"$tmp/$name.job-err" &
+	starters+=($!)
+	until_true 10 eval 'mapfile -t ranks < <(ranks_of "$file") && [ ${#ranks[@]} = 2 ]'
+	ranks_by[$name]=${ranks[*]}
+}
+declare -A ranks_by
+# Processes that map it, and that are ranks: those have a socket's file descriptor.
+ranks_of() {
+	local pid
+	for pid in $(grep -ls -- "$tmp/.*$1" /proc/[0-9]*/maps | cut -d/ -f3); do
+		find "/proc/$pid/fd" -lname 'socket:*' 2>/dev/null | grep -q . && echo "$pid"
+	done
+}
+stop_jobs() {
+	kill_rest 2>/dev/null # unshare ignores SIGINT while it waits
+	wait "${starters[@]}" 2>/dev/null
+	starters=()
+}
+masks() {
+	local pid
+	for pid in "$@"; do mask_of "$pid"; done | xargs
+}
+pids_in() {
+	q "$1" '[events[].start | .hostPid // .pid] | unique | map(tostring) | join(" ")'
+}
+sorted() {
+	xargs -n1 | sort -n | xargs
+}
+
+# ---- Five jobs, each with the plugin in another way
+
+# As in images of containers: a copy, another inode, the same build id; also one that is deleted, and one that has
+# been replaced by something else.
+for i in copy deleted replaced; do
+	cp "$plugin" "$tmp/libnccl-profiler-$i.so"
+done
+running same libnccl-profiler-ncclscope.so env NCCL_PROFILER_PLUGIN="$plugin" "$job" "${run[@]}" --name main
+for i in copy deleted replaced; do
+	running $i "libnccl-profiler-$i.so" env NCCL_PROFILER_PLUGIN="$tmp/libnccl-profiler-$i.so" "$job" "${run[@]}"
+done
+rm "$tmp/libnccl-profiler-deleted.so"
+cp "$tmp/bin/libnccl.so.2" "$tmp/other" && mv "$tmp/other" "$tmp/libnccl-profiler-replaced.so"
+# All namespaces at once, and the file on a file system that only they have.
+cat >"$tmp/inside" <<-'IN'
+	mkdir -p "$1/image" && mount -t tmpfs none "$1/image" && cp "$1/bin"/* "$1/image" || exit 1
+	mv "$1/image/libnccl-profiler-ncclscope.so" "$1/image/libnccl-profiler-image.so"
+	ip link set lo up
+	export NCCL_PROFILER_PLUGIN=$1/image/libnccl-profiler-image.so
+	job=$1/image/scope-job
+	shift
+	exec "$job" "$@"
+IN
+running image libnccl-profiler-image.so unshare -UrmpniufC --mount-proc sh "$tmp/inside" "$tmp" "${run[@]}" --name image
+# Another build of the plugin is not what --plugin names.
+cp "$plugin" "$tmp/libnccl-profiler-build.so"
+id_at=$(grep -obUaP '\x03\x00\x00\x00GNU\x00' "$tmp/libnccl-profiler-build.so" | head -n 1 | cut -d: -f1)
+printf '\0\0\0\0' | dd of="$tmp/libnccl-profiler-build.so" bs=1 seek=$((id_at + 8)) conv=notrunc 2>/dev/null
+running build libnccl-profiler-build.so env NCCL_PROFILER_PLUGIN="$tmp/libnccl-profiler-build.so" "$job" "${run[@]}"
+# Something else that is called like it.
+cp "$tmp/bin/libnccl.so.2" "$tmp/libnccl-profiler-foreign.so"
+LD_PRELOAD=$tmp/libnccl-profiler-foreign.so sleep 1000 &
+foreign=$!
+starters+=("$foreign")
+
+ours=$(echo "${ranks_by[same]} ${ranks_by[copy]} ${ranks_by[deleted]} ${ranks_by[replaced]} ${ranks_by[image]}" | sorted)
+is "five jobs, nobody there: masks" "$(masks $ours)" "0 0 0 0 0 0 0 0 0 0"
+
+record_bg all -v
+is "masks when it says that it records" "$(masks $ours | tr ' ' '\n' | sort -u | xargs)" "4031"
+is "another build: not touched" "$(masks ${ranks_by[build]})" "0 0"
+is "processes that it says it has found" \
+	"$(sed -n 's/.*Process \([0-9]*\) has the plugin.*/\1/p' "$tmp/all.err" | sorted)" "$ours"
+t "armed within 200 ms" awk '/has the plugin/ { n++; sub(/.*plugin, /, ""); if ($1 > 200000) { print "after " $1 " us"; bad = 1 } }
+	END { exit bad || n != 10 }' "$tmp/all.err"
+sleep 0.7
+stop_recorder INT
+is "exit status" "$rc" 0
+is "processes in the trace" "$(pids_in all)" "$ours"
+t "clean" clean all
+t "nothing lost" lossless all
+t "every event has its parent" joined all
+is "masks afterwards" "$(masks $ours | tr ' ' '\n' | sort -u)" 0
+is "communicators: known from the start, by rank, size and name" "$(q all 'lifecycle("ProfilerInit")
+	| map([.rank, .details.nranks, .details.commName]) | group_by(.) | map("\(.[0] | map(tostring) | join("/"))*\(length)") | join(" ")')" \
+	"0/2/*3 0/2/image*1 0/2/main*1 1/2/*3 1/2/image*1 1/2/main*1"
+t "communicators: every event has its process' own" holds all '(lifecycle("ProfilerInit") | map({key: "\(.start.hostPid // .myPid)", value: .commHash})
+	| from_entries) as $c | events | length > 1000 and all(.commHash == $c["\(.start.hostPid // .myPid)"])'
+
+"$scope" record -o "$tmp/any" -d 500ms >/dev/null 2>"$tmp/any.err"
+is "without --plugin: other builds as well" "$? $(comm -12 <(pids_in any | tr ' ' '\n' | sort) <(echo "${ranks_by[build]}" | xargs -n1 | sort) | wc -l)" \
+	"0 2"
+is "what is only called like it: alive and untouched" "$(kill -0 $foreign && echo alive)" alive
+stop_jobs
+
+# ---- The GPU of a communicator that exists
+
+LD_PRELOAD=$build/tests/unit/cuda/libcuda.so.1 job_bg gpu "${run[@]}"
+until_true 10 children_ready "$starter" 2
+sleep 0.3
+record gpu -d 300ms
+is "GPU UUID of a job that runs already" "$(q gpu '[events[].gpuUuid] | unique | tojson')" \
+	"[\"$(q gpu 'lifecycle("ProfilerInit")[0].gpuUuid')\"]"
+t "GPU UUID: as nvidia-smi prints it" holds gpu 'lifecycle("ProfilerInit")[0].gpuUuid | test("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")'
+kill -INT "$starter"
+wait "$starter"
+
+# ---- Those that come later
+
+record_bg later -v
+begin=$(date +%s%N)
+for i in 1 2 3; do
+	cp "$plugin" "$tmp/libnccl-profiler-later$i.so"
+	NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-later$i.so "$job" --ranks 2 --bytes 256K --iters 500 --delay-ms 3000 --json \
+		>"$tmp/later$i.out" 2>/dev/null &
+	starters+=($!)
+done
+until_true 10 eval '[ "$(grep -c "has the plugin" "$tmp/later.err")" -ge 6 ]'
+t "new files while recording: found within 2 s, of which a start takes some ($((($(date +%s%N) - begin) / 1000000)) ms)" \
+	[ $(($(date +%s%N) - begin)) -lt 3000000000 ]
+wait "${starters[@]}"
+sleep 0.3
+stop_recorder INT
+starters=()
+t "new files while recording: clean, lossless, joined" eval 'clean later && lossless later && joined later'
+is "new files while recording: every operation, for they were found before the first" \
+	"$(q later '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[500,500,500,500,500,500]"
+for i in 1 2 3; do
+	is "new files while recording: the job is right, $i" "$(jq .ok "$tmp/later$i.out")" true
+done
+
+# ---- What it costs to look
+
+strace=$(command -v strace)
+if [ -n "$strace" ]; then
+	record_bg cost
+	timeout 6 strace -f -qq -e trace=openat -o "$tmp/strace" -p "$recorder" 2>/dev/null &
+	sleep 5
+	stop_recorder INT
+	passes=$(grep -c '"/proc", ' "$tmp/strace")
+	maps=$(grep -c '"/proc/[0-9]*/maps"' "$tmp/strace")
+	t "at most one pass over /proc a second ($passes in 5 s, $maps looks into mappings)" [ "$passes" -ge 2 -a "$passes" -le 6 ]
+else
+	skip "at most one pass over /proc a second" "needs strace"
+fi
+
+# ---- A probe does not keep a container's file system
+
+mkdir "$tmp/fs"
+mount -t tmpfs none "$tmp/fs"
+cp "$plugin" "$tmp/fs/libnccl-profiler-fs.so"
+record_bg held
+NCCL_PROFILER_PLUGIN=$tmp/fs/libnccl-profiler-fs.so "$job" --ranks 2 --bytes 64K --iters 3 --delay-ms 2500 >/dev/null 2>&1
+t "a file system with a plugin on it can be unmounted after its processes ended" until_true 10 umount "$tmp/fs"
+stop_recorder INT
+is "its operations were recorded" "$rc $(q held 'events | of("Coll") | length')" "0 6"
+
+# ---- Two recorders on one job, which come and go
+
+job_bg two --ranks 2 --bytes 256K --iters 100000 --sleep-us 3000 --check
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.3
+record_bg a
+a=$recorder
+for i in 1 2 3; do
+	record_bg b$i --mask coll,proxystep
+	sleep 0.4
+	stop_recorder INT
+	is "second recorder, $i: exit status, and the first's mask" "$rc $(masks "${ranks[@]}")" "0 4031 4031"
+done
+recorder=$a
+stop_recorder INT
+is "the first recorder: exit status, and no mask" "$rc $(masks "${ranks[@]}")" "0 0 0"
+kill -USR1 "$starter" # its last iteration
+wait "$starter"
+is "the job is right" "$? $(said two .ok)" "0 true"
+for i in a b1 b2 b3; do
+	t "two recorders, $i: clean, lossless, joined" eval "clean $i && lossless $i && joined $i"
+	t "two recorders, $i: no operation by half, none left out" holds $i 'whole(20)'
+done
+
+finish

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A part of a job: after a delay, for a time, for a number of collectives, every now and then. Whatever cuts it, no
+# operation is in the trace by half, none in between is left out, and outside of it NCCL makes no callbacks.
+. "$(dirname "$0")/lib.sh"
+
+# cut_well NAME: of each recording by itself.
+cut_well() {
+	same "$rc" 0 "exit status" && clean "$1" && lossless "$1" && joined "$1" && holds "$1" 'whole(4)'
+}
+run=("$job" --ranks 2 --bytes 1M --json)
+
+# ---- Options that make no sense
+
+while read -r word opts; do
+	# shellcheck disable=SC2086
+	"$scope" record $opts >"$tmp/out" 2>"$tmp/err"
+	is "record $opts: usage, says what" "$? $(grep -c -- "$word" "$tmp/err") $(wc -c <"$tmp/out")" "2 1 0"
+done <<-'END'
+	--for --every 10s
+	--for --for 10s
+	longer --every 1s --for 1s
+	'0' --collectives 0
+	'-1' --collectives -1
+	duration --delay never
+END
+
+# ---- Of a job that runs, at full speed
+
+job_bg fast --ranks 2 --bytes 1M --iters 1000000 --no-check
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.2
+for i in 1 2 3; do
+	record "d$i" -d "${i}00ms"
+	t "-d, $i: cut at operations" cut_well "d$i"
+done
+record n --collectives 7
+t "--collectives 7: cut at operations" cut_well n
+is "--collectives 7: of each process" "$(q n '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[7,7]"
+t "--collectives 7: calls of these, and not of the next" holds n 'events | (of("CollApi") | length) == (of("Coll") | length)'
+record_bg int
+sleep 0.4
+stop_recorder INT
+t "SIGINT: cut at operations" cut_well int
+is "masks afterwards" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "0 0"
+
+kill -INT "$starter"
+wait "$starter"
+
+# Another recorder has NCCL go on meanwhile: begin and end are the recorder's own then.
+job_bg amid --ranks 2 --bytes 1M --iters 1000000 --sleep-us 10000 --no-check
+until_true 10 children_ready "$starter" 2
+sleep 0.2
+record_bg other
+other=$recorder
+for i in 1 2; do
+	record "in$i" -d 200ms
+	t "amid another recording, $i: cut at operations" cut_well "in$i"
+done
+record inn --collectives 5
+t "--collectives 5 amid another recording: cut at operations" cut_well inn
+is "--collectives 5 amid another recording: of each process" "$(q inn '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[5,5]"
+recorder=$other
+stop_recorder INT
+t "the other one: cut at operations" cut_well other
+kill -INT "$starter"
+wait "$starter"
+
+# ---- Windows
+
+job_bg every --ranks 2 --bytes 256K --iters 100000 --sleep-us 3000 --no-check
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.2
+record_bg win --every 1500ms --for 400ms -d 4s
+between=0
+until ended "$recorder"; do
+	[ "$(mask_of "${ranks[0]}")" = 0 ] && between=$((between + 1))
+	sleep 0.05
+done
+wait "$recorder"
+rc=$?
+is "--every 1500ms --for 400ms -d 4s: three recordings of two processes, a file each" "$rc $(find "$tmp/win" -name '*.jsonl' | wc -l)" "0 6"
+t "windows: nothing asked of NCCL in between ($between looks)" [ $between -gt 5 ]
+one=1
+for f in "$tmp"/win/*_pid"${ranks[0]}".jsonl "$tmp"/win/*_pid"${ranks[0]}"_*.jsonl; do
+	[ -e "$f" ] || continue
+	mkdir -p "$tmp/win$one"
+	cp "$f" "$tmp/win$one/"
+	t "window $one: cut at operations" cut_well "win$one"
+	one=$((one + 1))
+done
+t "windows: in order, apart" holds win '[records("footer")[].ts? // empty] as $x | [records("header") | length] == [6]'
+t "windows: 1.1 s and more between them" holds win '(events | of("Coll") | map(.start.ts) | sort) as $t
+	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 600000)] | length == 2'
+kill -INT "$starter"
+wait "$starter"
+
+# ---- A delay: the job starts at once, and is attached to when it runs
+
+record late --delay 1500ms -- "${run[@]}" --iters 400 --sleep-us 5000
+is "--delay: exit status" "$rc" 0
+t "--delay: clean, lossless, joined" eval 'clean late && lossless late && joined late'
+t "--delay: not from the start, and to the end" holds late 'events | of("Coll") | group_by(.myPid) | length == 2 and
+	all(map(.details.seq) | (min > 20) and (max == 399) and length == (max - min + 1))'
+record never --delay 30s -- "${run[@]}" --iters 3
+is "--delay: a job that ends before: its exit status, no trace" "$rc $(find "$tmp/never" -name '*.jsonl' 2>/dev/null | wc -l) $(said never .ok)" "0 0 true"
+record code --every 2s --for 300ms -- sh -c '"$@"; exit 9' sh "${run[@]}" --iters 300 --sleep-us 3000
+is "--every with a command: its exit status" "$rc" 9
+t "--every with a command: clean" clean code
+
+finish
