@@ -47,7 +47,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 
 LOADER_SRC := main record record_opts follow scan arm attach attach_usdt attach_net uprobe_multi target \
 	      patience \
-	      ksyms job rlimits \
+	      ksyms job rlimits caps \
 	      pipeline pipeline_node feed who net_names \
 	      decode decode_sched decode_net proc correlate clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
@@ -56,7 +56,7 @@ LOADER_SRC := main record record_opts follow scan arm attach attach_usdt attach_
 	      check check_json check_keys check_rules check_net lines schema \
 	      doctor feat feat_bpf feat_net feat_sys
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
-LOADER_LIB := -lbpf -lelf -lz -ljansson -lzstd
+LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
 PLUGIN_SRC := plugin area buffer probes names cuda

@@ -58,17 +58,25 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		run_as_root},
 	[FEAT_CAP_SYS_ADMIN] = {
 		"CAP_SYS_ADMIN", PRIVILEGE, true,
-		"attaching uprobes: their perf events ask for it, CAP_PERFMON or not",
+		"attaching uprobes before Linux 6.6: their perf events ask for it",
 		run_as_root},
-	[FEAT_CAP_DAC_READ_SEARCH] = {
-		"CAP_DAC_READ_SEARCH", PRIVILEGE, false,
-		"opening libraries in other users' containers",
-		"Run as root, or add CAP_DAC_READ_SEARCH; without it only readable libraries are "
-		"found."},
+	[FEAT_CAP_DAC_OVERRIDE] = {
+		"CAP_DAC_OVERRIDE", PRIVILEGE, false,
+		"arming other users' jobs, their libraries and directories",
+		"Run as root, or add CAP_DAC_OVERRIDE; without it other users' jobs are recorded only if "
+		"they start later."},
+	[FEAT_CAP_CHECKPOINT_RESTORE] = {
+		"CAP_CHECKPOINT_RESTORE", PRIVILEGE, false,
+		"the very files that a job has loaded (/proc/PID/map_files)",
+		"Run as root, or add CAP_CHECKPOINT_RESTORE; without it libraries are found by name."},
 	[FEAT_CAP_CHOWN] = {
 		"CAP_CHOWN", PRIVILEGE, false,
 		"giving trace files to the job's user",
 		"Run as root, or add CAP_CHOWN; without it traces belong to whoever records."},
+	[FEAT_CAP_SYSLOG] = {
+		"CAP_SYSLOG", PRIVILEGE, false,
+		"naming where in the kernel a packet was dropped",
+		"Run as root, or add CAP_SYSLOG; without it the place is not named."},
 	[FEAT_USERNS] = {
 		"init-user-namespace", PRIVILEGE, true,
 		"capabilities that count for BPF",
@@ -129,8 +137,12 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"Boot a kernel from 5.10 on with CONFIG_UPROBE_EVENTS=y."},
 	[FEAT_UPROBE_MULTI] = {
 		"uprobe-multi", BPF, false,
-		"attaching to many sites at once (Linux 6.6)",
-		"Nothing to do: record attaches site by site instead, which only starts slower."},
+		"attaching to the plugin without CAP_SYS_ADMIN (Linux 6.6)",
+		"Nothing to do: record attaches through perf instead, which takes CAP_SYS_ADMIN."},
+	[FEAT_ATTACH] = {
+		"attach-path", BPF, true,
+		"attaching to the plugin, by either way",
+		run_as_root},
 	[FEAT_SLEEPABLE] = {
 		"sleepable-uprobe", BPF, false,
 		"reading user pages that are not in memory (Linux 6.0)",
@@ -440,6 +452,7 @@ void feat__probe_all(const struct feat_opts *opts, struct feat_result results[FE
 	feat_probe_system(&ctx);
 	feat_probe_plugin(&ctx);
 	feat_probe_bpf(&ctx);
+	feat_judge_attach(&ctx);
 	feat_probe_clock(&ctx);
 }
 

@@ -30,12 +30,12 @@
 #include "scope_probe_io.h"
 #include "scope_probes.h"
 #include "syscalls.h"
+#include "uprobe_multi.h"
 #include "probe.skel.h"
 
 #define SELF		   "/proc/self/exe"
 #define VMLINUX_BTF	   "/sys/kernel/btf/vmlinux"
 #define RING_BYTES_DEFAULT (64UL << 20)
-#define TRACE_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, since Linux 6.6 */
 #define CPUS_MAX	   8192
 #define DISK_BLOCK	   4096
 
@@ -322,6 +322,12 @@ static int fire_usdt(struct run *run)
 	return 0;
 }
 
+static int fire_uprobe_multi(struct run *run)
+{
+	run->semaphore_attached = read_semaphore();
+	return fire_uprobe(run);
+}
+
 static int fire_iter(struct run *run)
 {
 	int fd, err = 0;
@@ -366,16 +372,29 @@ static int self_offset(const void *func, uint64_t *offset)
 	return err;
 }
 
+/*
+ * Our own site and its semaphore, which is as good there as at any other. Whoever attaches there names both: the
+ * kernel refuses a second one that differs, also while the first is still on its way out.
+ */
+static int self_site(uint64_t *offset, uint64_t *semaphore)
+{
+	int err = self_offset(uprobe_target, offset);
+
+	return err ? err : self_offset(&ncclscope_doctor_semaphore, semaphore);
+}
+
 static int attach_uprobe(struct run *run)
 {
-	uint64_t offset;
+	LIBBPF_OPTS(bpf_uprobe_opts, opts);
+	uint64_t offset = 0, semaphore = 0;
 	int err;
 
-	err = self_offset(uprobe_target, &offset);
+	err = self_site(&offset, &semaphore);
 	if (err)
 		return err;
+	opts.ref_ctr_offset = semaphore;
 	/* pid -1, every process: what record asks for, and what takes the privilege. */
-	run->link = bpf_program__attach_uprobe(run->prog, false, -1, SELF, offset);
+	run->link = bpf_program__attach_uprobe_opts(run->prog, -1, SELF, offset, &opts);
 	return run->link ? 0 : -errno;
 }
 
@@ -390,34 +409,6 @@ static int attach_map_iter(struct run *run)
 }
 
 /*
- * struct of BPF_LINK_CREATE for this type of link, as far as needed: neither the headers nor the
- * libbpf of a distribution of today need to know it.
- */
-struct uprobe_multi_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, multi_flags, pid, pad;
-};
-
-static int attach_uprobe_multi(struct run *run)
-{
-	struct uprobe_multi_attr attr = {.attach_type = TRACE_UPROBE_MULTI, .cnt = 1};
-	unsigned long offset;
-	uint64_t offset64;
-	int err;
-
-	err = self_offset(uprobe_target, &offset64);
-	if (err)
-		return err;
-	offset = offset64;
-	attr.prog_fd = (uint32_t)bpf_program__fd(run->prog);
-	attr.path = (uintptr_t)SELF;
-	attr.offsets = (uintptr_t)&offset;
-	run->link_fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-	return run->link_fd < 0 ? -errno : 0;
-}
-
-/*
  * Where another doctor runs at the same time, or has just ended, its program counts in here as well, for a
  * moment.
  */
@@ -426,9 +417,37 @@ static unsigned short semaphore_at_rest(void)
 	struct timespec nap = {.tv_nsec = 1000000};
 	int i;
 
-	for (i = 0; i < 300 && read_semaphore(); i++)
+	for (i = 0; i < 3000 && read_semaphore(); i++)
 		nanosleep(&nap, NULL);
 	return read_semaphore();
+}
+
+static int attach_uprobe_multi(struct run *run)
+{
+	uint64_t offset = 0, semaphore = 0;
+	int err;
+
+	err = self_site(&offset, &semaphore);
+	if (err)
+		return err;
+	run->semaphore_before = semaphore_at_rest();
+	run->link_fd = uprobe_multi__link(bpf_program__fd(run->prog), SELF, offset, semaphore, -1);
+	return run->link_fd < 0 ? run->link_fd : 0;
+}
+
+static int attach_either(struct run *run);
+
+/* Programs that say nothing of the way that they are attached. */
+static bool takes_multi(const struct run *run)
+{
+	return run->trial->id == FEAT_UPROBE_MULTI ||
+	       (run->trial->attach == attach_either &&
+		feat_works_already(run->ctx, FEAT_UPROBE_MULTI));
+}
+
+static int attach_either(struct run *run)
+{
+	return takes_multi(run) ? attach_uprobe_multi(run) : attach_uprobe(run);
 }
 
 static int attach_usdt(struct run *run)
@@ -492,6 +511,16 @@ static void judge_uprobe(struct run *run)
 		feat_works(run->ctx, FEAT_UPROBE, "attached, fired (by tracefs)");
 	else
 		feat_works(run->ctx, FEAT_UPROBE, "attached, fired (perf PMU, type %s)", type);
+}
+
+static void judge_uprobe_multi(struct run *run)
+{
+	if (run->semaphore_attached > run->semaphore_before)
+		feat_works(run->ctx, FEAT_UPROBE_MULTI, "attached, fired, semaphore %u-%u",
+			   run->semaphore_before, run->semaphore_attached);
+	else
+		feat_fails(run->ctx, FEAT_UPROBE_MULTI, 0, "fired, but the semaphore stayed at %u",
+			   run->semaphore_attached);
 }
 
 static void judge_syscall(struct run *run)
@@ -653,11 +682,12 @@ static void judge_usdt(struct run *run)
 
 static const struct trial trials[] = {
 	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_child, judge_ring, MAP_RING},
+	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe_multi,
+	 judge_uprobe_multi, NO_MAPS},
 	{FEAT_UPROBE, "scope_p_uprobe", attach_uprobe, fire_uprobe, judge_uprobe, NO_MAPS},
-	{FEAT_READ_USER, "scope_p_rduser", attach_uprobe, fire_uprobe, judge_parent_word, NO_MAPS},
+	{FEAT_READ_USER, "scope_p_rduser", attach_either, fire_uprobe, judge_parent_word, NO_MAPS},
 	{FEAT_USDT, "scope_p_usdt", attach_usdt, fire_usdt, judge_usdt, MAP_RING | MAP_USDT},
-	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe, NULL, NO_MAPS},
-	{FEAT_SLEEPABLE, "scope_p_sleep", attach_uprobe, fire_uprobe, judge_parent_word, NO_MAPS},
+	{FEAT_SLEEPABLE, "scope_p_sleep", attach_either, fire_uprobe, judge_parent_word, NO_MAPS},
 	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NO_MAPS},
 	{FEAT_SCHED_WAKEUP, "scope_p_wakeup", NULL, fire_child, NULL, NO_MAPS},
 	{FEAT_SCHED_WAKEUP_NEW, "scope_p_wakenew", NULL, fire_child, NULL, NO_MAPS},
@@ -727,7 +757,7 @@ static int run_load(struct run *run)
 	if (!run->prog)
 		return -ENOENT;
 	bpf_program__set_autoload(run->prog, true);
-	if (trial->id == FEAT_UPROBE_MULTI)
+	if (takes_multi(run))
 		bpf_program__set_expected_attach_type(run->prog, TRACE_UPROBE_MULTI);
 	bpf_map__set_autocreate(run->skel->maps.scope_p_ring, trial->maps & MAP_RING);
 	bpf_map__set_autocreate(run->skel->maps.scope_p_map, trial->maps & MAP_WALKED);

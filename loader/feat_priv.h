@@ -56,6 +56,8 @@ int feat_talk(void);
 void feat_probe_privileges(struct feat_ctx *ctx);
 void feat_probe_system(struct feat_ctx *ctx);
 void feat_probe_bpf(struct feat_ctx *ctx);
+/* After both: which way the plugin's probe takes, and what of privileges and uprobes that makes superfluous. */
+void feat_judge_attach(struct feat_ctx *ctx);
 void feat_probe_clock(struct feat_ctx *ctx);
 void feat_probe_plugin(struct feat_ctx *ctx);
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
+#include "caps.h"
 #include "elf_file.h"
 #include "feat_priv.h"
 #include "node.h"
@@ -30,14 +30,6 @@
 #include "scope_probes.h"
 
 #define NOBODY 65534
-
-/* Newer than the headers of some distributions that we build on. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
 
 int read_line(const char *path, char *buf, unsigned long len)
 {
@@ -86,8 +78,10 @@ static void probe_caps(struct feat_ctx *ctx)
 		{FEAT_CAP_PERFMON, CAP_PERFMON, true},
 		{FEAT_CAP_SYS_PTRACE, CAP_SYS_PTRACE, false},
 		{FEAT_CAP_SYS_ADMIN, CAP_SYS_ADMIN, false},
-		{FEAT_CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH, false},
+		{FEAT_CAP_DAC_OVERRIDE, CAP_DAC_OVERRIDE, false},
+		{FEAT_CAP_CHECKPOINT_RESTORE, CAP_CHECKPOINT_RESTORE, true},
 		{FEAT_CAP_CHOWN, CAP_CHOWN, false},
+		{FEAT_CAP_SYSLOG, CAP_SYSLOG, true},
 	};
 	unsigned int i;
 
@@ -133,6 +127,29 @@ void feat_probe_privileges(struct feat_ctx *ctx)
 	/* It implies CAP_BPF and CAP_PERFMON, and uprobes want it itself. */
 	ctx->privileged = ctx->init_userns && has_cap(ctx, CAP_SYS_ADMIN);
 	probe_caps(ctx);
+}
+
+void feat_judge_attach(struct feat_ctx *ctx)
+{
+	static const enum feat_id by_perf[] = {FEAT_UPROBE, FEAT_USDT};
+	bool multi = feat_works_already(ctx, FEAT_UPROBE_MULTI);
+	unsigned int i;
+
+	if (!multi) {
+		if (feat_works_already(ctx, FEAT_USDT))
+			feat_works(ctx, FEAT_ATTACH, "perf's uprobes, by CAP_SYS_ADMIN");
+		else
+			feat_fails(ctx, FEAT_ATTACH, has_cap(ctx, CAP_SYS_ADMIN) ? 0 : -EPERM,
+				   "neither uprobe_multi links nor perf's uprobes");
+		return;
+	}
+	feat_works(ctx, FEAT_ATTACH, "uprobe_multi links, without CAP_SYS_ADMIN");
+	if (!ctx->init_userns || has_cap(ctx, CAP_SYS_ADMIN))
+		return;
+	feat_works(ctx, FEAT_CAP_SYS_ADMIN, "not held, not needed: see attach-path");
+	for (i = 0; i < sizeof(by_perf) / sizeof(by_perf[0]); i++)
+		if (!feat_works_already(ctx, by_perf[i]))
+			feat_works(ctx, by_perf[i], "not through perf, but see attach-path");
 }
 
 /* Since Linux 5.11 the memory of BPF counts against the cgroup and not against RLIMIT_MEMLOCK. */

@@ -8,12 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 #include "attach.h"
+#include "caps.h"
 #include "cmd.h"
 #include "decode_net.h"
 #include "feed.h"
 #include "header.h"
 #include "job.h"
 #include "log.h"
+#include "patience.h"
 #include "pipeline.h"
 #include "plugin_path.h"
 #include "recorder.h"
@@ -340,6 +342,17 @@ static int start_job(struct recorder *r)
 	return EXIT_OK;
 }
 
+/* The job is not to be born with less than who called us has: after it. */
+static void drop_privileges(struct recorder *r)
+{
+	int err;
+
+	patience__end(); /* a thread keeps what it was born with */
+	err = caps__drop(attach__by_perf(r->attach));
+	if (err)
+		pr_warn("Failed to drop capabilities: %s, continuing with them\n", strerror(-err));
+}
+
 /* No operation shall be in the trace by half: those in flight come to their end, if it comes soon. */
 static void settle(struct recorder *r)
 {
@@ -514,6 +527,7 @@ static int window(struct recorder *r)
 	if (!status)
 		status = start_job(r);
 	if (!status) {
+		drop_privileges(r);
 		pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
 			r->opt.cmd ? r->opt.cmd[0] : "");
 		status = run(r, end_of_window(r));

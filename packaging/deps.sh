@@ -103,6 +103,7 @@ build_needs()
 	header zlib.h zlib1g-dev
 	header jansson.h libjansson-dev
 	header zstd.h libzstd-dev
+	header cap-ng.h libcap-ng-dev
 	header uthash.h uthash-dev
 	header sys/sdt.h systemtap-sdt-dev
 	need_bpftool

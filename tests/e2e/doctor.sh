@@ -83,6 +83,12 @@ case $(field usdt-semaphore detail) in
 *) ok "the semaphore was seen to move: $(field usdt-semaphore detail)" false ;;
 esac
 
+multi=$(status uprobe-multi)
+ok "attach-path: as the kernel can" grep -q "^$([ "$multi" = works ] && echo uprobe_multi || echo perf)" \
+	<<<"$(field attach-path detail)"
+[ "$multi" != works ] || ok "uprobe_multi: the semaphore was seen to move" grep -q 'semaphore 0-1$' \
+	<<<"$(field uprobe-multi detail)"
+
 # ---- Kernel context
 
 for name in wakeup wakeup_new migrate_task process_fork; do
@@ -288,6 +294,20 @@ caps=-all,+sys_admin,+sys_ptrace
 as=(setpriv --reuid 65534 --regid 65534 --clear-groups "--inh-caps=$caps" "--ambient-caps=$caps"
 	"--bounding-set=$caps")
 doctor 0
+# And what a recorder keeps, where uprobe_multi links work.
+if [ "$multi" = works ]; then
+	caps=-all,+bpf,+perfmon,+sys_ptrace,+dac_override,+checkpoint_restore,+chown,+syslog
+	as=(setpriv --reuid 65534 --regid 65534 --clear-groups "--inh-caps=$caps" "--ambient-caps=$caps"
+		"--bounding-set=$caps")
+	doctor 0 --json
+	ok "without CAP_SYS_ADMIN: by the link" grep -q '^uprobe_multi' <<<"$(field attach-path detail)"
+	ok "without CAP_SYS_ADMIN: said that it is not needed" grep -q 'not needed' <<<"$(field CAP_SYS_ADMIN detail)"
+	ok "without CAP_SYS_ADMIN: all seven are held" json '[.features[] | select(.name | startswith("CAP_")) | .status] |
+		length == 8 and all(. == "works")'
+	as=(setpriv "--bounding-set=-checkpoint_restore,-sys_admin")
+	doctor 0 --json
+	ok "a capability that is not held: said" [ "$(status CAP_CHECKPOINT_RESTORE)" != works ]
+fi
 as=(unshare -pf --mount-proc)
 doctor 0 --json
 ok "pid namespace: pids are its own" [ "$(status core-task_struct)" = works ]
