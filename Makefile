@@ -49,7 +49,7 @@ LOADER_SRC := main record record_opts follow scan arm attach attach_usdt attach_
 	      patience \
 	      ksyms job rlimits caps \
 	      pipeline pipeline_node feed who net_names \
-	      decode decode_sched decode_net proc correlate clock nccl_names \
+	      decode decode_sched decode_net proc correlate hung clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
 	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
 	      options plugin_path pid_stat elf_file log \

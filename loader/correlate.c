@@ -274,6 +274,7 @@ static void wait_end(struct correlate *c, struct corr_event *ev)
 static void event_free(struct correlate *c, struct corr_event *ev)
 {
 	wait_end(c, ev);
+	hung__forget(c, ev, c->now_ns);
 	sched_join__release(c, ev);
 	net_join__release(c->net, ev);
 	table_del(c, ev);
@@ -315,6 +316,18 @@ static void state_settle(struct correlate *c, struct corr_event *ev)
 	ev->has_state = false;
 }
 
+uint64_t correlate__settle(struct correlate *c, struct corr_event *ev, uint64_t now_ns)
+{
+	uint64_t old_ns = ev->pending.ts_ns + STATE_GRACE_NS;
+
+	if (!ev->has_state)
+		return UINT64_MAX;
+	if (now_ns < old_ns)
+		return old_ns;
+	state_settle(c, ev);
+	return UINT64_MAX;
+}
+
 static void exec_close(struct corr_event *ev)
 {
 	if (ev->exec == EXEC_KERNEL)
@@ -342,6 +355,7 @@ static void event_tell(struct correlate *c, struct corr_event *ev)
 static void event_write(struct correlate *c, struct corr_event *ev)
 {
 	wait_end(c, ev);
+	hung__forget(c, ev, c->now_ns);
 	if (is_operation(ev->what) && ev->stopped)
 		exec_close(ev);
 	event_tell(c, ev);
@@ -465,6 +479,7 @@ static void child_started(struct correlate *c, struct corr_event *parent, struct
 			parent->activity_ns = ev->start_ns;
 		sched_join__served(parent, ev);
 	}
+	hung__child(c, parent, ev);
 	/* What runs below a neighbour's operation is the neighbour's. */
 	if (parent->pxn && (ev->what == SCOPE_PROXY_STEP || ev->what == SCOPE_NET_PLUGIN)) {
 		ev->pxn = true;
@@ -472,8 +487,9 @@ static void child_started(struct correlate *c, struct corr_event *parent, struct
 	}
 }
 
-static void child_stopped(struct corr_event *parent, struct corr_event *ev)
+static void child_stopped(struct correlate *c, struct corr_event *parent, struct corr_event *ev)
 {
+	hung__moved(c, parent, ev->stop_ns);
 	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
 		if (parent->open_children)
 			parent->open_children--;
@@ -510,7 +526,7 @@ static void adopt(struct correlate *c, struct corr_event *parent)
 		child_started(c, parent, ev);
 		if (!ev->stopped)
 			continue;
-		child_stopped(parent, ev);
+		child_stopped(c, parent, ev);
 		if (is_operation(ev->what))
 			continue; /* waits for its own children as well */
 		list_del(&c->parentless, ev);
@@ -563,10 +579,12 @@ static void comm_resolve(struct correlate *c, struct corr_event *ev)
 static void open_add(struct correlate *c, struct corr_event *ev)
 {
 	list_add(&c->open, ev, c->now_ns);
+	hung__opened(c, ev);
 }
 
 static void open_del(struct correlate *c, struct corr_event *ev)
 {
+	hung__closed(c, ev);
 	list_del(&c->open, ev);
 }
 
@@ -719,12 +737,13 @@ static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t
 }
 
 /* NCCL may tell the same of a step at poll rate, while it waits. */
-static void note_state(struct corr_event *ev, const struct corr_state *st)
+static void note_state(struct correlate *c, struct corr_event *ev, const struct corr_state *st)
 {
 	if (ev->what == SCOPE_PROXY_STEP && st->id == ev->last_state)
 		return;
 	ev->last_state = st->id;
 	ev->last_state_ns = st->ts_ns > ev->start_ns ? st->ts_ns : ev->start_ns;
+	hung__moved(c, ev, ev->last_state_ns);
 }
 
 /* A request to the network is made, or one to receive is done. */
@@ -752,7 +771,7 @@ void correlate__state(struct correlate *c, uint64_t id, const struct corr_state 
 	if (ev->pending.ts_ns < ev->start_ns)
 		ev->pending.ts_ns = ev->start_ns;
 	ev->has_state = true;
-	note_state(ev, st);
+	note_state(c, ev, st);
 	if (ev->what == SCOPE_PROXY_STEP)
 		note_request(ev, st);
 	if (!st->has_arg)
@@ -813,13 +832,15 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	sched_join__stop(c, ev, thread->sched);
 	parent = parent_of(c, ev);
 	if (parent)
-		child_stopped(parent, ev);
+		child_stopped(c, parent, ev);
 	if (is_operation(ev->what)) {
 		if (ts_ns > ev->activity_ns)
 			ev->activity_ns = ts_ns;
+		hung__moved(c, ev, ts_ns);
 		list_add(&c->closing, ev, ts_ns);
 		return;
 	}
+	hung__forget(c, ev, ts_ns);
 	if (ev->start.s.parent && !ev->linked && !ev->pxn && !ev->outside)
 		list_add(&c->parentless, ev, ts_ns);
 	else
@@ -841,9 +862,12 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
 		quiet = since(now_ns, ev->activity_ns);
-		if (!all &&
-		    (ev->net.held || quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS)))
+		if (!all && (ev->net.held ||
+			     quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))) {
+			if (ev->open_children && quiet >= CHILD_GRACE_NS)
+				hung__watch(c, ev, now_ns);
 			continue;
+		}
 		list_del(&c->closing, ev);
 		ev->orphan = ev->start.s.parent && !ev->linked;
 		event_write(c, ev);
@@ -896,19 +920,6 @@ static void end_held(struct correlate *c)
 	tick_held(c, true);
 }
 
-/* Whoever follows the file wants to see in which state a long wait is. */
-static void tick_states(struct correlate *c, uint64_t now_ns)
-{
-	struct corr_event *ev;
-
-	for (ev = c->open.first; ev; ev = ev->next) {
-		if (since(now_ns, ev->start_ns) < STATE_GRACE_NS)
-			return;
-		if (ev->has_state && since(now_ns, ev->pending.ts_ns) >= STATE_GRACE_NS)
-			state_settle(c, ev);
-	}
-}
-
 void correlate__tick(struct correlate *c, uint64_t now_ns)
 {
 	note_time(c, now_ns);
@@ -919,7 +930,7 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 		tick_held(c, false);
 	}
 	tick_closing(c, now_ns, false);
-	tick_states(c, now_ns);
+	hung__tick(c, now_ns);
 	gone_expire(c);
 }
 
@@ -999,6 +1010,7 @@ void correlate__end(struct correlate *c)
 	exec_note_open(c);
 	tick_closing(c, c->now_ns, true);
 	while ((ev = c->open.first)) {
+		hung__forget(c, ev, c->now_ns);
 		open_del(c, ev);
 		state_settle(c, ev);
 		ev->unfinished = true;
@@ -1044,6 +1056,7 @@ void correlate__free(struct correlate *c)
 		event_drop(c, c->table[i]);
 	}
 	free(c->table);
+	hung__free(c);
 	while ((ev = c->free)) {
 		c->free = ev->next;
 		event_drop(c, ev);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include "budget.h"
 #include "hash.h"
+#include "hung.h"
 #include "net_join.h"
 #include "sched_timeline.h"
 #include "scope_abi.h"
@@ -40,6 +41,7 @@ struct corr_span {
 /* A communicator; lives as long as it is open or an event refers to it. */
 struct corr_comm {
 	struct scope_comm info;
+	uint64_t moved_ns; /* an operation of it last moved */
 	uint32_t refs;
 	bool finalized;
 	struct {
@@ -111,6 +113,7 @@ struct corr_event {
 	struct corr_span *served;  /* Coll, P2p: the threads that worked on it; owned */
 	uint32_t nserved;
 	struct corr_net net;
+	struct hung_event hung;
 
 	int32_t origin_pid; /* PXN */
 	bool has_state, has_trans_size, has_op, has_ptimer_stop;
@@ -146,6 +149,11 @@ struct corr_sink {
 	/* ProfilerInit, ProfilerFinalize */
 	void (*lifecycle)(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
 			  const struct corr_thread *thread);
+	/*
+	 * One that is open and does not move; `more`: so many others were due and are not told. NULL: nobody
+	 * wants to know.
+	 */
+	void (*open)(void *arg, const struct corr_event *ev, uint32_t more);
 };
 
 struct corr_counts {
@@ -180,6 +188,7 @@ struct correlate {
 	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
 	uint64_t held_ns;      /* net->flows->complete_ns when they were last looked through */
 	struct corr_list gone; /* written, kept for latecomers */
+	struct hung hung;      /* which of them do not move */
 	struct corr_event *free;
 	uint32_t nfree;
 	struct corr_wait *waits; /* uthash */
@@ -220,6 +229,12 @@ void correlate__cut(struct correlate *c, uint64_t ns);
 
 /* Whether all that began before the cut is complete; quiet_ns: how long no child of it has moved by now. */
 bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns);
+
+/*
+ * Tells an event's last state, if it is old enough at now_ns not to be repeated any more. Else until when it
+ * waits; UINT64_MAX: there is none.
+ */
+uint64_t correlate__settle(struct correlate *c, struct corr_event *ev, uint64_t now_ns);
 
 /* Tells each Coll and P2p that is not done: of those that have stopped, the ones with open children. */
 void correlate__pending(const struct correlate *c,

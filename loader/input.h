@@ -29,6 +29,7 @@ enum input_kind {
 	INPUT_SYMBOL = 12,  /* name of a function: the same */
 	INPUT_FLOWS = 13,   /* struct input_flows, struct scope_flow_sample[n] */
 	INPUT_TICK = 14,    /* struct input_tick */
+	INPUT_HUNG = 15,    /* all that may have moved events that do not move is in; nothing */
 	INPUT_SELF = 16,    /* struct input_self */
 	INPUT_NODE = 17,    /* struct input_node, struct input_cpu[ncpus] */
 	INPUT_NETDEV = 18,  /* struct input_netdev, struct netdev_dev[n] */

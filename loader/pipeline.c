@@ -301,6 +301,19 @@ static int on_tick(struct session *s, const struct input_tick *in)
 	return 0;
 }
 
+static int on_hung(struct session *s)
+{
+	struct proc *p, *tmp;
+
+	HASH_ITER (hh, s->procs, p, tmp) {
+		if (p->ended_ns || !hung__due(&p->corr))
+			continue;
+		hung__tell(&p->corr);
+		out_file__flush(&p->out);
+	}
+	return 0;
+}
+
 static int on_cut(struct session *s, const struct input_ns *in)
 {
 	struct proc *p, *tmp;
@@ -353,6 +366,7 @@ static const struct {
 	[INPUT_SYMBOL] = {sizeof(struct input_name), true},
 	[INPUT_FLOWS] = {sizeof(struct input_flows), true},
 	[INPUT_TICK] = {sizeof(struct input_tick), false},
+	[INPUT_HUNG] = {0, false},
 	[INPUT_SELF] = {sizeof(struct input_self), false},
 	[INPUT_NODE] = {sizeof(struct input_node), true},
 	[INPUT_NETDEV] = {sizeof(struct input_netdev), true},
@@ -436,6 +450,8 @@ int pipeline__apply(struct session *s, enum input_kind kind, const void *data, s
 		return on_flows(s, data, size);
 	case INPUT_TICK:
 		return on_tick(s, data);
+	case INPUT_HUNG:
+		return on_hung(s);
 	case INPUT_CUT:
 		return on_cut(s, data);
 	case INPUT_FINISH:

@@ -82,6 +82,7 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 		.event = trace__event,
 		.state = trace__state,
 		.lifecycle = trace__lifecycle,
+		.open = trace__open,
 	};
 	struct session_user *u = user_get(s, id->uid);
 	struct proc *p = u && may_make(s, u) ? calloc(1, sizeof(*p)) : NULL;

@@ -76,6 +76,24 @@ static void look_for_flows(struct recorder *r)
 	r->look = false;
 }
 
+/*
+ * Events that do not move, by what is known so far: what may have moved them lies in the ring or in a silent
+ * thread's buffer, and what its threads do is asked now.
+ */
+static void tick_hung(struct recorder *r)
+{
+	struct proc *p, *tmp;
+	bool due = false;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		due |= !p->ended_ns && hung__due(&p->corr);
+	if (!due || attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
+		return;
+	follow__read_outside(r, monotonic_ns(), 0, false);
+	follow__ask_sleepers(r, 0);
+	pipeline__feed(&r->s, INPUT_HUNG, NULL, 0);
+}
+
 /* What was lost may have been a string or a communicator: has all of them told again. */
 static void relearn(struct recorder *r)
 {
@@ -111,6 +129,8 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 			   (clock ? INPUT_CLOCKS : 0));
 	if (decode_net__due(&r->s, now))
 		feed__flows(r);
+	if (!late)
+		tick_hung(r);
 	if (follow)
 		r->next_follow_ns = now + FOLLOW_NS;
 	if (clock)

@@ -107,6 +107,9 @@ void summary__proc_end(struct summary *s, const struct proc *p)
 	s->late += p->corr.counts.late;
 	s->malformed += p->corr.counts.malformed;
 	s->evicted += p->corr.counts.evicted;
+	s->hung += p->corr.hung.events;
+	if (p->corr.hung.longest_ns > s->hung_ns)
+		s->hung_ns = p->corr.hung.longest_ns;
 	s->records += p->recs;
 	s->lines += p->out.counts[OUT_EVENT];
 	if (!p->header_written || !p->out.path)
@@ -269,6 +272,10 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 		sep = ", ";
 	}
 	fprintf(f, "%s\n", lost ? ")" : "");
+	if (s->hung)
+		fprintf(f, "%llu event%s seemed hung, the longest for %.1f s\n",
+			(unsigned long long)s->hung, s->hung == 1 ? "" : "s",
+			(double)s->hung_ns / 1e9);
 	if (s->malformed || s->evicted)
 		fprintf(f, "Malformed records: %llu, events given up: %llu\n",
 			(unsigned long long)s->malformed, (unsigned long long)s->evicted);

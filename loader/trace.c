@@ -404,6 +404,55 @@ void trace__event(void *arg, const struct corr_event *ev)
 	trace_end(p, &j, OUT_EVENT);
 }
 
+/* Where an operation is, when NCCL has enqueued it or is about to. */
+static void put_progress(struct json *j, const struct proc *p, const struct corr_event *ev)
+{
+	const char *name = event_state_name(ev->last_state);
+
+	put_last_state(j, ev);
+	if (name)
+		KEY_US(j, "lastStateTs", ev->last_state_ns);
+	if (ev->stopped) {
+		json_lit(j, ",\"stop\":");
+		put_where(j, p, ev->stop_ns, &ev->stop_thread);
+	}
+	if (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P || ev->what == SCOPE_PROXY_OP)
+		KEY_U64(j, "openChildren", ev->open_children);
+}
+
+void trace__open(void *arg, const struct corr_event *ev, uint32_t more)
+{
+	struct proc *p = arg;
+	struct json j = trace_begin(p, EVENT_MAX);
+	const char *type = event_type_name(ev->what);
+	uint64_t now = p->corr.now_ns;
+	struct corr_event open = *ev;
+	struct sched_join join;
+
+	if (!j.at)
+		return;
+	open.stopped = false; /* NCCL's stop of an operation: it goes on */
+	sched_join__now(&p->corr, ev, &join);
+	json_lit(&j, "{\"recordType\":\"open\"");
+	KEY_STR(&j, "eventType", type, strlen(type));
+	KEY_STRING(&j, "func", func_id(ev));
+	put_comm(&j, ev->comm, ev->pxn);
+	json_lit(&j, ",\"start\":");
+	put_where(&j, p, ev->start_ns, &ev->start_thread);
+	KEY_US(&j, "ts", now);
+	KEY_US(&j, "age", now - ev->start_ns);
+	KEY_US(&j, "quiet", now - ev->hung.moved_ns);
+	put_family(&j, p, ev);
+	put_details(&j, p, ev);
+	put_progress(&j, p, ev);
+	put_sched(&j, p, ev, &join);
+	put_net(&j, p, &open, &join);
+	if (more)
+		KEY_U64(&j, "more", more);
+	json_char(&j, '}');
+	trace_end(p, &j, OUT_OPEN);
+}
+
 /* What NCCL's argument means follows from the state. */
 static void put_state_arg(struct json *j, const struct corr_state *st)
 {

@@ -15,6 +15,9 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
 		      const struct corr_thread *thread);
 
+/* One that is open and does not move, as of now; `more` others were due and are not told. */
+void trace__open(void *arg, const struct corr_event *ev, uint32_t more);
+
 /* A thread's record: at its start (stop_ns 0) or its end. */
 void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
 

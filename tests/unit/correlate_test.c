@@ -40,6 +40,15 @@ static struct {
 	uint64_t total;
 } out;
 
+#define OPEN_MAX 4096
+
+/* What was told of open events: which, when, how long it had not moved. */
+static struct {
+	uint64_t id[OPEN_MAX], ts[OPEN_MAX], quiet[OPEN_MAX];
+	uint32_t more[OPEN_MAX];
+	uint32_t n;
+} told;
+
 static void on_event(void *arg, const struct corr_event *ev)
 {
 	assert_ptr_equal(arg, &out);
@@ -74,12 +83,24 @@ static void on_lifecycle(void *arg, const struct corr_comm *comm, bool init, uin
 		out.nfini++;
 }
 
+static void on_open(void *arg, const struct corr_event *ev, uint32_t more)
+{
+	assert_ptr_equal(arg, &out);
+	assert_false(ev->written);
+	assert_true(told.n < OPEN_MAX);
+	told.id[told.n] = ev->id;
+	told.ts[told.n] = c.now_ns;
+	told.quiet[told.n] = c.now_ns - ev->hung.moved_ns;
+	told.more[told.n++] = more;
+}
+
 static int setup(void **state)
 {
-	const struct corr_sink sink = {&out, on_event, on_state, on_lifecycle};
+	const struct corr_sink sink = {&out, on_event, on_state, on_lifecycle, on_open};
 
 	(void)state;
 	memset(&out, 0, sizeof(out));
+	memset(&told, 0, sizeof(told));
 	assert_int_equal(correlate__init(&c, &sink, TGID), 0);
 	c.tag = TAG;
 	return 0;
@@ -498,6 +519,278 @@ static void test_eviction(void **arg)
 	assert_int_equal(out.total, n);
 }
 
+/* ---- What does not move ------------------------------------------------------------------------ */
+
+/* Ticks as the recorder does. */
+static void pass(uint64_t from, uint64_t to)
+{
+	for (; from <= to; from += 50 * MS) {
+		correlate__tick(&c, from);
+		if (hung__due(&c))
+			hung__tell(&c);
+	}
+}
+
+/* How often it was told; the nth time's index in `told`. */
+static uint32_t times_told(uint64_t id, uint32_t nth, uint32_t *at)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < told.n; i++) {
+		if (told.id[i] != id)
+			continue;
+		if (n++ == nth && at)
+			*at = i;
+	}
+	return n;
+}
+
+/* The chain, each behind its parent, after a second, and then at growing distances. */
+static void test_hung_chain(void **arg)
+{
+	static const uint32_t after[] = {1, 3, 7, 15, 31, 63, 123};
+	uint64_t coll = id_of(SCOPE_COLL, 1), api = id_of(SCOPE_COLL_API, 9), op, step;
+	uint32_t i, at;
+
+	(void)arg;
+	start(api, 0, S - 20, &app);
+	start(coll, api, S - 10, &app);
+	stop(coll, S - 5);
+	op = proxy_op(2, coll, TGID, S);
+	step = start(id_of(SCOPE_PROXY_STEP, 3), op, S + 10, &proxy);
+	state(step, 20, S + 20);
+	pass(S, 2 * S);
+	assert_int_equal(told.n, 0);
+	pass(2 * S, 2 * S + 200 * MS);
+	assert_int_equal(told.n, 4);
+	assert_true(told.id[0] == api && told.id[1] == coll && told.id[2] == op &&
+		    told.id[3] == step);
+	assert_int_equal(told.more[3], 0);
+	assert_true(told.quiet[3] >= S && told.quiet[0] >= S);
+	assert_true(out.nst == 1 && out.st[0].id == 20); /* its state is out as well */
+	pass(2 * S + 250 * MS, 130 * S);
+	assert_int_equal(times_told(step, 0, NULL), 7);
+	for (i = 0; i < 7; i++) {
+		times_told(step, i, &at);
+		assert_in_range(told.ts[at], (1 + after[i]) * S, (1 + after[i]) * S + 600 * MS);
+	}
+	/* After a minute the operation is written without its children, and not told again. */
+	assert_non_null(find_out(coll));
+	assert_int_equal(times_told(coll, 0, NULL), 5);
+	assert_int_equal(c.hung.events, 4);
+	stop(step, 140 * S);
+	stop(op, 140 * S);
+	stop(api, 140 * S);
+	pass(140 * S, 160 * S);
+	assert_int_equal(times_told(step, 0, NULL), 7);
+	assert_in_range(c.hung.longest_ns, 139 * S - MS, 139 * S + 20);
+}
+
+/* Whatever moves below it keeps an event from being told; then it counts from there. */
+static void test_hung_moves(void **arg)
+{
+	uint64_t coll = id_of(SCOPE_COLL, 1), api = id_of(SCOPE_GROUP_API, 9), op, step = 0, t, n;
+	uint64_t kernel = id_of(SCOPE_KERNEL_CH, 7), repeated;
+	uint32_t at;
+
+	(void)arg;
+	start(api, 0, S, &app);
+	start(coll, api, S, &app);
+	stop(coll, S);
+	start(kernel, coll, S, &proxy);
+	op = proxy_op(2, coll, TGID, S);
+	for (t = S, n = 10; t < 20 * S; t += 900 * MS, n++) {
+		step = start(id_of(SCOPE_PROXY_STEP, n), op, t, &proxy);
+		pass(t, t + 400 * MS);
+		state(step, 9, t + 400 * MS);
+		pass(t + 400 * MS, t + 850 * MS);
+		stop(step, t + 850 * MS);
+	}
+	assert_int_equal(told.n, 0);
+	/* What NCCL repeats while it polls is no movement. */
+	repeated = start(id_of(SCOPE_PROXY_STEP, n), op, t, &proxy);
+	state(repeated, 20, t);
+	for (n = 0; n < 40; n++) {
+		state(repeated, 20, t + n * 50 * MS);
+		correlate__state_repeat(&c, repeated, 20, 1000, t + n * 50 * MS);
+		correlate__start_repeat(&c, repeated, 1000);
+		pass(t + n * 50 * MS, t + n * 50 * MS);
+	}
+	assert_int_equal(told.n, 5);
+	assert_int_equal(times_told(repeated, 0, &at), 1);
+	assert_in_range(told.quiet[at], S, S + 200 * MS);
+	assert_int_equal(times_told(kernel, 0, NULL), 1);
+	/* It moves once: from a second later on it is told again, from the beginning. */
+	t += 2 * S;
+	state(repeated, 9, t);
+	pass(t, t + S);
+	assert_int_equal(told.n, 5);
+	pass(t + S, t + S + 200 * MS);
+	assert_int_equal(told.n, 10);
+	pass(t + S + 250 * MS, t + 3 * S + 300 * MS);
+	assert_int_equal(told.n, 15);
+}
+
+/* An operation that waits for its turn moves with those before it on its communicator. */
+static void test_hung_queue(void **arg)
+{
+	uint64_t first = id_of(SCOPE_COLL, 1), second = id_of(SCOPE_COLL, 2), op, queued, step, t;
+
+	(void)arg;
+	comm(1, 0);
+	start(first, 0, S, &app);
+	stop(first, S);
+	start(second, 0, S, &app);
+	stop(second, S);
+	op = proxy_op(3, first, TGID, S);
+	queued = proxy_op(4, second, TGID, S);
+	for (t = S; t < 10 * S; t += 500 * MS) {
+		step = start(id_of(SCOPE_PROXY_STEP, 10 + t / MS), op, t, &proxy);
+		stop(step, t + 10 * MS);
+		pass(t, t + 450 * MS);
+	}
+	assert_int_equal(told.n, 0);
+	start(id_of(SCOPE_PROXY_STEP, 5), op, t, &proxy);
+	pass(t, t + S + 200 * MS);
+	assert_int_equal(times_told(op, 0, NULL), 1);
+	assert_int_equal(times_told(queued, 0, NULL), 1);
+	assert_int_equal(told.n, 5);
+	/* Its turn comes while the other one hangs: from then on it counts for itself. */
+	step = start(id_of(SCOPE_PROXY_STEP, 6), queued, t + 2 * S, &proxy);
+	pass(t + 2 * S, t + 3 * S);
+	assert_int_equal(times_told(step, 0, NULL), 0);
+	pass(t + 3 * S, t + 3 * S + 200 * MS);
+	assert_int_equal(times_told(step, 0, NULL), 1);
+	assert_int_equal(times_told(second, 0, NULL), 2);
+}
+
+/* A progress thread without work, and an operation whose children are over. */
+static void test_hung_not(void **arg)
+{
+	uint64_t ctrl = start(id_of(SCOPE_PROXY_CTRL, 1), 0, S, &proxy), coll, op;
+
+	(void)arg;
+	state(ctrl, ncclProfilerProxyCtrlSleep, S);
+	pass(S, 100 * S);
+	assert_int_equal(told.n, 0);
+	assert_int_equal(out.nst, 1);
+	state(ctrl, ncclProfilerProxyCtrlWakeup, 100 * S);
+	pass(100 * S, 102 * S);
+	assert_int_equal(times_told(ctrl, 0, NULL), 1);
+	stop(ctrl, 102 * S);
+	coll = start(id_of(SCOPE_COLL, 2), 0, 110 * S, &app);
+	stop(coll, 110 * S);
+	op = proxy_op(3, coll, TGID, 110 * S);
+	stop(op, 110 * S + 900 * MS);
+	pass(110 * S, 120 * S);
+	assert_int_equal(told.n, 1);
+	assert_non_null(find_out(coll));
+}
+
+/* More than may be told at a time: those of the oldest, with all above them; the rest is counted. */
+static void test_hung_bound(void **arg)
+{
+	uint64_t coll = start(id_of(SCOPE_COLL, 1), 0, S, &app), op[10], n, i, seen = 0;
+
+	(void)arg;
+	stop(coll, S);
+	for (i = 0; i < 10; i++)
+		op[i] = proxy_op(10 + i, coll, TGID, S + i);
+	for (n = 0; n < 1000; n++)
+		start(id_of(SCOPE_PROXY_STEP, 100 + n), op[n % 10], S + 100 + n, &proxy);
+	pass(S, 2 * S + 200 * MS);
+	assert_int_equal(told.n, HUNG_TOLD_MAX);
+	assert_int_equal(told.more[HUNG_TOLD_MAX - 1], 1011 - HUNG_TOLD_MAX);
+	for (i = 0; i + 1 < HUNG_TOLD_MAX; i++)
+		assert_int_equal(told.more[i], 0);
+	assert_true(told.id[0] == coll && told.id[1] == op[0]);
+	for (i = 0; i < HUNG_TOLD_MAX; i++) {
+		if (SCOPE_ID_WHAT(told.id[i]) != SCOPE_PROXY_STEP)
+			continue;
+		assert_true(told.id[i] == id_of(SCOPE_PROXY_STEP, 100 + seen));
+		seen++;
+	}
+	assert_int_equal(seen, HUNG_TOLD_MAX - 11);
+	pass(2 * S + 250 * MS, 4 * S + 500 * MS); /* those left out wait as the others do */
+	assert_int_equal(told.n, 2 * HUNG_TOLD_MAX);
+	assert_int_equal(c.hung.events, 1011);
+}
+
+/* Parents as a job may make them up. */
+static void test_hung_circle(void **arg)
+{
+	uint64_t a = id_of(SCOPE_PROXY_OP, 1), b = id_of(SCOPE_PROXY_STEP, 2), self;
+
+	(void)arg;
+	self = start(id_of(SCOPE_KERNEL_CH, 3), id_of(SCOPE_KERNEL_CH, 3), S, &proxy);
+	start(a, b, S, &proxy);
+	start(b, a, S, &proxy);
+	pass(S, 5 * S);
+	assert_true(times_told(a, 0, NULL) == 2 && times_told(b, 0, NULL) == 2);
+	assert_int_equal(times_told(self, 0, NULL), 2);
+	state(b, 9, 5 * S);
+	stop(a, 6 * S);
+	stop(b, 6 * S);
+}
+
+/* The recorder was stopped for longer than the wheel goes round; and time that jumps is no movement. */
+static void test_hung_late(void **arg)
+{
+	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, S, &proxy);
+
+	(void)arg;
+	pass(S, 4 * S + 500 * MS);
+	assert_int_equal(told.n, 2);
+	pass(400 * S, 400 * S);
+	assert_int_equal(told.n, 3);
+	state(step, 9, 400 * S);
+	pass(900 * S, 900 * S);
+	assert_int_equal(told.n, 4);
+	stop(step, 900 * S);
+	pass(901 * S, 1000 * S);
+	assert_int_equal(told.n, 4);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
+}
+
+/* A tick does not go through all that is open: with 100,000 it takes no more than with 100, 20 us aside. */
+static void test_hung_cost(void **arg)
+{
+	uint64_t took[2], now = S, i, n = 100, k;
+
+	(void)arg;
+	for (k = 0; k < 2; k++, n = 100000) {
+		for (i = 0; i < n; i++) {
+			start(id_of(SCOPE_PROXY_STEP, now + i), 0, now, &proxy);
+			state(id_of(SCOPE_PROXY_STEP, now + i), 9, now);
+		}
+		pass(now, now + 20 * S);
+		told.n = 0;
+		/* Between two times at which they are told. */
+		now += 20 * S;
+		took[k] = cpu_ns();
+		for (i = 0; i < 200; i++)
+			correlate__tick(&c, now + i * 50 * MS);
+		took[k] = (cpu_ns() - took[k]) / 200;
+		now += 10 * S;
+	}
+	printf("# a tick with 100 open events: %llu ns, with 100,100: %llu ns\n",
+	       (unsigned long long)took[0], (unsigned long long)took[1]);
+	assert_in_range(took[1], 0, took[0] + 20000);
+	took[0] = cpu_ns();
+	correlate__tick(&c, now + 10 * S);
+	assert_true(hung__due(&c));
+	hung__tell(&c);
+	printf("# to tell them: %llu us\n", (unsigned long long)(cpu_ns() - took[0]) / 1000);
+	assert_int_equal(told.n, HUNG_TOLD_MAX);
+}
+
 /* The same of those that have stopped and wait: for a parent, or for children. */
 static void test_eviction_of_stopped(void **arg)
 {
@@ -772,6 +1065,14 @@ int main(void)
 		TEST(test_cut),
 		TEST(test_settled_idle),
 		TEST(test_colls_max),
+		TEST(test_hung_chain),
+		TEST(test_hung_moves),
+		TEST(test_hung_queue),
+		TEST(test_hung_not),
+		TEST(test_hung_bound),
+		TEST(test_hung_circle),
+		TEST(test_hung_late),
+		TEST(test_hung_cost),
 	};
 
 	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);

@@ -251,7 +251,7 @@ static void op_start(uint32_t nr)
 
 static void job_begin(unsigned int seed, bool helpers, bool one_port, bool equal)
 {
-	const struct corr_sink sink = {&job, on_event, on_state, NULL};
+	const struct corr_sink sink = {&job, on_event, on_state, NULL, NULL};
 	uint32_t i, k;
 
 	memset(&job, 0, sizeof(job));
