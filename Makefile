@@ -45,10 +45,10 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts follow scan arm attach attach_usdt attach_net uprobe_multi target \
+LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net uprobe_multi target \
 	      patience \
 	      ksyms job rlimits caps \
-	      pipeline pipeline_node feed who net_names \
+	      pipeline pipeline_node feed raw who net_names \
 	      decode decode_sched decode_net proc correlate hung clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
 	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \

@@ -11,6 +11,7 @@
 #include "header.h"
 #include "nccl_names.h"
 #include "pipeline.h"
+#include "raw.h"
 #include "trace.h"
 
 #define END_NS	    (100 * 1000000ull) /* after a process' end, for its other threads' last records */
@@ -463,5 +464,7 @@ int pipeline__apply(struct session *s, enum input_kind kind, const void *data, s
 
 void pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size)
 {
+	if (s->raw)
+		raw_writer__put(s->raw, kind, data, size);
 	pipeline__apply(s, kind, data, size);
 }

@@ -18,6 +18,7 @@
 #include "patience.h"
 #include "pipeline.h"
 #include "plugin_path.h"
+#include "raw.h"
 #include "recorder.h"
 #include "rlimits.h"
 #include "target.h"
@@ -131,6 +132,8 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 		feed__flows(r);
 	if (!late)
 		tick_hung(r);
+	if (follow && r->raw)
+		raw_writer__flush(r->raw);
 	if (follow)
 		r->next_follow_ns = now + FOLLOW_NS;
 	if (clock)
@@ -212,7 +215,9 @@ static int session_init(struct recorder *r)
 	struct session *s = &r->s;
 
 	s->dir = r->opt.dir;
+	s->raw = r->raw;
 	s->compress = r->opt.compress;
+	s->mute = r->raw && !r->opt.dir;
 	s->rdma_live = true;
 	invoking_user(&s->uid, &s->gid);
 	node__init(&r->node, "");
@@ -297,12 +302,46 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	return EXIT_OK;
 }
 
+static int open_raw(struct recorder *r)
+{
+	uid_t uid;
+	gid_t gid;
+	int err;
+
+	if (!r->opt.raw)
+		return EXIT_OK;
+	invoking_user(&uid, &gid);
+	r->raw = raw_writer__open(r->opt.raw, uid, gid, &err);
+	if (r->raw)
+		return EXIT_OK;
+	pr_err("Failed to make the capture '%s': %s; name another file with --raw\n", r->opt.raw,
+	       err == -EEXIST ? "it is there already" : out_dir_error(err));
+	return EXIT_FAILED;
+}
+
+/* Nothing of it may be missing unnoticed. */
+static void close_raw(struct recorder *r)
+{
+	uint64_t bytes;
+
+	if (!r->raw)
+		return;
+	raw_writer__flush(r->raw);
+	bytes = raw_writer__bytes(r->raw);
+	if (raw_writer__close(r->raw))
+		r->lost = true;
+	else
+		pr_info("Capture: %llu bytes in %s, for 'ncclscope convert'\n",
+			(unsigned long long)bytes, r->opt.raw);
+	r->raw = NULL;
+}
+
 /* What can be known to be wrong before anything is attached, or started. */
 static int prepare(struct recorder *r)
 {
 	time_t t = time(NULL);
 	struct tm tm;
-	int err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
+	int status, err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
 
 	if (err && (!r->opt.npids || r->opt.cmd)) {
 		pr_err("Failed to find the plugin '%s': %s; build it with make, or name it with "
@@ -315,6 +354,9 @@ static int prepare(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
+	status = open_raw(r);
+	if (status)
+		return status;
 	strftime(r->stamp, sizeof(r->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
 	return EXIT_OK;
 }
@@ -595,5 +637,6 @@ int cmd_record(int argc, char **argv)
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
+	close_raw(&r);
 	return status ? status : exit_status(&r);
 }

@@ -21,6 +21,7 @@ enum {
 	OPT_MEMORY,
 	OPT_NET,
 	OPT_PLUGIN,
+	OPT_RAW,
 	OPT_RDMA_ROOT,
 	OPT_RING,
 	OPT_SCHED,
@@ -53,6 +54,10 @@ static const struct argp_option options[] = {
 	 "connection that moves), flows (a line every 100 ms) or off",
 	 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
+	{"raw", OPT_RAW, "FILE", 0,
+	 "Write what comes in to FILE as it is, for 'ncclscope convert'; traces only with -o "
+	 "besides",
+	 0},
 	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
 	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},
 	{"ring", OPT_RING, "SIZE", 0, "Ring buffer between BPF and this program (default 64M)", 0},
@@ -141,6 +146,9 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NET:
 		o->net = parse_mode(state, arg, net_mode_names);
+		return 0;
+	case OPT_RAW:
+		o->raw = arg;
 		return 0;
 	case OPT_RDMA_ROOT:
 		o->rdma_root = arg;

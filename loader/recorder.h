@@ -33,6 +33,7 @@ struct record_options {
 	enum sched_mode sched;
 	enum net_mode net;
 	const char *rdma_root; /* "": / */
+	char *raw;	       /* the file of the capture; NULL: none */
 	bool strict;
 	bool compress;
 	char **cmd;
@@ -43,6 +44,7 @@ struct recorder {
 	struct session s;
 	struct attach *attach;
 	struct ksyms ksyms;
+	struct raw_writer *raw; /* NULL: none; goes on over all windows */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
 	uint32_t rdma_ports; /* as the pipeline knows them */

@@ -70,6 +70,8 @@ struct self_cost {
 	uint64_t cpu_ns, peak_bytes;
 };
 
+struct raw_writer;
+
 struct session {
 	/* options */
 	const char *dir; /* -o; NULL: by job or time */
@@ -115,9 +117,10 @@ struct session {
 	uint64_t bad_records;	/* that made no sense */
 	/* Of the ring, that the plugin's records have taken with all around them. */
 	uint64_t chunk_bytes;
-	uint64_t context_lost; /* of kernel context, of no process that is recorded */
-	bool begun, finished;  /* by inputs */
-	bool trim;	       /* processes have ended: their memory lies about in the heap */
+	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
+	bool begun, finished;	/* by inputs */
+	struct raw_writer *raw; /* that takes all inputs; NULL: none; not owned */
+	bool trim;		/* processes have ended: their memory lies about in the heap */
 };
 
 #endif

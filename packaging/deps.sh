@@ -120,7 +120,7 @@ check_needs()
 	cmd ip iproute2
 	cmd iperf3 iperf3 # make bench
 	cmd jq jq
-	cmd zstd zstd
+	cmd zstd zstd # tests/e2e/raw.sh
 	cmd mandoc mandoc
 	cmd nft nftables
 	need_perf

@@ -109,7 +109,7 @@ kill_jobs() {
 
 opts=(--ranks 2 --channels 1 --bytes 256K --iters 1000000 --no-check --fault slow-progress:us=20000)
 t "a namespace with a veth" namespace
-record_bg both --rdma-root "$root"
+record_bg both --rdma-root "$root" --raw "$tmp/both.raw"
 job_bg opened "${opts[@]}" 7<"$root/dev/infiniband/uverbs0"
 opened=$starter
 NCCL_PROFILER_PLUGIN=$plugin nsenter -t "$holder" -n "$job" "${opts[@]}" >"$tmp/within.out" 2>&1 &
@@ -131,6 +131,7 @@ stop_recorder INT
 kill_jobs "$opened" "$within"
 is "the recorder ended well" $rc 0
 t "clean" clean both
+t "the same bytes from a capture" eval '"$scope" convert -q "$tmp/both.raw" -o "$tmp/both.conv" && diff -rq "$tmp/both" "$tmp/both.conv"'
 
 # Each process by itself: node records do not say whose they are.
 mkdir "$tmp"/{one,two,within}

@@ -51,11 +51,12 @@ LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
 LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
 	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
-LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_check))
-FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0)
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check))
+FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0 raw/seed-0)
 # PROGRAM:MAX_LEN:SEEDS
 FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode \
-		   fuzz_check:20000:tests/unit/traces)
+		   fuzz_check:20000:tests/unit/traces \
+		   fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
 $(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
@@ -86,6 +87,17 @@ $(FUZZ_OUT)/seeds: $(FUZZ_OUT)/plain/seeds.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.
 	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
 
 $(FUZZ_OUT)/corpus/decode/seed-0: $(FUZZ_OUT)/seeds
+	$(call msg,GEN,$(@D))
+	$(Q)mkdir -p $(@D)
+	$(Q)$< $(@D)
+
+$(FUZZ_OUT)/plain/seed_raw.o: CFLAGS += -Iloader
+
+$(FUZZ_OUT)/seed_raw: $(FUZZ_OUT)/plain/seed_raw.o
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $^ -o $@
+
+$(FUZZ_OUT)/corpus/raw/seed-0: $(FUZZ_OUT)/seed_raw
 	$(call msg,GEN,$(@D))
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Captures: what `record --raw` wrote, `convert` makes the same traces of, byte for byte, as recording made at the same
+# time: with everything on, with jobs that ran before, in windows, with RDMA ports. A recorder that is killed leaves
+# what is converted up to there; a damaged file is refused with its place.
+. "$(dirname "$0")/lib.sh"
+command -v zstd >/dev/null || skip_all "needs zstd"
+
+# convert NAME [FILE]: into $tmp/NAME.conv, messages in $tmp/NAME.say
+convert() {
+	"$scope" convert "${2:-$tmp/$1.raw}" -o "$tmp/$1.conv" >"$tmp/$1.say" 2>&1
+	rc=$?
+	return $rc
+}
+
+# twins NAME: the conversion's files have the names of the recording's, and their bytes.
+twins() {
+	convert "$1" && diff -rq "$tmp/$1" "$tmp/$1.conv" && [ "$(find "$tmp/$1.conv" -name 'trace_*.jsonl' | wc -l)" -ge "$2" ] || {
+		tail -n 5 "$tmp/$1.say" "$tmp/$1.err"
+		return 1
+	}
+}
+
+args=(--ranks 2 --op allreduce --bytes 4M --iters 30)
+
+# ---- From its start, with all there is
+
+record all --raw "$tmp/all.raw" --sched=slices --net=flows --strict -- "$job" --json "${args[@]}"
+t "recorded" good all
+t "the same bytes: slices, flows" twins all 2
+t "with kernel context" holds all '(records("slice") | length > 100) and (records("flow") | length > 4) and (events | any(.net)) and (events | any(.sched))'
+is "only its owner may read it" "$(stat -c %a "$tmp/all.raw")" 600
+"$scope" record --plugin "$plugin" --raw "$tmp/all.raw" -d 1s >"$tmp/over.out" 2>"$tmp/over.err"
+is "it is not written over" "$? $(grep -c 'there already' "$tmp/over.err")" "1 1"
+
+record off --raw "$tmp/off.raw" --sched=off --net=off -- "$job" --json "${args[@]}" --fault kill:rank=1:iter=20
+t "the same bytes: no context, a process that is killed" twins off 2
+
+# ---- A job that runs before, communicators read from its memory; and in windows
+
+job_bg late --ranks 2 --op allreduce --bytes 1M --iters 4000 --sleep-us 1000
+until_true 10 children_ready "$starter" 2
+sleep 0.5
+record late --raw "$tmp/late.raw" -d 1200ms
+t "the same bytes: picked up while it ran" twins late 2
+t "its communicators are known" holds late 'events | of("Coll") | length > 20 and all(.commId != 0)'
+record windows --raw "$tmp/windows.raw" --every 700ms --for 300ms -d 2s
+t "the same bytes: windows" twins windows 4
+
+# ---- A capture only; and a recorder that is killed
+
+(cd "$tmp" && "$scope" record --plugin "$plugin" --raw "$tmp/only.raw" -d 1s) >"$tmp/only.out" 2>"$tmp/only.err"
+t "a capture only" eval '[ ! -e "$(echo "$tmp"/ncclscope_dump-*)" ] && convert only && "$scope" check "$tmp/only.conv"'
+
+env --default-signal=INT "$scope" record --plugin "$plugin" --raw "$tmp/killed.raw" -o "$tmp/killed" >"$tmp/killed.out" 2>"$tmp/killed.err" &
+recorder=$!
+until_true 10 grep -q '^ncclscope: Recording' "$tmp/killed.err"
+sleep 1
+kill -KILL $recorder
+wait $recorder 2>/dev/null
+kill -KILL "$starter"
+pkill -KILL -P "$starter"
+wait "$starter" 2>/dev/null
+t "of a recorder that was killed" eval 'convert killed && grep -q "ends before its recording" "$tmp/killed.say" && "$scope" check "$tmp/killed.conv"'
+is "it says so in its footers" "$(q killed.conv '[records("footer")[].end] | unique | tojson')" '["loader-stopped"]'
+"$scope" convert --strict -q "$tmp/killed.raw" -o "$tmp/killed.strict" 2>/dev/null
+is "--strict" $? 5
+
+# ---- Compressed
+
+# unpacked NAME DIR: the files of DIR are those of $tmp/NAME, compressed.
+unpacked() {
+	local file
+	for file in "$tmp/$1"/*.jsonl; do
+		zstd -qdc "$2/${file##*/}.zst" | cmp - "$file" || return 1
+	done
+}
+t "convert --compress" eval '"$scope" convert -q --compress "$tmp/all.raw" -o "$tmp/all.zst" && unpacked all "$tmp/all.zst"'
+record packed --compress --strict -- "$job" --json "${args[@]}"
+t "record --compress" eval '[ $rc = 0 ] && "$scope" check --strict "$tmp/packed" && [ -z "$(find "$tmp/packed" -name "*.jsonl")" ]'
+per_record=$(($(cat "$tmp/packed"/*.zst | wc -c) / $(zstd -qdc "$tmp/packed"/*.zst | wc -l)))
+t "at most 30 bytes a record, with context: $per_record" [ $per_record -le 30 ]
+
+record_bg cut --compress
+job_bg cut --ranks 2 --op allreduce --bytes 1M --iters 4000 --sleep-us 1000
+until_true 10 eval '[ "$(cat "$tmp"/cut/*.zst | wc -c)" -gt 20000 ]'
+stop_recorder KILL
+kill -KILL "$starter"
+pkill -KILL -P "$starter"
+wait "$starter" 2>/dev/null
+readable() {
+	local file lines
+	for file in "$tmp/cut"/*.zst; do
+		lines=$(zstd -qdc "$file" 2>/dev/null | wc -l)
+		[ "$lines" -gt 500 ] || return 1
+	done
+	"$scope" check "$tmp/cut"
+}
+t "of a recorder that was killed: readable up to the last flush" readable
+dd if=/dev/zero of="$(echo "$tmp"/packed/*.zst | cut -d' ' -f1)" bs=1 seek=9000 count=500 conv=notrunc 2>/dev/null
+t "damaged: refused" eval '! "$scope" check "$tmp/packed" >"$tmp/say.zst" 2>&1 && grep -q "compression is damaged" "$tmp/say.zst"'
+
+# ---- Torn anywhere, damaged anywhere
+
+torn() {
+	local size n
+	size=$(stat -c %s "$tmp/all.raw")
+	for n in 100 1000 $((size / 3)) $((size / 2 + 1)) $((size - 1)); do
+		head -c "$n" "$tmp/all.raw" >"$tmp/torn.raw"
+		rm -rf "$tmp/torn.conv"
+		convert torn || return 1
+		grep -q "is torn: it ends within the record at byte" "$tmp/torn.say" || [ "$n" -gt 1000 ] || return 1
+		[ -z "$(ls "$tmp/torn.conv")" ] || "$scope" check "$tmp/torn.conv" || return 1
+	done
+}
+t "torn at any place" torn
+{ head -c 200000 "$tmp/all.raw" && head -c 20000 /dev/zero && tail -c +220001 "$tmp/all.raw"; } >"$tmp/bad.raw"
+convert bad
+is "damaged: refused, with the place" "$rc $(grep -cE 'at byte (19|20|21)[0-9]{4}' "$tmp/bad.say")" "1 1"
+convert text "$0"
+is "no capture" "$rc $(grep -c 'it is no capture' "$tmp/text.say")" "1 1"
+is "from standard input" "$("$scope" convert -q - -o "$tmp/stdin" <"$tmp/all.raw" && diff -rq "$tmp/all" "$tmp/stdin" && echo same)" same
+is "by nobody, whose files they are" "$(chmod 755 "$tmp" && cp "$tmp/all.raw" "$tmp/nobody.raw" && chmod 644 "$tmp/nobody.raw" &&
+	install -d -o nobody "$tmp/nobody" && setpriv --reuid nobody --clear-groups "$scope" convert -q "$tmp/nobody.raw" -o "$tmp/nobody/t" &&
+	diff -rq "$tmp/all" "$tmp/nobody/t" && stat -c %U "$tmp"/nobody/t/* | sort -u)" nobody
+
+finish

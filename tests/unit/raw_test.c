@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * loader/raw.c and the door of the pipeline: what was fed is read back as it was, makes the same trace, byte for byte;
+ * a file may end anywhere, and a byte of it may be any other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include "capture.h"
+#include "chunks.h"
+#include "log.h"
+#include "raw.h"
+
+static char raw_path[sizeof(chunks_dir) + 16];
+static char *trace, *again; /* of the whole directory; owned */
+static char **text;
+
+static void keep_text(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char line[4096];
+	size_t len = *text ? strlen(*text) : 0, n;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		n = strlen(line);
+		*text = realloc(*text, len + n + 1);
+		memcpy(*text + len, line, n + 1);
+		len += n;
+	}
+	fclose(f);
+}
+
+static struct session *session_begin(void)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	s->dir = chunks_dir;
+	s->own_files = true;
+	s->uid = (uid_t)-1;
+	s->gid = (gid_t)-1;
+	return s;
+}
+
+/* As convert does it with what is torn. */
+static void session_end(struct session *s)
+{
+	const struct input_finish in = {.how = "loader-stopped"};
+
+	if (s->begun && !s->finished)
+		assert_int_equal(pipeline__apply(s, INPUT_FINISH, &in, sizeof(in)), 0);
+	pipeline__free(s);
+	free(s);
+}
+
+static void feed(void *arg, enum input_kind kind, const void *data, size_t size)
+{
+	pipeline__feed(arg, kind, data, size);
+}
+
+/* The capture in the file, and its trace. */
+static int setup(void **state)
+{
+	struct session *s = session_begin();
+	int err;
+
+	(void)state;
+	if (!mkdtemp(chunks_dir))
+		return -1;
+	log_level = LOG_ERR;
+	snprintf(raw_path, sizeof(raw_path), "%s.raw", chunks_dir);
+	s->raw = raw_writer__open(raw_path, (uid_t)-1, (gid_t)-1, &err);
+	assert_int_equal(err, 0);
+	capture_make(feed, s);
+	assert_true(s->finished);
+	assert_int_equal(raw_writer__close(s->raw), 0);
+	session_end(s);
+	text = &trace;
+	chunks_files(keep_text);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(raw_path);
+	rmdir(chunks_dir);
+	free(trace);
+	free(again);
+	return 0;
+}
+
+static size_t read_raw(unsigned char *buf, size_t size)
+{
+	int fd = open(raw_path, O_RDONLY);
+	ssize_t n = read(fd, buf, size);
+
+	close(fd);
+	assert_true(n > 0 && (size_t)n < size);
+	return (size_t)n;
+}
+
+/* Of memory. What the reader or the pipeline says in the end. */
+static int convert(const void *data, size_t size, uint32_t *nkinds)
+{
+	struct session *s = session_begin();
+	struct raw_reader r;
+	struct raw_rec rec;
+	bool seen[INPUT_KINDS] = {false};
+	int err = raw_reader__of(&r, data, size);
+
+	*nkinds = 0;
+	if (!err) {
+		while ((err = raw_reader__next(&r, &rec)) == 1) {
+			*nkinds += !seen[rec.kind];
+			seen[rec.kind] = true;
+			err = pipeline__apply(s, rec.kind, rec.data, rec.size);
+			if (err)
+				break;
+		}
+		raw_reader__close(&r);
+	}
+	session_end(s);
+	return err;
+}
+
+static void test_same_bytes(void **state)
+{
+	static unsigned char buf[1 << 16];
+	size_t len = read_raw(buf, sizeof(buf));
+	uint32_t nkinds;
+
+	(void)state;
+	assert_int_equal(convert(buf, len, &nkinds), 0);
+	assert_int_equal(nkinds, INPUT_KINDS - 1); /* one of each */
+	text = &again;
+	chunks_files(keep_text);
+	assert_non_null(again);
+	assert_string_equal(again, trace);
+	assert_non_null(strstr(trace, "\"host\":\"node7\""));
+	assert_non_null(strstr(trace, "\"cmdline\":[\"python3\",\"train.py\"]"));
+	assert_non_null(strstr(trace, "\"launcher\":{\"RANK\":\"3\"}"));
+	assert_non_null(strstr(trace, "\"commName\":\"world\""));
+	assert_non_null(strstr(trace, "\"type\":\"ncclProfileColl\""));
+	assert_non_null(strstr(trace, "\"recordType\":\"drop\""));
+	assert_non_null(strstr(trace, "\"where\":\"nf_hook_slow\""));
+	assert_non_null(strstr(trace, "\"rxDropped\":1"));
+	assert_non_null(strstr(trace, "\"symbol_error\":1"));
+	assert_non_null(strstr(trace, "\"recordType\":\"lost\""));
+	assert_non_null(strstr(trace, "\"end\":\"detached\""));
+}
+
+/* A recorder that was killed has left any part of it. */
+static void test_torn(void **state)
+{
+	static unsigned char buf[1 << 16];
+	size_t len = read_raw(buf, sizeof(buf)), n;
+	uint32_t nkinds, ends = 0;
+	int err;
+
+	(void)state;
+	for (n = 0; n < len; n++) {
+		err = convert(buf, n, &nkinds);
+		chunks_files(NULL);
+		if (n < sizeof(struct raw_file_hdr))
+			assert_int_equal(err, -EPROTO);
+		else
+			assert_true(err == 0 || err == -ENODATA);
+		ends += !err;
+	}
+	assert_true(ends > INPUT_KINDS && ends < 100); /* between two records */
+}
+
+/* Whatever is in it: an error or a trace, and nothing worse. */
+static void test_damaged(void **state)
+{
+	static unsigned char buf[1 << 16];
+	size_t len = read_raw(buf, sizeof(buf)), n;
+	uint32_t nkinds, bit, refused = 0;
+	unsigned char was;
+
+	(void)state;
+	for (n = 0; n < len; n += 1 + n % 3) {
+		bit = (uint32_t)(n * 7 % 8);
+		was = buf[n];
+		buf[n] ^= (unsigned char)(1 << bit);
+		refused += convert(buf, len, &nkinds) != 0;
+		chunks_files(NULL);
+		buf[n] = was;
+	}
+	assert_true(refused > 0);
+}
+
+static void test_foreign(void **state)
+{
+	struct raw_file_hdr h = {.magic = RAW_MAGIC, .version = RAW_VERSION + 1};
+	struct raw_reader r;
+
+	(void)state;
+	assert_int_equal(raw_reader__of(&r, "", 0), -EPROTO);
+	assert_int_equal(raw_reader__of(&r, "{\"recordType\":\"header\"}", 23), -EPROTO);
+	assert_int_equal(raw_reader__of(&r, &h, sizeof(h)), -EPROTO);
+	assert_non_null(strstr(r.why, "version"));
+	assert_int_equal(raw_reader__open(&r, open("/", O_RDONLY)), -EISDIR);
+	assert_non_null(strstr(r.why, "directory"));
+}
+
+/* Nobody's file is written over, and the disk may be full. */
+static void test_writer(void **state)
+{
+	struct raw_writer *w;
+	char zero[4096] = {0};
+	int err, i;
+
+	(void)state;
+	assert_null(raw_writer__open(raw_path, (uid_t)-1, (gid_t)-1, &err));
+	assert_int_equal(err, -EEXIST);
+	assert_null(raw_writer__open("/proc/nothing/there", (uid_t)-1, (gid_t)-1, &err));
+	assert_true(err < 0);
+	unlink(raw_path);
+	w = raw_writer__open(raw_path, (uid_t)-1, (gid_t)-1, &err);
+	assert_non_null(w);
+	for (i = 0; i < 1000; i++)
+		raw_writer__put(w, INPUT_RING, zero, sizeof(zero));
+	assert_true(raw_writer__bytes(w) > 2 << 20);
+	assert_int_equal(raw_writer__close(w), 0);
+	assert_int_equal(raw_writer__close(NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_writer),
+	};
+
+	return cmocka_run_group_tests_name("raw", tests, setup, teardown);
+}
