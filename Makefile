@@ -54,7 +54,8 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
 	      options plugin_path pid_stat elf_file log \
 	      check check_json check_keys check_rules check_net lines schema \
-	      doctor feat feat_bpf feat_net feat_sys
+	      doctor feat feat_bpf feat_net feat_sys \
+	      status status_file status_field status_self status_show live human
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'

@@ -18,6 +18,7 @@ enum {
 
 int cmd_record(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
+int cmd_status(int argc, char **argv);
 int cmd_arm(int argc, char **argv);
 int cmd_disarm(int argc, char **argv);
 int cmd_check(int argc, char **argv);

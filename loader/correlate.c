@@ -134,6 +134,7 @@ static void comm_put(struct correlate *c, struct corr_comm *comm)
 	if (c->last_comm == comm)
 		c->last_comm = NULL;
 	budget_part__give(c->memory, sizeof(*comm));
+	free(comm->live);
 	free(comm);
 }
 
@@ -1064,6 +1065,7 @@ void correlate__free(struct correlate *c)
 	HASH_ITER (hh, c->comms, comm, tmp) {
 		HASH_DELETE(hh, c->comms, comm);
 		budget_part__give(c->memory, sizeof(*comm));
+		free(comm->live);
 		free(comm);
 	}
 	memset(c, 0, sizeof(*c));

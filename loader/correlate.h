@@ -48,6 +48,7 @@ struct corr_comm {
 		uint64_t seq, start_ns; /* 0: none yet */
 		uint16_t func;
 	} last;		   /* the Coll that was last begun */
+	struct live *live; /* the owner's, malloc'ed; freed with this */
 	UT_hash_handle hh; /* by info.ctx */
 };
 

@@ -157,6 +157,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 		pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
 	}
+	status_self__tick(&r->status, r, now);
 }
 
 /* Each process that makes collectives has made as many as were asked for. */
@@ -547,12 +548,14 @@ static void print_result(const struct recorder *r)
 /* All that belongs to one window. */
 static void teardown(struct recorder *r)
 {
+	status_self__close(&r->status);
 	attach__close(r->attach);
 	r->attach = NULL;
 	scan__free(&r->scan);
 	node__free(&r->node);
 	netdev__free(&r->netdev);
 	pipeline__free(&r->s);
+	memset(&r->status, 0, sizeof(r->status));
 	r->rdma_ports = 0;
 	r->look = false;
 	r->next_outside_ns = r->next_follow_ns = r->next_clock_ns = r->next_node_ns = 0;

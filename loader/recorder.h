@@ -16,6 +16,7 @@
 #include "options.h"
 #include "scan.h"
 #include "session.h"
+#include "status_self.h"
 
 struct target;
 
@@ -59,6 +60,7 @@ struct recorder {
 	uint64_t until_ns; /* end of the last window; 0 before the first */
 	uint64_t next_window_ns;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns;
+	struct status_self status;
 };
 
 /* ---- record_opts.c ----------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "header.h"
 #include "log.h"
+#include "live.h"
 #include "nccl_names.h"
 #include "session.h"
 #include "trace.h"
@@ -373,6 +374,8 @@ void trace__event(void *arg, const struct corr_event *ev)
 
 	sched_join__of(&p->corr, ev, &join);
 	summary__event(&p->session->summary, p, ev, &join);
+	if (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P)
+		live__event(p, ev, &join);
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"event\"");

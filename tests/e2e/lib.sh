@@ -38,6 +38,7 @@ cp "$build/ncclscope" "$build/libnccl-profiler-ncclscope.so" "$build/standin/sco
 scope=$tmp/bin/ncclscope
 plugin=$tmp/bin/libnccl-profiler-ncclscope.so
 job=$tmp/bin/scope-job
+export NCCLSCOPE_STATUS_DIR=$tmp/status
 export STANDIN_TIMEOUT=20 E2E_MARK=$tmp # every descendant can be found by it
 
 # Everything that we started, however it was started: it carries our mark.

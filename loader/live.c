@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What top shows of a communicator; see live.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "live.h"
+#include "nccl_names.h"
+#include "session.h"
+#include "status_file.h"
+#include "trace_keys.h"
+
+static json_int_t us(uint64_t ns)
+{
+	return (json_int_t)(ns / 1000);
+}
+
+/* ---- Operations that are written ----------------------------------------------------------------- */
+
+static const struct interned *text_of_id(const struct proc *p, uint16_t id)
+{
+	static const struct interned none;
+
+	return id < SCOPE_STRINGS ? &p->strings[id] : &none;
+}
+
+/* The function's name with a 0 behind it. */
+static void func_name(const struct proc *p, uint16_t id, char name[SCOPE_STRING_MAX + 1])
+{
+	const struct interned *s = text_of_id(p, id);
+
+	memcpy(name, s->text, s->len);
+	name[s->len] = 0;
+}
+
+static void add_size(struct live *l, const struct proc *p, const struct corr_event *ev)
+{
+	bool coll = ev->what == SCOPE_COLL;
+	uint64_t count = coll ? ev->start.coll.count : ev->start.p2p.count;
+	const struct interned *type =
+		text_of_id(p, coll ? ev->start.coll.datatype : ev->start.p2p.datatype);
+	int32_t n = ev->comm->info.nranks;
+	char func[SCOPE_STRING_MAX + 1];
+	double bytes;
+
+	func_name(p, coll ? ev->start.coll.func : ev->start.p2p.func, func);
+	bytes = (double)count * (double)nccl_type_size(type->text, type->len) *
+		nccl_size_factor(func, n);
+	l->bytes += bytes;
+	l->bus_bytes += bytes * nccl_bus_factor(func, n);
+}
+
+static void add_sched(struct live *l, const struct sched_span *proxy)
+{
+	l->span_ns += proxy->span_ns;
+	l->sums.on_cpu_ns += proxy->sums.on_cpu_ns;
+	l->sums.runq_ns += proxy->sums.runq_ns;
+	l->sums.blocked_ns += proxy->sums.blocked_ns;
+	l->sums.irq_ns += proxy->sums.irq_ns;
+	l->sums.throttled_ns += proxy->sums.throttled_ns;
+	sched_span__add(&l->recent, proxy);
+}
+
+void live__event(const struct proc *p, const struct corr_event *ev, const struct sched_join *join)
+{
+	struct corr_comm *comm = ev->comm;
+
+	if (!comm || !ev->stopped || ev->pxn)
+		return;
+	if (!comm->live)
+		comm->live = calloc(1, sizeof(*comm->live));
+	if (!comm->live) /* top shows less */
+		return;
+	if (ev->exec > EXEC_ENQUEUE) {
+		comm->live->ops++;
+		comm->live->op_ns += ev->exec_stop_ns - ev->start_ns;
+		add_size(comm->live, p, ev);
+	}
+	if (join->proxy.threads)
+		add_sched(comm->live, &join->proxy);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------ */
+
+static void put_ops(json_t *o, const struct live *l)
+{
+	json_object_set_new(o, "ops", json_integer((json_int_t)l->ops));
+	json_object_set_new(o, "opUs", json_integer(us(l->op_ns)));
+	json_object_set_new(o, "bytes", json_real(l->bytes));
+	json_object_set_new(o, "busBytes", json_real(l->bus_bytes));
+}
+
+static void put_waits(json_t *o, struct live *l)
+{
+	const struct sched_span *r = &l->recent;
+
+	json_object_set_new(o, "spanUs", json_integer(us(l->span_ns)));
+	json_object_set_new(o, "onCpuUs", json_integer(us(l->sums.on_cpu_ns)));
+	json_object_set_new(o, "runqUs", json_integer(us(l->sums.runq_ns)));
+	json_object_set_new(o, "blockedUs", json_integer(us(l->sums.blocked_ns)));
+	json_object_set_new(o, "irqUs", json_integer(us(l->sums.irq_ns)));
+	json_object_set_new(o, "throttledUs", json_integer(us(l->sums.throttled_ns)));
+	if (r->threads && r->nbehind)
+		json_object_set_new(
+			o, "behind",
+			json_pack("{s:o,s:I,s:I}", "comm",
+				  status_text(r->behind[0].comm,
+					      strnlen(r->behind[0].comm, SCOPE_COMM_LEN)),
+				  "pid", (json_int_t)r->behind[0].tgid, "us", us(r->behind[0].ns)));
+	if (r->threads && r->nblocked_in)
+		json_object_set_new(o, "blockedIn",
+				    json_pack("{s:s,s:I}", "why",
+					      sched_why_name(r->blocked_in[0].why), "us",
+					      us(r->blocked_in[0].ns)));
+	sched_span__clear(&l->recent);
+}
+
+/* Everybody may read the file: it has no text of the job's. */
+static const char *known_func(const char *name)
+{
+	static const char *const names[] = {"AllReduce",     "Broadcast", "Reduce",  "AllGather",
+					    "ReduceScatter", "AlltoAll",  "Scatter", "Gather"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return names[i];
+	return "other";
+}
+
+struct pending {
+	const struct corr_comm *comm;
+	uint64_t n, oldest_ns;
+};
+
+static void count_pending(void *arg, const struct corr_event *op)
+{
+	struct pending *pending = arg;
+
+	if (op->comm != pending->comm)
+		return;
+	if (!pending->n++ || op->start_ns < pending->oldest_ns)
+		pending->oldest_ns = op->start_ns;
+}
+
+json_t *live__doc(const struct proc *p, struct corr_comm *comm)
+{
+	struct pending pending = {.comm = comm};
+	char func[SCOPE_STRING_MAX + 1];
+	json_t *o = json_object();
+
+	correlate__pending(&p->corr, count_pending, &pending);
+	json_object_set_new(o, "pending", json_integer((json_int_t)pending.n));
+	if (pending.n)
+		json_object_set_new(o, "pendingSinceUs", json_integer(us(pending.oldest_ns)));
+	if (comm->last.start_ns) {
+		func_name(p, comm->last.func, func);
+		json_object_set_new(o, "func", json_string(known_func(func)));
+		json_object_set_new(o, "seq", json_integer((json_int_t)comm->last.seq));
+		json_object_set_new(o, "calledUs", json_integer(us(comm->last.start_ns)));
+	}
+	if (comm->live) {
+		put_ops(o, comm->live);
+		if (comm->live->span_ns)
+			put_waits(o, comm->live);
+	}
+	return o;
+}
+
+json_t *live__net(const struct proc *p)
+{
+	const struct session *s = p->session;
+	const struct flow *flow, *tmp;
+	const struct flow_point *at;
+	struct flow_counts c = {0};
+	uint64_t needed = 0;
+	json_int_t n = 0;
+
+	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
+		at = flow->tgid == p->key.tgid ? flow__last(flow) : NULL;
+		if (!at)
+			continue;
+		n++;
+		c.bytes[SCOPE_TX] += at->c.bytes[SCOPE_TX];
+		c.bytes[SCOPE_RX] += at->c.bytes[SCOPE_RX];
+		c.empty_ns[SCOPE_TX] += at->c.empty_ns[SCOPE_TX];
+		c.empty_ns[SCOPE_RX] += at->c.empty_ns[SCOPE_RX];
+		if (at->c.retrans > at->c.dsack)
+			needed += at->c.retrans - at->c.dsack;
+	}
+	if (!n)
+		return NULL;
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "flows", n, "txBytes",
+			 (json_int_t)c.bytes[SCOPE_TX], "rxBytes", (json_int_t)c.bytes[SCOPE_RX],
+			 "retransNeeded", (json_int_t)needed, "noDataUs", us(c.empty_ns[SCOPE_RX]),
+			 "noRoomUs", us(c.empty_ns[SCOPE_TX]));
+}

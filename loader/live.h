@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What `ncclscope top` shows of a communicator while it is recorded: sums over its operations that are
+ * written, and what is pending.
+ */
+#ifndef NCCLSCOPE_LIVE_H
+#define NCCLSCOPE_LIVE_H
+
+#include <jansson.h>
+#include "sched_timeline.h"
+
+struct proc;
+struct corr_comm;
+struct corr_event;
+struct sched_join;
+
+/* Of one communicator in one process; malloc'ed with its first operation, freed with the communicator. */
+struct live {
+	uint64_t ops, op_ns;	 /* of those of which something tells when they ended */
+	double bytes, bus_bytes; /* of these, as nccl-tests have them: by op_ns, algbw and busbw */
+	uint64_t span_ns; /* progress threads, while they were at it; all ranks' time of waiting */
+	struct sched_sums sums;
+	struct sched_span recent; /* the same since live__doc() was last asked */
+};
+
+/* An operation is being written. */
+void live__event(const struct proc *p, const struct corr_event *ev, const struct sched_join *join);
+
+/*
+ * "ops", "opUs" and the like, and "pending" of a communicator; ncclscope-status(1) explains the keys. NULL: no
+ * memory. Who ran and what was slept in is told once.
+ */
+json_t *live__doc(const struct proc *p, struct corr_comm *comm);
+
+/* The TCP flows of a process together, since they were opened; NULL: it has none. */
+json_t *live__net(const struct proc *p);
+
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a recorder tells of itself; see status_self.h. ncclscope-status(1) explains the keys. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include "attach.h"
+#include "header.h"
+#include "live.h"
+#include "log.h"
+#include "pid_stat.h"
+#include "recorder.h"
+#include "status_file.h"
+#include "text.h"
+#include "version.h"
+
+#define WRITE_NS     NSEC_PER_SEC
+#define WRITE_MAX_NS (3 * NSEC_PER_SEC)
+#define COST_SHARE   200 /* of a CPU's time this takes one part in so many */
+#define RANKS_MAX    16	 /* communicators of one process that are listed */
+
+static json_int_t us(uint64_t ns)
+{
+	return (json_int_t)(ns / 1000);
+}
+
+/* ---- One process ------------------------------------------------------------------------------- */
+
+/* What the trace will have told at its end. */
+static uint64_t lost_by(const struct proc *p, int cause)
+{
+	uint64_t n = p->lost[cause];
+
+	if (cause == LOSS_ORPHAN && p->corr.counts.orphans > n)
+		return p->corr.counts.orphans;
+	return cause == LOSS_WRITE_ERROR ? n + p->out.write_lost : n;
+}
+
+static json_t *proc_lost(const struct proc *p)
+{
+	json_t *o = json_object();
+	uint64_t n;
+	int i;
+
+	for (i = 0; i < LOSS_CAUSES; i++) {
+		n = lost_by(p, i);
+		if (n)
+			json_object_set_new(o, loss_names[i], json_integer((json_int_t)n));
+	}
+	return o;
+}
+
+static json_t *proc_ranks(const struct proc *p)
+{
+	struct corr_comm *comm, *tmp;
+	json_t *a = json_array(), *o;
+	char hash[24];
+
+	HASH_ITER (hh, p->corr.comms, comm, tmp) {
+		if (comm->finalized || json_array_size(a) == RANKS_MAX)
+			continue;
+		snprintf(hash, sizeof(hash), "0x%llx", (unsigned long long)comm->info.hash);
+		o = json_pack("{s:s,s:i,s:i,s:o}", "commHash", hash, "rank", comm->info.rank,
+			      "nranks", comm->info.nranks, "live", live__doc(p, comm));
+		json_array_append_new(a, o);
+	}
+	return a;
+}
+
+static uint64_t last_record(const struct proc *p)
+{
+	const struct stream *st, *tmp;
+	uint64_t last = 0;
+
+	HASH_ITER (hh, p->streams, st, tmp)
+		if (st->last_ns > last)
+			last = st->last_ns;
+	return last;
+}
+
+static json_t *proc_doc(const struct proc *p)
+{
+	json_t *o = json_pack(
+		"{s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:o,s:o,s:I}", "pid", (json_int_t)p->id.ns_tgid,
+		"hostPid", (json_int_t)p->key.tgid, "uid", (json_int_t)p->id.uid, "comm",
+		status_text(p->id.comm, strnlen(p->id.comm, sizeof(p->id.comm))), "mask",
+		(json_int_t)p->session->mask, "records", (json_int_t)p->recs, "events",
+		(json_int_t)p->out.counts[OUT_EVENT], "communicators",
+		(json_int_t)(p->comms_made - p->comms_finalized), "ranks", proc_ranks(p), "lost",
+		proc_lost(p), "lastRecordUs", us(last_record(p)));
+
+	json_object_set_new(o, "net", live__net(p)); /* NULL: not set */
+	if (p->job_id)
+		json_object_set_new(o, "jobId", status_text(p->job_id, strlen(p->job_id)));
+	if (p->out.path)
+		json_object_set_new(o, "trace", status_text(p->out.path, strlen(p->out.path)));
+	return o;
+}
+
+static json_t *procs_doc(const struct session *s)
+{
+	const struct proc *p, *tmp;
+	json_t *a = json_array();
+
+	HASH_ITER (hh, s->procs, p, tmp)
+		json_array_append_new(a, proc_doc(p));
+	return a;
+}
+
+/* ---- The recorder ------------------------------------------------------------------------------ */
+
+static json_t *options_doc(const struct recorder *r)
+{
+	json_t *o = json_pack("{s:I,s:o,s:s,s:s,s:I,s:b}", "mask", (json_int_t)r->s.mask,
+			      "maskNames", status_mask(r->s.mask), "sched",
+			      sched_mode_names[r->opt.sched], "net", net_mode_names[r->opt.net],
+			      "ringBytes", (json_int_t)r->opt.ring_bytes, "strict", r->opt.strict);
+	json_t *pids = json_array();
+	int i;
+
+	for (i = 0; i < r->opt.npids; i++)
+		json_array_append_new(pids, json_integer(r->opt.pids[i]));
+	json_object_set_new(o, "pids", pids);
+	if (r->opt.dir)
+		json_object_set_new(o, "output", status_text(r->opt.dir, strlen(r->opt.dir)));
+	if (r->opt.cmd)
+		json_object_set_new(o, "command",
+				    status_text(r->opt.cmd[0], strlen(r->opt.cmd[0])));
+	return o;
+}
+
+/* As in the trace's header: what this kernel gives us. */
+static json_t *features_doc(const struct session *s)
+{
+	const struct attach_features *f = &s->features;
+	json_t *o = json_pack("{s:s}", "sched", sched_mode_names[s->sched_mode]);
+
+	if (s->sched_mode) {
+		json_object_set_new(o, "irq", json_boolean(f->irq));
+		json_object_set_new(o, "throttled", json_boolean(f->quota));
+		json_object_set_new(o, "blockedIn", json_boolean(f->why));
+	}
+	if (s->net_mode) {
+		json_object_set_new(o, "net", json_string(f->net_calls ? "sockets" : "functions"));
+		if (f->drops)
+			json_object_set_new(o, "drops",
+					    json_string(f->drop_reasons ? "reasons" : "locations"));
+	}
+	return o;
+}
+
+/* The directories as they are called now, also where -o was a relative name. */
+static json_t *outputs_doc(const struct session *s)
+{
+	const struct out_dir *d, *tmp;
+	char link[32], path[PATH_MAX];
+	json_t *a = json_array();
+	ssize_t n;
+
+	HASH_ITER (hh, s->dirs, d, tmp) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", d->fd);
+		n = readlink(link, path, sizeof(path));
+		if (n > 0)
+			json_array_append_new(a, status_text(path, (size_t)n));
+	}
+	return a;
+}
+
+/* The ring's pages: the consumer's position begins the first one, the producer's the second. */
+static uint64_t ring_used(const struct status_self *s)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE) / sizeof(*s->ring);
+
+	return s->ring ? s->ring[page] - s->ring[0] : 0;
+}
+
+/* Of processes that have ended, too. */
+static json_t *counts_doc(const struct recorder *r)
+{
+	uint64_t records = r->s.summary.records, events = r->s.summary.lines;
+	const struct proc *p, *tmp;
+
+	HASH_ITER (hh, r->s.procs, p, tmp) {
+		records += p->recs;
+		events += p->out.counts[OUT_EVENT];
+	}
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "chunks",
+			 (json_int_t)attach__stat(r->attach, SCOPE_STAT_CHUNKS), "ringFull",
+			 (json_int_t)attach__stat(r->attach, SCOPE_STAT_RING_FULL), "records",
+			 (json_int_t)records, "events", (json_int_t)events, "processes",
+			 (json_int_t)r->s.summary.procs);
+}
+
+static json_t *lost_doc(const struct session *s)
+{
+	const struct proc *p, *tmp;
+	json_t *o = json_object();
+	uint64_t n;
+	int i;
+
+	for (i = 0; i < LOSS_CAUSES; i++) {
+		n = s->summary.lost[i];
+		HASH_ITER (hh, s->procs, p, tmp)
+			n += lost_by(p, i) - p->lost[i];
+		if (n)
+			json_object_set_new(o, loss_names[i], json_integer((json_int_t)n));
+	}
+	return o;
+}
+
+static json_t *self_doc(const struct status_self *s)
+{
+	struct text_file file = {0};
+	struct rusage ru = {0};
+	uint64_t size, rss = 0; /* pages, then bytes */
+	struct text t;
+
+	getrusage(RUSAGE_SELF, &ru);
+	if (!text_file__read(&file, "", "/proc/self/statm", 256)) {
+		t = text_of(file.at, file.len);
+		if (!text__take(&t, 10, &size) || !text__take(&t, 10, &rss))
+			rss = 0;
+	}
+	text_file__free(&file);
+	rss *= (uint64_t)sysconf(_SC_PAGESIZE);
+	return json_pack("{s:I,s:I,s:I,s:I}", "cpuUs",
+			 (json_int_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+				 ru.ru_utime.tv_usec + ru.ru_stime.tv_usec,
+			 "memory", (json_int_t)rss, "peakMemory", (json_int_t)ru.ru_maxrss * 1024,
+			 "statusUs", us(s->cost_ns));
+}
+
+static json_t *recorder_doc(const struct status_self *s, const struct recorder *r)
+{
+	return json_pack("{s:i,s:s,s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:{s:I,s:I},s:o,s:o,s:o,s:o}",
+			 "schema", 1, "version", NCCLSCOPE_VERSION, "pid", (int)getpid(),
+			 "startTime", (json_int_t)s->start, "startedUs", us(r->s.attach_ns),
+			 "updatedUs", us(monotonic_ns()), "options", options_doc(r), "features",
+			 features_doc(&r->s), "outputs", outputs_doc(&r->s), "ring", "bytes",
+			 (json_int_t)r->s.ring_bytes, "used", (json_int_t)ring_used(s), "counts",
+			 counts_doc(r), "lost", lost_doc(&r->s), "self", self_doc(s), "processes",
+			 procs_doc(&r->s));
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- Its file ---------------------------------------------------------------------------------- */
+
+static void start(struct status_self *s, const struct recorder *r)
+{
+	struct pid_stat self;
+	void *ring;
+
+	s->tried = true;
+	s->dirfd = pid_stat__read(getpid(), &self) ? -ESRCH : status_dir__make(status_dir());
+	if (s->dirfd < 0) {
+		pr_debug("Failed to open '%s': %s, continuing without a status file\n",
+			 status_dir(), strerror(-s->dirfd));
+		return;
+	}
+	s->start = self.start;
+	status_dir__expire(s->dirfd);
+	ring = mmap(NULL, 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
+		    attach__ring_fd(r->attach), 0);
+	s->ring = ring == MAP_FAILED ? NULL : ring;
+}
+
+void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
+{
+	uint64_t begin, pause;
+	json_t *doc;
+	char *text;
+	int err;
+
+	if (!s->tried)
+		start(s, r);
+	if (s->dirfd < 0 || now < s->next_ns)
+		return;
+	begin = cpu_ns();
+	doc = recorder_doc(s, r);
+	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+	err = text ? status_file__write(s->dirfd, getpid(), text, strlen(text)) : -ENOMEM;
+	if (err)
+		pr_debug("Failed to write a status file in '%s': %s, continuing\n", status_dir(),
+			 strerror(-err));
+	free(text);
+	json_decref(doc);
+	s->cost_ns = cpu_ns() - begin;
+	pause = s->cost_ns * COST_SHARE;
+	if (pause < WRITE_NS)
+		pause = WRITE_NS;
+	s->next_ns = now + (pause < WRITE_MAX_NS ? pause : WRITE_MAX_NS);
+}
+
+void status_self__close(struct status_self *s)
+{
+	if (!s->tried || s->dirfd < 0)
+		return;
+	status_file__remove(s->dirfd, getpid());
+	if (s->ring)
+		munmap((void *)s->ring, 2 * (size_t)sysconf(_SC_PAGESIZE));
+	s->ring = NULL;
+	close(s->dirfd);
+	s->dirfd = -1;
+}

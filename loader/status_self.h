@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a recorder tells of itself in its status file, once a second. */
+#ifndef NCCLSCOPE_STATUS_SELF_H
+#define NCCLSCOPE_STATUS_SELF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct recorder;
+
+struct status_self { /* zero at first */
+	bool tried;
+	int dirfd;	/* -1 once tried: no file */
+	uint64_t start; /* of our process, in clock ticks */
+	uint64_t next_ns;
+	uint64_t cost_ns;		    /* of the last write, all in all */
+	const volatile unsigned long *ring; /* the ring's first two pages; NULL: not mapped */
+};
+
+/* Writes the file if it is time. Failure is no disaster: nobody sees us in `ncclscope status`. */
+void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
+
+/* Removes the file. Safe twice, and without a tick before. */
+void status_self__close(struct status_self *s);
+
+#endif
