@@ -54,6 +54,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
 	      options plugin_path pid_stat elf_file log \
 	      check check_json check_keys check_rules check_net lines schema \
+	      report report_files report_read report_stat report_verdict report_text report_json \
 	      doctor feat feat_bpf feat_net feat_sys \
 	      status status_file status_field status_self status_show live human
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)

@@ -21,6 +21,7 @@ int cmd_convert(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_arm(int argc, char **argv);
 int cmd_disarm(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_schema(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

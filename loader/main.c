@@ -22,6 +22,7 @@ static const struct {
 	{"record", cmd_record, "record the NCCL events of this node's jobs"},
 	{"status", cmd_status, "tell who records what on this node, and what it asks of jobs"},
 	{"convert", cmd_convert, "make traces from a capture of record --raw"},
+	{"report", cmd_report, "say why operations were slow"},
 	{"check", cmd_check, "hold traces against the format and its rules"},
 	{"doctor", cmd_doctor, "tell what works on this machine, and what to do about the rest"},
 	{"arm", cmd_arm, "turn a job's public probes on for other tracers"},

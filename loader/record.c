@@ -20,6 +20,7 @@
 #include "plugin_path.h"
 #include "raw.h"
 #include "recorder.h"
+#include "report.h"
 #include "rlimits.h"
 #include "target.h"
 
@@ -540,6 +541,8 @@ static void print_result(const struct recorder *r)
 	print_rdma(&r->s.rdma);
 	if (log_level >= LOG_INFO)
 		summary__print(&r->s.summary, d ? d->path : "", stderr);
+	if (log_level >= LOG_INFO && !r->opt.no_report)
+		report_after_record(r->s.summary.paths, d ? d->path : "", stderr);
 	if (r->s.summary.malformed || r->s.bad_records)
 		pr_warn("%llu records made no sense and were skipped\n",
 			(unsigned long long)r->s.bad_records);

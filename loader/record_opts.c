@@ -20,6 +20,7 @@ enum {
 	OPT_MASK,
 	OPT_MEMORY,
 	OPT_NET,
+	OPT_NO_REPORT,
 	OPT_PLUGIN,
 	OPT_RAW,
 	OPT_RDMA_ROOT,
@@ -53,6 +54,7 @@ static const struct argp_option options[] = {
 	 "What the network did: events (default: with each event, and a line a second for a "
 	 "connection that moves), flows (a line every 100 ms) or off",
 	 0},
+	{"no-report", OPT_NO_REPORT, NULL, 0, "No verdict on what was slow at the end", 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"raw", OPT_RAW, "FILE", 0,
 	 "Write what comes in to FILE as it is, for 'ncclscope convert'; traces only with -o "
@@ -162,6 +164,9 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SCHED:
 		o->sched = parse_mode(state, arg, sched_mode_names);
+		return 0;
+	case OPT_NO_REPORT:
+		o->no_report = true;
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;

@@ -37,6 +37,7 @@ struct record_options {
 	char *raw;	       /* the file of the capture; NULL: none */
 	bool strict;
 	bool compress;
+	bool no_report;
 	char **cmd;
 };
 

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between the parts of `ncclscope report`. Data flows one way: report_read.c makes parts of operations of
+ * lines, report_stat.c joins the parts of all ranks and sums up, report_verdict.c says of one
+ * operation why it took so long, report_text.c and report_json.c print. All times are ns.
+ */
+#ifndef NCCLSCOPE_REPORT_H
+#define NCCLSCOPE_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "check_json.h"
+#include "hash.h"
+
+/* ---- Names -------------------------------------------------------------------------------------- */
+
+/* Text of traces, each once, by number; 0 is "". What has no room any more is 1, "(others)". */
+struct names;
+
+struct names *names__new(void);
+void names__free(struct names *n);
+uint32_t names__get(struct names *n, const char *s, size_t len);
+__attribute__((format(printf, 2, 3))) uint32_t names__printf(struct names *n, const char *fmt, ...);
+/* Valid until the next names__get(). */
+const char *names__text(const struct names *n, uint32_t id);
+
+/* ---- Figures of one rank's part in an operation ---------------------------------------------------- */
+
+#define REPORT_WHO   4
+#define REPORT_LINKS 8 /* peers and directions that are told apart */
+
+/* Who ran instead, or in what a thread slept. */
+struct report_who {
+	uint32_t name;
+	int32_t pid;
+	int64_t ns;
+	bool softirq; /* the thread that does what interrupts leave */
+};
+
+/* Threads of one role: sums over all of them. */
+struct report_role {
+	uint32_t threads;
+	int32_t cpu; /* if it was one only, else -1 */
+	int64_t span, on, runq, blocked, unknown, irq, throttled;
+	struct report_who behind[REPORT_WHO], in[REPORT_WHO];
+};
+
+/* What went to or came from one peer, over all channels. */
+struct report_link {
+	int32_t peer;
+	bool send;
+	uint32_t n;		       /* ProxyOps */
+	int64_t dur, no_data, no_room; /* sums over them */
+	int64_t gpu;		       /* sum: steps in SendGPUWait, RecvGPUWait, RecvFlushWait */
+	int64_t loss_wait, maybe_wait; /* longest of a ProxyOp: no data in steps with losses; if
+					 * the sender's retransmissions were needed */
+	int64_t room_wait, data_wait;  /* longest of a ProxyOp: no room, no data */
+	int64_t rwnd, sndbuf, busy;    /* longest of a ProxyOp */
+	int64_t rtt, rtt_min;	       /* of that with the longest rtt */
+	uint32_t retrans, lost, dsack, ooo, drops;
+	uint32_t flow,
+		reason; /* names: of the ProxyOp that is worst off; why its packets were dropped */
+	int64_t worst;	/* by this */
+};
+
+struct report_proc;
+
+struct report_part {
+	struct report_proc *proc;
+	int32_t rank;
+	int32_t tid;
+	int64_t start, stop; /* stop: of the execution */
+	int64_t quiet;	     /* of what is open: for how long it has not moved */
+	bool known;	     /* something tells when it ended */
+	bool unfinished;
+	uint32_t loss_near;
+	struct report_role app, proxy;
+	struct report_role
+		before; /* app's thread, since its operation before; threads 0: not known */
+	uint32_t nlinks;
+	struct report_link link[];
+};
+
+/* One operation, with the parts of all ranks that are known. */
+struct report_op {
+	struct report_comm *comm;
+	struct report_class *class;
+	uint32_t func;
+	uint64_t seq;
+	uint64_t bytes;
+	uint32_t nparts, cap;
+	struct report_part **parts; /* owned */
+};
+
+/* ---- Verdicts ------------------------------------------------------------------------------------- */
+
+/* Stable: docs/report.md, and scripts, know their names. */
+enum report_code {
+	CODE_LATE_RANK,
+	CODE_PREEMPTED,
+	CODE_BLOCKED,
+	CODE_THROTTLED,
+	CODE_INTERRUPTS,
+	CODE_NET_LOSS,
+	CODE_RECEIVER,
+	CODE_SENDER,
+	CODE_BANDWIDTH,
+	CODE_GPU_WAIT,
+	CODE_STOPPED,
+	CODE_RESET,
+	CODE_MISSING,
+	CODE_UNKNOWN,
+	NR_CODES,
+};
+
+extern const char *const report_code_names[NR_CODES];
+
+/* Something that may have held an operation up. */
+struct report_cause {
+	enum report_code code;
+	const struct report_proc *proc; /* whose; NULL: nobody's */
+	int32_t rank;
+	uint32_t culprit; /* a name: process, flow, CPU, system call, cgroup; 0: the rank itself */
+	int64_t ns;	  /* for how long */
+	int64_t odd_ns;	  /* the part of that by which it differs from its peers */
+	double trust;	  /* 0..1: how sure the figures are */
+	const struct report_part *part;
+	const struct report_link *link;
+};
+
+#define REPORT_CAUSES 64
+
+struct report_verdict {
+	struct report_cause cause;
+	double confidence; /* 0..1 */
+	int64_t duration;  /* of the operation */
+	int64_t excess;	   /* what is to be explained */
+	int64_t explained; /* what of that the cause accounts for */
+	char evidence[2][160];
+};
+
+struct report;
+
+/*
+ * What may have held the operation up, one cause of a kind and rank, at most REPORT_CAUSES. Pure but for names
+ * of culprits.
+ */
+uint32_t report_causes(const struct report_op *op, struct names *names,
+		       struct report_cause causes[REPORT_CAUSES]);
+/*
+ * Picks the cause that explains most of @excess beyond what is typical of its kind (typical[code], may
+ * be all zero); CODE_UNKNOWN if none explains enough.
+ */
+void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
+		  int64_t excess, const int64_t typical[NR_CODES], struct names *names,
+		  struct report_verdict *v);
+/* The primary cause, by what is odd about it, of an operation that is no slower than others; NULL: none. */
+const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
+/* From its first start to its last end, as far as clocks allow. */
+int64_t report_op_duration(const struct report_op *op);
+/* Whose start is last on its node, and by how much after the median of its peers there; NULL: nobody. */
+const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
+
+/* ---- Quantiles ------------------------------------------------------------------------------------ */
+
+#define HIST_SUB     32 /* a bucket is 3 % wide: a quantile is at most 1.6 % off */
+#define HIST_BUCKETS (HIST_SUB * 41)
+
+/* Of ns up to 2^45 (9 hours), in 5 KiB whatever their number. */
+struct hist {
+	uint64_t n, sum;
+	int64_t max;
+	uint32_t count[HIST_BUCKETS];
+};
+
+void hist__add(struct hist *h, int64_t ns);
+/* @q 0..1; 0 of an empty one. */
+int64_t hist__quantile(const struct hist *h, double q);
+
+/* ---- The whole -------------------------------------------------------------------------------------- */
+
+struct report_thread {
+	uint32_t tid; /* key */
+	uint32_t comm, role;
+	int64_t on, runq, blocked, unknown, irq, throttled;
+	UT_hash_handle hh;
+};
+
+/* A process. Outlives its stream. */
+struct report_proc {
+	uint32_t index;
+	uint32_t host, comm, cgroup, end; /* names */
+	uint64_t node;			  /* clocks of one node compare */
+	int32_t pid, host_pid;
+	int32_t rank; /* of its first communicator, -1 before */
+	bool header, footer;
+	uint64_t events, lost;
+	int64_t first, last; /* ns of its clock */
+	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
+	bool failed;	     /* it exited with a status that is not 0, or by a signal */
+	int64_t reset_ns;    /* a connection of it was reset; 0: none */
+	uint32_t reset_flow, reset_why;
+	int64_t stop_ns, stop_from,
+		stop_to;	       /* the longest that an operation saw it stopped, and when */
+	struct report_thread *threads; /* owned */
+	uint32_t nthreads;
+	/* sums over its parts in operations */
+	int64_t op_ns, app_wait, on, runq, blocked, irq, throttled, wait_net, wait_gpu, wait_peer,
+		late;
+	uint32_t file; /* name */
+	struct report_proc *next;
+};
+
+struct report_member {
+	int32_t rank; /* key */
+	struct report_proc *proc;
+	UT_hash_handle hh;
+};
+
+struct report_comm {
+	uint64_t hash; /* key */
+	uint32_t name;
+	int32_t nranks; /* 0: not told */
+	int32_t max_rank;
+	struct report_member *members; /* owned: ranks that the input has */
+	int64_t op_ns;		       /* sum of its operations' durations */
+	struct report_op
+		*hung; /* the first that never ended; what came after it waits for it; owned */
+	uint64_t ops;
+	UT_hash_handle hh;
+};
+
+struct report_class_key {
+	uint64_t comm;
+	uint32_t func, algo, proto, size; /* size: log2 of bytes, rounded down */
+};
+
+#define REPORT_HELD 64 /* operations of a class that wait for a median */
+#define REPORT_SLOW 16 /* that are told of a class, longest first */
+
+struct report_slow {
+	uint64_t seq;
+	uint32_t func;
+	int32_t rank;
+	uint32_t host, culprit;
+	enum report_code code;
+	int64_t duration, expected;
+	double confidence;
+	bool hung;
+};
+
+struct report_class {
+	struct report_class_key key;
+	struct report_comm *comm;
+	uint64_t min_bytes, max_bytes;
+	uint64_t n, unknown_time, hung; /* without true execution time; that never ended */
+	double bytes;
+	struct hist time;
+	struct hist *typical[NR_CODES]; /* owned */
+	int64_t late, on, runq, blocked, proxy_span, no_data, op_span, link_span;
+	struct report_op *held[REPORT_HELD]; /* owned */
+	uint32_t nheld;
+	bool warm;
+	struct report_slow slow[REPORT_SLOW];
+	uint32_t nslow;
+	uint64_t all_slow;
+	UT_hash_handle hh;
+};
+
+/* One finding over all operations. */
+struct report_find_key {
+	uint32_t code, proc, culprit;
+	int32_t rank;
+};
+
+struct report_find {
+	struct report_find_key key;
+	const struct report_proc *who;
+	uint64_t ops, slow, hung;
+	int64_t odd_ns;	   /* over all operations */
+	int64_t slow_ns;   /* what slow ones took too long */
+	double confidence; /* sum, over slow or all ops */
+	double slow_conf;
+	uint64_t loss_near;
+	int64_t worst;
+	char evidence[2][160];
+	/* at the end */
+	bool named;
+	int64_t cost;
+	double conf;
+	UT_hash_handle hh;
+};
+
+#define HEAT_COLS 64
+
+struct report_heat {
+	int32_t rank;
+	uint64_t comm;
+};
+
+struct report_options {
+	int64_t slower_than; /* ns; 0: 1.5 x the median of the class */
+	bool json, csv, color, brief;
+	bool silent;	  /* what cannot be read is the caller's to say */
+	int64_t limit_ns; /* stop reading after so long; 0: never */
+};
+
+struct report_totals {
+	uint64_t files, procs, records, torn, skipped, ops, unjoined, bytes, total_bytes;
+	bool cut; /* by limit_ns */
+};
+
+struct heat; /* rank x time; report_stat.c */
+
+struct report {
+	struct report_options opt;
+	struct names *names;
+	struct report_proc *procs; /* in order of their index */
+	struct report_proc **last_proc;
+	uint32_t nprocs;
+	struct report_comm *comms;
+	struct report_class *classes;
+	struct report_find *finds;
+	struct pending *pending; /* operations that wait for ranks */
+	uint32_t npending;
+	struct heat *heat;
+	struct lost_cause *losses;
+	struct report_totals totals;
+	int err; /* -ENOMEM */
+};
+
+struct lost_cause {
+	uint32_t name; /* key */
+	uint64_t n;
+	UT_hash_handle hh;
+};
+
+/* @r: all zero but for opt. 0 or -ENOMEM. */
+int report_init(struct report *r);
+struct report_comm *report_comm(struct report *r, uint64_t hash);
+void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p);
+
+struct report_op_info {
+	uint64_t comm, seq, count, bytes;
+	uint32_t func, algo, proto;
+	bool joined; /* by seq, with those of other ranks */
+};
+
+/* Takes the part over. */
+void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part);
+/* Operations that began before @ns (of the real clock) wait for nobody any more. */
+void report_expire(struct report *r, int64_t ns);
+/* All input has been read. */
+void report_end(struct report *r);
+void report_free(struct report *r);
+
+/* report_read.c: 0, or -errno of a file that could not be read (which is said). */
+int report_read(struct report *r, char *const *paths);
+
+/* Findings that are named, most costly first; owned by the caller (free). */
+struct report_find **report_findings(const struct report *r, uint32_t *n);
+/* GB/s by nccl-tests' definitions: bytes of all operations by their time. */
+double report_algbw(const struct report *r, const struct report_class *c);
+double report_busbw(const struct report *r, const struct report_class *c);
+/* What nccl-tests call the size, of the smallest or largest one of the class, bytes. */
+uint64_t report_size(const struct report *r, const struct report_class *c, bool largest);
+const char *report_func_text(const struct report *r, const struct report_class *c);
+/* Shares 0..1 of a rank's waiting in column @col of HEAT_COLS; -1: no operation then. */
+double report_heat_cell(const struct report *r, uint32_t row, uint32_t col);
+uint32_t report_heat_rows(const struct report *r);
+const struct report_proc *report_heat_row(const struct report *r, uint32_t row, int32_t *rank);
+int64_t report_heat_width(const struct report *r);
+
+void report_text(const struct report *r, FILE *f);
+void report_brief(const struct report *r, const char *dir, FILE *f);
+int report_json(const struct report *r, FILE *f);
+void report_csv(const struct report *r, FILE *f);
+
+/* At the end of record: the verdict on the files in @paths, to @f; says itself what goes wrong. */
+void report_after_record(char *const *paths, const char *dir, FILE *f);
+
+#endif

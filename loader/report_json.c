@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The report for programs: one JSON object, or a table; docs/report.md says what is in them. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "report.h"
+
+static json_t *text_of(const struct report *r, uint32_t name)
+{
+	const char *s = names__text(r->names, name);
+	json_t *text = json_string(s);
+
+	return text ? text : json_string("?"); /* a file's name may be no UTF-8 */
+}
+
+static json_t *us(int64_t ns)
+{
+	return json_real((double)ns / 1e3);
+}
+
+static json_t *seconds(int64_t ns)
+{
+	return json_real((double)ns / 1e9);
+}
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)(n < INT64_MAX ? n : INT64_MAX));
+}
+
+static json_t *hex_of(uint64_t hash)
+{
+	return json_sprintf("0x%llx", (unsigned long long)hash);
+}
+
+static json_t *inputs(const struct report *r)
+{
+	json_t *list = json_array();
+	const struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next)
+		json_array_append_new(list,
+				      json_pack("{so so si si so so sb so}", "file",
+						text_of(r, p->file), "host", text_of(r, p->host),
+						"pid", p->host_pid, "rank", p->rank, "events",
+						number(p->events), "lost", number(p->lost),
+						"finished", p->footer, "end", text_of(r, p->end)));
+	return list;
+}
+
+static json_t *op_of(const struct report *r, const struct report_class *k)
+{
+	json_t *op =
+		json_pack("{so so so so so so so}", "func", text_of(r, k->key.func), "algo",
+			  text_of(r, k->key.algo), "proto", text_of(r, k->key.proto), "sizeClass",
+			  json_sprintf("%llu", 1ull << (k->key.size < 63 ? k->key.size : 63)),
+			  "minBytes", number(report_size(r, k, false)), "maxBytes",
+			  number(report_size(r, k, true)), "n", number(k->n));
+
+	if (!op || !k->time.n)
+		return op;
+	json_object_set_new(op, "timed", number(k->time.n));
+	json_object_set_new(op, "algbw", json_real(report_algbw(r, k)));
+	json_object_set_new(op, "busbw", json_real(report_busbw(r, k)));
+	json_object_set_new(op, "p50", us(hist__quantile(&k->time, 0.5)));
+	json_object_set_new(op, "p99", us(hist__quantile(&k->time, 0.99)));
+	json_object_set_new(op, "max", us(k->time.max));
+	json_object_set_new(op, "slow", number(k->all_slow));
+	json_object_set_new(op, "hung", number(k->hung));
+	json_object_set_new(op, "split",
+			    json_pack("{so so so so so so}", "total", seconds(k->op_span), "late",
+				      seconds(k->late), "noData", seconds(k->no_data), "onCpu",
+				      seconds(k->on), "runq", seconds(k->runq), "blocked",
+				      seconds(k->blocked)));
+	return op;
+}
+
+static json_t *comms(const struct report *r)
+{
+	json_t *list = json_array(), *ops;
+	const struct report_comm *c, *tmp;
+	const struct report_class *k, *ktmp;
+
+	HASH_ITER (hh, r->comms, c, tmp) {
+		ops = json_array();
+		HASH_ITER (hh, r->classes, k, ktmp)
+			if (k->comm == c && k->n)
+				json_array_append_new(ops, op_of(r, k));
+		json_array_append_new(
+			list, json_pack("{so so si si so}", "commHash", hex_of(c->hash), "name",
+					text_of(r, c->name), "nranks",
+					c->nranks ? c->nranks : c->max_rank + 1, "ranksSeen",
+					(int)HASH_COUNT(c->members), "ops", ops));
+	}
+	return list;
+}
+
+/* Whose it is: keys are absent where nobody's. */
+static void set_who(const struct report *r, json_t *obj, const struct report_find *f)
+{
+	if (f->who) {
+		json_object_set_new(obj, "rank", json_integer(f->key.rank));
+		json_object_set_new(obj, "host", text_of(r, f->who->host));
+		json_object_set_new(obj, "pid", json_integer(f->who->host_pid));
+	}
+	if (f->key.culprit)
+		json_object_set_new(obj, "culprit", text_of(r, f->key.culprit));
+}
+
+static json_t *verdicts(const struct report *r)
+{
+	uint32_t n, i;
+	struct report_find **list = report_findings(r, &n);
+	json_t *all = json_array(), *v;
+
+	for (i = 0; list && i < n; i++) {
+		const struct report_find *f = list[i];
+
+		v = json_pack("{ss so so so so sf s[ss]}", "code", report_code_names[f->key.code],
+			      "ops", number(f->ops > f->slow ? f->ops : f->slow), "slow",
+			      number(f->slow), "hung", number(f->hung), "cost", seconds(f->cost),
+			      "confidence", f->conf, "evidence", f->evidence[0], f->evidence[1]);
+		if (!v)
+			continue; /* cannot be: evidence is ASCII but for names, which are UTF-8 */
+		if (!f->evidence[1][0])
+			json_array_remove(json_object_get(v, "evidence"), 1);
+		set_who(r, v, f);
+		if (f->loss_near)
+			json_object_set_new(v, "lossNear", number(f->loss_near));
+		json_array_append_new(all, v);
+	}
+	free(list);
+	return all;
+}
+
+static json_t *slow(const struct report *r)
+{
+	const struct report_class *k, *tmp;
+	json_t *list = json_array(), *obj;
+	uint32_t i;
+
+	HASH_ITER (hh, r->classes, k, tmp) {
+		for (i = 0; i < k->nslow; i++) {
+			const struct report_slow *s = &k->slow[i];
+
+			obj = json_pack("{so so so so so ss sf}", "commHash", hex_of(k->comm->hash),
+					"func", text_of(r, s->func), "seq", number(s->seq),
+					"duration", us(s->duration), "expected", us(s->expected),
+					"code", report_code_names[s->code], "confidence",
+					s->confidence);
+			if (s->rank >= 0)
+				json_object_set_new(obj, "rank", json_integer(s->rank));
+			if (s->culprit)
+				json_object_set_new(obj, "culprit", text_of(r, s->culprit));
+			if (s->hung)
+				json_object_set_new(obj, "hung", json_true());
+			json_array_append_new(list, obj);
+		}
+	}
+	return list;
+}
+
+static json_t *threads_of(const struct report *r, const struct report_proc *p)
+{
+	const struct report_thread *t, *tmp;
+	json_t *list = json_array();
+
+	HASH_ITER (hh, p->threads, t, tmp)
+		json_array_append_new(
+			list, json_pack("{si so so so so so so so}", "tid", (int)t->tid, "comm",
+					text_of(r, t->comm), "role", text_of(r, t->role), "onCpu",
+					seconds(t->on), "runq", seconds(t->runq), "blocked",
+					seconds(t->blocked), "irq", seconds(t->irq), "throttled",
+					seconds(t->throttled)));
+	return list;
+}
+
+static json_t *ranks(const struct report *r)
+{
+	const struct report_proc *p;
+	json_t *list = json_array();
+
+	for (p = r->procs; p; p = p->next)
+		json_array_append_new(
+			list,
+			json_pack("{si so si so so so so so so so so so so}", "rank", p->rank,
+				  "host", text_of(r, p->host), "pid", p->host_pid, "inOps",
+				  seconds(p->op_ns), "onCpu", seconds(p->on), "runq",
+				  seconds(p->runq), "blocked", seconds(p->blocked), "irq",
+				  seconds(p->irq), "throttled", seconds(p->throttled), "waitNet",
+				  seconds(p->wait_net), "waitGpu", seconds(p->wait_gpu), "waitPeer",
+				  seconds(p->wait_peer), "threads", threads_of(r, p)));
+	return list;
+}
+
+static json_t *losses(const struct report *r)
+{
+	const struct lost_cause *l, *tmp;
+	json_t *obj = json_object();
+
+	HASH_ITER (hh, r->losses, l, tmp)
+		json_object_set_new(obj, names__text(r->names, l->name), number(l->n));
+	return obj;
+}
+
+int report_json(const struct report *r, FILE *f)
+{
+	json_t *all =
+		json_pack("{si so so so so so so so}", "schema", 1, "inputs", inputs(r), "comms",
+			  comms(r), "verdicts", verdicts(r), "slow", slow(r), "ranks", ranks(r),
+			  "losses", losses(r), "tornLines", number(r->totals.torn));
+	int err = 0;
+
+	if (!all)
+		return -ENOMEM;
+	if (json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) || fputc('\n', f) == EOF)
+		err = -EIO;
+	json_decref(all);
+	return err;
+}
+
+/* ---- The table of operations ---------------------------------------------------------------------------------- */
+
+/* As RFC 4180 says; what a spreadsheet would take for a formula becomes text. */
+static void put_cell(const char *s, FILE *f)
+{
+	bool quoted = strpbrk(s, ",\"\r\n") || strchr("=+-@\t", *s ? *s : 'x');
+
+	if (!quoted) {
+		fputs(s, f);
+		return;
+	}
+	fputc('"', f);
+	if (strchr("=+-@\t", *s))
+		fputc('\'', f);
+	for (; *s; s++) {
+		if (*s == '"')
+			fputc('"', f);
+		fputc(*s, f);
+	}
+	fputc('"', f);
+}
+
+void report_csv(const struct report *r, FILE *f)
+{
+	const struct report_class *k, *tmp;
+
+	fputs("comm,name,nranks,func,algo,proto,min_bytes,max_bytes,count,algbw_GBps,busbw_GBps,"
+	      "p50_us,p99_us,max_us,slow,hung,late_s,no_data_s,on_cpu_s,runq_s,blocked_s\r\n",
+	      f);
+	HASH_ITER (hh, r->classes, k, tmp) {
+		if (!k->n)
+			continue;
+		fprintf(f, "0x%llx,", (unsigned long long)k->comm->hash);
+		put_cell(names__text(r->names, k->comm->name), f);
+		fprintf(f, ",%d,", k->comm->nranks ? k->comm->nranks : k->comm->max_rank + 1);
+		put_cell(names__text(r->names, k->key.func), f);
+		fputc(',', f);
+		put_cell(names__text(r->names, k->key.algo), f);
+		fputc(',', f);
+		put_cell(names__text(r->names, k->key.proto), f);
+		fprintf(f, ",%llu,%llu,%llu", (unsigned long long)report_size(r, k, false),
+			(unsigned long long)report_size(r, k, true), (unsigned long long)k->n);
+		fprintf(f, ",%.6f,%.6f,%.3f,%.3f,%.3f", report_algbw(r, k), report_busbw(r, k),
+			(double)hist__quantile(&k->time, 0.5) / 1e3,
+			(double)hist__quantile(&k->time, 0.99) / 1e3, (double)k->time.max / 1e3);
+		fprintf(f, ",%llu,%llu,%.6f,%.6f,%.6f,%.6f,%.6f\r\n",
+			(unsigned long long)k->all_slow, (unsigned long long)k->hung,
+			(double)k->late / 1e9, (double)k->no_data / 1e9, (double)k->on / 1e9,
+			(double)k->runq / 1e9, (double)k->blocked / 1e9);
+	}
+}

@@ -1,0 +1,942 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Lines of a process into parts of operations; see report.h. Children come before their operation, so their figures
+ * are kept by its id until then. Nothing in a line is trusted: what has a wrong type counts as
+ * absent, spans are bounded so that sums cannot overflow, and tables forget their oldest entry when full.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "log.h"
+#include "nccl_names.h"
+#include "report_read.h"
+
+#define KEEP	 65536 /* children of operations, of steps: of each kind in a process */
+#define KEEP_OPS 1024  /* operations of traces that do not tell when they ended; open ones */
+#define SETTLED_NS                                                                                 \
+	INT64_C(1500000000) /* after an operation, for word of children that never ended */
+#define RANKS_MAX (1 << 24)
+#define SETTLING  64
+#define SPAN_MAX  (INT64_C(1) << 50) /* 13 days */
+#define TIME_MAX  (INT64_C(1) << 61) /* 73 years */
+
+/* Of a ProxyStep that is under way: when it waited for the GPU, and whether it still does. */
+struct step {
+	uint64_t addr;
+	int64_t from, to;
+	bool gpu;
+	UT_hash_handle hh;
+};
+
+/* Steps of a ProxyOp that is under way. */
+struct steps {
+	uint64_t addr;
+	int64_t loss, maybe, gpu;
+	int64_t last; /* when its last step but one stopped */
+	UT_hash_handle hh;
+};
+
+/* ProxyOps of an operation that is under way. */
+struct links {
+	uint64_t addr;
+	uint32_t n;
+	bool open; /* one of them never ended */
+	struct report_link link[REPORT_LINKS];
+	UT_hash_handle hh;
+};
+
+/* An operation whose line has come, but not its end; or that was told as open. */
+struct waiting {
+	uint64_t addr;
+	struct report_op_info info;
+	struct report_part *part; /* owned */
+	bool open;
+	bool timed; /* its end is known, if none of its children turns out to have none */
+	UT_hash_handle hh;
+};
+
+struct report_reader {
+	struct report *r;
+	struct json_doc *doc;
+	const char *path;
+	struct report_proc *proc;
+	struct step *steps;
+	struct steps *step_sums;
+	struct links *links;
+	struct waiting *waiting;
+	int64_t now;
+};
+
+/* ---- Values -------------------------------------------------------------------------------------- */
+
+typedef const struct json_node *node_t;
+
+static node_t get(const struct report_reader *rd, node_t obj, const char *key)
+{
+	return jn_get(rd->doc, obj, key);
+}
+
+static bool get_point(const struct report_reader *rd, node_t obj, const char *key, int64_t *ns)
+{
+	return jn_time(get(rd, obj, key), true, ns) && *ns >= 0 && *ns < TIME_MAX;
+}
+
+static int64_t get_span(const struct report_reader *rd, node_t obj, const char *key)
+{
+	int64_t ns;
+
+	if (!jn_time(get(rd, obj, key), true, &ns) || ns < 0)
+		return 0;
+	return ns < SPAN_MAX ? ns : SPAN_MAX;
+}
+
+static uint64_t get_num(const struct report_reader *rd, node_t obj, const char *key)
+{
+	uint64_t v;
+
+	return jn_u64(get(rd, obj, key), &v) ? v : 0;
+}
+
+static uint32_t get_count(const struct report_reader *rd, node_t obj, const char *key)
+{
+	uint64_t v = get_num(rd, obj, key);
+
+	return v < 1u << 30 ? (uint32_t)v : 1u << 30;
+}
+
+static int32_t get_int(const struct report_reader *rd, node_t obj, const char *key, int32_t none)
+{
+	int64_t v;
+
+	return jn_i64(get(rd, obj, key), &v) && v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v
+										 : none;
+}
+
+/* Of a communicator; -1: none that could be. */
+static int32_t get_rank(const struct report_reader *rd, node_t obj, const char *key)
+{
+	int32_t rank = get_int(rd, obj, key, -1);
+
+	return rank >= 0 && rank < RANKS_MAX ? rank : -1;
+}
+
+static uint64_t get_addr(const struct report_reader *rd, node_t obj, const char *key)
+{
+	uint64_t v;
+
+	return jn_hex(get(rd, obj, key), &v) ? v : 0;
+}
+
+static bool get_bool(const struct report_reader *rd, node_t obj, const char *key)
+{
+	node_t n = get(rd, obj, key);
+
+	return n && n->kind == JSON_KIND_TRUE;
+}
+
+static uint32_t get_name(const struct report_reader *rd, node_t obj, const char *key)
+{
+	node_t n = get(rd, obj, key);
+
+	return n && n->kind == JSON_KIND_STR ? names__get(rd->r->names, n->s, n->len) : 0;
+}
+
+static node_t child(const struct report_reader *rd, node_t n)
+{
+	return n && n->first && (n->kind == JSON_KIND_ARR || n->kind == JSON_KIND_OBJ)
+		       ? &rd->doc->nodes[n->first]
+		       : NULL;
+}
+
+static node_t sibling(const struct report_reader *rd, node_t n)
+{
+	return n->next ? &rd->doc->nodes[n->next] : NULL;
+}
+
+static int64_t longest(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- Tables that forget ---------------------------------------------------------------------------- */
+
+/* The entry of @addr in the table @head of structs @type, made if @make; NULL: none. Oldest out first. */
+#define entry_of(head, type, address, make)                                                        \
+	({                                                                                         \
+		uint64_t key_ = (address);                                                         \
+		type *e_ = NULL, *old_;                                                            \
+                                                                                                   \
+		HASH_FIND(hh, head, &key_, sizeof(key_), e_);                                      \
+		if (!e_ && (make)) {                                                               \
+			if (HASH_COUNT(head) >= KEEP) {                                            \
+				old_ = head;                                                       \
+				HASH_DEL(head, old_);                                              \
+				free(old_);                                                        \
+			}                                                                          \
+			e_ = calloc(1, sizeof(*e_));                                               \
+			if (e_) {                                                                  \
+				e_->addr = key_;                                                   \
+				HASH_ADD(hh, head, addr, sizeof(key_), e_);                        \
+				if (!HASH_ADDED(hh, e_)) {                                         \
+					free(e_);                                                  \
+					e_ = NULL;                                                 \
+				}                                                                  \
+			}                                                                          \
+			if (!e_)                                                                   \
+				rd->r->err = -ENOMEM;                                              \
+		}                                                                                  \
+		e_;                                                                                \
+	})
+
+#define forget(head, entry)                                                                        \
+	do {                                                                                       \
+		HASH_DEL(head, entry);                                                             \
+		free(entry);                                                                       \
+	} while (0)
+
+#define forget_all(head, type)                                                                     \
+	do {                                                                                       \
+		type *e_, *tmp_;                                                                   \
+                                                                                                   \
+		HASH_ITER (hh, head, e_, tmp_)                                                     \
+			forget(head, e_);                                                          \
+	} while (0)
+
+/* ---- Processes -------------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(const char *s, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	while (len--)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3;
+	return h;
+}
+
+static struct report_proc *new_proc(struct report_reader *rd)
+{
+	struct report *r = rd->r;
+	struct report_proc *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	p->index = r->nprocs++;
+	p->rank = -1;
+	p->pid = p->host_pid = -1;
+	p->file = names__get(r->names, rd->path, strlen(rd->path));
+	/* Without a header nothing says whose clock it is. */
+	p->node = hash_text(rd->path, strlen(rd->path));
+	p->first = INT64_MAX;
+	*r->last_proc = p;
+	r->last_proc = &p->next;
+	return rd->proc = p;
+}
+
+static void give_part(struct report_reader *rd, const struct report_op_info *info,
+		      struct report_part *part)
+{
+	const struct report_comm *c;
+
+	if (rd->proc->rank < 0)
+		rd->proc->rank = part->rank;
+	c = report_comm(rd->r, info->comm);
+	if (c)
+		report_add_part(rd->r, info, part);
+	else
+		free(part);
+}
+
+static void give_waiting(struct report_reader *rd, struct waiting *w)
+{
+	if (w->open) {
+		w->part->unfinished = true;
+		w->part->known = true;
+	}
+	HASH_DEL(rd->waiting, w);
+	give_part(rd, &w->info, w->part);
+	free(w);
+}
+
+/* Nothing more comes from this process. */
+static void end_proc(struct report_reader *rd)
+{
+	struct waiting *w, *tmp;
+
+	HASH_ITER (hh, rd->waiting, w, tmp)
+		give_waiting(rd, w);
+	forget_all(rd->steps, struct step);
+	forget_all(rd->step_sums, struct steps);
+	forget_all(rd->links, struct links);
+	rd->proc = NULL;
+}
+
+static void take_header(struct report_reader *rd, node_t rec)
+{
+	node_t boot = get(rd, rec, "bootId"), clock = get(rd, rec, "clock");
+	struct report_proc *p;
+	int64_t offset;
+
+	end_proc(rd);
+	p = new_proc(rd);
+	if (!p)
+		return;
+	p->header = true;
+	p->host = get_name(rd, rec, "host");
+	p->comm = get_name(rd, rec, "comm");
+	p->cgroup = get_name(rd, rec, "cgroup");
+	p->pid = get_int(rd, rec, "pid", -1);
+	p->host_pid = get_int(rd, rec, "hostPid", p->pid);
+	if (boot && boot->kind == JSON_KIND_STR)
+		p->node = hash_text(boot->s, boot->len);
+	if (jn_time(get(rd, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
+	    offset < TIME_MAX)
+		p->offset = offset;
+}
+
+/* The latest time in a line: the process has come so far. */
+static void move_to(struct report_reader *rd, int64_t ns)
+{
+	struct report_proc *p = rd->proc;
+
+	if (ns < p->first)
+		p->first = ns;
+	if (ns > p->last) {
+		p->last = ns;
+		rd->now = ns + p->offset;
+	}
+}
+
+static void take_footer(struct report_reader *rd, node_t rec)
+{
+	rd->proc->footer = true;
+	rd->proc->end = get_name(rd, rec, "end");
+	rd->proc->failed = get_num(rd, rec, "exitCode") ||
+			   !strncmp(names__text(rd->r->names, rd->proc->end), "signal ", 7);
+}
+
+static void take_lost(struct report_reader *rd, node_t rec)
+{
+	uint32_t cause = get_name(rd, rec, "cause");
+	uint64_t n = get_num(rd, rec, "n");
+	struct lost_cause *l;
+
+	n = n < UINT64_C(1) << 40 ? n : UINT64_C(1) << 40;
+	rd->proc->lost += n;
+	HASH_FIND(hh, rd->r->losses, &cause, sizeof(cause), l);
+	if (!l && HASH_COUNT(rd->r->losses) < 64) {
+		l = calloc(1, sizeof(*l));
+		if (l) {
+			l->name = cause;
+			HASH_ADD(hh, rd->r->losses, name, sizeof(cause), l);
+		}
+		if (!l || !HASH_ADDED(hh, l)) {
+			free(l);
+			rd->r->err = -ENOMEM;
+			return;
+		}
+	}
+	if (l)
+		l->n += n;
+}
+
+static void take_thread(struct report_reader *rd, node_t rec)
+{
+	struct report_proc *p = rd->proc;
+	uint32_t tid = get_count(rd, rec, "tid");
+	struct report_thread *t;
+
+	HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
+	if (!t) {
+		if (p->nthreads >= 512)
+			return;
+		t = calloc(1, sizeof(*t));
+		if (t) {
+			t->tid = tid;
+			HASH_ADD(hh, p->threads, tid, sizeof(tid), t);
+		}
+		if (!t || !HASH_ADDED(hh, t)) {
+			free(t);
+			rd->r->err = -ENOMEM;
+			return;
+		}
+		p->nthreads++;
+	}
+	t->comm = get_name(rd, rec, "comm");
+	t->role = get_name(rd, rec, "role");
+	t->on += get_span(rd, rec, "onCpu");
+	t->runq += get_span(rd, rec, "runq");
+	t->blocked += get_span(rd, rec, "blocked");
+	t->unknown += get_span(rd, rec, "unknown");
+	t->irq += get_span(rd, rec, "irq");
+	t->throttled += get_span(rd, rec, "throttled");
+}
+
+/* Only resets count here; what flows did is in the events. */
+static void take_flow(struct report_reader *rd, node_t rec)
+{
+	node_t why = get(rd, rec, "why");
+	struct report_proc *p = rd->proc;
+	int64_t ts;
+
+	if (get_point(rd, rec, "ts", &ts))
+		move_to(rd, ts);
+	else
+		return;
+	if (p->reset_ns || (!jn_is(why, "reset-in") && !jn_is(why, "reset-out")))
+		return;
+	p->reset_ns = ts;
+	p->reset_flow = get_name(rd, rec, "flow");
+	p->reset_why = get_name(rd, rec, "why");
+}
+
+/* ---- sched and net ---------------------------------------------------------------------------------- */
+
+static void take_who(const struct report_reader *rd, node_t list, const char *key,
+		     struct report_who who[REPORT_WHO])
+{
+	uint32_t i = 0;
+	node_t n;
+
+	for (n = child(rd, list); n && i < REPORT_WHO; n = sibling(rd, n), i++) {
+		who[i].name = get_name(rd, n, key);
+		who[i].pid = get_int(rd, n, "pid", 0);
+		who[i].ns = get_span(rd, n, "us");
+		who[i].softirq = !strncmp(names__text(rd->r->names, who[i].name), "ksoftirqd/", 10);
+	}
+}
+
+static void take_role(const struct report_reader *rd, node_t obj, struct report_role *role)
+{
+	node_t cpu = child(rd, get(rd, obj, "cpus"));
+	int64_t n;
+
+	if (!obj)
+		return;
+	role->threads = get_count(rd, obj, "threads");
+	role->cpu = cpu && !cpu->next && jn_i64(cpu, &n) && n >= 0 && n < 1 << 20 ? (int32_t)n : -1;
+	role->on = get_span(rd, obj, "onCpu");
+	role->runq = get_span(rd, obj, "runq");
+	role->blocked = get_span(rd, obj, "blocked");
+	role->unknown = get_span(rd, obj, "unknown");
+	role->irq = get_span(rd, obj, "irq");
+	role->throttled = get_span(rd, obj, "throttled");
+	role->span = role->on + role->runq + role->blocked + role->unknown;
+	take_who(rd, get(rd, obj, "behind"), "comm", role->behind);
+	take_who(rd, get(rd, obj, "blockedIn"), "why", role->in);
+}
+
+static void take_drops(const struct report_reader *rd, node_t list, struct report_link *l)
+{
+	node_t n;
+
+	for (n = child(rd, list); n; n = sibling(rd, n)) {
+		if (!l->drops)
+			l->reason = get_name(rd, n, "reason");
+		l->drops += get_count(rd, n, "n") & 0xffffff;
+	}
+}
+
+/* The figures of one ProxyOp. */
+static void take_net(const struct report_reader *rd, node_t net, struct report_link *l)
+{
+	l->no_data = l->data_wait = get_span(rd, net, "noData");
+	l->no_room = l->room_wait = get_span(rd, net, "noRoom");
+	l->busy = get_span(rd, net, "busy");
+	l->rwnd = get_span(rd, net, "rwndLimited");
+	l->sndbuf = get_span(rd, net, "sndbufLimited");
+	l->rtt = get_span(rd, net, "rtt");
+	l->rtt_min = get_span(rd, net, "rttMin");
+	l->retrans = get_count(rd, net, "retrans");
+	l->lost = get_count(rd, net, "lost");
+	l->dsack = get_count(rd, net, "dsack");
+	l->ooo = get_count(rd, net, "rxOoo");
+	take_drops(rd, get(rd, net, "drops"), l);
+	l->flow = get_name(rd, net, "flow");
+}
+
+/* How much a flow is worth being named. */
+static int64_t badness(const struct report_link *l)
+{
+	return l->rwnd + l->sndbuf + l->loss_wait + l->maybe_wait + l->busy +
+	       (l->lost + l->drops) * INT64_C(1000000);
+}
+
+static void merge_link(struct report_link *to, const struct report_link *l)
+{
+	int64_t worst = badness(l);
+
+	if (!to->n || worst > to->worst) {
+		to->worst = worst;
+		to->flow = l->flow;
+	}
+	to->n++;
+	to->dur += l->dur;
+	to->no_data += l->no_data;
+	to->no_room += l->no_room;
+	to->gpu += l->gpu;
+	to->loss_wait = longest(to->loss_wait, l->loss_wait);
+	to->maybe_wait = longest(to->maybe_wait, l->maybe_wait);
+	to->room_wait = longest(to->room_wait, l->room_wait);
+	to->data_wait = longest(to->data_wait, l->data_wait);
+	to->rwnd = longest(to->rwnd, l->rwnd);
+	to->sndbuf = longest(to->sndbuf, l->sndbuf);
+	to->busy = longest(to->busy, l->busy);
+	if (l->rtt > to->rtt) {
+		to->rtt = l->rtt;
+		to->rtt_min = l->rtt_min;
+	}
+	to->retrans += l->retrans;
+	to->lost += l->lost;
+	to->dsack += l->dsack;
+	to->ooo += l->ooo;
+	if (!to->drops)
+		to->reason = l->reason;
+	to->drops += l->drops;
+}
+
+/* The link to that peer; more peers than there is room for share the last one. */
+static struct report_link *link_to(struct links *ls, int32_t peer, bool send)
+{
+	uint32_t i;
+
+	for (i = 0; i < ls->n; i++)
+		if (ls->link[i].peer == peer && ls->link[i].send == send)
+			return &ls->link[i];
+	if (ls->n == REPORT_LINKS)
+		return &ls->link[REPORT_LINKS - 1];
+	ls->link[ls->n].peer = peer;
+	ls->link[ls->n].send = send;
+	return &ls->link[ls->n++];
+}
+
+/* ---- Children ---------------------------------------------------------------------------------------- */
+
+static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
+{
+	node_t net = get(rd, rec, "net"), peer = get(rd, net, "peer");
+	uint64_t addr = get_addr(rd, rec, "eventAddr");
+	struct step *s = entry_of(rd->steps, struct step, addr, false);
+	int64_t no_data = get_span(rd, net, "noData");
+	bool lost = net && (get_num(rd, net, "rxOoo") || get_num(rd, peer, "lost") ||
+			    child(rd, get(rd, net, "drops")));
+	bool maybe = net && get_num(rd, peer, "retrans");
+	struct steps *sums;
+
+	sums = entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "parentObj"), true);
+	if (!sums)
+		return;
+	if (s) {
+		/* that it was posted ahead, while another one was at the network, is no wait */
+		s->to = s->gpu ? stop : s->to;
+		sums->gpu += longest(s->to - longest(longest(s->from, start), sums->last), 0);
+		forget(rd->steps, s);
+	}
+	sums->last = longest(sums->last, stop);
+	if (lost)
+		sums->loss += no_data;
+	else if (maybe)
+		sums->maybe += no_data;
+}
+
+/* A trace without `exec`: an operation lasts to the end of its last child. */
+static void extend(struct report_reader *rd, uint64_t parent, int64_t stop)
+{
+	struct waiting *w;
+
+	HASH_FIND(hh, rd->waiting, &parent, sizeof(parent), w);
+	if (!w || w->open || w->timed || stop < w->part->start)
+		return;
+	w->part->stop = longest(w->part->stop, stop);
+	w->part->known = true;
+}
+
+/* A child that never ended, told after its operation. */
+static void reopen(struct report_reader *rd, uint64_t parent)
+{
+	struct waiting *w;
+
+	HASH_FIND(hh, rd->waiting, &parent, sizeof(parent), w);
+	if (!w || w->open)
+		return;
+	w->part->unfinished = w->part->known = true;
+	w->part->stop = longest(rd->proc->last, w->part->start);
+}
+
+static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
+{
+	node_t details = get(rd, rec, "details"), net = get(rd, rec, "net");
+	uint64_t parent = get_addr(rd, rec, "parentObj");
+	struct report_link l = {.dur = stop > start ? stop - start : 0};
+	struct steps *sums =
+		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
+	struct links *ls;
+
+	if (sums) {
+		l.loss_wait = longest(0, sums->loss < l.dur ? sums->loss : l.dur);
+		l.maybe_wait = longest(0, sums->maybe < l.dur ? sums->maybe : l.dur);
+		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
+		forget(rd->step_sums, sums);
+	}
+	if (get_bool(rd, rec, "isPxn"))
+		return; /* of another process' operation */
+	extend(rd, parent, stop);
+	if (get_bool(rd, rec, "unfinished"))
+		reopen(rd, parent);
+	ls = entry_of(rd->links, struct links, parent, true);
+	if (!ls)
+		return;
+	ls->open |= get_bool(rd, rec, "unfinished");
+	if (net)
+		take_net(rd, net, &l);
+	merge_link(link_to(ls, get_int(rd, details, "peer", -1), get_bool(rd, details, "isSend")),
+		   &l);
+}
+
+/* States of a ProxyStep in which it waits for the GPU, and those in which it does not. */
+static void take_state(struct report_reader *rd, node_t rec)
+{
+	uint64_t id = get_num(rd, rec, "id");
+	bool gpu = id == 8 || id == 11 || id == 12;
+	struct step *s;
+	int64_t ts;
+
+	if (!get_point(rd, rec, "ts", &ts))
+		return;
+	move_to(rd, ts);
+	if (!gpu && id != 9 && id != 10 && id != 20)
+		return;
+	s = entry_of(rd->steps, struct step, get_addr(rd, rec, "eventAddr"), gpu);
+	if (!s)
+		return;
+	if (gpu && !s->from)
+		s->from = ts;
+	s->gpu = gpu;
+	s->to = ts;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------- */
+
+static uint64_t comm_of(const struct report_reader *rd, node_t rec)
+{
+	uint64_t hash = get_addr(rd, rec, "commHash");
+
+	return hash ? hash : get_num(rd, rec, "commId");
+}
+
+static void take_info(const struct report_reader *rd, node_t rec, bool coll,
+		      struct report_op_info *info)
+{
+	node_t details = get(rd, rec, "details"), seq = get(rd, details, "seq");
+	node_t type = get(rd, details, "dtype");
+	uint64_t size =
+		type && type->kind == JSON_KIND_STR ? nccl_type_size(type->s, type->len) : 1;
+
+	memset(info, 0, sizeof(*info));
+	info->comm = comm_of(rd, rec);
+	info->count = get_num(rd, details, "count");
+	if (__builtin_mul_overflow(info->count, size, &info->bytes) || info->bytes >> 50)
+		info->bytes = 0;
+	info->func = get_name(rd, details, "func");
+	info->algo = get_name(rd, details, "algo");
+	info->proto = get_name(rd, details, "proto");
+	info->joined = coll && jn_u64(seq, &info->seq);
+}
+
+static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64_t addr)
+{
+	struct links *ls = entry_of(rd->links, struct links, addr, false);
+	node_t sched = get(rd, rec, "sched");
+	uint32_t n = ls ? ls->n : 0;
+	struct report_part *part = calloc(1, sizeof(*part) + n * sizeof(part->link[0]));
+
+	if (!part) {
+		rd->r->err = -ENOMEM;
+		return NULL;
+	}
+	part->proc = rd->proc;
+	part->rank = get_rank(rd, rec, "rank");
+	part->tid = get_int(rd, get(rd, rec, "start"), "tid", 0);
+	part->loss_near = get_count(rd, rec, "lossNear");
+	take_role(rd, get(rd, sched, "app"), &part->app);
+	take_role(rd, get(rd, sched, "proxy"), &part->proxy);
+	take_role(rd, get(rd, sched, "before"), &part->before);
+	part->nlinks = n;
+	if (n)
+		memcpy(part->link, ls->link, n * sizeof(part->link[0]));
+	return part;
+}
+
+/* Until its children tell when it ended, or the recording does. */
+static void wait_on(struct report_reader *rd, uint64_t addr, const struct report_op_info *info,
+		    struct report_part *part, bool open, bool timed)
+{
+	struct waiting *w = NULL;
+
+	if (HASH_COUNT(rd->waiting) >= KEEP_OPS)
+		give_waiting(rd, rd->waiting);
+	w = calloc(1, sizeof(*w));
+	if (w) {
+		w->addr = addr;
+		w->info = *info;
+		w->part = part;
+		w->open = open;
+		w->timed = timed;
+		HASH_ADD(hh, rd->waiting, addr, sizeof(addr), w);
+	}
+	if (!w || !HASH_ADDED(hh, w)) {
+		free(w);
+		free(part);
+		rd->r->err = -ENOMEM;
+	}
+}
+
+/* What was told of it while it was open; an address may come again (the seed's), then that one is over. */
+static struct waiting *told_open(struct report_reader *rd, uint64_t addr)
+{
+	struct waiting *w;
+
+	HASH_FIND(hh, rd->waiting, &addr, sizeof(addr), w);
+	if (!w || w->open)
+		return w;
+	give_waiting(rd, w);
+	return NULL;
+}
+
+static void forget_open(struct report_reader *rd, struct waiting *w)
+{
+	HASH_DEL(rd->waiting, w);
+	free(w->part);
+	free(w);
+}
+
+static void forget_links(struct report_reader *rd, uint64_t addr)
+{
+	struct links *ls = entry_of(rd->links, struct links, addr, false);
+
+	if (ls)
+		forget(rd->links, ls);
+}
+
+/* When it ended, by what tells so; where children never did it is open, even if NCCL has enqueued it. */
+static void set_stop(struct report_reader *rd, node_t rec, struct report_part *part, int64_t stop)
+{
+	node_t exec = get(rd, rec, "exec");
+	const struct links *ls =
+		entry_of(rd->links, struct links, get_addr(rd, rec, "eventAddr"), false);
+
+	part->unfinished = get_bool(rd, rec, "unfinished") || (ls && ls->open);
+	part->known = part->unfinished || (exec && !jn_is(get(rd, exec, "source"), "enqueue"));
+	part->stop = longest(part->start, stop);
+	if (part->unfinished)
+		part->stop = longest(rd->proc->last, part->start);
+	else if (exec && get_point(rd, exec, "stop", &stop))
+		part->stop = longest(part->start, stop);
+}
+
+/* Those of whose children nothing bad can come any more. */
+static void give_settled(struct report_reader *rd)
+{
+	struct waiting *w, *tmp;
+
+	HASH_ITER (hh, rd->waiting, w, tmp) {
+		if (w->open)
+			continue;
+		if (!w->timed || (w->part->stop + SETTLED_NS > rd->proc->last &&
+				  HASH_COUNT(rd->waiting) < SETTLING))
+			break;
+		give_waiting(rd, w);
+	}
+}
+
+static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t start, int64_t stop)
+{
+	uint64_t addr = get_addr(rd, rec, "eventAddr");
+	struct waiting *w = told_open(rd, addr);
+	struct report_op_info info;
+	struct report_part *part;
+
+	take_info(rd, rec, coll, &info);
+	part = new_part(rd, rec, addr);
+	if (!part)
+		return;
+	part->start = start;
+	set_stop(rd, rec, part, stop);
+	forget_links(rd, addr);
+	if (w && (part->unfinished || part->stop < w->part->stop)) {
+		/* it never went on: what was told last tells most, up to then */
+		free(part);
+		give_waiting(rd, w);
+		return;
+	}
+	if (w)
+		forget_open(rd, w);
+	wait_on(rd, addr, &info, part, false, part->unfinished || get(rd, rec, "exec"));
+	give_settled(rd);
+}
+
+/* Told while it does not move; the last word of it if the file ends before it does. */
+static void take_open(struct report_reader *rd, node_t rec)
+{
+	node_t type = get(rd, rec, "eventType");
+	bool coll = jn_is(type, "ncclProfileColl");
+	uint64_t addr = get_addr(rd, rec, "eventAddr");
+	struct report_op_info info;
+	struct report_part *part;
+	struct waiting *w;
+	int64_t ts, start;
+
+	if (!get_point(rd, rec, "ts", &ts) || !get_point(rd, get(rd, rec, "start"), "ts", &start) ||
+	    ts < start)
+		return;
+	move_to(rd, ts);
+	if (!coll && !jn_is(type, "ncclProfileP2p"))
+		return;
+	w = told_open(rd, addr);
+	if (w)
+		forget_open(rd, w);
+	take_info(rd, rec, coll, &info);
+	part = new_part(rd, rec, addr);
+	if (!part)
+		return;
+	part->start = start;
+	part->stop = ts;
+	part->quiet = get_span(rd, rec, "quiet");
+	wait_on(rd, addr, &info, part, true, false);
+}
+
+static void take_lifecycle(struct report_reader *rd, node_t rec)
+{
+	node_t details = get(rd, rec, "details");
+	uint64_t hash = comm_of(rd, rec);
+	struct report_comm *c;
+	int32_t rank = get_rank(rd, rec, "rank"), nranks;
+
+	if (!hash || rank < 0)
+		return;
+	c = report_comm(rd->r, hash);
+	if (!c)
+		return;
+	nranks = get_int(rd, details, "nranks", 0);
+	if (nranks > 0 && nranks <= RANKS_MAX)
+		c->nranks = nranks;
+	if (!c->name)
+		c->name = get_name(rd, details, "commName");
+	if (rd->proc->rank < 0)
+		rd->proc->rank = rank;
+	report_member(rd->r, c, rank, rd->proc);
+}
+
+static void take_event(struct report_reader *rd, node_t rec)
+{
+	node_t type = get(rd, rec, "type"), start = get(rd, rec, "start"),
+	       stop = get(rd, rec, "stop");
+	int64_t from, to;
+
+	rd->proc->events++;
+	if (!get_point(rd, start, "ts", &from))
+		return;
+	if (!get_point(rd, stop, "ts", &to))
+		to = get_bool(rd, rec, "unfinished") ? rd->proc->last : from;
+	to = longest(to, from);
+	if (rd->proc->pid < 0)
+		rd->proc->pid = rd->proc->host_pid = get_int(rd, start, "pid", -1);
+	move_to(rd, to);
+	if (jn_is(type, "ncclProfileProxyStep"))
+		take_step(rd, rec, from, to);
+	else if (jn_is(type, "ncclProfileProxyOp"))
+		take_proxy_op(rd, rec, from, to);
+	else if (jn_is(type, "ncclProfileColl"))
+		take_op(rd, rec, true, from, to);
+	else if (jn_is(type, "ncclProfileP2p"))
+		take_op(rd, rec, false, from, to);
+	else if (jn_is(type, "ncclProfileKernelCh"))
+		extend(rd, get_addr(rd, rec, "parentObj"), to);
+	else if (jn_is(type, "ProfilerLifecycle"))
+		take_lifecycle(rd, rec);
+}
+
+/* ---- Lines --------------------------------------------------------------------------------------------- */
+
+static void take_record(struct report_reader *rd, node_t rec)
+{
+	static const struct {
+		const char *kind;
+		void (*take)(struct report_reader *rd, node_t rec);
+	} kinds[] = {{"event", take_event},  {"state", take_state}, {"thread", take_thread},
+		     {"flow", take_flow},    {"lost", take_lost},   {"open", take_open},
+		     {"footer", take_footer}};
+	node_t kind = get(rd, rec, "recordType");
+	size_t i;
+
+	if (jn_is(kind, "header")) {
+		take_header(rd, rec);
+		return;
+	}
+	if (!rd->proc && !new_proc(rd))
+		return;
+	if (!kind && get(rd, rec, "type")) /* as the seed's profiler writes its lifecycle */
+		take_event(rd, rec);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (jn_is(kind, kinds[i].kind))
+			kinds[i].take(rd, rec);
+}
+
+/* The recording of the file before broke off in this line, and cat put the next file behind it. */
+static bool torn_by_cat(struct report_reader *rd, const char *s, size_t len)
+{
+	static const char begin[] = "{\"recordType\":\"header\"";
+	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+
+	return at && at != s && !json_doc__parse(rd->doc, at, len - (size_t)(at - s));
+}
+
+void report_reader__line(struct report_reader *rd, const char *s, size_t len, bool whole)
+{
+	int err = json_doc__parse(rd->doc, s, len);
+
+	if (err == -ENOMEM) {
+		rd->r->err = err;
+		return;
+	}
+	if (err && (!whole || torn_by_cat(rd, s, len)))
+		rd->r->totals.torn++;
+	else if (err)
+		rd->r->totals.skipped++;
+	if (err && (!whole || rd->doc->err))
+		return;
+	if (rd->doc->nodes[0].kind != JSON_KIND_OBJ) {
+		rd->r->totals.skipped++;
+		return;
+	}
+	rd->r->totals.records++;
+	take_record(rd, &rd->doc->nodes[0]);
+}
+
+int64_t report_reader__now(const struct report_reader *rd)
+{
+	return rd->now;
+}
+
+struct report_reader *report_reader__new(struct report *r, struct json_doc *doc, const char *path)
+{
+	struct report_reader *rd = calloc(1, sizeof(*rd));
+
+	if (!rd)
+		return NULL;
+	rd->r = r;
+	rd->doc = doc;
+	rd->path = path;
+	rd->now = INT64_MIN;
+	return rd;
+}
+
+void report_reader__free(struct report_reader *rd)
+{
+	if (!rd)
+		return;
+	end_proc(rd);
+	free(rd);
+}

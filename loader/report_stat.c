@@ -1,0 +1,1168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Parts into operations, operations into classes and findings; see report.h. Memory is bounded: by the operations
+ * that wait for further ranks, and by how many communicators, classes, names and culprits there may be.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nccl_names.h"
+#include "report.h"
+
+#define NAMES_MAX   65536
+#define NAME_LEN    159
+#define COMMS_MAX   4096
+#define CLASSES_MAX 1024
+#define FINDS_MAX   16384
+#define PARTS_MAX   32768 /* in operations that wait for ranks: the oldest waits no longer */
+#define WAIT_NS	    INT64_C(3000000000)	 /* an operation's line may be so late */
+#define GIVE_UP_NS  INT64_C(90000000000) /* for ranks that have not come */
+#define SLOW	    1.5
+#define HUNG_NS	    INT64_C(1000000000)
+
+/* ---- Names ------------------------------------------------------------------------------------------------ */
+
+struct name {
+	UT_hash_handle hh;
+	uint32_t id;
+	char text[];
+};
+
+struct names {
+	struct name *table;
+	struct name **at; /* by number */
+	uint32_t n, cap;
+};
+
+static struct name *add_name(struct names *n, const char *s, size_t len)
+{
+	struct name *name = calloc(1, sizeof(*name) + len + 1), **at;
+
+	if (!name)
+		return NULL;
+	memcpy(name->text, s, len);
+	name->id = n->n;
+	if (n->n == n->cap) {
+		at = reallocarray(n->at, n->cap * 2, sizeof(*at));
+		if (!at) {
+			free(name);
+			return NULL;
+		}
+		n->at = at;
+		n->cap *= 2;
+	}
+	HASH_ADD_KEYPTR(hh, n->table, name->text, len, name);
+	if (!HASH_ADDED(hh, name)) {
+		free(name);
+		return NULL;
+	}
+	n->at[n->n++] = name;
+	return name;
+}
+
+struct names *names__new(void)
+{
+	struct names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->cap = 64;
+	n->at = calloc(n->cap, sizeof(*n->at));
+	if (n->at && add_name(n, "", 0) && add_name(n, "(others)", 8))
+		return n;
+	names__free(n);
+	return NULL;
+}
+
+void names__free(struct names *n)
+{
+	struct name *name, *tmp;
+
+	if (!n)
+		return;
+	HASH_ITER (hh, n->table, name, tmp) {
+		HASH_DEL(n->table, name);
+		free(name);
+	}
+	free(n->at);
+	free(n);
+}
+
+uint32_t names__get(struct names *n, const char *s, size_t len)
+{
+	struct name *name;
+
+	if (len > NAME_LEN)
+		for (len = NAME_LEN; len && ((unsigned char)s[len] & 0xc0) == 0x80; len--)
+			; /* not amid a character */
+	if (!len || memchr(s, 0, len))
+		return 0;
+	HASH_FIND(hh, n->table, s, len, name);
+	if (!name && n->n < NAMES_MAX)
+		name = add_name(n, s, len);
+	return name ? name->id : 1;
+}
+
+uint32_t names__printf(struct names *n, const char *fmt, ...)
+{
+	char text[NAME_LEN + 1];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return names__get(n, text, strlen(text));
+}
+
+const char *names__text(const struct names *n, uint32_t id)
+{
+	return id < n->n ? n->at[id]->text : "";
+}
+
+/* ---- Quantiles -------------------------------------------------------------------------------------------- */
+
+/* HIST_SUB buckets for each power of two; below that one for each ns. */
+static uint32_t bucket_of(uint64_t ns)
+{
+	uint32_t shift = 0;
+
+	if (ns < 2 * HIST_SUB)
+		return (uint32_t)ns;
+	shift = 63 - (uint32_t)__builtin_clzll(ns) - 5;
+	shift = shift * HIST_SUB + (uint32_t)(ns >> shift);
+	return shift < HIST_BUCKETS ? shift : HIST_BUCKETS - 1;
+}
+
+/* The middle of a bucket. */
+static int64_t bucket_ns(uint32_t b)
+{
+	uint32_t shift;
+
+	if (b < 2 * HIST_SUB)
+		return b;
+	shift = b / HIST_SUB - 1;
+	return ((int64_t)(b % HIST_SUB + HIST_SUB) << shift) + (INT64_C(1) << shift) / 2;
+}
+
+void hist__add(struct hist *h, int64_t ns)
+{
+	if (ns < 0)
+		ns = 0;
+	h->n++;
+	h->sum += (uint64_t)ns;
+	if (ns > h->max)
+		h->max = ns;
+	h->count[bucket_of((uint64_t)ns)]++;
+}
+
+int64_t hist__quantile(const struct hist *h, double q)
+{
+	uint64_t want = (uint64_t)(q * (double)(h->n - !!h->n)) + 1, seen = 0;
+	uint32_t b;
+
+	for (b = 0; h->n && b < HIST_BUCKETS; b++) {
+		seen += h->count[b];
+		if (seen >= want)
+			return bucket_ns(b) < h->max ? bucket_ns(b) : h->max;
+	}
+	return h->n ? h->max : 0;
+}
+
+/* ---- Heat map: rank x time --------------------------------------------------------------------------------- */
+
+#define HEAT_ROWS 64
+
+struct heat_row {
+	struct report_proc *proc;
+	int32_t rank;
+	double op[HEAT_COLS], wait[HEAT_COLS]; /* ns */
+};
+
+/* Columns get wider as time goes on: two become one. */
+struct heat {
+	int64_t from, width;
+	uint32_t n;
+	struct heat_row rows[HEAT_ROWS];
+};
+
+static void widen(struct heat *h)
+{
+	uint32_t r, c;
+
+	for (r = 0; r < h->n; r++) {
+		struct heat_row *row = &h->rows[r];
+
+		for (c = 0; c < HEAT_COLS; c++) {
+			bool low = c < HEAT_COLS / 2;
+
+			row->op[c] = low ? row->op[2 * c] + row->op[2 * c + 1] : 0;
+			row->wait[c] = low ? row->wait[2 * c] + row->wait[2 * c + 1] : 0;
+		}
+	}
+	h->width *= 2;
+}
+
+static struct heat_row *heat_row(struct heat *h, const struct report_part *p)
+{
+	uint32_t r;
+
+	for (r = 0; r < h->n; r++)
+		if (h->rows[r].proc == p->proc && h->rows[r].rank == p->rank)
+			return &h->rows[r];
+	if (h->n == HEAT_ROWS)
+		return NULL;
+	h->rows[h->n].proc = p->proc;
+	h->rows[h->n].rank = p->rank;
+	return &h->rows[h->n++];
+}
+
+static void heat_add(struct heat *h, const struct report_part *p, int64_t wait_ns)
+{
+	struct heat_row *row = heat_row(h, p);
+	int64_t from = p->start + p->proc->offset, to = p->stop + p->proc->offset, at, end;
+	double share = (double)wait_ns / (double)(to - from);
+
+	if (!row || to <= from)
+		return;
+	if (!h->width) {
+		h->width = 1000000;
+		h->from = from;
+	}
+	if (from < h->from)
+		from = h->from;
+	while (to - h->from >= h->width * HEAT_COLS)
+		widen(h);
+	for (at = from; at < to; at = end) {
+		int64_t c = (at - h->from) / h->width;
+
+		end = h->from + (c + 1) * h->width;
+		end = end < to ? end : to;
+		row->op[c] += (double)(end - at);
+		row->wait[c] += (double)(end - at) * share;
+	}
+}
+
+uint32_t report_heat_rows(const struct report *r)
+{
+	return r->heat->n;
+}
+
+int64_t report_heat_width(const struct report *r)
+{
+	return r->heat->width;
+}
+
+const struct report_proc *report_heat_row(const struct report *r, uint32_t row, int32_t *rank)
+{
+	*rank = r->heat->rows[row].rank;
+	return r->heat->rows[row].proc;
+}
+
+double report_heat_cell(const struct report *r, uint32_t row, uint32_t col)
+{
+	const struct heat_row *h = &r->heat->rows[row];
+
+	return h->op[col] > 0 ? h->wait[col] / h->op[col] : -1;
+}
+
+/* ---- Communicators ------------------------------------------------------------------------------------------ */
+
+struct report_comm *report_comm(struct report *r, uint64_t hash)
+{
+	struct report_comm *c;
+
+	HASH_FIND(hh, r->comms, &hash, sizeof(hash), c);
+	if (c)
+		return c;
+	if (HASH_COUNT(r->comms) >= COMMS_MAX)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		c->hash = hash;
+		c->max_rank = -1;
+		HASH_ADD(hh, r->comms, hash, sizeof(hash), c);
+	}
+	if (!c || !HASH_ADDED(hh, c)) {
+		free(c);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	return c;
+}
+
+void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
+{
+	struct report_member *m;
+
+	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
+	if (m || HASH_COUNT(c->members) >= PARTS_MAX)
+		return;
+	m = calloc(1, sizeof(*m));
+	if (m) {
+		m->rank = rank;
+		m->proc = p;
+		HASH_ADD(hh, c->members, rank, sizeof(rank), m);
+	}
+	if (!m || !HASH_ADDED(hh, m)) {
+		free(m);
+		r->err = -ENOMEM;
+		return;
+	}
+	if (rank > c->max_rank)
+		c->max_rank = rank;
+}
+
+static uint32_t log2_of(uint64_t bytes)
+{
+	return bytes ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
+}
+
+static struct report_class *class_of(struct report *r, struct report_comm *c,
+				     const struct report_op_info *info)
+{
+	struct report_class_key key;
+	struct report_class *k;
+
+	memset(&key, 0, sizeof(key));
+	key.comm = info->comm;
+	key.func = info->func;
+	key.algo = info->algo;
+	key.proto = info->proto;
+	key.size = log2_of(info->bytes);
+	HASH_FIND(hh, r->classes, &key, sizeof(key), k);
+	if (k || HASH_COUNT(r->classes) >= CLASSES_MAX)
+		return k;
+	k = calloc(1, sizeof(*k));
+	if (k) {
+		k->key = key;
+		k->comm = c;
+		k->min_bytes = UINT64_MAX;
+		HASH_ADD(hh, r->classes, key, sizeof(key), k);
+	}
+	if (!k || !HASH_ADDED(hh, k)) {
+		free(k);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	return k;
+}
+
+/* ---- Findings -------------------------------------------------------------------------------------------------- */
+
+static struct report_find *find_of(struct report *r, const struct report_cause *c)
+{
+	struct report_find_key key;
+	struct report_find *f;
+
+	memset(&key, 0, sizeof(key));
+	key.code = c->code;
+	key.proc = c->proc ? c->proc->index : UINT32_MAX;
+	key.culprit = c->culprit;
+	key.rank = c->rank;
+	HASH_FIND(hh, r->finds, &key, sizeof(key), f);
+	if (f || HASH_COUNT(r->finds) >= FINDS_MAX)
+		return f;
+	f = calloc(1, sizeof(*f));
+	if (f) {
+		f->key = key;
+		f->who = c->proc;
+		HASH_ADD(hh, r->finds, key, sizeof(key), f);
+	}
+	if (!f || !HASH_ADDED(hh, f)) {
+		free(f);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	return f;
+}
+
+static uint64_t near_of(const struct report_op *op)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		n += op->parts[i]->loss_near;
+	return n;
+}
+
+static void keep_worst(struct report_find *f, const struct report_verdict *v, int64_t by)
+{
+	if (by <= f->worst)
+		return;
+	f->worst = by;
+	memcpy(f->evidence, v->evidence, sizeof(f->evidence));
+}
+
+/* Its place among the slow ones of its class, longest first. */
+static void note_slow(const struct report_op *op, const struct report_verdict *v, int64_t expected,
+		      bool hung)
+{
+	struct report_class *k = op->class;
+	uint32_t i = k->nslow;
+
+	k->all_slow++;
+	if (i == REPORT_SLOW && k->slow[i - 1].duration >= v->duration)
+		return;
+	if (i < REPORT_SLOW)
+		k->nslow++;
+	else
+		i--;
+	for (; i > 0 && k->slow[i - 1].duration < v->duration; i--)
+		k->slow[i] = k->slow[i - 1];
+	k->slow[i] = (struct report_slow){.seq = op->seq,
+					  .func = op->func,
+					  .rank = v->cause.rank,
+					  .host = v->cause.proc ? v->cause.proc->host : 0,
+					  .culprit = v->cause.culprit,
+					  .code = v->cause.code,
+					  .duration = v->duration,
+					  .expected = expected,
+					  .confidence = v->confidence,
+					  .hung = hung};
+}
+
+static void slow_verdict(struct report *r, const struct report_op *op,
+			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
+{
+	int64_t typical[NR_CODES] = {0}, duration = report_op_duration(op);
+	struct report_verdict v;
+	struct report_find *f;
+	int code;
+
+	for (code = 0; code < NR_CODES && !hung; code++)
+		if (op->class->typical[code])
+			typical[code] = hist__quantile(op->class->typical[code], 0.5);
+	report_judge(op, causes, n, duration - expected, typical, r->names, &v);
+	note_slow(op, &v, expected, hung);
+	f = find_of(r, &v.cause);
+	if (!f)
+		return;
+	f->slow++;
+	f->hung += hung;
+	f->slow_ns += v.cause.code == CODE_UNKNOWN ? v.excess : v.explained;
+	f->slow_conf += v.confidence;
+	f->loss_near += near_of(op);
+	keep_worst(f, &v, v.excess);
+}
+
+static void sum_odd(struct report *r, const struct report_op *op, const struct report_cause *c)
+{
+	static const int64_t none[NR_CODES];
+	struct report_find *f = find_of(r, c);
+	struct report_verdict v;
+
+	if (!f)
+		return;
+	f->ops++;
+	f->odd_ns += c->odd_ns;
+	if (c->odd_ns <= f->worst)
+		return;
+	report_judge(op, c, 1, c->odd_ns, none, r->names, &v);
+	keep_worst(f, &v, c->odd_ns);
+	f->confidence = v.confidence;
+}
+
+/*
+ * What takes much of the time of operations that are no slower than the others, as all of them suffer. Interrupts take a
+ * little of each, and make other things worse: they count where they are not the most of it, too.
+ */
+static void odd_causes(struct report *r, const struct report_op *op,
+		       const struct report_cause *causes, uint32_t n)
+{
+	const struct report_cause *c = report_primary(causes, n);
+	uint32_t i;
+
+	if (c)
+		sum_odd(r, op, c);
+	for (i = 0; i < n; i++)
+		if (&causes[i] != c && causes[i].code == CODE_INTERRUPTS && causes[i].odd_ns > 0)
+			sum_odd(r, op, &causes[i]);
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------- */
+
+static void free_op(struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		free(op->parts[i]);
+	free(op->parts);
+	free(op);
+}
+
+static double share_of(const struct report_part *p, bool send)
+{
+	double part = 0, whole = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++) {
+		if (p->link[i].send != send)
+			continue;
+		part += (double)(send ? p->link[i].no_room : p->link[i].no_data);
+		whole += (double)p->link[i].dur;
+	}
+	return whole > 0 ? part < whole ? part / whole : 1 : 0;
+}
+
+static int64_t last_start(const struct report_op *op, const struct report_part *p)
+{
+	int64_t last = p->start;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->proc->node == p->proc->node && op->parts[i]->start > last)
+			last = op->parts[i]->start;
+	return last;
+}
+
+static void sum_part(struct report *r, const struct report_op *op, struct report_part *p)
+{
+	struct report_class *k = op->class;
+	struct report_proc *proc = p->proc;
+	int64_t d = p->stop - p->start, early = last_start(op, p) - p->start, wait;
+	double gpu = 0, dur = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++) {
+		gpu += (double)p->link[i].gpu;
+		dur += (double)p->link[i].dur;
+	}
+	early = early < d ? early : d;
+	wait = (int64_t)(share_of(p, false) * (double)d);
+	k->op_span += d;
+	k->late += early;
+	k->no_data += wait;
+	k->on += p->proxy.on;
+	k->runq += p->proxy.runq;
+	k->blocked += p->proxy.blocked;
+	k->proxy_span += p->proxy.span;
+	proc->op_ns += d;
+	proc->on += p->proxy.on;
+	proc->runq += p->proxy.runq;
+	proc->blocked += p->proxy.blocked;
+	proc->irq += p->proxy.irq;
+	proc->throttled += p->proxy.throttled;
+	proc->wait_peer += wait > early ? wait : early;
+	proc->wait_net += (int64_t)(share_of(p, true) * (double)d);
+	proc->wait_gpu += dur > 0 ? (int64_t)(gpu / dur * (double)d) : 0;
+	heat_add(r->heat, p, wait > early ? wait : early);
+}
+
+/* What of each kind operations of the class have; a slow one is held against that. */
+static void learn(struct report *r, const struct report_op *op, int64_t duration)
+{
+	int64_t longest[NR_CODES] = {0};
+	struct report_cause causes[REPORT_CAUSES];
+	struct report_class *k = op->class;
+	uint32_t n = report_causes(op, r->names, causes), i;
+
+	hist__add(&k->time, duration);
+	for (i = 0; i < n; i++)
+		if (causes[i].ns > longest[causes[i].code])
+			longest[causes[i].code] = causes[i].ns;
+	for (i = 0; i < NR_CODES; i++) {
+		if (!longest[i] && !k->typical[i])
+			continue;
+		if (!k->typical[i]) {
+			k->typical[i] = calloc(1, sizeof(*k->typical[i]));
+			if (!k->typical[i]) {
+				r->err = -ENOMEM;
+				return;
+			}
+			/* operations before had nothing of it */
+			k->typical[i]->n = k->time.n - 1;
+			k->typical[i]->count[0] = (uint32_t)(k->time.n - 1);
+		}
+		hist__add(k->typical[i], longest[i]);
+	}
+}
+
+static void judge(struct report *r, const struct report_op *op)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	int64_t d = report_op_duration(op), expected = hist__quantile(&op->class->time, 0.5);
+	bool slow =
+		r->opt.slower_than ? d > r->opt.slower_than : (double)d > SLOW * (double)expected;
+	uint32_t n = report_causes(op, r->names, causes);
+
+	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
+	if (op->seq || r->opt.slower_than) {
+		op->comm->op_ns += d;
+		odd_causes(r, op, causes, n);
+	}
+	if (slow && (op->seq || r->opt.slower_than))
+		slow_verdict(r, op, causes, n,
+			     r->opt.slower_than && d < 2 * expected ? 0 : expected, false);
+}
+
+static void warm_up(struct report *r, struct report_class *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->nheld; i++)
+		learn(r, k->held[i], report_op_duration(k->held[i]));
+	for (i = 0; i < k->nheld; i++) {
+		judge(r, k->held[i]);
+		free_op(k->held[i]);
+	}
+	k->nheld = 0;
+	k->warm = true;
+}
+
+/* Not merely cut off by the end of the recording. */
+static bool is_hung(const struct report *r, const struct report_op *op)
+{
+	const struct report_member *m, *tmp;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->unfinished &&
+		    (op->parts[i]->quiet >= HUNG_NS || op->parts[i]->proc->reset_ns))
+			return true;
+	HASH_ITER (hh, op->comm->members, m, tmp)
+		if (!strncmp(names__text(r->names, m->proc->end), "signal ", 7))
+			return true;
+	return false;
+}
+
+static int64_t first_start(const struct report_op *op)
+{
+	int64_t first = INT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->start + op->parts[i]->proc->offset < first)
+			first = op->parts[i]->start + op->parts[i]->proc->offset;
+	return first;
+}
+
+/* Takes the operation over. Only the first one of its communicator says why: the others wait behind it. */
+static void take_hung(struct report_op *op)
+{
+	struct report_comm *c = op->comm;
+
+	op->class->hung++;
+	if (c->hung && first_start(c->hung) <= first_start(op)) {
+		free_op(op);
+		return;
+	}
+	if (c->hung)
+		free_op(c->hung);
+	c->hung = op;
+}
+
+static void judge_hung(struct report *r, const struct report_op *op)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	uint32_t n = report_causes(op, r->names, causes);
+
+	slow_verdict(r, op, causes, n, 0, true);
+}
+
+/* Remembers when a process was stopped: it may be late for the next operation because of that. */
+static void note_stop(const struct report *r, struct report_part *p)
+{
+	int64_t ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < REPORT_WHO; i++) {
+		if (p->proxy.in[i].ns > ns &&
+		    !strcmp(names__text(r->names, p->proxy.in[i].name), "stopped"))
+			ns = p->proxy.in[i].ns;
+		if (p->app.in[i].ns > ns &&
+		    !strcmp(names__text(r->names, p->app.in[i].name), "stopped"))
+			ns = p->app.in[i].ns;
+	}
+	if (ns <= p->proc->stop_ns)
+		return;
+	p->proc->stop_ns = ns;
+	p->proc->stop_from = p->start;
+	p->proc->stop_to = p->stop;
+}
+
+/* All parts that there will be are there. Takes the operation over. */
+static void finish(struct report *r, struct report_op *op)
+{
+	struct report_class *k = op->class;
+	bool known = true, open = false;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		known &= op->parts[i]->known;
+		open |= op->parts[i]->unfinished;
+		note_stop(r, op->parts[i]);
+	}
+	r->totals.ops++;
+	k->n++;
+	op->comm->ops++;
+	if (open && is_hung(r, op)) {
+		take_hung(op);
+		return;
+	}
+	if (!open && known) {
+		k->bytes += (double)op->bytes;
+		for (i = 0; i < op->nparts; i++)
+			sum_part(r, op, op->parts[i]);
+		if (k->warm) {
+			learn(r, op, report_op_duration(op));
+			judge(r, op);
+		} else {
+			k->held[k->nheld++] = op;
+			if (k->nheld == REPORT_HELD)
+				warm_up(r, k);
+			return;
+		}
+	}
+	k->unknown_time += !known;
+	free_op(op);
+}
+
+/* ---- Joining ranks ------------------------------------------------------------------------------------------------ */
+
+struct pending_key {
+	uint64_t comm, seq;
+	uint32_t func, zero;
+};
+
+struct pending {
+	struct pending_key key;
+	struct report_op *op;
+	int64_t newest; /* by the real clock */
+	UT_hash_handle hh;
+};
+
+static void finish_pending(struct report *r, struct pending *p)
+{
+	HASH_DEL(r->pending, p);
+	r->npending -= p->op->nparts;
+	finish(r, p->op);
+	free(p);
+}
+
+static struct report_op *new_op(struct report *r, const struct report_op_info *info)
+{
+	struct report_op *op = calloc(1, sizeof(*op));
+
+	if (!op) {
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	op->comm = report_comm(r, info->comm);
+	op->class = op->comm ? class_of(r, op->comm, info) : NULL;
+	op->func = info->func;
+	op->seq = info->seq;
+	op->bytes = info->bytes;
+	if (op->class) {
+		if (info->bytes < op->class->min_bytes)
+			op->class->min_bytes = info->bytes;
+		if (info->bytes > op->class->max_bytes)
+			op->class->max_bytes = info->bytes;
+		return op;
+	}
+	free(op);
+	r->totals.unjoined++; /* of more communicators or classes than there is room for */
+	return NULL;
+}
+
+static int add_to(struct report *r, struct report_op *op, struct report_part *part)
+{
+	struct report_part **parts;
+	uint32_t cap = op->cap ? 2 * op->cap : 4;
+
+	if (op->nparts == op->cap) {
+		parts = reallocarray(op->parts, cap, sizeof(*parts));
+		if (!parts) {
+			r->err = -ENOMEM;
+			free(part);
+			return -ENOMEM;
+		}
+		op->parts = parts;
+		op->cap = cap;
+	}
+	op->parts[op->nparts++] = part;
+	return 0;
+}
+
+static struct pending *pending_of(struct report *r, const struct report_op_info *info)
+{
+	struct pending_key key;
+	struct pending *p;
+
+	memset(&key, 0, sizeof(key));
+	key.comm = info->comm;
+	key.seq = info->seq;
+	key.func = info->func;
+	HASH_FIND(hh, r->pending, &key, sizeof(key), p);
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	p->key = key;
+	p->newest = INT64_MIN;
+	p->op = new_op(r, info);
+	if (p->op)
+		HASH_ADD(hh, r->pending, key, sizeof(key), p);
+	if (p->op && HASH_ADDED(hh, p))
+		return p;
+	if (p->op) {
+		r->err = -ENOMEM;
+		free_op(p->op);
+	}
+	free(p);
+	return NULL;
+}
+
+static bool has_rank(const struct report_op *op, int32_t rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->rank == rank)
+			return true;
+	return false;
+}
+
+void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
+{
+	struct pending *p;
+	struct report_op *op;
+	int64_t at = part->stop + part->proc->offset;
+
+	if (!info->joined) {
+		op = new_op(r, info);
+		if (!op)
+			free(part);
+		else if (add_to(r, op, part))
+			free_op(op);
+		else
+			finish(r, op);
+		return;
+	}
+	p = pending_of(r, info);
+	if (p && has_rank(p->op, part->rank)) { /* another life of the job */
+		finish_pending(r, p);
+		p = pending_of(r, info);
+	}
+	if (!p) {
+		free(part);
+		return;
+	}
+	report_member(r, p->op->comm, part->rank, part->proc);
+	if (add_to(r, p->op, part))
+		return;
+	r->npending++;
+	p->newest = at > p->newest ? at : p->newest;
+	if (p->op->comm->nranks > 0 && p->op->nparts >= (uint32_t)p->op->comm->nranks)
+		finish_pending(r, p);
+	while (r->npending > PARTS_MAX)
+		finish_pending(r, r->pending);
+}
+
+void report_expire(struct report *r, int64_t ns)
+{
+	struct pending *p, *tmp;
+
+	HASH_ITER (hh, r->pending, p, tmp) {
+		if (p->newest + WAIT_NS >= ns)
+			continue;
+		if (p->op->nparts >= HASH_COUNT(p->op->comm->members) ||
+		    p->newest + GIVE_UP_NS < ns)
+			finish_pending(r, p);
+	}
+}
+
+/* ---- The end ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Of the time of the operations: worth naming though none is slower than others. What no sound job has is so
+ * sooner.
+ */
+static double systemic(uint32_t code)
+{
+	switch (code) {
+	case CODE_BLOCKED:
+	case CODE_INTERRUPTS:
+	case CODE_NET_LOSS:
+	case CODE_THROTTLED:
+	case CODE_STOPPED:
+		return 0.1;
+	default:
+		return 0.25;
+	}
+}
+
+#define SURE_NS                                                                                    \
+	INT64_C(100000000) /* what slow operations cost is worth naming in a job of any length */
+
+/* Flows take turns in being the slowest one: what they suffer from is weighed for all of them together. */
+static bool is_of_flows(uint32_t code)
+{
+	return code == CODE_NET_LOSS || code == CODE_RECEIVER || code == CODE_SENDER ||
+	       code == CODE_BANDWIDTH;
+}
+
+/* What is worth a line: docs/report.md has the rules. @code_ns: odd_ns of all findings of its code. */
+static void weigh(struct report_find *f, int64_t code_ns, int64_t all_ns, uint64_t all_ops)
+{
+	double share = all_ns ? (double)f->odd_ns / (double)all_ns : 0;
+	bool unknown = f->key.code == CODE_UNKNOWN;
+	bool flows = is_of_flows(f->key.code) &&
+		     (double)code_ns >= systemic(f->key.code) * (double)all_ns && share >= 0.05;
+	bool always =
+		flows || (share >= systemic(f->key.code) && f->ops >= 3 && f->ops * 5 >= all_ops);
+	bool slow = f->slow_ns >= all_ns / (unknown ? 5 : 10) ||
+		    f->slow_ns >= (unknown ? SURE_NS * 10 : SURE_NS);
+
+	f->cost = f->slow_ns;
+	if (f->slow)
+		f->conf = f->slow_conf / (double)f->slow;
+	if (always) {
+		if (f->odd_ns > f->cost)
+			f->cost = f->odd_ns;
+		share = (0.5 + share) * f->confidence;
+		share = share > 0.95 ? 0.95 : share;
+		f->conf = share > f->conf ? share : f->conf;
+	}
+	f->named = always || slow || f->hung;
+}
+
+/* A job that failed after a connection was reset may have had no operation under way just then. */
+static void judge_reset(struct report *r)
+{
+	const struct report_proc *p, *first = NULL;
+	struct report_cause cause = {.code = CODE_RESET};
+	struct report_find *f, *tmp;
+
+	HASH_ITER (hh, r->finds, f, tmp)
+		if (f->hung)
+			return;
+	for (p = r->procs; p; p = p->next)
+		if (p->failed && p->reset_ns &&
+		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
+			first = p;
+	if (!first)
+		return;
+	cause.proc = first;
+	cause.rank = first->rank;
+	cause.culprit = first->reset_flow;
+	f = find_of(r, &cause);
+	if (!f)
+		return;
+	f->hung++;
+	f->slow++;
+	f->slow_conf += 0.8;
+	snprintf(f->evidence[0], sizeof(f->evidence[0]),
+		 "a connection was reset (%.20s), then the job failed",
+		 names__text(r->names, first->reset_why));
+}
+
+static int cmp_proc(const void *a, const void *b)
+{
+	const struct report_proc *x = *(struct report_proc *const *)a,
+				 *y = *(struct report_proc *const *)b;
+
+	return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : x->index < y->index ? -1 : 1;
+}
+
+/* For people: ranks in order. */
+static void sort_procs(struct report *r)
+{
+	struct report_proc **list = calloc(r->nprocs + 1, sizeof(*list)), *p;
+	uint32_t i, n = 0;
+
+	if (!list)
+		return; /* in the order of their files, then */
+	for (p = r->procs; p; p = p->next)
+		list[n++] = p;
+	qsort(list, n, sizeof(*list), cmp_proc);
+	for (i = 0; i < n; i++)
+		list[i]->next = list[i + 1];
+	r->procs = list[0];
+	free(list);
+}
+
+static int cmp_row(const void *a, const void *b)
+{
+	const struct heat_row *x = a, *y = b;
+
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+void report_end(struct report *r)
+{
+	struct report_class *k, *ktmp;
+	struct report_find *f, *ftmp;
+	struct report_comm *c, *ctmp;
+	struct pending *p, *tmp;
+	int64_t all_ns = 0, code_ns[NR_CODES] = {0};
+	uint64_t ops = 0;
+
+	HASH_ITER (hh, r->pending, p, tmp)
+		finish_pending(r, p);
+	HASH_ITER (hh, r->classes, k, ktmp)
+		warm_up(r, k);
+	HASH_ITER (hh, r->comms, c, ctmp) {
+		if (c->hung)
+			judge_hung(r, c->hung);
+		all_ns += c->op_ns;
+		ops += c->ops;
+	}
+	judge_reset(r);
+	HASH_ITER (hh, r->finds, f, ftmp)
+		code_ns[f->key.code] += f->odd_ns;
+	HASH_ITER (hh, r->finds, f, ftmp)
+		weigh(f, code_ns[f->key.code], all_ns, ops);
+	sort_procs(r);
+	qsort(r->heat->rows, r->heat->n, sizeof(r->heat->rows[0]), cmp_row);
+}
+
+static int cmp_cost(const void *a, const void *b)
+{
+	const struct report_find *x = *(struct report_find *const *)a,
+				 *y = *(struct report_find *const *)b;
+
+	/* what holds the job up for good costs most */
+	if (!x->hung != !y->hung)
+		return x->hung ? -1 : 1;
+	return x->cost < y->cost ? 1 : x->cost > y->cost ? -1 : 0;
+}
+
+struct report_find **report_findings(const struct report *r, uint32_t *n)
+{
+	struct report_find **list = calloc(HASH_COUNT(r->finds) + 1, sizeof(*list)), *f, *tmp;
+
+	*n = 0;
+	if (!list)
+		return NULL;
+	HASH_ITER (hh, r->finds, f, tmp)
+		if (f->named)
+			list[(*n)++] = f;
+	qsort(list, *n, sizeof(*list), cmp_cost);
+	return list;
+}
+
+static void free_procs(struct report *r)
+{
+	struct report_proc *p, *next;
+	struct report_thread *t, *tmp;
+
+	for (p = r->procs; p; p = next) {
+		next = p->next;
+		HASH_ITER (hh, p->threads, t, tmp) {
+			HASH_DEL(p->threads, t);
+			free(t);
+		}
+		free(p);
+	}
+}
+
+static void free_comms(struct report *r)
+{
+	struct report_comm *c, *ctmp;
+	struct report_member *m, *mtmp;
+
+	HASH_ITER (hh, r->comms, c, ctmp) {
+		HASH_ITER (hh, c->members, m, mtmp) {
+			HASH_DEL(c->members, m);
+			free(m);
+		}
+		if (c->hung)
+			free_op(c->hung);
+		HASH_DEL(r->comms, c);
+		free(c);
+	}
+}
+
+static void free_class(struct report_class *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->nheld; i++)
+		free_op(k->held[i]);
+	for (i = 0; i < NR_CODES; i++)
+		free(k->typical[i]);
+	free(k);
+}
+
+void report_free(struct report *r)
+{
+	struct pending *p, *ptmp;
+	struct report_class *k, *ktmp;
+	struct report_find *f, *ftmp;
+	struct lost_cause *l, *ltmp;
+
+	HASH_ITER (hh, r->pending, p, ptmp) {
+		HASH_DEL(r->pending, p);
+		free_op(p->op);
+		free(p);
+	}
+	HASH_ITER (hh, r->classes, k, ktmp) {
+		HASH_DEL(r->classes, k);
+		free_class(k);
+	}
+	HASH_ITER (hh, r->finds, f, ftmp) {
+		HASH_DEL(r->finds, f);
+		free(f);
+	}
+	HASH_ITER (hh, r->losses, l, ltmp) {
+		HASH_DEL(r->losses, l);
+		free(l);
+	}
+	free_comms(r);
+	free_procs(r);
+	free(r->heat);
+	names__free(r->names);
+}
+
+int report_init(struct report *r)
+{
+	r->last_proc = &r->procs;
+	r->names = names__new();
+	r->heat = calloc(1, sizeof(*r->heat));
+	if (r->names && r->heat)
+		return 0;
+	report_free(r);
+	return -ENOMEM;
+}
+
+/* ---- Bandwidth, as nccl-tests define it ----------------------------------------------------------------------------------- */
+
+const char *report_func_text(const struct report *r, const struct report_class *c)
+{
+	return names__text(r->names, c->key.func);
+}
+
+/* How many ranks it has; as many as were seen where nothing tells. */
+static int32_t ranks_of(const struct report_class *c)
+{
+	return c->comm->nranks > 0 ? c->comm->nranks : c->comm->max_rank + 1;
+}
+
+double report_algbw(const struct report *r, const struct report_class *c)
+{
+	const char *func = report_func_text(r, c);
+
+	return c->time.sum ? c->bytes * nccl_size_factor(func, ranks_of(c)) / (double)c->time.sum
+			   : 0;
+}
+
+double report_busbw(const struct report *r, const struct report_class *c)
+{
+	return report_algbw(r, c) * nccl_bus_factor(report_func_text(r, c), ranks_of(c));
+}
+
+uint64_t report_size(const struct report *r, const struct report_class *c, bool largest)
+{
+	uint64_t bytes = largest ? c->max_bytes : c->min_bytes;
+
+	return bytes == UINT64_MAX
+		       ? 0
+		       : (uint64_t)((double)bytes *
+				    nccl_size_factor(report_func_text(r, c), ranks_of(c)));
+}

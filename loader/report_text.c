@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The report for people: 100 columns, plain text, colour only on a terminal; see report.h. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "report.h"
+
+#define COLUMNS	 100
+#define TOP	 10
+#define ROWS_MAX 32 /* ranks that are told of one by one */
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Job text on a terminal: what is not plain ASCII could steer it. Up to four results in use at a time. */
+static const char *clean(const struct report *r, uint32_t name, size_t max)
+{
+	static char text[4][96];
+	static unsigned int turn;
+	const char *s = names__text(r->names, name);
+	char *to = text[turn++ % 4];
+	size_t i;
+
+	for (i = 0; i < max && i < sizeof(text[0]) - 1 && s[i]; i++)
+		to[i] = s[i] >= 0x20 && s[i] < 0x7f ? s[i] : '?';
+	to[i] = 0;
+	return to;
+}
+
+static void heading(const struct report *r, FILE *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs(r->opt.color ? "\n\033[1m" : "\n", f);
+	va_start(ap, fmt);
+	vfprintf(f, fmt, ap);
+	va_end(ap);
+	fputs(r->opt.color ? "\033[0m\n" : "\n", f);
+}
+
+/* "1.23 s", "12.3 ms", "8.0 us". Up to 16 results in use at a time. */
+static const char *span(int64_t ns)
+{
+	static char text[16][24];
+	static unsigned int turn;
+	char *to = text[turn++ % 16];
+
+	if (ns >= 10000000000)
+		snprintf(to, sizeof(text[0]), "%.1f s", (double)ns / 1e9);
+	else if (ns >= 1000000000)
+		snprintf(to, sizeof(text[0]), "%.2f s", (double)ns / 1e9);
+	else if (ns >= 1000000)
+		snprintf(to, sizeof(text[0]), "%.1f ms", ms(ns));
+	else
+		snprintf(to, sizeof(text[0]), "%.1f us", (double)ns / 1e3);
+	return to;
+}
+
+static void put_size(char *to, size_t len, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	double v = (double)bytes;
+	size_t u;
+
+	for (u = 0; v >= 1024 && u < 5; u++)
+		v /= 1024;
+	snprintf(to, len, v < 10 && v != (double)(int)v ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+static const char *size_text(const struct report *r, const struct report_class *k)
+{
+	static char text[64];
+	uint64_t low = report_size(r, k, false), high = report_size(r, k, true);
+	char a[24], b[24];
+
+	put_size(a, sizeof(a), low);
+	put_size(b, sizeof(b), high);
+	if (low == high)
+		snprintf(text, sizeof(text), "%s", a);
+	else
+		snprintf(text, sizeof(text), "%.*s-%s", (int)strcspn(a, " "), a, b);
+	return text;
+}
+
+static void put_rank(const struct report *r, const struct report_find *f, char *to, size_t len)
+{
+	const struct report_proc *p = f->who;
+
+	if (!p)
+		snprintf(to, len, "-");
+	else if (p->host)
+		snprintf(to, len, "rank %d, %s[%d] on %.24s", f->key.rank, clean(r, p->comm, 15),
+			 p->host_pid, clean(r, p->host, 24));
+	else
+		snprintf(to, len, "rank %d, process %d", f->key.rank, p->host_pid);
+}
+
+/* ---- The verdicts ------------------------------------------------------------------------------------------ */
+
+/* On two lines where one is too short, cut behind a comma. */
+static void put_evidence(FILE *out, const char *before, const char *text)
+{
+	size_t room = COLUMNS - 5 - strlen(before), len = strlen(text), n = len;
+
+	if (len > room)
+		for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)
+			;
+	if (n < len && text[n] != ' ')
+		n = room;
+	fprintf(out, "     %s%.*s\n", before, (int)n, text);
+	if (n < len)
+		fprintf(out, "       %s\n", text + n + (text[n] == ' '));
+}
+
+static void print_finding(const struct report *r, const struct report_find *f, uint32_t no,
+			  FILE *out)
+{
+	char rank[96];
+	uint32_t i;
+
+	put_rank(r, f, rank, sizeof(rank));
+	fprintf(out, "%s%3u. %-18s%s", r->opt.color ? "\033[33m" : "", no,
+		report_code_names[f->key.code], r->opt.color ? "\033[0m" : "");
+	fprintf(out, " %-56.56s %9s  %3.0f %%\n", rank, span(f->cost), 100 * f->conf);
+	if (f->key.culprit)
+		fprintf(out, "     %s %.90s\n",
+			f->key.code == CODE_PREEMPTED ? "behind"
+			: f->key.code == CODE_BLOCKED ? "in"
+						      : "by",
+			clean(r, f->key.culprit, 80));
+	for (i = 0; i < 2; i++)
+		if (f->evidence[i][0])
+			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
+	fprintf(out, "     in %llu operation%s",
+		(unsigned long long)(f->ops > f->slow ? f->ops : f->slow),
+		(f->ops > f->slow ? f->ops : f->slow) == 1 ? "" : "s");
+	fprintf(out, ", %llu of them slow", (unsigned long long)f->slow);
+	if (f->hung)
+		fprintf(out, ", %llu never ended", (unsigned long long)f->hung);
+	if (f->loss_near)
+		fprintf(out, "; %llu records lost near them", (unsigned long long)f->loss_near);
+	fputs("\n", out);
+}
+
+static void print_findings(const struct report *r, FILE *out, uint32_t max)
+{
+	uint32_t n, i;
+	struct report_find **list = report_findings(r, &n);
+
+	heading(r, out, "Why it was slow%s", n ? "" : ": nothing stands out");
+	if (list && n)
+		fprintf(out, "     %-18s %-56s %9s  %s\n", "verdict", "who", "cost", "sure");
+	for (i = 0; list && i < n && i < max; i++)
+		print_finding(r, list[i], i + 1, out);
+	if (n > max)
+		fprintf(out, "     and %u more\n", n - max);
+	free(list);
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------------------ */
+
+static void print_class(const struct report *r, const struct report_class *k, FILE *f)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "%.14s %.13s", clean(r, k->key.func, 14), size_text(r, k));
+	fprintf(f, "%-28s %-5.5s %-6.6s %7llu", name, clean(r, k->key.algo, 5),
+		clean(r, k->key.proto, 6), (unsigned long long)k->n);
+	if (!k->time.n) {
+		fprintf(f, "  (when they really ended is not known)\n");
+		return;
+	}
+	fprintf(f, " %8.8s %8.8s %8.8s %6.2f %6.2f", span(hist__quantile(&k->time, 0.5)),
+		span(hist__quantile(&k->time, 0.99)), span(k->time.max), report_algbw(r, k),
+		report_busbw(r, k));
+	fprintf(f, " %4.0f\n", percent(k->late, k->op_span));
+}
+
+static void print_split(const struct report *r, const struct report_class *k, FILE *f)
+{
+	char name[40];
+
+	if (!k->proxy_span)
+		return;
+	snprintf(name, sizeof(name), "%.14s %.13s", clean(r, k->key.func, 14), size_text(r, k));
+	fprintf(f, "%-28s %9.0f %9.0f %9.0f %17.0f\n", name, percent(k->on, k->proxy_span),
+		percent(k->runq, k->proxy_span), percent(k->blocked, k->proxy_span),
+		percent(k->no_data, k->op_span));
+}
+
+static void print_comm(const struct report *r, const struct report_comm *c, FILE *f)
+{
+	const struct report_class *k, *tmp;
+	bool split = false;
+
+	if (!c->ops)
+		return;
+	heading(r, f, "Communicator 0x%llx%s%s, %d ranks, %u of them here",
+		(unsigned long long)c->hash, c->name ? " " : "", clean(r, c->name, 40),
+		c->nranks ? c->nranks : c->max_rank + 1, HASH_COUNT(c->members));
+	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %6s %6s %4s\n", "operation", "algo", "proto",
+		"count", "p50", "p99", "max", "algbw", "busbw", "late");
+	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %6s %6s %4s\n", "", "", "", "", "", "", "",
+		"GB/s", "GB/s", "%");
+	HASH_ITER (hh, r->classes, k, tmp) {
+		if (k->comm == c && k->n) {
+			print_class(r, k, f);
+			split |= k->proxy_span > 0;
+		}
+	}
+	if (!split)
+		return;
+	fprintf(f, "\n%-28s %9s %9s %9s %17s\n", "progress threads, % of time", "on CPU",
+		"runnable", "asleep", "receives: no data");
+	HASH_ITER (hh, r->classes, k, tmp)
+		if (k->comm == c && k->n)
+			print_split(r, k, f);
+}
+
+static int cmp_slow(const void *a, const void *b)
+{
+	const struct report_slow *x = *(struct report_slow *const *)a,
+				 *y = *(struct report_slow *const *)b;
+
+	return x->duration < y->duration ? 1 : x->duration > y->duration ? -1 : 0;
+}
+
+static void print_slow(const struct report *r, FILE *f)
+{
+	struct report_class *k, *tmp;
+	const struct report_slow **list;
+	uint64_t all = 0;
+	uint32_t n = 0, i;
+
+	list = calloc((size_t)HASH_COUNT(r->classes) * REPORT_SLOW + 1, sizeof(*list));
+	if (!list)
+		return;
+	HASH_ITER (hh, r->classes, k, tmp) {
+		for (i = 0; i < k->nslow; i++)
+			list[n++] = &k->slow[i];
+		all += k->all_slow;
+	}
+	qsort(list, n, sizeof(*list), cmp_slow);
+	if (n)
+		heading(r, f, "Slow operations: %llu, the longest", (unsigned long long)all);
+	if (n)
+		fprintf(f, "%-16s %9s %10s %10s  %-18s %4s %5s  %s\n", "operation", "seq", "took",
+			"expected", "verdict", "sure", "rank", "culprit");
+	for (i = 0; i < n && i < TOP; i++) {
+		const struct report_slow *s = list[i];
+
+		fprintf(f, "%-16.16s %9llu %10s %10s  %-18s %3.0f%% ", clean(r, s->func, 16),
+			(unsigned long long)s->seq, s->hung ? "open" : span(s->duration),
+			span(s->expected), report_code_names[s->code], 100 * s->confidence);
+		if (s->rank >= 0)
+			fprintf(f, "%5d  %.16s\n", s->rank, clean(r, s->culprit, 16));
+		else
+			fprintf(f, "%5s\n", "-");
+	}
+	free(list);
+}
+
+/* ---- Ranks and threads -------------------------------------------------------------------------------------------- */
+
+static void print_ranks(const struct report *r, FILE *f)
+{
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	heading(r, f, "Where the time of the ranks' operations went");
+	fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank", "process", "in ops",
+		"on CPU", "runnable", "asleep", "irq", "no data", "no room", "GPU");
+	for (p = r->procs; p && n < ROWS_MAX; p = p->next) {
+		char name[64];
+
+		if (!p->op_ns)
+			continue;
+		snprintf(name, sizeof(name), "%.14s[%d]", clean(r, p->comm, 14), p->host_pid);
+		fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %5.0f%% | %8s %8s %8s\n", p->rank, name,
+			span(p->op_ns), span(p->on), span(p->runq), span(p->blocked),
+			percent(p->irq, p->on), span(p->wait_peer), span(p->wait_net),
+			span(p->wait_gpu));
+		n++;
+	}
+	if (p)
+		fprintf(f, "(more ranks: see --json)\n");
+}
+
+static void print_threads(const struct report *r, FILE *f)
+{
+	const struct report_proc *p;
+	const struct report_thread *t, *tmp;
+	uint32_t n = 0;
+
+	for (p = r->procs; p && n < ROWS_MAX; p = p->next) {
+		HASH_ITER (hh, p->threads, t, tmp) {
+			int64_t all = t->on + t->runq + t->blocked + t->unknown;
+
+			if (!all || n >= ROWS_MAX)
+				continue;
+			if (!n++) {
+				heading(r, f, "Threads, from when they were first seen to the end");
+				fprintf(f, "%-5s %-26s %-6s %10s %8s %9s %7s %8s %10s\n", "rank",
+					"thread", "role", "time", "on CPU", "runnable", "asleep",
+					"irq", "throttled");
+			}
+			fprintf(f, "%-5d %-16.16s %9u %-6.6s %10s %7.1f%% %8.1f%% %6.1f%%", p->rank,
+				clean(r, t->comm, 16), t->tid, clean(r, t->role, 6), span(all),
+				percent(t->on, all), percent(t->runq, all),
+				percent(t->blocked, all));
+			fprintf(f, " %7.1f%% %9.1f%%\n", percent(t->irq, all),
+				percent(t->throttled, all));
+		}
+	}
+}
+
+/* ---- Culprits ------------------------------------------------------------------------------------------------------- */
+
+struct culprit {
+	uint32_t name;
+	int64_t cost;
+	uint64_t ops;
+	uint32_t code;
+};
+
+static int cmp_culprit(const void *a, const void *b)
+{
+	const struct culprit *x = a, *y = b;
+
+	return x->cost < y->cost ? 1 : x->cost > y->cost ? -1 : 0;
+}
+
+static void print_culprits(const struct report *r, FILE *f)
+{
+	uint32_t n, i, k, m = 0;
+	struct report_find **list = report_findings(r, &n);
+	struct culprit *c = calloc(n + 1, sizeof(*c));
+
+	for (i = 0; list && c && i < n; i++) {
+		if (!list[i]->key.culprit)
+			continue;
+		for (k = 0; k < m && c[k].name != list[i]->key.culprit; k++)
+			;
+		m += k == m;
+		c[k].name = list[i]->key.culprit;
+		c[k].code = list[i]->key.code;
+		c[k].cost += list[i]->cost;
+		c[k].ops += list[i]->ops > list[i]->slow ? list[i]->ops : list[i]->slow;
+	}
+	if (m) {
+		qsort(c, m, sizeof(*c), cmp_culprit);
+		heading(r, f, "Culprits over the whole job");
+		fprintf(f, "%-58s %-18s %10s %11s\n", "process, flow, CPU or call", "verdict",
+			"operations", "cost");
+	}
+	for (i = 0; i < m && i < TOP; i++)
+		fprintf(f, "%-58.58s %-18s %10llu %11s\n", clean(r, c[i].name, 58),
+			report_code_names[c[i].code], (unsigned long long)c[i].ops,
+			span(c[i].cost));
+	free(c);
+	free(list);
+}
+
+/* ---- Heat map ----------------------------------------------------------------------------------------------------------- */
+
+static void print_heat(const struct report *r, FILE *f)
+{
+	static const char shades[] = " .:-=+*#%@";
+	uint32_t rows = report_heat_rows(r), row, col, used = 0;
+	const struct report_proc *p;
+	int32_t rank;
+	double v;
+
+	for (row = 0; row < rows; row++)
+		for (col = 0; col < HEAT_COLS; col++)
+			if (report_heat_cell(r, row, col) >= 0 && col >= used)
+				used = col + 1;
+	if (rows < 2 || used < 2)
+		return;
+	heading(r, f, "Waiting for others, rank x time, a column is %s",
+		span(report_heat_width(r)));
+	for (row = 0; row < rows && row < ROWS_MAX; row++) {
+		p = report_heat_row(r, row, &rank);
+		fprintf(f, "%4d %-16.16s |", rank, clean(r, p->host, 16));
+		for (col = 0; col < used; col++) {
+			v = report_heat_cell(r, row, col);
+			fputc(v < 0 ? ' ' : shades[1 + (int)(v > 0.999 ? 8 : v * 9)], f);
+		}
+		fputs("|\n", f);
+	}
+	fprintf(f, "%21s  %s\n", "",
+		". none of its time ... @ all of it; the rank that others wait for is light");
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------------------ */
+
+static bool has_kernel(const struct report *r)
+{
+	const struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next)
+		if (p->on + p->runq + p->blocked)
+			return true;
+	return false;
+}
+
+static uint32_t nodes_of(const struct report *r)
+{
+	const struct report_proc *p, *q;
+	uint32_t n = 0;
+
+	for (p = r->procs; p; p = p->next) {
+		for (q = r->procs; q != p && q->node != p->node; q = q->next)
+			;
+		n += q == p;
+	}
+	return n;
+}
+
+static void print_losses(const struct report *r, FILE *f)
+{
+	const struct lost_cause *l, *tmp;
+
+	fprintf(f, "Records lost: %s", r->losses ? "" : "0");
+	HASH_ITER (hh, r->losses, l, tmp)
+		fprintf(f, "%s%llu %s", l == r->losses ? "" : ", ", (unsigned long long)l->n,
+			clean(r, l->name, 24));
+	if (r->losses)
+		fprintf(f, "; verdicts near a gap are less sure");
+	if (r->totals.torn)
+		fprintf(f, "; torn lines: %llu", (unsigned long long)r->totals.torn);
+	if (r->totals.skipped)
+		fprintf(f, "; lines that are no records: %llu",
+			(unsigned long long)r->totals.skipped);
+	fputs("\n", f);
+}
+
+static void print_notes(const struct report *r, FILE *f)
+{
+	const struct report_totals *t = &r->totals;
+
+	if (t->cut)
+		fprintf(f, "Only the first %.0f %% of the trace was read.\n",
+			100.0 * (double)t->bytes / (double)(t->total_bytes ?: 1));
+	if (t->ops && !has_kernel(r))
+		fprintf(f,
+			"No kernel context in this trace: who kept threads from running and what "
+			"became of packets is not known.\n");
+	if (t->unjoined)
+		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
+			(unsigned long long)t->unjoined);
+}
+
+void report_text(const struct report *r, FILE *f)
+{
+	const struct report_comm *c, *tmp;
+	const struct report_totals *t = &r->totals;
+	const struct report_proc *p;
+	int64_t first = INT64_MAX, last = 0;
+
+	for (p = r->procs; p; p = p->next) {
+		if (p->last && p->first + p->offset < first)
+			first = p->first + p->offset;
+		if (p->last && p->last + p->offset > last)
+			last = p->last + p->offset;
+	}
+	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operations, %llu records\n",
+		(unsigned long long)t->files, t->files == 1 ? "" : "s", r->nprocs,
+		r->nprocs == 1 ? "" : "es", nodes_of(r), nodes_of(r) == 1 ? "" : "s",
+		last ? span(last - first) : "0 s", (unsigned long long)t->ops,
+		(unsigned long long)t->records);
+	print_losses(r, f);
+	print_notes(r, f);
+	print_findings(r, f, TOP);
+	HASH_ITER (hh, r->comms, c, tmp)
+		print_comm(r, c, f);
+	print_slow(r, f);
+	if (t->ops)
+		print_ranks(r, f);
+	print_threads(r, f);
+	print_culprits(r, f);
+	print_heat(r, f);
+}
+
+void report_brief(const struct report *r, const char *dir, FILE *f)
+{
+	print_findings(r, f, 3);
+	print_notes(r, f);
+	fprintf(f, "  More: ncclscope report %s\n", dir);
+}

@@ -1,0 +1,859 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Why one operation took so long, from the figures of its ranks; see report.h. What a rank's own threads suffer
+ * counts only as far as they were not waiting for data or room of other ranks anyway: a rank that
+ * polls in vain may be preempted as long as it likes. docs/report.md says all rules in words.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "report.h"
+
+#define LATE_PARTS 1024 /* of an operation that are looked at */
+
+const char *const report_code_names[NR_CODES] = {
+	[CODE_LATE_RANK] = "late-rank",
+	[CODE_PREEMPTED] = "proxy-preempted",
+	[CODE_BLOCKED] = "proxy-blocked",
+	[CODE_THROTTLED] = "cpu-throttled",
+	[CODE_INTERRUPTS] = "interrupts",
+	[CODE_NET_LOSS] = "net-loss",
+	[CODE_RECEIVER] = "receiver-limited",
+	[CODE_SENDER] = "sender-limited",
+	[CODE_BANDWIDTH] = "bandwidth-limited",
+	[CODE_GPU_WAIT] = "gpu-wait",
+	[CODE_STOPPED] = "stopped",
+	[CODE_RESET] = "connection-reset",
+	[CODE_MISSING] = "missing-collective",
+	[CODE_UNKNOWN] = "unknown",
+};
+
+struct causes {
+	const struct report_op *op;
+	struct names *names;
+	struct report_cause *at;
+	uint32_t n;
+	int64_t rest; /* of the operation, once all ranks have come: the others' causes count from there */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static int cmp_ns(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The lower one of two in the middle; 0 of none. */
+static int64_t median(int64_t *v, uint32_t n)
+{
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof(*v), cmp_ns);
+	return v[(n - 1) / 2];
+}
+
+static struct report_cause *add(struct causes *c, enum report_code code,
+				const struct report_part *part, int64_t ns)
+{
+	struct report_cause *cause;
+
+	if (ns <= 0 || c->n == REPORT_CAUSES)
+		return NULL;
+	cause = &c->at[c->n++];
+	*cause = (struct report_cause){.code = code,
+				       .proc = part ? part->proc : NULL,
+				       .rank = part ? part->rank : -1,
+				       .ns = ns,
+				       .odd_ns = ns,
+				       .trust = 1,
+				       .part = part};
+	return cause;
+}
+
+static int64_t part_ns(const struct report_part *p)
+{
+	return p->stop - p->start;
+}
+
+int64_t report_op_duration(const struct report_op *op)
+{
+	int64_t d = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		d = most(d, part_ns(op->parts[i]));
+	return d;
+}
+
+/* ---- Late ranks ----------------------------------------------------------------------------------------- */
+
+/* On each node by its clock: the last start, and how long after the median of the other ranks there. */
+static const struct report_part *late_on_node(const struct report_op *op, int64_t *late)
+{
+	int64_t starts[LATE_PARTS], by;
+	const struct report_part *p, *last, *worst = NULL;
+	uint32_t n = least(op->nparts, LATE_PARTS), i, k, m;
+
+	*late = 0;
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		for (k = 0; k < i && op->parts[k]->proc->node != p->proc->node; k++)
+			;
+		if (k < i)
+			continue; /* that node has had its turn */
+		for (last = p, k = i; k < n; k++)
+			if (op->parts[k]->proc->node == p->proc->node &&
+			    op->parts[k]->start > last->start)
+				last = op->parts[k];
+		for (m = 0, k = i; k < n; k++)
+			if (op->parts[k]->proc->node == p->proc->node && op->parts[k] != last)
+				starts[m++] = op->parts[k]->start;
+		by = m ? last->start - median(starts, m) : 0;
+		if (by > *late) {
+			*late = by;
+			worst = last;
+		}
+	}
+	return worst;
+}
+
+static bool one_node(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 1; i < op->nparts; i++)
+		if (op->parts[i]->proc->node != op->parts[0]->proc->node)
+			return false;
+	return true;
+}
+
+/* Whatever clocks say: all end together, so who is in it for the shortest time came last. */
+static const struct report_part *late_by_length(const struct report_op *op, int64_t *late)
+{
+	int64_t others[LATE_PARTS];
+	const struct report_part *shortest = NULL;
+	uint32_t n = least(op->nparts, LATE_PARTS), i, m = 0;
+
+	*late = 0;
+	for (i = 0; i < n; i++) {
+		if (!op->parts[i]->known || op->parts[i]->unfinished)
+			return NULL;
+		if (!shortest || part_ns(op->parts[i]) < part_ns(shortest))
+			shortest = op->parts[i];
+	}
+	for (i = 0; i < n; i++)
+		if (op->parts[i] != shortest)
+			others[m++] = part_ns(op->parts[i]);
+	if (m < 2)
+		return NULL; /* which of two is the odd one is not known */
+	*late = median(others, m) - part_ns(shortest);
+	return *late > 0 ? shortest : NULL;
+}
+
+const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
+{
+	const struct report_part *here = late_on_node(op, late), *there;
+	int64_t by;
+
+	*trust = 1;
+	if (one_node(op))
+		return here;
+	there = late_by_length(op, &by);
+	if (!there || by <= *late)
+		return here;
+	*late = by;
+	*trust = 0.8;
+	return there;
+}
+
+/* ---- A rank's own threads --------------------------------------------------------------------------------- */
+
+/* The part of the time, 0..1, in which its transfers waited for other ranks. */
+static double waiting(const struct report_part *p)
+{
+	double data = 0, room = 0, recv = 0, send = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++) {
+		const struct report_link *l = &p->link[i];
+
+		if (l->send) {
+			room += (double)l->no_room;
+			send += (double)l->dur;
+		} else {
+			data += (double)l->no_data;
+			recv += (double)l->dur;
+		}
+	}
+	data = recv > 0 ? data / recv : 0;
+	room = send > 0 ? room / send : 0;
+	data = data > room ? data : room;
+	return data < 1 ? data : 1;
+}
+
+/*
+ * By how much more than the rank that waits least. In a ring all wait for each other to some degree, the one that holds
+ * the others up the least; what its threads suffer counts in full.
+ */
+static double waits_more(const struct report_op *op, const struct report_part *p)
+{
+	double least_of_all = 1, w;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		w = waiting(op->parts[i]);
+		least_of_all = w < least_of_all ? w : least_of_all;
+	}
+	return waiting(p) - least_of_all;
+}
+
+/* Whether one of the job's own ranks is that process. */
+static bool is_rank(const struct report_op *op, const struct report_part *at, int32_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->proc->node == at->proc->node &&
+		    (op->parts[i]->proc->host_pid == pid || op->parts[i]->proc->pid == pid))
+			return true;
+	return false;
+}
+
+static uint32_t process_name(struct names *names, uint32_t comm, int32_t pid)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.48s", names__text(names, comm));
+	return names__printf(names, "%s[%d]", text, pid);
+}
+
+static int64_t per_thread(int64_t ns, const struct report_role *role)
+{
+	return role->threads > 1 ? ns / role->threads : ns;
+}
+
+/*
+ * Its time behind other ranks (@own) or behind everybody else, and who was most of that. The trace names four: what is
+ * beyond them was behind many others, for less time each.
+ */
+static int64_t behind(const struct report_op *op, const struct report_part *p, bool own,
+		      const struct report_who **who)
+{
+	int64_t sum = 0, all = 0;
+	uint32_t i;
+
+	*who = NULL;
+	for (i = 0; i < REPORT_WHO && p->proxy.behind[i].ns; i++) {
+		const struct report_who *b = &p->proxy.behind[i];
+
+		all += b->ns;
+		if (is_rank(op, p, b->pid) != own || b->softirq)
+			continue;
+		sum += b->ns;
+		*who = *who ?: b;
+	}
+	if (!own && i == REPORT_WHO)
+		sum += most(0, p->proxy.runq - p->proxy.throttled - all);
+	return per_thread(sum, &p->proxy);
+}
+
+/* By how much a figure of this part is beyond the median of the other parts'. */
+static int64_t beyond_others(const struct report_op *op, const struct report_part *p,
+			     int64_t (*figure)(const struct report_op *op,
+					       const struct report_part *p))
+{
+	int64_t v[LATE_PARTS];
+	uint32_t i, n = 0;
+
+	for (i = 0; i < op->nparts && n < LATE_PARTS; i++)
+		if (op->parts[i] != p)
+			v[n++] = figure(op, op->parts[i]);
+	return most(0, figure(op, p) - median(v, n));
+}
+
+static int64_t own_runq(const struct report_op *op, const struct report_part *p)
+{
+	const struct report_who *who;
+
+	return behind(op, p, true, &who);
+}
+
+/* What interrupts leave to a thread of their own is theirs as well. */
+static int64_t irq_time(const struct report_op *op, const struct report_part *p)
+{
+	int64_t ns = p->proxy.irq;
+	uint32_t i;
+
+	(void)op;
+	for (i = 0; i < REPORT_WHO; i++)
+		ns += p->proxy.behind[i].softirq ? p->proxy.behind[i].ns : 0;
+	return per_thread(ns, &p->proxy);
+}
+
+static int64_t gpu_time(const struct report_op *op, const struct report_part *p)
+{
+	double gpu = 0, dur = 0;
+	uint32_t i;
+
+	(void)op;
+	for (i = 0; i < p->nlinks; i++) {
+		gpu += (double)p->link[i].gpu;
+		dur += (double)p->link[i].dur;
+	}
+	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
+}
+
+static void add_preempted(struct causes *c, const struct report_part *p, int64_t cap)
+{
+	const struct report_who *who;
+	/* who ran while a quota kept it from running is not to blame */
+	int64_t runq = per_thread(p->proxy.runq - p->proxy.throttled, &p->proxy);
+	int64_t ns = least(least(behind(c->op, p, false, &who), cap), runq);
+	struct report_cause *cause = add(c, CODE_PREEMPTED, p, ns);
+
+	if (cause && who && per_thread(who->ns, &p->proxy) > ns / 4)
+		cause->culprit = process_name(c->names, who->name, who->pid);
+	else if (cause)
+		cause->culprit = names__printf(c->names, "many processes");
+	ns = least(least(behind(c->op, p, true, &who), cap), runq);
+	cause = add(c, CODE_PREEMPTED, p, ns);
+	if (!cause || !who)
+		return;
+	cause->culprit = process_name(c->names, who->name, who->pid);
+	/* they share CPUs by turns: who has a little less of one is no finding */
+	cause->odd_ns = most(0, least(ns, beyond_others(c->op, p, own_runq)) - part_ns(p) / 4);
+}
+
+static int64_t asleep_in(const struct report_role *role, struct names *names, bool stopped,
+			 uint32_t *why)
+{
+	int64_t sum = 0;
+	uint32_t i;
+
+	*why = 0;
+	for (i = 0; i < REPORT_WHO && role->in[i].ns; i++) {
+		if (!strcmp(names__text(names, role->in[i].name), "stopped") != stopped)
+			continue;
+		sum += role->in[i].ns;
+		*why = *why ?: role->in[i].name;
+	}
+	return per_thread(sum, role);
+}
+
+static void add_asleep(struct causes *c, const struct report_part *p, int64_t cap)
+{
+	struct report_cause *cause;
+	uint32_t why;
+	int64_t ns = most(asleep_in(&p->proxy, c->names, true, &why),
+			  asleep_in(&p->app, c->names, true, &why));
+
+	cause = add(c, CODE_STOPPED, p, least(ns, part_ns(p)));
+	if (cause)
+		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	ns = asleep_in(&p->proxy, c->names, false, &why);
+	cause = add(c, CODE_BLOCKED, p, least(ns, cap));
+	if (cause)
+		cause->culprit = why;
+}
+
+static void add_threads(struct causes *c, const struct report_part *p)
+{
+	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c->op, p))), c->rest);
+	struct report_cause *cause;
+
+	cause = add(c, CODE_THROTTLED, p, least(per_thread(p->proxy.throttled, &p->proxy), cap));
+	if (cause)
+		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	add_preempted(c, p, cap);
+	add_asleep(c, p, cap);
+	cause = add(c, CODE_INTERRUPTS, p, least(irq_time(c->op, p), cap));
+	if (cause) {
+		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, irq_time));
+		if (p->proxy.cpu >= 0)
+			cause->culprit = names__printf(c->names, "CPU %d", p->proxy.cpu);
+	}
+	/* a thread that does not run does not see that the GPU is ready */
+	if (p->proxy.span)
+		cap = least(cap, per_thread(p->proxy.on, &p->proxy));
+	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(c->op, p), cap));
+	if (cause)
+		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, gpu_time));
+}
+
+/* ---- Connections -------------------------------------------------------------------------------------------- */
+
+static const struct report_part *part_of(const struct report_op *op, int32_t rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->rank == rank)
+			return op->parts[i];
+	return NULL;
+}
+
+static const struct report_link *link_of(const struct report_part *p, int32_t peer, bool send)
+{
+	uint32_t i;
+
+	for (i = 0; p && i < p->nlinks; i++)
+		if (p->link[i].peer == peer && p->link[i].send == send)
+			return &p->link[i];
+	return NULL;
+}
+
+static uint32_t needed(const struct report_link *l)
+{
+	return l->retrans > l->dsack ? l->retrans - l->dsack : 0;
+}
+
+static struct report_cause *add_flow(struct causes *c, enum report_code code,
+				     const struct report_part *p, const struct report_link *l,
+				     int64_t ns)
+{
+	struct report_cause *cause = add(c, code, p, least(ns, c->rest));
+
+	if (cause) {
+		cause->culprit = l->flow;
+		cause->link = l;
+	}
+	return cause;
+}
+
+/* Threads of the receiver that are kept from reading are the cause of a window that is shut. */
+static bool receiver_is_held(const struct causes *c, const struct report_part *p, int64_t ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n; i++)
+		if (c->at[i].part == p && c->at[i].code != CODE_GPU_WAIT &&
+		    c->at[i].code != CODE_INTERRUPTS && c->at[i].odd_ns > ns / 2)
+			return true;
+	return false;
+}
+
+static int64_t median_busy(const struct report_op *op, const struct report_link *but)
+{
+	int64_t v[LATE_PARTS];
+	uint32_t i, k, n = 0;
+
+	for (i = 0; i < op->nparts; i++)
+		for (k = 0; k < op->parts[i]->nlinks && n < LATE_PARTS; k++)
+			if (op->parts[i]->link[k].send && &op->parts[i]->link[k] != but)
+				v[n++] = op->parts[i]->link[k].busy;
+	return median(v, n);
+}
+
+/* "A:1>A:2": from an address to itself there is no link that could be too slow. */
+static bool within_node(const struct names *names, uint32_t flow)
+{
+	const char *from = names__text(names, flow), *to = strchr(from, '>'), *port;
+	size_t len;
+
+	if (!to)
+		return false;
+	for (port = to; port > from && *port != ':'; port--)
+		;
+	len = (size_t)(port - from) + 1;
+	return !strncmp(from, to + 1, len);
+}
+
+/*
+ * Segments were missing. Within a node nothing gets lost but what the kernel drops; TCP takes a thread that is kept
+ * from its CPU for loss, and the peer says only later, in another operation, that it was none.
+ */
+static bool is_lossy(const struct causes *c, const struct report_link *l)
+{
+	return l->drops || (!within_node(c->names, l->flow) && (needed(l) || l->lost));
+}
+
+static void add_send(struct causes *c, const struct report_part *p, const struct report_link *l)
+{
+	const struct report_part *to = part_of(c->op, l->peer);
+	const struct report_link *at_peer = link_of(to, p->rank, false);
+	bool lossy = is_lossy(c, l);
+	struct report_cause *cause;
+	int64_t ns = 0;
+
+	if (lossy) {
+		if (at_peer)
+			ns = at_peer->loss_wait + (needed(l) ? at_peer->maybe_wait : 0);
+		add_flow(c, CODE_NET_LOSS, p, l, most(ns, l->room_wait));
+	}
+	if (!to || !receiver_is_held(c, to, l->rwnd)) {
+		cause = add_flow(c, CODE_RECEIVER, p, l, l->rwnd);
+		if (cause && to) { /* it is the receiver's doing */
+			cause->proc = to->proc;
+			cause->rank = to->rank;
+		}
+	}
+	add_flow(c, CODE_SENDER, p, l, l->sndbuf);
+	if (lossy || l->rtt < 1000000 || l->rtt < 20 * l->rtt_min || within_node(c->names, l->flow))
+		return;
+	ns = l->busy - l->rwnd - l->sndbuf;
+	cause = add_flow(c, CODE_BANDWIDTH, p, l, ns);
+	/* a queue that never drains tells by itself; a shorter one only if other flows have none */
+	if (cause && l->rtt < 5000000)
+		cause->odd_ns = most(0, least(cause->ns, ns - median_busy(c->op, l)));
+}
+
+/* What the receiver alone can tell, of a sender that is not in the input. */
+static void add_recv(struct causes *c, const struct report_part *p, const struct report_link *l)
+{
+	struct report_cause *cause;
+
+	if (part_of(c->op, l->peer) || (!l->ooo && !l->drops) ||
+	    (within_node(c->names, l->flow) && !l->drops))
+		return;
+	cause = add_flow(c, CODE_NET_LOSS, p, l, l->loss_wait);
+	if (cause)
+		cause->trust = 0.8;
+}
+
+/* ---- What never ended ------------------------------------------------------------------------------------------ */
+
+static bool is_open(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->unfinished)
+			return true;
+	return false;
+}
+
+static bool has_died(const struct report_proc *p, struct names *names)
+{
+	return p->end && !strncmp(names__text(names, p->end), "signal ", 7);
+}
+
+/* Ranks that the input has, and that are not in it, though they could: they were heard of later. */
+static void add_missing(struct causes *c)
+{
+	const struct report_op *op = c->op;
+	int64_t d = report_op_duration(op);
+	struct report_member *m, *tmp;
+	const struct report_part *p;
+	struct report_cause *cause;
+
+	HASH_ITER (hh, op->comm->members, m, tmp) {
+		p = part_of(op, m->rank);
+		if (p && !has_died(m->proc, c->names))
+			continue;
+		cause = add(c, CODE_MISSING, p, d);
+		if (!cause)
+			return;
+		cause->proc = m->proc;
+		cause->rank = m->rank;
+	}
+}
+
+/* The first reset within the operation: others follow from it, when the ranks give up. */
+static void add_reset(struct causes *c)
+{
+	const struct report_part *p, *first = NULL;
+	struct report_cause *cause;
+	uint32_t i;
+
+	for (i = 0; i < c->op->nparts; i++) {
+		p = c->op->parts[i];
+		if (!p->proc->reset_ns || p->proc->reset_ns < p->start ||
+		    p->proc->reset_ns > p->stop)
+			continue;
+		if (!first || p->proc->reset_ns + p->proc->offset <
+				      first->proc->reset_ns + first->proc->offset)
+			first = p;
+	}
+	cause = first ? add(c, CODE_RESET, first, report_op_duration(c->op)) : NULL;
+	if (cause)
+		cause->culprit = first->proc->reset_flow;
+}
+
+static void add_open(struct causes *c)
+{
+	add_missing(c);
+	add_reset(c);
+}
+
+/* Late because it was stopped: the operation before has seen that, or it was so between the two. */
+static bool was_stopped(const struct report_part *p, int64_t late, struct names *names)
+{
+	const struct report_proc *proc = p->proc;
+	uint32_t why;
+
+	return asleep_in(&p->before, names, true, &why) > late / 2 ||
+	       (proc->stop_ns > late / 2 && proc->stop_from < p->start &&
+		proc->stop_to > p->start - late);
+}
+
+static void add_late(struct causes *c, const struct report_part *p, int64_t late, double trust)
+{
+	bool stopped = was_stopped(p, late, c->names);
+	struct report_cause *cause = add(c, stopped ? CODE_STOPPED : CODE_LATE_RANK, p, late);
+
+	if (!cause)
+		return;
+	cause->trust = trust;
+	if (stopped)
+		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+}
+
+uint32_t report_causes(const struct report_op *op, struct names *names,
+		       struct report_cause causes[REPORT_CAUSES])
+{
+	struct causes c = {.op = op, .names = names, .at = causes};
+	const struct report_part *p;
+	uint32_t i, k;
+	int64_t late;
+	double trust;
+
+	c.rest = report_op_duration(op);
+	p = report_late(op, &late, &trust);
+	if (p) {
+		c.rest = most(0, c.rest - late);
+		add_late(&c, p, late, trust);
+	}
+	if (is_open(op))
+		add_open(&c);
+	for (i = 0; i < op->nparts; i++)
+		add_threads(&c, op->parts[i]);
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		for (k = 0; k < p->nlinks; k++)
+			(p->link[k].send ? add_send : add_recv)(&c, p, &p->link[k]);
+	}
+	return c.n;
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------------------------- */
+
+const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n)
+{
+	const struct report_cause *best = NULL;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (causes[i].odd_ns > 0 && (!best || causes[i].odd_ns > best->odd_ns))
+			best = &causes[i];
+	return best;
+}
+
+/* What is plain to see goes before what follows from it. */
+static int plain(const struct report_cause *c, struct names *names)
+{
+	switch (c->code) {
+	case CODE_STOPPED:
+		return 3;
+	case CODE_RESET:
+		return 2;
+	case CODE_MISSING:
+		return has_died(c->proc, names) ? 4 : 1;
+	default:
+		return 0;
+	}
+}
+
+static void tell_flow(const struct report_cause *c, struct names *names, struct report_verdict *v)
+{
+	const struct report_link *l = c->link;
+
+	snprintf(v->evidence[1], sizeof(v->evidence[1]),
+		 "flow of rank %d %s rank %d: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
+		 c->part->rank, l->send ? "to" : "from", l->peer, ms(l->busy), ms(l->rtt),
+		 ms(l->rtt_min));
+	switch (c->code) {
+	case CODE_NET_LOSS:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "%u segments sent again (%u needed), %u dropped here%s%.40s; waited %.1f "
+			 "ms",
+			 l->retrans, needed(l), l->drops, l->reason ? ": " : "",
+			 names__text(names, l->reason), ms(c->ns));
+		break;
+	case CODE_RECEIVER:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "the receiver's window was shut for %.1f ms of %.1f ms", ms(c->ns),
+			 ms(v->duration));
+		break;
+	case CODE_SENDER:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "the send buffer was too small for %.1f ms of %.1f ms", ms(c->ns),
+			 ms(v->duration));
+		break;
+	default:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "data was on its way for %.1f ms of %.1f ms, with neither end in the way",
+			 ms(c->ns), ms(v->duration));
+	}
+}
+
+static const char *const code_says[NR_CODES] = {
+	[CODE_PREEMPTED] = "its progress thread was ready but without a CPU",
+	[CODE_BLOCKED] = "its progress thread was asleep",
+	[CODE_THROTTLED] = "its progress thread was held back by a CPU quota",
+	[CODE_INTERRUPTS] = "interrupts took the CPU of its progress thread",
+	[CODE_GPU_WAIT] = "its transfers waited for the GPU",
+	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",
+};
+
+/* One state, if there was much of it: how long, and most of that in or behind what. */
+static int tell_state(char *at, size_t len, bool first, const char *state, int64_t ns, int64_t span,
+		      const char *how, const struct report_who *who, const struct names *names)
+{
+	const char *sep = first ? "" : ", ";
+	int n;
+
+	if (ns < span / 10)
+		return 0;
+	n = !who->name ? snprintf(at, len, "%s%s %.1f ms", sep, state, ms(ns))
+		       : snprintf(at, len, "%s%s %.1f ms (%s%.24s %.1f)", sep, state, ms(ns), how,
+				  names__text(names, who->name), ms(who->ns));
+	return n < (int)len ? n : (int)len - 1;
+}
+
+/* What the application's thread did until it called. */
+static void tell_before(const struct report_part *p, const struct names *names, char *at,
+			size_t len)
+{
+	static const struct report_who nobody;
+	const struct report_role *b = &p->before;
+	size_t n = (size_t)snprintf(at, len,
+				    "in the %.1f ms before, its application (thread %d) was ",
+				    ms(b->span), p->tid),
+	       begin = n;
+
+	n += (size_t)tell_state(at + n, len - n, true, "on a CPU", b->on, b->span, "", &nobody,
+				names);
+	n += (size_t)tell_state(at + n, len - n, n == begin, "asleep", b->blocked, b->span, "",
+				&b->in[0], names);
+	tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq, b->span, "behind ",
+		   &b->behind[0], names);
+}
+
+static void tell_late(const struct report_op *op, const struct report_cause *c,
+		      const struct names *names, struct report_verdict *v)
+{
+	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
+		 ms(c->ns),
+		 c->trust == 1 ? "by their node's clock" : "by how long each rank was in it");
+	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
+		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
+	else
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "until then its application (thread %d) had not called NCCL for this; "
+			 "%u ranks seen",
+			 c->part->tid, op->nparts);
+}
+
+static void tell_missing(const struct report_cause *c, struct names *names,
+			 struct report_verdict *v)
+{
+	if (has_died(c->proc, names))
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "its process ended by %.40s, the others wait for it",
+			 names__text(names, c->proc->end));
+	else
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "did not call this operation, in which the others wait for %.1f ms",
+			 ms(v->duration));
+}
+
+static void tell(const struct report_op *op, const struct report_cause *c, struct names *names,
+		 struct report_verdict *v)
+{
+	if (c->code == CODE_LATE_RANK) {
+		tell_late(op, c, names, v);
+	} else if (c->code == CODE_MISSING) {
+		tell_missing(c, names, v);
+	} else if (c->code == CODE_RESET) {
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "its connection was reset (%.20s) within the operation",
+			 names__text(names, c->proc->reset_why));
+	} else if (c->link) {
+		tell_flow(c, names, v);
+	} else if (c->part) {
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
+			 code_says[c->code], ms(c->ns), ms(v->duration));
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
+			 ms(per_thread(c->part->proxy.on, &c->part->proxy)),
+			 100 * waiting(c->part));
+	}
+}
+
+static uint64_t losses_near(const struct report_op *op)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		n += op->parts[i]->loss_near;
+	return n;
+}
+
+#define EXPLAINS 0.4 /* of what is to be explained; less is no verdict */
+
+static bool is_better(const struct report_cause *c, int64_t gain, const struct report_cause *than,
+		      int64_t than_gain, int64_t excess, struct names *names)
+{
+	if (!than || (double)gain < EXPLAINS * (double)excess ||
+	    (double)than_gain < EXPLAINS * (double)excess || plain(c, names) == plain(than, names))
+		return gain > than_gain;
+	return plain(c, names) > plain(than, names);
+}
+
+void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
+		  int64_t excess, const int64_t typical[NR_CODES], struct names *names,
+		  struct report_verdict *v)
+{
+	const struct report_cause *best = NULL;
+	int64_t gain, best_gain = 0, second = 0;
+	uint32_t i;
+
+	memset(v, 0, sizeof(*v));
+	v->duration = report_op_duration(op);
+	v->excess = most(excess, 1);
+	for (i = 0; i < n; i++) {
+		gain = least(causes[i].ns - typical[causes[i].code], v->excess);
+		if (is_better(&causes[i], gain, best, best_gain, v->excess, names)) {
+			if (best && best->code != causes[i].code)
+				second = best_gain;
+			best = &causes[i];
+			best_gain = gain;
+		} else if (best && causes[i].code != best->code) {
+			second = most(second, gain);
+		}
+	}
+	if (!best || (double)best_gain < EXPLAINS * (double)v->excess) {
+		v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "no cause explains %.0f %% or more of the %.1f ms too much",
+			 100 * EXPLAINS, ms(v->excess));
+		return;
+	}
+	v->cause = *best;
+	v->explained = best_gain;
+	v->confidence = (double)best_gain / (double)v->excess * best->trust;
+	if (second > best_gain * 7 / 10 && !plain(best, names))
+		v->confidence *= 0.8;
+	if (op->comm->nranks > (int32_t)op->nparts)
+		v->confidence *= 0.9;
+	if (losses_near(op))
+		v->confidence *= 0.5;
+	if (v->confidence > 0.99)
+		v->confidence = 0.99;
+	tell(op, best, names, v);
+}

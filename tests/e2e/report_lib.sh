@@ -1,0 +1,57 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# SPDX-License-Identifier: BSD-2-Clause
+# Shared by the tests of `report` under faults, which source it after lib.sh: each fault REPS times (1), what
+# report says first of all, and whether that is right. With REPS_OUT a line for each run is added to that file:
+# fault, what was wanted, code, rank, culprit, confidence, cost.
+reps=${REPS:-1}
+
+# verdict_of NAME: code, rank and culprit of the first verdict; "none" if there is none.
+verdict_of() {
+	"$scope" report --json "$tmp/$1" >"$tmp/$1.report" 2>"$tmp/$1.report-err" || cat "$tmp/$1.report-err"
+	jq -r '.verdicts[0] | if . then [.code, .rank // "-", .culprit // "-", (.confidence * 100 | round), .cost] | map(tostring) | join(" ") else "none - - 0 0" end' "$tmp/$1.report"
+}
+
+# named NAME CODE RANK CULPRIT: that it is the first, by extended regular expressions.
+named() {
+	local got code rank culprit
+	got=$(verdict_of "$1")
+	read -r code rank culprit _ <<<"$got"
+	[ -z "${REPS_OUT:-}" ] || echo "$1 $2 $got" >>"$REPS_OUT"
+	if grep -qxE "$2" <<<"$code" && grep -qxE "$3" <<<"$rank" && grep -qE "$4" <<<"$culprit"; then
+		return 0
+	fi
+	echo "got '$got', want '$2 $3 $4'"
+	"$scope" report "$tmp/$1" | sed -n '/^Why/,/^Comm/p'
+	return 1
+}
+
+# disturbed NAME: a program of the machine that is none of ours had a CPU that the job needed, and report says so.
+disturbed() {
+	local code rank culprit
+	read -r code rank culprit _ < <(verdict_of "$1")
+	[ "$code" = proxy-preempted ] && ! grep -qE '^(scope-|standin-)' <<<"$culprit" && {
+		[ -z "${REPS_OUT:-}" ] || echo "$1 disturbed $code $rank $culprit" >>"$REPS_OUT"
+	}
+}
+
+# faults NAME CODE RANK CULPRIT COMMAND...: the command makes the recording NAME, as often as REPS says. Other users of
+# the machine make trouble of their own, which report names as it should: once again then, three times at most. With
+# REPS (a rate is measured) only where it is they whom report names, and every other answer counts.
+faults() {
+	local name=$1 code=$2 rank=$3 culprit=$4 i
+	shift 4
+	for i in $(seq "$reps"); do
+		for _ in 1 2 3; do
+			rm -rf "${tmp:?}/$name"
+			"$@" "$name"
+			if [ -n "${REPS:-}" ]; then
+				disturbed "$name" || break
+			else
+				named "$name" "$code" "$rank" "$culprit" >"$tmp/$name.first" && break
+				sed "s/^/# at first: $name: /" "$tmp/$name.first"
+			fi
+		done
+		t "$name: report names it" named "$name" "$code" "$rank" "$culprit"
+		[ -z "${REPS_KEEP:-}" ] || { mkdir -p "$REPS_KEEP" && rm -rf "$REPS_KEEP/$name-$i" && cp -r "$tmp/$name" "$REPS_KEEP/$name-$i"; }
+	done
+}

@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `report` on jobs with faults of the scheduler, late and missing ranks: the first verdict is the right one. Two ranks, whose
+# progress threads have a CPU each. REPS=5 REPS_OUT=FILE: as often, and what it said.
+. "$(dirname "$0")/sched_lib.sh"
+. "$(dirname "$0")/report_lib.sh"
+apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
+# The cases that this matches; by default those that a busy machine leaves alone.
+only=${1:-^late|always|nanosleep|stopped|missing|killed|^clean}
+
+# run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
+pair() {
+	local name=${!#}
+	on "$one" record "$name" -- "$job" --ranks 2 --no-check --json "${@:1:$#-2}" --fault "${*: -2:1}$apart"
+}
+wanted() {
+	grep -qE "$only" <<<"$1"
+}
+
+with_hog() {
+	local name=${!#} hog
+	taskset -c "$two" "${@:1:$#-1}" >/dev/null &
+	hog=$!
+	pair --bytes 2M --iters 15 "" "$name"
+	kill "$hog"
+	wait "$hog" 2>/dev/null
+}
+with_quota() {
+	cat >"$tmp/bin/quota" <<-END
+		#!/bin/sh
+		rm -f $tmp/id
+		taskset -c $one $job --ranks 2 --rank-list 0 --id-file $tmp/id "\$@" >$tmp/quota.rest &
+		echo 0 >$cgroup/cgroup.procs
+		taskset -c $two $job --ranks 2 --rank-list 1 --id-file $tmp/id "\$@"
+		wait
+	END
+	chmod +x "$tmp/bin/quota"
+	record "$1" -- "$tmp/bin/quota" --bytes 2M --iters 40 --no-check --json
+}
+# SIGSTOP for half a second to rank 1, whose pid is the other one's + 1: in the middle of its operations.
+with_stop() {
+	record_bg "$1"
+	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
+	ranks_of 2
+	for victim in "${ranks[@]}"; do
+		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
+		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
+	done
+	"$sched_proc" freeze "$victim" 500 >/dev/null
+	sleep 0.3
+	stop_recorder INT
+	kill_job
+}
+# The same, and the recording ends with it.
+with_stop_for_ever() {
+	record_bg "$1"
+	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
+	ranks_of 2
+	for victim in "${ranks[@]}"; do
+		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
+		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
+	done
+	kill -STOP "$victim"
+	sleep 2.5
+	stop_recorder INT
+	kill_job
+}
+with_missing() {
+	record_bg "$1"
+	job_bg "$1" --ranks 2 --bytes 1M --iters 30 --no-check --fault "late:rank=1:every=20:ms=60000,$apart"
+	ranks_of 2
+	sleep 4
+	stop_recorder INT
+	kill_job
+}
+flood() {
+	local mask
+	mask=$(printf '%x' $((1 << (two % 32))))$(printf ',00000000%.0s' $(seq $((two / 32))))
+	[ $((two / 32)) -gt 0 ] || mask=${mask%%,*}
+	exec unshare -n -m sh -c "ip link set lo up && mount -t sysfs sysfs /sys &&
+		echo $mask >/sys/class/net/lo/queues/rx-0/rps_cpus && exec taskset -c $one nice -n 12 $sched_load flood"
+}
+with_flood() {
+	flood &
+	local flooder=$!
+	sleep 0.2
+	pair --bytes 2M --iters 60 "" "$1"
+	kill "$flooder"
+	wait "$flooder" 2>/dev/null
+}
+# As a job should be: nobody is told which CPU to take.
+record_clean() {
+	record "$1" -- "$job" --ranks 2 --bytes 2M --iters 30 --no-check --json
+}
+with_disk() {
+	TMPDIR=$disk pair --bytes 512K --iters 15 "$1," "$2"
+}
+
+cgroup=
+trap 'cleanup; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
+disk=/var/tmp
+stat -f -c %T $disk | grep -qE 'tmpfs|ramfs' && disk=$build
+
+wanted clean && faults clean none "." "." record_clean
+wanted late && faults late late-rank 1 '.*' pair --bytes 2M --iters 30 late:rank=1:every=5:ms=40,
+wanted late && t "late: report tells what its application did before" eval \
+	'"$scope" report "$tmp/late" | grep -qE "before, its application \(thread [0-9]+\) was asleep [0-9.]+ ms \(clock_nanosleep"'
+wanted always-late && faults always-late late-rank 1 '.*' pair --bytes 1M --iters 20 late:rank=1:every=1:ms=20,
+wanted hog && faults hog proxy-preempted 1 '^scope-hog' with_hog nice -n -10 "$sched_load" hog scope-hog
+if wanted fifo && ! chrt -f 10 true 2>/dev/null; then
+	skip "fifo" "this cgroup gets no real-time"
+elif wanted fifo; then
+	faults fifo proxy-preempted 1 '^scope-fifo' with_hog chrt -f 10 "$sched_load" hog scope-fifo 2000 2000
+fi
+for call in nanosleep poll futex; do
+	mode=:$call=1
+	[ $call = nanosleep ] && mode=
+	wanted $call && faults $call proxy-blocked 1 "p?(clock_)?$call" pair --bytes 512K --iters 10 "slow-progress:rank=1:us=3000$mode,"
+done
+wanted pages && faults pages proxy-blocked 1 'pagefault|io' with_disk cold-file:rank=1
+wanted reads && faults reads proxy-blocked 1 'io|pagefault' with_disk cold-file:rank=1:read=1
+if wanted quota && ! cgroup_new; then
+	skip "quota" "no cgroup with the cpu controller can be made here"
+elif wanted quota; then
+	faults quota cpu-throttled 1 '^scope-job' with_quota
+fi
+wanted interrupts && faults interrupts interrupts 1 '.*' with_flood
+wanted stopped && faults stopped stopped 1 '.*' with_stop
+wanted frozen && faults frozen stopped 1 '.*' with_stop_for_ever
+wanted missing && faults missing missing-collective 1 '.*' with_missing
+wanted killed && faults killed missing-collective 1 '.*' pair --bytes 1M --iters 30 kill:rank=1:after=20,
+finish

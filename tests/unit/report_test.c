@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * `report`: the verdict on operations whose figures are known, each class and what only looks like it; quantiles against
+ * sorting; and what the reader makes of traces that are torn, foreign or hostile.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "log.h"
+#include "report.h"
+
+#define MS INT64_C(1000000)
+
+/* ---- Operations of two or three ranks --------------------------------------------------------------------- */
+
+static struct names *names;
+static struct report_comm comm;
+static struct report_op op;
+static struct report_proc procs[4];
+static struct report_part *parts[4];
+static struct report_verdict v;
+static int64_t typical[NR_CODES];
+
+static uint32_t name(const char *s)
+{
+	return names__get(names, s, strlen(s));
+}
+
+/* Each rank sends to the next one and receives from the one before; 100 ms, polling, nothing in the way. */
+static int ring(uint32_t n)
+{
+	uint32_t i;
+
+	memset(&comm, 0, sizeof(comm));
+	memset(&op, 0, sizeof(op));
+	memset(procs, 0, sizeof(procs));
+	memset(typical, 0, sizeof(typical));
+	names = names__new();
+	comm.nranks = (int32_t)n;
+	op.comm = &comm;
+	op.parts = parts;
+	for (i = 0; i < n; i++) {
+		struct report_part *p = calloc(1, sizeof(*p) + 2 * sizeof(p->link[0]));
+
+		assert_non_null(p);
+		procs[i].rank = (int32_t)i;
+		procs[i].pid = procs[i].host_pid = 100 + (int32_t)i;
+		procs[i].node = 7;
+		procs[i].comm = name("job");
+		*p = (struct report_part){.proc = &procs[i],
+					  .rank = (int32_t)i,
+					  .start = 1000 * MS,
+					  .stop = 1100 * MS,
+					  .known = true,
+					  .nlinks = 2};
+		p->proxy = (struct report_role){
+			.threads = 1, .cpu = 3, .span = 100 * MS, .on = 100 * MS};
+		p->link[0] = (struct report_link){.peer = (int32_t)((i + 1) % n),
+						  .send = true,
+						  .n = 1,
+						  .dur = 100 * MS,
+						  .flow = name("10.0.0.1:1>10.0.0.2:2")};
+		p->link[1] = (struct report_link){
+			.peer = (int32_t)((i + n - 1) % n), .n = 1, .dur = 100 * MS};
+		parts[i] = p;
+	}
+	op.nparts = n;
+	return 0;
+}
+
+static void over(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < op.nparts; i++)
+		free(parts[i]);
+	names__free(names);
+}
+
+/* Of an operation that took @excess ms too long. */
+static enum report_code judged(int64_t excess)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	uint32_t n = report_causes(&op, names, causes);
+
+	report_judge(&op, causes, n, excess * MS, typical, names, &v);
+	return v.cause.code;
+}
+
+static enum report_code odd(void)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	const struct report_cause *c = report_primary(causes, report_causes(&op, names, causes));
+
+	return c ? c->code : CODE_UNKNOWN;
+}
+
+static void runq(uint32_t rank, const char *who, int32_t pid, int64_t ns)
+{
+	struct report_role *r = &parts[rank]->proxy;
+
+	r->runq += ns;
+	r->on -= ns;
+	r->behind[0] = (struct report_who){name(who), pid, ns, false};
+}
+
+static void asleep(uint32_t rank, const char *why, int64_t ns)
+{
+	struct report_role *r = &parts[rank]->proxy;
+
+	r->blocked += ns;
+	r->on -= ns;
+	r->in[0] = (struct report_who){name(why), 0, ns, false};
+}
+
+/* ---- Verdicts ----------------------------------------------------------------------------------------------- */
+
+static void nothing_is_unknown(void **state)
+{
+	(void)state;
+	ring(3);
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	assert_true(v.confidence == 0);
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	over();
+}
+
+static void a_late_rank(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[1]->start += 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	assert_int_equal(v.cause.ns, 60 * MS);
+	assert_true(v.confidence > 0.9);
+	assert_non_null(strstr(v.evidence[1], "had not called NCCL"));
+	/* it explains too little of that */
+	assert_int_equal(judged(200), CODE_UNKNOWN);
+	over();
+}
+
+static void what_a_late_rank_did_before(void **state)
+{
+	struct report_role *b;
+
+	(void)state;
+	ring(3);
+	parts[1]->start += 60 * MS;
+	parts[1]->tid = 4711;
+	b = &parts[1]->before;
+	*b = (struct report_role){
+		.threads = 1, .span = 70 * MS, .on = 2 * MS, .blocked = 58 * MS, .runq = 10 * MS};
+	b->in[0] = (struct report_who){name("read"), 0, 57 * MS, false};
+	b->behind[0] = (struct report_who){name("stress-ng"), 815, 9 * MS, false};
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_string_equal(v.evidence[1], "in the 70.0 ms before, its application (thread 4711) "
+					   "was asleep 58.0 ms (read 57.0), "
+					   "ready without a CPU 10.0 ms (behind stress-ng 9.0)");
+	/* It was not late of its own. */
+	b->in[0].name = name("stopped");
+	assert_int_equal(judged(60), CODE_STOPPED);
+	assert_string_equal(names__text(names, v.cause.culprit), "job[101]");
+	/* Of many calls in a row that is no answer. */
+	b->in[0].name = name("read");
+	b->span = b->blocked = b->in[0].ns = 1 * MS;
+	b->runq = b->on = 0;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_non_null(strstr(v.evidence[1], "had not called NCCL"));
+	over();
+}
+
+static void clocks_of_nodes_do_not_compare(void **state)
+{
+	(void)state;
+	ring(3);
+	procs[1].node = 8;
+	parts[1]->start += 500 * MS; /* another clock: in it for as long as the others */
+	parts[1]->stop += 500 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	parts[1]->start += 60 * MS; /* but this is late on any */
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	assert_true(v.confidence < 0.9);
+	over();
+}
+
+static void of_two_nodes_nobody_knows_who(void **state)
+{
+	(void)state;
+	ring(2);
+	procs[1].node = 8;
+	parts[1]->start += 60 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+}
+
+static void preempted_by_others(void **state)
+{
+	(void)state;
+	ring(3);
+	runq(2, "hog", 4711, 50 * MS);
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	assert_int_equal(v.cause.rank, 2);
+	assert_string_equal(names__text(names, v.cause.culprit), "hog[4711]");
+	assert_int_equal(odd(), CODE_PREEMPTED);
+	over();
+}
+
+/* All ranks share CPUs with each other: none of them is the odd one out. */
+static void ranks_that_share_cpus(void **state)
+{
+	(void)state;
+	ring(3);
+	runq(0, "job", 101, 50 * MS);
+	runq(1, "job", 102, 50 * MS);
+	runq(2, "job", 100, 50 * MS);
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	/* typical of the class, so it does not explain what is slower than that */
+	typical[CODE_PREEMPTED] = 45 * MS;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+}
+
+/* A thread that polls in vain may be preempted: it would have waited anyway. */
+static void preempted_while_it_waits(void **state)
+{
+	(void)state;
+	ring(3);
+	runq(2, "hog", 4711, 50 * MS);
+	parts[2]->link[1].no_data = 95 * MS;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+}
+
+static void many_others(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(2);
+	runq(1, "a", 1, 1 * MS);
+	for (i = 1; i < REPORT_WHO; i++)
+		parts[1]->proxy.behind[i] = (struct report_who){name("b"), 2, 1 * MS, false};
+	parts[1]->proxy.runq = 60 * MS;
+	assert_int_equal(judged(60), CODE_PREEMPTED);
+	assert_string_equal(names__text(names, v.cause.culprit), "many processes");
+	over();
+}
+
+static void blocked_throttled_stopped(void **state)
+{
+	(void)state;
+	ring(3);
+	asleep(0, "nanosleep", 50 * MS);
+	assert_int_equal(judged(50), CODE_BLOCKED);
+	assert_string_equal(names__text(names, v.cause.culprit), "nanosleep");
+	over();
+	ring(3);
+	asleep(0, "stopped", 50 * MS);
+	assert_int_equal(judged(50), CODE_STOPPED);
+	over();
+	ring(3);
+	runq(0, "hog", 4711, 50 * MS); /* who ran meanwhile is not to blame */
+	parts[0]->proxy.throttled = 50 * MS;
+	assert_int_equal(judged(50), CODE_THROTTLED);
+	over();
+}
+
+static void interrupts(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	parts[1]->proxy.irq = 50 * MS;
+	assert_int_equal(judged(60), CODE_INTERRUPTS);
+	assert_string_equal(names__text(names, v.cause.culprit), "CPU 3");
+	assert_int_equal(odd(), CODE_INTERRUPTS);
+	/* the job's own packets, on all ranks alike */
+	for (i = 0; i < 3; i++)
+		parts[i]->proxy.irq = 50 * MS;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	over();
+}
+
+static void lost_segments(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[0]->link[0].retrans = 5;
+	parts[0]->link[0].lost = 5;
+	parts[1]->link[1].loss_wait = 50 * MS;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	assert_int_equal(v.cause.rank, 0);
+	assert_string_equal(names__text(names, v.cause.culprit), "10.0.0.1:1>10.0.0.2:2");
+	/* tail loss probes that were not needed are no losses */
+	parts[0]->link[0].lost = 0;
+	parts[0]->link[0].dsack = 5;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+}
+
+static void limits_of_flows(void **state)
+{
+	struct report_link *l;
+
+	(void)state;
+	ring(3);
+	l = &parts[0]->link[0];
+	l->busy = 90 * MS;
+	l->rwnd = 60 * MS;
+	assert_int_equal(judged(60), CODE_RECEIVER);
+	assert_int_equal(v.cause.rank, 1);
+	/* a receiver that is kept from running shuts its window, too: then that is why */
+	asleep(1, "futex", 58 * MS);
+	assert_int_equal(judged(60), CODE_BLOCKED);
+	over();
+	ring(3);
+	l = &parts[0]->link[0];
+	l->busy = 90 * MS;
+	l->sndbuf = 60 * MS;
+	assert_int_equal(judged(60), CODE_SENDER);
+	l->sndbuf = 0;
+	assert_int_equal(judged(60), CODE_UNKNOWN); /* no queue: it is not the link */
+	l->rtt = 20 * MS;
+	l->rtt_min = 20000;
+	assert_int_equal(judged(60), CODE_BANDWIDTH);
+	l->flow = name("127.0.0.1:1>127.0.0.1:2");
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+}
+
+static void the_gpu(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	parts[1]->link[0].gpu = 100 * MS;
+	parts[1]->link[1].gpu = 100 * MS;
+	assert_int_equal(judged(80), CODE_GPU_WAIT);
+	assert_int_equal(v.cause.rank, 1);
+	for (i = 0; i < 3; i++)
+		parts[i]->link[0].gpu = parts[i]->link[1].gpu = 100 * MS;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	over();
+}
+
+static void what_follows_from_a_late_rank(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[1]->start += 80 * MS;
+	parts[0]->link[0].busy = 95 * MS;
+	parts[0]->link[0].rwnd = 90 * MS; /* nobody reads before it comes */
+	assert_int_equal(judged(80), CODE_LATE_RANK);
+	over();
+}
+
+static void losses_lower_the_confidence(void **state)
+{
+	double sure;
+
+	(void)state;
+	ring(3);
+	runq(2, "hog", 4711, 50 * MS);
+	judged(50);
+	sure = v.confidence;
+	parts[0]->loss_near = 3;
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	assert_true(v.confidence <= sure / 2 + 0.01);
+	over();
+}
+
+static void never_ended(void **state)
+{
+	struct report_member m[3] = {0};
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++) {
+		m[i].rank = (int32_t)i;
+		m[i].proc = &procs[i];
+		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
+		parts[i]->unfinished = true;
+	}
+	assert_int_equal(judged(100), CODE_UNKNOWN);
+	procs[1].reset_ns = 1050 * MS;
+	assert_int_equal(judged(100), CODE_RESET);
+	procs[1].reset_ns = 900 * MS; /* long before */
+	assert_int_equal(judged(100), CODE_UNKNOWN);
+	op.nparts = 2; /* rank 2 never came */
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 2);
+	op.nparts = 3;
+	HASH_CLEAR(hh, comm.members);
+	over();
+}
+
+/* ---- Quantiles ------------------------------------------------------------------------------------------------ */
+
+static int cmp(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void quantiles_are_within_their_error(void **state)
+{
+	static const double qs[] = {0, 0.5, 0.9, 0.99, 1};
+	static int64_t values[5000];
+	struct hist *h = calloc(1, sizeof(*h));
+	uint64_t seed = 1;
+	size_t i, n;
+
+	(void)state;
+	assert_non_null(h);
+	assert_int_equal(hist__quantile(h, 0.5), 0);
+	for (n = 0; n < 5000; n++) {
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		values[n] = (int64_t)((seed >> 33) >> (seed >> 60)) * 997;
+		hist__add(h, values[n]);
+	}
+	qsort(values, n, sizeof(values[0]), cmp);
+	for (i = 0; i < sizeof(qs) / sizeof(qs[0]); i++) {
+		double want = (double)values[(size_t)(qs[i] * (double)(n - 1))];
+		double got = (double)hist__quantile(h, qs[i]);
+
+		assert_true(got >= want * 0.984 - 1 && got <= want * 1.016 + 1);
+	}
+	hist__add(h, -5);
+	hist__add(h, INT64_MAX); /* beyond the last bucket */
+	assert_int_equal(hist__quantile(h, 1), h->max < INT64_MAX ? h->max : hist__quantile(h, 1));
+	free(h);
+}
+
+/* ---- The reader ---------------------------------------------------------------------------------------------------- */
+
+static char *trace_of(const char *text, size_t len)
+{
+	static char path[] = "/tmp/report_test.XXXXXX";
+	int fd;
+
+	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), (ssize_t)len);
+	close(fd);
+	return path;
+}
+
+static void read_text(struct report *r, const char *text, size_t len)
+{
+	char *paths[] = {trace_of(text, len), NULL};
+	FILE *null = fopen("/dev/null", "w");
+
+	memset(r, 0, sizeof(*r));
+	assert_int_equal(report_init(r), 0);
+	assert_int_equal(report_read(r, paths), 0);
+	report_end(r);
+	/* whatever it is, it can be printed */
+	report_text(r, null);
+	assert_int_equal(report_json(r, null), 0);
+	report_csv(r, null);
+	fclose(null);
+	unlink(paths[0]);
+}
+
+#define HEADER(pid)                                                                                \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
+	",\"hostPid\":" pid ",\"comm\":\"job\"}\n"
+#define COLL(rank, seq, start, stop)                                                               \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
+	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
+	",\"pid\":1,\"tid\":1},\"stop\":{\"ts\":" start "},\"eventAddr\":\"0x1" seq                \
+	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
+	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"},"       \
+	"\"exec\":{\"stop\":" stop ",\"duration\":1.000,\"source\":\"proxy\"}}\n"
+
+static void ranks_of_one_file_are_joined(void **state)
+{
+	static const char text[] = HEADER("1") COLL("0", "1", "1000.000", "2000.000")
+		COLL("0", "2", "3000.000", "9000.000") HEADER("2")
+			COLL("1", "1", "1000.000", "2000.000")
+				COLL("1", "2", "8000.000", "9000.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.totals.ops, 2);
+	assert_int_equal(r.nprocs, 2);
+	assert_int_equal(r.classes->time.n, 2);
+	assert_int_equal(r.classes->time.max, 6000000);
+	assert_int_equal(r.classes->late, 5000000);
+	/* 2 ranks: algbw and busbw are the same */
+	assert_true(report_algbw(&r, r.classes) > 0.00117 && report_algbw(&r, r.classes) < 0.00118);
+	assert_true(report_busbw(&r, r.classes) == report_algbw(&r, r.classes));
+	report_free(&r);
+}
+
+static void torn_lines_are_skipped(void **state)
+{
+	static const char torn[] =
+		HEADER("1") COLL("0", "1", "1000.000",
+				 "2000.000") "{\"recordType\":\"event\",\"type\":\"nccl" HEADER("2")
+			COLL("1", "1", "1000.000", "2000.000") "{\"recordType\":\"fo";
+	struct report r;
+
+	(void)state;
+	read_text(&r, torn, sizeof(torn) - 1);
+	assert_int_equal(r.totals.torn, 2);
+	assert_int_equal(r.totals.ops, 1);
+	assert_int_equal(r.nprocs, 2);
+	report_free(&r);
+}
+
+/* An operation without exec lasts to the end of its last child, which comes later. */
+static void other_profilers_traces(void **state)
+{
+	static const char text[] =
+		"{\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\",\"commId\":"
+		"18446744073709551615,"
+		"\"rank\":0,\"start\":{\"ts\":1.5,\"pid\":9},\"stop\":{\"ts\":1.5},\"details\":{"
+		"\"nranks\":1}}\n"
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commId\":"
+		"18446744073709551615,"
+		"\"rank\":0,\"start\":{\"ts\":10,\"pid\":9},\"stop\":{\"ts\":11.25},\"eventAddr\":"
+		"\"0x7f\","
+		"\"details\":{\"func\":\"AllReduce\",\"seq\":0,\"count\":4,\"dtype\":\"ncclInt8\"}}"
+		"\n"
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileKernelCh\",\"commId\":1,\"rank\":"
+		"0,"
+		"\"start\":{\"ts\":12},\"stop\":{\"ts\":30.5},\"parentObj\":\"0x7f\"}\n"
+		"{\"recordType\":\"whatever\",\"type2\":[{}]}\n[1]\nnull\n\n";
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.totals.ops, 1);
+	assert_int_equal(r.classes->time.max, 20500);
+	assert_true(r.classes->comm->hash == UINT64_MAX);
+	assert_int_equal(r.totals.skipped, 2);
+	report_free(&r);
+}
+
+static void hostile_values(void **state)
+{
+	static const char text[] =
+		HEADER("1") COLL("2147483647", "1", "1000.000", "9223372036854775807.999")
+			COLL("-5", "18446744073709551615", "2305843009213693.000",
+			     "1.000") "{\"recordType\":\"header\",\"clock\":{\"realtimeOffset\":-"
+				      "99999999999999.000}}\n"
+				      "{\"recordType\":\"lost\",\"n\":18446744073709551615,"
+				      "\"cause\":\"\\u0000\\u001b[2J\"}\n"
+				      "{\"recordType\":\"lost\",\"n\":18446744073709551615,"
+				      "\"cause\":\"=1+1\"}\n"
+				      "{\"recordType\":\"thread\",\"tid\":-1,\"comm\":\"\\u001b]0;"
+				      "x\",\"onCpu\":99999999999999.000}\n"
+				      "{\"recordType\":\"state\",\"eventAddr\":\"0x1\",\"ts\":-1."
+				      "000,\"id\":8}\n"
+				      "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyStep\","
+				      "\"start\":{\"ts\":9.000},"
+				      "\"stop\":{\"ts\":1.000},\"parentObj\":\"null\",\"net\":{"
+				      "\"noData\":-4.000,\"peer\":[]}}\n"
+				      "{\"recordType\":\"open\",\"eventType\":\"ncclProfileColl\","
+				      "\"ts\":5.000,"
+				      "\"start\":{\"ts\":4.000},\"eventAddr\":\"0x2\",\"commHash\":"
+				      "\"0xabc\",\"rank\":3,"
+				      "\"sched\":{\"proxy\":{\"threads\":4294967295,\"blockedIn\":["
+				      "1,{\"us\":{}}]}}}\n";
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	report_free(&r);
+}
+
+/* Any byte may be another: nothing breaks (with the sanitizers). */
+static void mutations(void **state)
+{
+	static const char *const files[] = {
+		"tests/unit/traces/good.jsonl", "tests/unit/traces/net.jsonl",
+		"tests/unit/traces/open.jsonl", "tests/unit/traces/sched.jsonl"};
+	static char text[65536], copy[65536];
+	uint64_t seed = 7;
+	struct report r;
+	size_t len, i, k;
+	FILE *f;
+
+	(void)state;
+	for (i = 0; i < 120; i++) {
+		f = fopen(files[i % 4], "r");
+		if (!f)
+			skip();
+		len = fread(text, 1, sizeof(text), f);
+		fclose(f);
+		memcpy(copy, text, len);
+		for (k = 0; i >= 4 && k < 40; k++) {
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			copy[(seed >> 33) % len] = "0123456789-.e\"{}[],:n\n\\"[(seed >> 20) % 24];
+		}
+		read_text(&r, copy, i % 3 ? len : len - (seed >> 40) % len);
+		report_free(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_unknown),
+		cmocka_unit_test(a_late_rank),
+		cmocka_unit_test(what_a_late_rank_did_before),
+		cmocka_unit_test(clocks_of_nodes_do_not_compare),
+		cmocka_unit_test(of_two_nodes_nobody_knows_who),
+		cmocka_unit_test(preempted_by_others),
+		cmocka_unit_test(ranks_that_share_cpus),
+		cmocka_unit_test(preempted_while_it_waits),
+		cmocka_unit_test(many_others),
+		cmocka_unit_test(blocked_throttled_stopped),
+		cmocka_unit_test(interrupts),
+		cmocka_unit_test(lost_segments),
+		cmocka_unit_test(limits_of_flows),
+		cmocka_unit_test(the_gpu),
+		cmocka_unit_test(what_follows_from_a_late_rank),
+		cmocka_unit_test(losses_lower_the_confidence),
+		cmocka_unit_test(never_ended),
+		cmocka_unit_test(quantiles_are_within_their_error),
+		cmocka_unit_test(ranks_of_one_file_are_joined),
+		cmocka_unit_test(torn_lines_are_skipped),
+		cmocka_unit_test(other_profilers_traces),
+		cmocka_unit_test(hostile_values),
+		cmocka_unit_test(mutations),
+	};
+
+	log_level = LOG_ERR;
+	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
