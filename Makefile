@@ -56,9 +56,10 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      check check_json check_keys check_rules check_net lines schema \
 	      report report_files report_read report_stat report_verdict report_text report_json \
 	      doctor feat feat_bpf feat_net feat_sys \
-	      status status_file status_field status_self status_show live human
+	      status status_file status_field status_self status_show live human \
+	      top top_model top_text top_screen
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
-LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd
+LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
 PLUGIN_SRC := plugin area buffer probes names cuda

@@ -21,6 +21,7 @@ static const struct {
 } commands[] = {
 	{"record", cmd_record, "record the NCCL events of this node's jobs"},
 	{"status", cmd_status, "tell who records what on this node, and what it asks of jobs"},
+	{"top", cmd_top, "show what each rank on this node does now"},
 	{"convert", cmd_convert, "make traces from a capture of record --raw"},
 	{"report", cmd_report, "say why operations were slow"},
 	{"check", cmd_check, "hold traces against the format and its rules"},

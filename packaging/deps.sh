@@ -103,6 +103,7 @@ build_needs()
 	header zlib.h zlib1g-dev
 	header jansson.h libjansson-dev
 	header zstd.h libzstd-dev
+	header curses.h libncurses-dev
 	header cap-ng.h libcap-ng-dev
 	header uthash.h uthash-dev
 	header sys/sdt.h systemtap-sdt-dev
@@ -128,6 +129,7 @@ check_needs()
 	cmd setpriv util-linux
 	cmd script bsdutils
 	cmd shellcheck shellcheck
+	cmd tmux tmux # tests/e2e/top.sh
 	cmd python3 python3
 	python_module jsonschema python3-jsonschema
 }

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What recorders tell of themselves, as rows; see top.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "clock.h"
+#include "human.h"
+#include "status_field.h"
+#include "status_file.h"
+#include "top.h"
+
+const char *const top_sort_names[TOP_SORTS] = {
+	[TOP_BY_RANK] = "rank",
+	[TOP_BY_BUSBW] = "busbw, lowest first",
+	[TOP_BY_PENDING] = "pending, longest first",
+};
+
+static json_t *get(const json_t *o, const char *key)
+{
+	return json_object_get(o, key);
+}
+
+static uint64_t num(const json_t *o, const char *key)
+{
+	return status_field__number(o, key);
+}
+
+static double real(const json_t *o, const char *key)
+{
+	double v = json_number_value(get(o, key));
+
+	return v > 0 ? v : 0;
+}
+
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* By how much it has grown; a sum of flows gets smaller when one goes. */
+static double grown(const json_t *now, const json_t *was, const char *key)
+{
+	double d = real(now, key) - real(was, key);
+
+	return d > 0 ? d : 0;
+}
+
+/* ---- The same, in the reading before ---------------------------------------------------------------- */
+
+static const json_t *by_number(const json_t *array, const char *key, uint64_t n)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (array, i, o)
+		if (num(o, key) == n)
+			return o;
+	return NULL;
+}
+
+static const json_t *recorder_before(const struct top *t, const json_t *r)
+{
+	const json_t *was = by_number(t->before, "pid", num(r, "pid"));
+
+	return num(was, "startTime") == num(r, "startTime") ? was : NULL;
+}
+
+static const json_t *rank_before(const json_t *proc, const json_t *rank)
+{
+	const char *hash = status_field__string(rank, "commHash");
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (get(proc, "ranks"), i, o)
+		if (!strcmp(status_field__string(o, "commHash"), hash) &&
+		    json_integer_value(get(o, "rank")) == json_integer_value(get(rank, "rank")))
+			return o;
+	return NULL;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------ */
+
+static struct top_row *row_new(struct top *t)
+{
+	size_t room = t->room ? 2 * t->room : 64;
+	struct top_row *grown_to;
+
+	if (t->nrows == t->room) {
+		grown_to = realloc(t->rows, room * sizeof(*t->rows));
+		if (!grown_to)
+			return NULL;
+		t->rows = grown_to;
+		t->room = room;
+	}
+	memset(&t->rows[t->nrows], 0, sizeof(*t->rows));
+	return &t->rows[t->nrows++];
+}
+
+static void name_row(struct top_row *row, const json_t *proc, const json_t *rank)
+{
+	const char *hash = status_field__string(rank, "commHash");
+	char buf[HUMAN_CELL];
+
+	row->comm = strtoull(hash, NULL, 16);
+	snprintf(row->name, sizeof(row->name), "%s",
+		 human__clean(buf, hash, sizeof(row->name) - 1, false));
+	snprintf(row->command, sizeof(row->command), "%s",
+		 human__clean(buf, status_field__string(proc, "comm"), 15, false));
+	row->rank = (int32_t)json_integer_value(get(rank, "rank"));
+	row->nranks = (int32_t)num(rank, "nranks");
+	row->pid = (uint32_t)num(proc, "hostPid");
+}
+
+/* A quota; who had the CPU, if it was ready for longer than it slept; else in what it slept. */
+static void explain(struct top_row *row, const json_t *live)
+{
+	const json_t *behind = get(live, "behind"), *in = get(live, "blockedIn");
+	char buf[HUMAN_CELL];
+
+	if (row->throttled > row->runq / 2 && row->throttled >= 0.05)
+		snprintf(row->why, sizeof(row->why), "held by a CPU quota");
+	else if (row->runq >= row->blocked && row->runq >= 0.05 && behind)
+		snprintf(row->why, sizeof(row->why), "behind %s[%u]",
+			 human__clean(buf, status_field__string(behind, "comm"), 15, false),
+			 (uint32_t)num(behind, "pid"));
+	else if (row->blocked > row->runq && row->blocked >= 0.05 && in)
+		snprintf(row->why, sizeof(row->why), "in %s",
+			 human__clean(buf, status_field__string(in, "why"), 20, false));
+}
+
+static void fill_sched(struct top_row *row, const json_t *live, const json_t *was)
+{
+	double span = grown(live, was, "spanUs");
+
+	row->sched = span > 0;
+	if (!row->sched)
+		return;
+	row->on_cpu = grown(live, was, "onCpuUs") / span;
+	row->runq = grown(live, was, "runqUs") / span;
+	row->blocked = grown(live, was, "blockedUs") / span;
+	row->irq = grown(live, was, "irqUs") / span;
+	row->throttled = grown(live, was, "throttledUs") / span;
+	explain(row, live);
+}
+
+static void fill_row(struct top_row *row, const json_t *live, const json_t *was, double us,
+		     uint64_t now_us)
+{
+	double op_us = grown(live, was, "opUs");
+	char buf[HUMAN_CELL];
+
+	row->ops = us > 0 ? grown(live, was, "ops") * 1e6 / us : 0;
+	row->busbw = op_us > 0 ? grown(live, was, "busBytes") / op_us / 1e3 : 0;
+	row->pending = num(live, "pending");
+	row->pending_us = row->pending ? since(now_us, num(live, "pendingSinceUs")) : 0;
+	row->seq = num(live, "calledUs") ? num(live, "seq") + 1 : 0;
+	snprintf(row->func, sizeof(row->func), "%s",
+		 human__clean(buf, status_field__string(live, "func"), 20, false));
+	fill_sched(row, live, was);
+}
+
+/* `was`: the process in the reading before; us: the time between them. */
+static int add_process(struct top *t, const json_t *recorder, const json_t *p, const json_t *was,
+		       double us)
+{
+	const json_t *rank, *rank_was;
+	struct top_row *row;
+	size_t i;
+
+	t->processes++;
+	json_array_foreach (get(p, "ranks"), i, rank) {
+		row = row_new(t);
+		if (!row)
+			return -ENOMEM;
+		name_row(row, p, rank);
+		row->recorder = (uint32_t)num(recorder, "pid");
+		rank_was = rank_before(was, rank);
+		fill_row(row, get(rank, "live"), get(rank_was, "live"), us,
+			 num(recorder, "updatedUs"));
+		if (us > 0)
+			row->retrans =
+				grown(get(p, "net"), get(was, "net"), "retransNeeded") * 1e6 / us;
+	}
+	return 0;
+}
+
+static int add_recorder(struct top *t, const json_t *r)
+{
+	const json_t *was = recorder_before(t, r), *p;
+	const json_t *ring = get(r, "ring");
+	uint64_t updated = num(r, "updatedUs"), lost = status_field__lost(r, NULL, 0);
+	uint64_t from = was ? num(was, "updatedUs") : num(r, "startedUs");
+	double us = (double)since(updated, from);
+	int err = 0;
+	size_t i;
+
+	if (!strcmp(status_field__string(r, "state"), "dead"))
+		return 0;
+	t->recorders++;
+	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
+	t->lost += lost;
+	t->lost_new += was ? since(lost, status_field__lost(was, NULL, 0)) : 0;
+	t->memory += num(get(r, "self"), "memory");
+	if (num(ring, "bytes") && (double)num(ring, "used") / (double)num(ring, "bytes") > t->ring)
+		t->ring = (double)num(ring, "used") / (double)num(ring, "bytes");
+	if (us > 0) {
+		t->records += grown(get(r, "counts"), get(was, "counts"), "records") * 1e6 / us;
+		t->cpu += grown(get(r, "self"), get(was, "self"), "cpuUs") / us;
+	}
+	json_array_foreach (get(r, "processes"), i, p)
+		if (!err)
+			err = add_process(
+				t, r, p,
+				by_number(get(was, "processes"), "hostPid", num(p, "hostPid")), us);
+	return err;
+}
+
+/* ---- Who is waited for -------------------------------------------------------------------------------- */
+
+/* Records come in up to 200 ms after the call, of one rank sooner than of another. */
+#define WAITED_US 500000
+
+static bool is_behind(const struct top_row *a, const struct top_row *b)
+{
+	return a->rank != b->rank && b->pending_us >= WAITED_US && a->seq &&
+	       !strcmp(a->func, b->func) && a->seq < b->seq;
+}
+
+/* ---- Order --------------------------------------------------------------------------------------------- */
+
+static int by_rank(const void *pa, const void *pb)
+{
+	const struct top_row *a = pa, *b = pb;
+	int order = strcmp(a->name, b->name);
+
+	if (!order)
+		order = (a->comm > b->comm) - (a->comm < b->comm);
+	if (!order)
+		order = (a->rank > b->rank) - (a->rank < b->rank);
+	return order ? order : (a->recorder > b->recorder) - (a->recorder < b->recorder);
+}
+
+static int by_busbw(const void *pa, const void *pb)
+{
+	const struct top_row *a = pa, *b = pb;
+	double x = a->busbw > 0 ? a->busbw : 1e30, y = b->busbw > 0 ? b->busbw : 1e30;
+
+	return x != y ? (x > y) - (x < y) : by_rank(pa, pb);
+}
+
+static int by_pending(const void *pa, const void *pb)
+{
+	const struct top_row *a = pa, *b = pb;
+
+	return a->pending_us != b->pending_us
+		       ? (a->pending_us < b->pending_us) - (a->pending_us > b->pending_us)
+		       : by_rank(pa, pb);
+}
+
+/*
+ * Ranks that have not called what another one waits in. Which of other nodes are late is not known here. Rows of a
+ * communicator lie behind each other.
+ */
+static void find_waited_for(struct top *t)
+{
+	struct top_row *row = t->rows, *end = row + t->nrows, *from = row, *other;
+
+	for (; row < end; row++) {
+		if (row->comm != from->comm)
+			from = row;
+		for (other = from; other < end && other->comm == from->comm; other++)
+			row->waited_for |= is_behind(row, other);
+	}
+}
+
+void top__sort(struct top *t)
+{
+	static int (*const orders[TOP_SORTS])(const void *, const void *) = {
+		[TOP_BY_RANK] = by_rank,
+		[TOP_BY_BUSBW] = by_busbw,
+		[TOP_BY_PENDING] = by_pending,
+	};
+
+	if (t->nrows)
+		qsort(t->rows, t->nrows, sizeof(*t->rows), orders[t->sort]);
+}
+
+/* ---- Readings -------------------------------------------------------------------------------------------- */
+
+/* Recorders write once a second or less: those that have not since are shown as they were. */
+static bool is_news(const struct top *t, const json_t *reading)
+{
+	const json_t *r, *was;
+	size_t i;
+
+	if (!t->now || json_array_size(reading) != json_array_size(t->now))
+		return true;
+	json_array_foreach (reading, i, r) {
+		was = by_number(t->now, "pid", num(r, "pid"));
+		if (!was || num(was, "updatedUs") != num(r, "updatedUs") ||
+		    strcmp(status_field__string(was, "state"), status_field__string(r, "state")))
+			return true;
+	}
+	return false;
+}
+
+/* Of a recorder that has not written since, what it wrote before that, or all its rates would be 0. */
+static void keep_older(struct top *t, json_t *reading)
+{
+	json_t *last = t->now, *r;
+	const json_t *was;
+	size_t i;
+
+	json_array_foreach (last, i, r) {
+		was = by_number(reading, "pid", num(r, "pid"));
+		if (was && num(was, "updatedUs") == num(r, "updatedUs")) {
+			was = recorder_before(t, r);
+			if (was)
+				json_array_set(last, i, (json_t *)was);
+		}
+	}
+	json_decref(t->before);
+	t->before = last;
+	t->now = reading;
+}
+
+int top__read(struct top *t)
+{
+	json_t *reading, *r;
+	int err = 0;
+	size_t i;
+
+	t->now_us = monotonic_ns() / 1000;
+	reading = status_dir__read(status_dir(), t->now_us);
+	if (!reading)
+		return -ENOMEM;
+	if (!is_news(t, reading)) {
+		json_decref(reading);
+		return 0;
+	}
+	keep_older(t, reading);
+	t->nrows = 0;
+	t->recorders = t->silent = t->processes = 0;
+	t->records = t->cpu = t->ring = 0;
+	t->lost = t->lost_new = t->memory = 0;
+	json_array_foreach (t->now, i, r)
+		if (!err)
+			err = add_recorder(t, r);
+	if (t->nrows)
+		qsort(t->rows, t->nrows, sizeof(*t->rows), by_rank);
+	find_waited_for(t);
+	top__sort(t);
+	return err;
+}
+
+void top__free(struct top *t)
+{
+	json_decref(t->before);
+	json_decref(t->now);
+	free(t->rows);
+	memset(t, 0, sizeof(*t));
+}

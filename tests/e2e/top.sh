@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `ncclscope top`: its rates against the job's own counters, who is waited for and why, and what it looks like
+# in a terminal of 80x24.
+. "$(dirname "$0")/lib.sh"
+
+# lines: of the last reading of $tmp/top; readings have an empty line behind them.
+lines() {
+	awk -v RS= 'END { print }' "$tmp/top"
+}
+# cell RANK N: of the last reading
+cell() {
+	lines | awk -v rank="$1/" -v n="$2" 'index($2, rank) == 1 { print $n; exit }'
+}
+# watch SECONDS: readings into $tmp/top; they overlap with what the recorder writes at any phase.
+watch() {
+	"$scope" top -b -d 500ms -n $(($1 * 2)) >"$tmp/top" 2>"$tmp/top.err"
+}
+printable() {
+	! grep -n '[^[:print:]]' "$@"
+}
+
+# ---- Nobody there
+
+"$scope" top -b -n 1 >"$tmp/top" 2>"$tmp/top.err"
+is "nobody: exit status, what to do" "$? $(sed -n 2p "$tmp/top")" "0 No recorder runs on this node. Start one: ncclscope record"
+"$scope" top -n 2 -d 100ms >"$tmp/top" 2>"$tmp/top.err"
+is "no terminal: lines" "$? $(grep -c '^ncclscope top' "$tmp/top")" "0 2"
+for wrong in "-d x" "-d 10ms" "-n 0" "-n -1" "-n 1x"; do
+	# shellcheck disable=SC2086
+	"$scope" top -b $wrong >"$tmp/out" 2>"$tmp/err"
+	is "$wrong: exit status, and a message" "$? $(grep -c -- 'is .*, not a' "$tmp/err")" "2 1"
+done
+
+# A file may say anything. (The recorder is this shell, so it is not a dead one.)
+run=$NCCLSCOPE_STATUS_DIR
+mkdir -p "$run"
+chmod 755 "$run"
+odd() {
+	echo "{\"pid\":$$,\"startTime\":$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20),\"updatedUs\":$(awk '{ printf "%d", $1 * 1e6 }' /proc/uptime),$1}" >"$run/recorder-$$.json"
+	"$scope" top -b -n 1 >"$tmp/top" 2>"$tmp/top.err"
+	echo "$? $(grep -c . "$tmp/top")"
+}
+is "odd file: no processes" "$(odd '"processes":{"ranks":[]},"lost":3,"ring":[]')" "0 2"
+is "odd file: processes of any type" "$(odd '"processes":[1,"x",null,{"ranks":"x"},{"ranks":[null,{"live":[]}]}],"counts":"x"')" "0 5"
+is "odd file: huge, negative, text that is none" "$(odd '"processes":[{"hostPid":-1,"net":{"retransNeeded":1e300},"ranks":[{"commHash":"\u001b[31m\n","rank":-9223372036854775808,
+	"nranks":9223372036854775807,"live":{"ops":1e308,"opUs":1e-308,"busBytes":1e308,"spanUs":1,"runqUs":1e308,"pending":5,"pendingSinceUs":9223372036854775807,
+	"behind":{"comm":"\u001b]0;x","pid":-5},"func":["x"],"calledUs":1}}]}]')" "0 4"
+t "odd file: no control characters" eval '! grep -n "[^[:print:]]" "$tmp/top"'
+rm -f "$run/recorder-$$.json"
+
+# ---- Rates
+
+record_bg rates
+job_bg rates --ranks 2 --bytes 64K --iters 1000000 --period-us 20000 --no-check --name $'\033]0;x\a\n'
+ranks_of 2
+rates() {
+	watch 3
+	for rank in 0 1; do
+		awk -v ops="$(cell "$rank" 4)" -v bw="$(cell "$rank" 5)" 'BEGIN { print ops, bw; exit !(ops > 40 && ops < 60 && bw > 0) }' || return
+	done
+}
+t "a job of 50 operations a second: so says top" until_true 20 rates
+is "its ranks, by node's pid" "$(lines | awk 'NR > 3 { print $3 }' | sort | xargs)" "$(printf '%s\n' "${ranks[@]}" | sort | xargs)"
+is "nobody is waited for" "$(grep -c 'WAITED FOR' "$tmp/top")" 0
+t "no names of the job's" printable "$tmp/top"
+t "as wide as other tables" eval '! grep -nE "^.{101}" "$tmp/top"'
+t "another user sees the same" eval 'setpriv --reuid 65534 --regid 65534 --clear-groups "$scope" top -b -n 1 >"$tmp/top" && [ "$(cell 1 3)" -gt 0 ]'
+
+# ---- In a terminal
+
+tmux() {
+	command tmux -L "scope-$$" -f /dev/null "$@"
+}
+screen() {
+	tmux capture-pane -p >"$tmp/screen"
+}
+shows() {
+	screen && grep -qE -- "$1" "$tmp/screen"
+}
+tmux new-session -d -x 80 -y 24 "TERM=screen NCCLSCOPE_STATUS_DIR=$NCCLSCOPE_STATUS_DIR $scope top; echo status \$?; sleep 60"
+t "terminal: a row of each rank" until_true 5 shows " 0/2 .* [0-9.]+ .*"
+is "terminal: head, titles, rows, keys, each in its place" "$(sed -n '1s/ [0-9].*//p; 4s/ .*//p; 5,6s/.*\([01]\/2\).*/\1/p; 24s/ .*//p' "$tmp/screen" | xargs)" \
+	"ncclscope top COMM 0/2 1/2 q"
+tmux send-keys s
+t "terminal: s sorts" until_true 3 shows "by busbw"
+tmux send-keys Space
+t "terminal: space stops" until_true 3 shows "^PAUSED"
+tmux send-keys Space
+tmux resize-window -x 40 -y 8
+t "terminal: small" until_true 3 shows "0/2"
+tmux resize-window -x 100 -y 30
+tmux send-keys q
+t "terminal: q quits" until_true 3 shows "^status 0"
+tmux kill-server
+stop_recorder INT
+kill_job
+
+# ---- Who is waited for
+
+record_bg late
+job_bg late --ranks 3 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=2:ms=60000
+ranks_of 3
+waited() {
+	watch 1
+	[ "$(cell 1 11) $(cell 1 12)" = "WAITED FOR" ] && [ "$(grep -c 'WAITED FOR' <<<"$(lines)")" = 1 ]
+}
+t "a rank that does not come is waited for" until_true 15 waited
+t "and the others wait" eval '[[ $(cell 0 10) =~ ^[0-9.]+s$ && $(cell 2 10) =~ ^[0-9.]+s$ && $(cell 1 10) = - ]]'
+stop_recorder INT
+kill_job
+
+record_bg slow
+job_bg slow --ranks 2 --bytes 256K --iters 1000000 --no-check --fault slow-progress:rank=1:us=3000:poll=1
+ranks_of 2
+slow() {
+	watch 1
+	lines | grep -qE ' 1/2 .* in p?poll$' && [ "$(cell 1 8 | tr -d %)" -gt 50 ]
+}
+t "a progress thread that sleeps: in what" until_true 15 slow
+stop_recorder INT
+kill_job
+
+finish
