@@ -55,6 +55,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      options plugin_path pid_stat elf_file log \
 	      check check_json check_keys check_rules check_net lines schema \
 	      report report_files report_read report_stat report_verdict report_text report_json \
+	      export export_read export_lanes export_csv export_chrome export_perfetto export_paths xbuf protobuf \
 	      doctor feat feat_bpf feat_net feat_sys \
 	      status status_file status_field status_self status_show live human \
 	      top top_model top_text top_screen
@@ -108,6 +109,7 @@ $(BUILD)/loader/attach.o $(BUILD)/loader/attach_usdt.o $(BUILD)/loader/attach_ne
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
 $(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h
+$(BUILD)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 
 $(BUILD)/trace_schema.h: docs/trace.schema.json
 	$(call msg,GEN,$@)
@@ -124,6 +126,14 @@ $(BUILD)/syscall_table.h:
 	$(Q)echo '#include <sys/syscall.h>' | $(CC) -E -dM - | \
 	  sed -n 's/^#define __NR_\([a-z_][a-z0-9_]*\) .*/SCOPE_SYSCALL(\1)/p' | \
 	  sed '/(syscalls)/d; /(arch_specific_syscall)/d' | LC_ALL=C sort > $@
+	$(Q)[ -s $@ ]
+
+# PB_MESSAGE_FIELD and PB_ENUM_VALUE, of Perfetto's messages and enumerations.
+$(BUILD)/perfetto_fields.h: loader/perfetto.proto
+	$(call msg,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)awk '/^ *(message|enum) / { of[++n] = $$2 } /^ *}/ { n-- } \
+	  / = [0-9]+;/ { sub(/;/, "", $$NF); print "#define PB_" of[n] "_" $$(NF - 2), $$NF }' $< > $@
 	$(Q)[ -s $@ ]
 
 $(BUILD)/loader/%.o: loader/%.c

@@ -24,6 +24,8 @@ static const struct {
 	{"top", cmd_top, "show what each rank on this node does now"},
 	{"convert", cmd_convert, "make traces from a capture of record --raw"},
 	{"report", cmd_report, "say why operations were slow"},
+	{"export", cmd_export,
+	 "write traces for Perfetto, Chrome's viewers, speedscope, or as a table"},
 	{"check", cmd_check, "hold traces against the format and its rules"},
 	{"doctor", cmd_doctor, "tell what works on this machine, and what to do about the rest"},
 	{"arm", cmd_arm, "turn a job's public probes on for other tracers"},

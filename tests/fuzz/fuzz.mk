@@ -43,7 +43,7 @@ $(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
 	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
 
 # ---- libFuzzer: what is read of a job's (records), and traces -----------------------------------------
-# Seeds of decode come from the plugin itself, those of check are the traces of tests/unit.
+# Seeds of decode come from the plugin itself, those of check and export are the traces of tests/unit.
 # FUZZ_SECONDS in the environment runs them for longer.
 
 LIBFUZZER_SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -51,17 +51,18 @@ LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
 LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
 	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
-LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check))
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check fuzz_export))
 FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0 raw/seed-0)
 # PROGRAM:MAX_LEN:SEEDS
 FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode \
-		   fuzz_check:20000:tests/unit/traces \
+		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces \
 		   fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
 $(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
+$(FUZZ_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 
 $(FUZZ_OUT)/loader/%.o: loader/%.c
 	$(call msg,CLANG,$@)

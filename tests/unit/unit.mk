@@ -6,7 +6,7 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode raw report json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms status
+UNIT_LOADER := elf correlate decode raw report export protobuf json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms status
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
 	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
@@ -19,6 +19,7 @@ $(UNIT_OUT)/loader/attach.o $(UNIT_OUT)/loader/attach_usdt.o $(UNIT_OUT)/loader/
 $(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(UNIT_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
+$(UNIT_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 
 $(UNIT_OUT)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)
@@ -75,6 +76,7 @@ $(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
 
 TEST_PROGS += $(UNIT_PROGS)
 TESTS_UNIT += $(foreach t,$(UNIT_LOADER) plugin cuda,"$(UNIT_OUT)/$(t)_test") \
+	      "tests/unit/export.sh $(BUILD)/ncclscope" \
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"
 

@@ -1,0 +1,1028 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Lines of traces into what an export is made of; see export.h. Nothing in a line is trusted: what has a wrong type counts as
+ * absent, what has no time is counted and told of, and what waits for a line that may never come is bounded.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "export.h"
+#include "lines.h"
+#include "log.h"
+
+#define TIME_MAX     (INT64_C(1) << 61) /* 73 years: sums of two fit */
+#define PENDING_MAX  65536		/* events of a process whose states have come */
+#define STATES_BYTES (64u << 20)	/* what all these take */
+#define THREADS_MAX  65536
+#define CPUS_MAX     4096
+#define PROGRESS_MIN (UINT64_C(64) << 20) /* for less there is no progress bar */
+
+typedef const struct json_node *node_t;
+
+/* States of an event that has not come. */
+struct export_pending {
+	uint64_t addr;
+	struct export_state *first, **last;
+	UT_hash_handle hh;
+};
+
+static const struct export_type types[] = {
+	{"ncclProfileGroupApi", "GroupApi", EXPORT_THREAD, 0, false, false, false},
+	{"ncclProfileCollApi", "CollApi", EXPORT_THREAD, 1, false, true, false},
+	{"ncclProfileP2pApi", "P2pApi", EXPORT_THREAD, 1, false, true, false},
+	{"ncclProfileKernelLaunch", "KernelLaunch", EXPORT_THREAD, 2, false, false, false},
+	{"ncclProfileProxyCtrl", "ProxyCtrl", EXPORT_THREAD, 3, true, false, false},
+	{"ncclProfileGroup", "Group", EXPORT_OPS, 2, false, false, false},
+	{"ncclProfileColl", "Coll", EXPORT_OPS, 3, false, true, true},
+	{"ncclProfileP2p", "P2p", EXPORT_OPS, 3, false, true, true},
+	{"ncclProfileCeColl", "CeColl", EXPORT_OPS, 3, false, false, true},
+	{"ncclProfileCeSync", "CeSync", EXPORT_OPS, 4, false, false, false},
+	{"ncclProfileCeBatch", "CeBatch", EXPORT_OPS, 4, false, false, false},
+	{"ncclProfileProxyOp", "ProxyOp", EXPORT_LINK, 4, false, true, true},
+	{"ncclProfileProxyStep", "ProxyStep", EXPORT_STEPS, 5, true, false, true},
+	{"ncclProfileNetPlugin", "NetPlugin", EXPORT_NET, 6, true, false, false},
+	{"ncclProfileKernelCh", "KernelCh", EXPORT_GPU, 4, false, false, true},
+	{"ncclProfileKernelPhase", "KernelPhase", EXPORT_GPU, 5, false, false, false},
+	{"ProfilerLifecycle", "", EXPORT_THREAD, 0, false, false, false},
+};
+static const struct export_type cuda_type = {"cuptiActivity", "",    EXPORT_CUDA, 4,
+					     false,	      false, false};
+static const struct export_type other_type = {"event", "", EXPORT_THREAD, 3, false, false, false};
+
+#define NTYPES	  (sizeof(types) / sizeof(types[0]))
+#define LIFECYCLE (&types[NTYPES - 1])
+
+/* ---- Values -------------------------------------------------------------------------------------- */
+
+node_t rec_get(const struct export *x, node_t obj, const char *key)
+{
+	return jn_get(&x->doc, obj, key);
+}
+
+bool rec_time(const struct export *x, node_t n, int64_t *ns)
+{
+	if (!jn_time(n, true, ns) || *ns < 0 || *ns >= TIME_MAX)
+		return false;
+	*ns += x->proc ? x->proc->offset : 0;
+	return *ns >= 0;
+}
+
+int64_t rec_span(const struct export *x, node_t obj, const char *key)
+{
+	int64_t ns;
+
+	return jn_time(rec_get(x, obj, key), true, &ns) && ns > 0 && ns < TIME_MAX ? ns : 0;
+}
+
+static int32_t get_int(const struct export *x, node_t obj, const char *key, int32_t none)
+{
+	int64_t v;
+
+	return jn_i64(rec_get(x, obj, key), &v) && v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v
+										    : none;
+}
+
+static uint64_t get_addr(const struct export *x, node_t obj, const char *key)
+{
+	uint64_t v;
+
+	return jn_hex(rec_get(x, obj, key), &v) ? v : 0;
+}
+
+static bool get_bool(const struct export *x, node_t obj, const char *key)
+{
+	node_t n = rec_get(x, obj, key);
+
+	return n && n->kind == JSON_KIND_TRUE;
+}
+
+/* A name for people: no control characters, cut where a character ends. */
+static void get_name(char *to, size_t size, node_t n)
+{
+	size_t len = 0;
+
+	if (n && n->kind == JSON_KIND_STR)
+		len = n->len < size - 1 ? n->len : size - 1;
+	while (len && n->len > len && ((unsigned char)n->s[len] & 0xc0) == 0x80)
+		len--;
+	if (len)
+		memcpy(to, n->s, len);
+	to[len] = '\0';
+	while (len--)
+		if ((unsigned char)to[len] < 0x20 || to[len] == 0x7f)
+			to[len] = '?';
+}
+
+/* The thread as the node knows it. */
+static int32_t get_tid(const struct export *x, node_t obj)
+{
+	return get_int(x, obj, "hostTid", get_int(x, obj, "tid", 0));
+}
+
+static void skip(struct export *x, const char *why)
+{
+	if (!x->skipped++)
+		snprintf(x->why, sizeof(x->why), "%s, line %" PRIu64 ": %s", x->path, x->line, why);
+}
+
+/* ---- Processes -------------------------------------------------------------------------------------- */
+
+static char *name_of(node_t n)
+{
+	char name[256];
+
+	get_name(name, sizeof(name), n);
+	return strdup(name);
+}
+
+static bool new_proc(struct export *x)
+{
+	x->proc = calloc(1, sizeof(*x->proc));
+	if (!x->proc) {
+		x->err = -ENOMEM;
+		return false;
+	}
+	x->proc->rank = -1;
+	x->procs++;
+	return true;
+}
+
+/* Ids are the same wherever and with whatever else the process is exported. */
+static void begin_proc(struct export *x, node_t boot)
+{
+	struct export_proc *p = x->proc;
+
+	p->node = boot && boot->kind == JSON_KIND_STR
+			  ? export_hash(EXPORT_HASH, boot->s, boot->len)
+			  : export_hash(EXPORT_HASH, x->path, strlen(x->path));
+	p->id = export_hash(p->node, &p->pid, sizeof(p->pid));
+	if (!x->first_node)
+		x->first_node = p->node;
+	if (!p->host || !p->comm) {
+		x->err = -ENOMEM;
+		return;
+	}
+	if (x->fmt->proc)
+		x->fmt->proc(x, p);
+}
+
+static void orphan_states(struct export *x);
+
+static void end_proc(struct export *x)
+{
+	struct export_proc *p = x->proc;
+	struct export_thread *t, *tmp;
+
+	if (!p)
+		return;
+	if (!x->err && x->fmt->args) {
+		orphan_states(x);
+		export_order__write(x, true);
+	}
+	if (!x->err && x->fmt->stop)
+		HASH_ITER (hh, p->threads, t, tmp)
+			if (t->running)
+				x->fmt->stop(x, t, t->cpu, t->run_end, 0);
+	if (!x->err && x->fmt->proc_end)
+		x->fmt->proc_end(x, p);
+	export_proc_free(p);
+	x->proc = NULL;
+}
+
+static void take_header(struct export *x, node_t rec)
+{
+	struct export_proc *p;
+	int64_t offset;
+
+	end_proc(x);
+	if (!new_proc(x))
+		return;
+	p = x->proc;
+	p->host = name_of(rec_get(x, rec, "host"));
+	p->comm = name_of(rec_get(x, rec, "comm"));
+	p->pid = get_int(x, rec, "hostPid", get_int(x, rec, "pid", 0));
+	if (jn_time(rec_get(x, rec_get(x, rec, "clock"), "realtimeOffset"), true, &offset) &&
+	    offset > -TIME_MAX && offset < TIME_MAX) {
+		p->offset = offset;
+		p->real = true;
+	}
+	begin_proc(x, rec_get(x, rec, "bootId"));
+}
+
+/* Traces of other profilers have no header. */
+static bool have_proc(struct export *x, node_t rec)
+{
+	node_t start = rec_get(x, rec, "start");
+
+	if (x->proc)
+		return true;
+	if (!new_proc(x))
+		return false;
+	x->proc->host = strdup("");
+	x->proc->comm = strdup("");
+	x->proc->pid = get_int(x, start ? start : rec, "pid", 0);
+	begin_proc(x, NULL);
+	return !x->err;
+}
+
+/* The latest time in a line: the process has come so far. */
+static void move_to(struct export *x, int64_t ns)
+{
+	if (ns > x->proc->last)
+		x->proc->last = ns;
+}
+
+/* ---- Where an event goes ---------------------------------------------------------------------------- */
+
+static struct export_thread *thread_of(struct export *x, int32_t tid)
+{
+	struct export_proc *p = x->proc;
+	struct export_thread *t;
+
+	HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
+	if (t || HASH_COUNT(p->threads) >= THREADS_MAX)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (t) {
+		t->tid = tid;
+		HASH_ADD(hh, p->threads, tid, sizeof(tid), t);
+	}
+	if (!t || !HASH_ADDED(hh, t)) {
+		free(t);
+		x->err = -ENOMEM;
+		return NULL;
+	}
+	return t;
+}
+
+static struct export_group *thread_group(struct export *x, int32_t tid)
+{
+	struct export_key key = {.kind = EXPORT_THREAD, .tid = tid};
+	struct export_thread *t = thread_of(x, tid);
+
+	if (t && *t->comm)
+		return export_group_of(x, &key, NULL, "%s", t->comm);
+	return export_group_of(x, &key, NULL, "thread %d", tid);
+}
+
+static struct export_group *process_group(struct export *x)
+{
+	struct export_key key = {.kind = EXPORT_PROCESS};
+
+	return export_group_of(x, &key, NULL, "process %d", x->proc->pid);
+}
+
+/* ProxyOps of one channel, peer and direction follow each other but for a few; so do their steps. */
+static struct export_group *link_group(struct export *x, node_t rec, int32_t tid,
+				       enum export_kind kind)
+{
+	static const char *const what[] = {
+		[EXPORT_LINK] = "", [EXPORT_STEPS] = " steps", [EXPORT_NET] = " network plugin"};
+	node_t details = rec_get(x, rec, "details");
+	struct export_key key = {.kind = EXPORT_LINK,
+				 .tid = tid,
+				 .rank = get_int(x, rec, "rank", -1),
+				 .channel = get_int(x, details, "channel", -1),
+				 .peer = get_int(x, details, "peer", -1),
+				 .send = get_bool(x, details, "isSend")};
+	struct export_group *parent = thread_group(x, tid);
+
+	jn_u64(rec_get(x, rec, "commId"), &key.a);
+	if (kind == EXPORT_NET) {
+		key.kind = kind;
+		return export_group_of(x, &key, parent, "network plugin");
+	}
+	parent = parent ? export_group_of(x, &key, parent, "channel %d %s %d", key.channel,
+					  key.send ? "send to" : "receive from", key.peer)
+			: NULL;
+	if (kind == EXPORT_LINK || !parent)
+		return parent;
+	key.kind = kind;
+	return export_group_of(x, &key, parent, "%s%s", parent->name, what[kind]);
+}
+
+static struct export_group *group_of(struct export *x, node_t rec, const struct export_type *type,
+				     int32_t tid)
+{
+	node_t details = rec_get(x, rec, "details"), comm = rec_get(x, rec, "commId");
+	struct export_key key = {.kind = type->kind, .rank = get_int(x, rec, "rank", -1)};
+	char gpu[40];
+
+	switch (type->kind) {
+	case EXPORT_OPS:
+		jn_u64(comm, &key.a);
+		return export_group_of(x, &key, NULL, "rank %d operations (0x%" PRIx64 ")",
+				       key.rank, key.a);
+	case EXPORT_LINK:
+	case EXPORT_STEPS:
+	case EXPORT_NET:
+		return link_group(x, rec, tid, type->kind);
+	case EXPORT_GPU:
+		jn_u64(comm, &key.a);
+		key.channel = get_int(x, details, "channel", -1);
+		return export_group_of(x, &key, NULL, "rank %d GPU channel %d", key.rank,
+				       key.channel);
+	case EXPORT_CUDA:
+		get_name(gpu, sizeof(gpu), rec_get(x, rec, "gpuUuid"));
+		key.a = export_hash(get_addr(x, rec, "stream"), gpu, strlen(gpu));
+		return export_group_of(x, &key, NULL, "CUDA stream 0x%" PRIx64 " of GPU %s",
+				       get_addr(x, rec, "stream"), gpu);
+	default:
+		return thread_group(x, tid);
+	}
+}
+
+/* ---- Events ------------------------------------------------------------------------------------------ */
+
+static const struct export_type *type_of(node_t type)
+{
+	size_t i;
+
+	for (i = 0; i < NTYPES; i++)
+		if (jn_is(type, types[i].name))
+			return &types[i];
+	return &other_type;
+}
+
+/* "Coll" as AllReduce RING/SIMPLE, "ProxyOp" as ProxyOp send: of few different words. */
+static void name_event(const struct export *x, node_t rec, struct export_event *ev)
+{
+	node_t details = rec_get(x, rec, "details");
+	char func[24], algo[16], proto[16];
+
+	get_name(func, sizeof(func), rec_get(x, details, "func"));
+	if (!*func)
+		get_name(func, sizeof(func), rec_get(x, rec, "func"));
+	get_name(algo, sizeof(algo), rec_get(x, details, "algo"));
+	get_name(proto, sizeof(proto), rec_get(x, details, "proto"));
+	if (ev->type == &cuda_type || ev->type == &other_type)
+		get_name(ev->name, sizeof(ev->name),
+			 rec_get(x, rec, ev->type == &cuda_type ? "name" : "type"));
+	else if (ev->type->kind == EXPORT_LINK)
+		snprintf(ev->name, sizeof(ev->name), "%s %s", ev->type->label,
+			 get_bool(x, details, "isSend") ? "send" : "receive");
+	else if (*func && *algo)
+		snprintf(ev->name, sizeof(ev->name), "%s %s/%s", func, algo, proto);
+	else if (*func && (ev->type->kind == EXPORT_OPS || ev->type == LIFECYCLE))
+		snprintf(ev->name, sizeof(ev->name), "%s", func);
+	else
+		snprintf(ev->name, sizeof(ev->name), "%s%s%s", ev->type->label, *func ? " " : "",
+			 func);
+	if (!*ev->name)
+		snprintf(ev->name, sizeof(ev->name), "event");
+}
+
+/* The parts that ranks have in a collective have this in common. */
+static uint64_t joined_of(const struct export *x, node_t rec, const struct export_type *type)
+{
+	node_t details = rec_get(x, rec, "details");
+	uint64_t comm = 0, seq, h;
+	char func[24];
+
+	get_name(func, sizeof(func), rec_get(x, details, "func"));
+	if (strcmp(type->label, "Coll") != 0 || !jn_u64(rec_get(x, rec, "commId"), &comm) ||
+	    !comm || !jn_u64(rec_get(x, details, "seq"), &seq))
+		return 0;
+	h = export_hash(EXPORT_HASH, &comm, sizeof(comm));
+	h = export_hash(h, &seq, sizeof(seq));
+	return export_hash(h, func, strlen(func));
+}
+
+/* Start, and when it really ended: `exec`, for what NCCL only enqueues. */
+static bool times_of(struct export *x, node_t rec, struct export_event *ev)
+{
+	node_t stop = rec_get(x, rec, "stop"), exec = rec_get(x, rec, "exec");
+	int64_t end;
+
+	if (!rec_time(x, rec_get(x, rec_get(x, rec, "start"), "ts"), &ev->start))
+		return false;
+	move_to(x, ev->start);
+	ev->end = x->proc->last; /* unfinished: until the recording ended */
+	if (rec_time(x, rec_get(x, stop, "ts"), &end)) {
+		move_to(x, end);
+		ev->end = end;
+	}
+	if (rec_time(x, rec_get(x, exec, "stop"), &end)) {
+		move_to(x, end);
+		ev->end = end;
+	}
+	if (ev->end < ev->start)
+		ev->end = ev->start;
+	return true;
+}
+
+/* About what it takes. */
+static size_t size_of(const struct export_state *s)
+{
+	return sizeof(*s) + s->args_len + 32;
+}
+
+static struct export_state *take_pending(struct export *x, uint64_t addr)
+{
+	struct export_state *first, *s;
+	struct export_pending *pe;
+
+	HASH_FIND(hh, x->pending, &addr, sizeof(addr), pe);
+	if (!pe)
+		return NULL;
+	first = pe->first;
+	HASH_DEL(x->pending, pe);
+	free(pe);
+	for (s = first; s; s = s->next)
+		x->states_held -= size_of(s);
+	return first;
+}
+
+static void write_instant(struct export *x, struct export_group *g, const char *cat,
+			  const char *name, int64_t ts, const char *args, size_t args_len)
+{
+	struct export_slice s = {.start = ts,
+				 .end = ts,
+				 .cat = cat,
+				 .name = name,
+				 .args = args,
+				 .args_len = args_len};
+	struct export_lane *l = g && x->fmt->instant ? export_lane_of(x, g, 0) : NULL;
+
+	if (l)
+		x->fmt->instant(x, l, &s);
+}
+
+/* All keys of a record, in the words of the format, until the next. */
+static void encode(struct export *x, node_t rec)
+{
+	x->args.len = 0;
+	x->fmt->args(x, rec, &x->args);
+	if (x->args.failed)
+		x->err = -ENOMEM;
+}
+
+static void add_event(struct export *x, node_t rec, const struct export_type *type)
+{
+	struct export_event *ev, head = {.type = type};
+	int32_t tid = get_tid(x, rec_get(x, rec, "start"));
+
+	if (!times_of(x, rec, &head)) {
+		skip(x, "an event without a time");
+		return;
+	}
+	head.addr = get_addr(x, rec, "eventAddr");
+	head.parent = get_addr(x, rec, "parentObj");
+	head.joined = joined_of(x, rec, type);
+	name_event(x, rec, &head);
+	if (x->proc->rank < 0)
+		x->proc->rank = get_int(x, rec, "rank", -1);
+	if (x->fmt->lane) {
+		head.group = group_of(x, rec, type, tid);
+		if (!head.group) {
+			skip(x, "too many tracks: export the processes one by one");
+			return;
+		}
+	}
+	encode(x, rec);
+	if (type == LIFECYCLE && x->fmt->instant) {
+		x->events++;
+		write_instant(x, head.group, type->name, head.name, head.start, x->args.s,
+			      x->args.len);
+		return;
+	}
+	ev = x->err ? NULL : malloc(sizeof(*ev) + x->args.len);
+	if (!ev) {
+		x->err = -ENOMEM;
+		return;
+	}
+	*ev = head;
+	ev->args_len = x->args.len;
+	if (x->args.len)
+		memcpy(ev->args, x->args.s, x->args.len);
+	ev->states = ev->addr ? take_pending(x, ev->addr) : NULL;
+	export_order__add(x, ev);
+	export_order__write(x, false);
+}
+
+/* ---- States ------------------------------------------------------------------------------------------- */
+
+/* Its event was never seen, or has not come for long. */
+static void orphan(struct export *x, struct export_pending *pe)
+{
+	struct export_state *s, *next;
+
+	HASH_DEL(x->pending, pe);
+	for (s = pe->first; s; s = next) {
+		next = s->next;
+		write_instant(x, process_group(x), "state", s->name, s->ts, s->args, s->args_len);
+		x->states_held -= size_of(s);
+		free(s);
+	}
+	free(pe);
+}
+
+static void orphan_states(struct export *x)
+{
+	while (x->pending)
+		orphan(x, x->pending);
+}
+
+static struct export_pending *pending_of(struct export *x, uint64_t addr)
+{
+	struct export_pending *pe;
+
+	HASH_FIND(hh, x->pending, &addr, sizeof(addr), pe);
+	if (pe)
+		return pe;
+	if (HASH_COUNT(x->pending) >= PENDING_MAX)
+		orphan(x, x->pending);
+	pe = calloc(1, sizeof(*pe));
+	if (pe) {
+		pe->addr = addr;
+		pe->last = &pe->first;
+		HASH_ADD(hh, x->pending, addr, sizeof(pe->addr), pe);
+	}
+	if (!pe || !HASH_ADDED(hh, pe)) {
+		free(pe);
+		x->err = -ENOMEM;
+		return NULL;
+	}
+	return pe;
+}
+
+static void take_state(struct export *x, node_t rec)
+{
+	uint64_t addr = get_addr(x, rec, "eventAddr");
+	struct export_state *s;
+	struct export_pending *pe;
+	int64_t ts;
+
+	if (!rec_time(x, rec_get(x, rec, "ts"), &ts)) {
+		skip(x, "a state without a time");
+		return;
+	}
+	move_to(x, ts);
+	x->states++;
+	encode(x, rec);
+	pe = pending_of(x, addr);
+	s = pe ? calloc(1, sizeof(*s) + x->args.len) : NULL;
+	if (!s) {
+		x->err = -ENOMEM;
+		return;
+	}
+	s->ts = ts;
+	get_name(s->name, sizeof(s->name), rec_get(x, rec, "name"));
+	s->args_len = x->args.len;
+	if (x->args.len)
+		memcpy(s->args, x->args.s, x->args.len);
+	*pe->last = s;
+	pe->last = &s->next;
+	x->states_held += size_of(s);
+	while (x->states_held > STATES_BYTES)
+		orphan(x, x->pending);
+}
+
+/* ---- Threads, and what the scheduler did to them -------------------------------------------------------- */
+
+static void take_thread(struct export *x, node_t rec)
+{
+	struct export_group *g;
+	struct export_thread *t = thread_of(x, get_tid(x, rec));
+
+	if (!t || !x->fmt->lane)
+		return;
+	get_name(t->comm, sizeof(t->comm), rec_get(x, rec, "comm"));
+	g = thread_group(x, t->tid);
+	if (!g || !*t->comm)
+		return;
+	snprintf(g->name, sizeof(g->name), "%s", t->comm);
+	if (g->nlanes)
+		x->fmt->lane(x, g->lanes[0]);
+	else
+		export_lane_of(x, g, 0);
+}
+
+/* The kernel's: 0 runnable, 1 asleep, 2 asleep and not to be disturbed. */
+static uint32_t task_state(const struct export *x, node_t rec)
+{
+	node_t why = rec_get(x, rec, "why");
+
+	if (jn_is(rec_get(x, rec, "state"), "blocked"))
+		return jn_is(why, "io") || jn_is(why, "pagefault") ? 2 : 1;
+	return 0;
+}
+
+/*
+ * Switches and wake-ups, of which slices are made. What ran before and after on that CPU is not known; it is drawn as idle, by
+ * end of run 1 ns before the next may begin, so that nothing depends on the order of files.
+ */
+static void take_switch(struct export *x, node_t rec, struct export_thread *t, int64_t ts,
+			int64_t end)
+{
+	int32_t cpu = get_int(x, rec, "cpu", -1);
+	node_t state = rec_get(x, rec, "state");
+
+	if (t->running) {
+		x->fmt->stop(x, t, t->cpu, t->run_end,
+			     ts == t->run_end + 1 ? task_state(x, rec) : 0);
+		t->running = false;
+	}
+	if (cpu < 0 || cpu >= CPUS_MAX)
+		return;
+	if (jn_is(state, "runq") && !get_bool(x, rec, "preempted")) {
+		x->fmt->wake(x, t, (uint32_t)cpu, ts);
+	} else if (jn_is(state, "run") && end > ts) {
+		x->fmt->run(x, t, (uint32_t)cpu, ts);
+		t->running = true;
+		t->cpu = (uint32_t)cpu;
+		t->run_end = end - 1;
+	}
+}
+
+static void take_slice(struct export *x, node_t rec)
+{
+	struct export_key key = {.kind = EXPORT_SCHED, .tid = get_tid(x, rec)};
+	struct export_thread *t = thread_of(x, key.tid);
+	struct export_group *g = thread_group(x, key.tid);
+	struct export_slice s = {.cat = "slice"};
+	char name[64], why[40];
+
+	if (!rec_time(x, rec_get(x, rec, "ts"), &s.start)) {
+		skip(x, "a slice without a time");
+		return;
+	}
+	s.end = s.start + rec_span(x, rec, "dur");
+	move_to(x, s.end);
+	g = g ? export_group_of(x, &key, g, "scheduler") : NULL;
+	if (!g || !t) {
+		skip(x, "too many tracks: export the processes one by one");
+		return;
+	}
+	get_name(name, sizeof(name), rec_get(x, rec, "state"));
+	get_name(why, sizeof(why), rec_get(x, rec, "why"));
+	if (*why)
+		snprintf(name, sizeof(name), "%s", why);
+	encode(x, rec);
+	s.name = name;
+	s.args = x->args.s;
+	s.args_len = x->args.len;
+	if (!export_put(x, g, &s, true))
+		skip(x, "slices of a thread that overlap");
+	if (x->fmt->run)
+		take_switch(x, rec, t, s.start, s.end);
+}
+
+/* ---- Connections, and the rest ---------------------------------------------------------------------------- */
+
+static void put_rate(struct export *x, struct export_group *g, node_t delta, const char *key,
+		     const char *name, int64_t ts, int64_t since)
+{
+	uint64_t n;
+
+	if (since >= 0 && ts > since && jn_u64(rec_get(x, delta, key), &n))
+		x->fmt->counter(x, g, name, "B/s", ts, (double)n * 1e9 / (double)(ts - since));
+}
+
+static void take_flow(struct export *x, node_t rec)
+{
+	node_t flow = rec_get(x, rec, "flow"), delta = rec_get(x, rec, "delta");
+	struct export_key key = {.kind = EXPORT_FLOW};
+	struct export_group *g;
+	struct export_lane *l;
+	uint64_t n = 0;
+	char name[100];
+	int64_t ts, rtt;
+
+	if (!rec_time(x, rec_get(x, rec, "ts"), &ts) || !flow || flow->kind != JSON_KIND_STR) {
+		skip(x, "a flow without a time or a name");
+		return;
+	}
+	move_to(x, ts);
+	get_name(name, sizeof(name), flow);
+	jn_u64(rec_get(x, rec, "netns"), &n);
+	key.a = export_hash(export_hash(EXPORT_HASH, flow->s, flow->len), &n, sizeof(n));
+	g = export_group_of(x, &key, NULL, "%s", name);
+	l = g ? export_lane_of(x, g, 0) : NULL;
+	if (!l) {
+		skip(x, "too many connections");
+		return;
+	}
+	put_rate(x, g, delta, "txBytes", "sent", ts, l->last);
+	put_rate(x, g, delta, "rxBytes", "received", ts, l->last);
+	if (jn_time(rec_get(x, rec_get(x, rec, "tcp"), "rtt"), true, &rtt))
+		x->fmt->counter(x, g, "rtt", "us", ts, (double)rtt / 1e3);
+	if (jn_u64(rec_get(x, rec, "retrans"), &n))
+		x->fmt->counter(x, g, "retransmissions", "segments", ts, (double)n);
+	l->last = ts;
+	get_name(name, sizeof(name), rec_get(x, rec, "why"));
+	encode(x, rec);
+	write_instant(x, g, "flow", *name ? name : "flow", ts, x->args.s, x->args.len);
+}
+
+/* What is no event of NCCL is a point of the process, with all that it says. */
+static void take_other(struct export *x, node_t rec, const char *kind)
+{
+	bool open = !strcmp(kind, "open");
+	struct export_group *g =
+		open ? thread_group(x, get_tid(x, rec_get(x, rec, "start"))) : process_group(x);
+	char name[64], text[40];
+	int64_t ts;
+
+	if (!rec_time(x, rec_get(x, rec, "ts"), &ts) && !rec_time(x, rec_get(x, rec, "to"), &ts) &&
+	    !rec_time(x, rec_get(x, rec, "stop"), &ts) &&
+	    !rec_time(x, rec_get(x, rec, "start"), &ts))
+		ts = x->proc->last; /* the footer */
+	move_to(x, ts);
+	get_name(text, sizeof(text),
+		 rec_get(x, rec,
+			 open			   ? "eventType"
+			 : !strcmp(kind, "drop")   ? "reason"
+			 : !strcmp(kind, "lost")   ? "cause"
+			 : !strcmp(kind, "thread") ? "comm"
+						   : ""));
+	snprintf(name, sizeof(name), "%.20s%s%s", kind, *text ? " " : "", text);
+	encode(x, rec);
+	write_instant(x, g, kind, name, ts, x->args.s, x->args.len);
+}
+
+/* ---- Records ---------------------------------------------------------------------------------------------- */
+
+static void take_context(struct export *x, node_t rec, const char *kind)
+{
+	if (!*kind || !strcmp(kind, "event") || !strcmp(kind, "state") ||
+	    !strcmp(kind, "cuptiActivity"))
+		return;
+	if (!strcmp(kind, "thread"))
+		take_thread(x, rec);
+	if (!strcmp(kind, "slice"))
+		take_slice(x, rec);
+	else if (!strcmp(kind, "flow"))
+		take_flow(x, rec);
+	else
+		take_other(x, rec, kind);
+}
+
+static void take_tracked(struct export *x, node_t rec, node_t kind)
+{
+	char name[32];
+
+	get_name(name, sizeof(name), kind);
+	if (!strcmp(name, "header")) {
+		take_header(x, rec);
+		return;
+	}
+	if (!have_proc(x, rec))
+		return;
+	if (!kind || !strcmp(name, "event"))
+		add_event(x, rec, type_of(rec_get(x, rec, "type")));
+	else if (!strcmp(name, "state"))
+		take_state(x, rec);
+	else if (!strcmp(name, "cuptiActivity"))
+		add_event(x, rec, &cuda_type);
+	else
+		x->others++;
+	if (x->fmt->lane && !x->err)
+		take_context(x, rec, name);
+}
+
+static void take_record(struct export *x, node_t rec)
+{
+	node_t kind = rec_get(x, rec, "recordType");
+
+	if (rec->kind != JSON_KIND_OBJ || (kind && kind->kind != JSON_KIND_STR) ||
+	    (!kind && !rec_get(x, rec, "type"))) {
+		skip(x, "not a record of a trace");
+		return;
+	}
+	if (x->fmt->record) {
+		if (jn_is(kind, "header"))
+			take_header(x, rec);
+		else if (!have_proc(x, rec))
+			return;
+		x->fmt->record(x, rec);
+	} else {
+		take_tracked(x, rec, kind);
+	}
+	export_flush(x, false);
+}
+
+/* ---- Lines -------------------------------------------------------------------------------------------------- */
+
+static int take_line(void *to, const char *s, size_t len, bool whole)
+{
+	struct export *x = to;
+	const char *next;
+	int err;
+
+	x->line++;
+	if (!len)
+		return 0;
+	x->nlines++;
+	err = json_doc__parse(&x->doc, s, len);
+	if (err == -EINVAL) {
+		next = lines_torn_by_cat(s, len);
+		if (next || !whole)
+			x->torn++;
+		if (next)
+			err = json_doc__parse(&x->doc, next, len - (next - s));
+		else if (whole)
+			skip(x, x->doc.err);
+	}
+	if (err == -ENOMEM)
+		x->err = err;
+	else if (!err)
+		take_record(x, &x->doc.nodes[0]);
+	return x->err;
+}
+
+static int take_too_long(void *to)
+{
+	struct export *x = to;
+
+	x->line++;
+	x->nlines++;
+	skip(x, "longer than 1 MiB");
+	return 0;
+}
+
+static int begin_file(void *to, const char *path)
+{
+	struct export *x = to;
+
+	x->path = path;
+	x->line = 0;
+	x->files++;
+	return 0;
+}
+
+static int end_file(void *to)
+{
+	struct export *x = to;
+
+	end_proc(x);
+	return x->err;
+}
+
+static void show_progress(void *to, uint64_t done, uint64_t total)
+{
+	struct export *x = to;
+	struct timespec ts;
+	int64_t now;
+
+	if (!x->bar || total < PROGRESS_MIN)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+	if (now - x->bar_ns < INT64_C(200000000))
+		return;
+	x->bar_ns = now;
+	fprintf(stderr, "\rExporting %3.0f %% of %.1f GB", 100.0 * (double)done / (double)total,
+		(double)total / 1e9);
+	fflush(stderr);
+}
+
+static const struct lines_ops ops = {
+	.begin = begin_file,
+	.line = take_line,
+	.too_long = take_too_long,
+	.end = end_file,
+	.progress = show_progress,
+};
+
+/* ---- The first time of all ------------------------------------------------------------------------------------- */
+
+/* The offset that times have from here on. */
+static void first_header(struct export *x, const char *s, size_t len)
+{
+	const char *next = lines_torn_by_cat(s, len);
+	node_t clock;
+	int64_t offset;
+
+	next = next ? next : s;
+	x->proc->offset = 0;
+	if (json_doc__parse(&x->doc, next, len - (next - s)))
+		return;
+	clock = rec_get(x, &x->doc.nodes[0], "clock");
+	if (jn_time(rec_get(x, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
+	    offset < TIME_MAX)
+		x->proc->offset = offset;
+}
+
+/* The first number behind a key is the earliest that the line has for it. */
+static void first_time(struct export *x, const char *s, size_t len, const char *key)
+{
+	const char *at = memmem(s, len, key, strlen(key)), *end;
+	struct json_node n = {.kind = JSON_KIND_REAL};
+	int64_t ns;
+
+	if (!at)
+		return;
+	n.s = at + strlen(key);
+	for (end = n.s; end < s + len && ((*end >= '0' && *end <= '9') || *end == '.'); end++)
+		;
+	n.len = end - n.s;
+	if (n.len && rec_time(x, &n, &ns) && ns < x->base)
+		x->base = ns;
+}
+
+static bool begins(const char *s, size_t len, const char *with)
+{
+	return len >= strlen(with) && !memcmp(s, with, strlen(with));
+}
+
+/* Without parsing, as it is of every line. */
+static int first_line(void *to, const char *s, size_t len, bool whole)
+{
+	struct export *x = to;
+
+	(void)whole;
+	if (memmem(s, len, "\"recordType\":\"header\"", 21))
+		first_header(x, s, len);
+	else if (begins(s, len, "{\"recordType\":\"lost\""))
+		first_time(x, s, len, "\"to\":");
+	else if (begins(s, len, "{\"recordType\":\"thread\""))
+		first_time(x, s, len, "\"start\":");
+	else
+		first_time(x, s, len, "\"ts\":");
+	return 0;
+}
+
+static int first_file(void *to, const char *path)
+{
+	(void)path;
+	((struct export *)to)->proc->offset = 0;
+	return 0;
+}
+
+static int first_other(void *to)
+{
+	(void)to;
+	return 0;
+}
+
+/* Only of what can be read twice. */
+static void find_first(struct export *x, char *const *paths)
+{
+	static const struct lines_ops first = {
+		.begin = first_file,
+		.line = first_line,
+		.too_long = first_other,
+		.end = first_other,
+		.quiet = true,
+	};
+	struct export_proc p = {0};
+	struct stat st;
+	int i;
+
+	for (i = 0; paths[i]; i++)
+		if (!strcmp(paths[i], "-") ||
+		    (!stat(paths[i], &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+			return;
+	x->base = INT64_MAX;
+	x->proc = &p;
+	lines_read(paths, &first, x);
+	x->proc = NULL;
+	x->based = x->base < INT64_MAX;
+}
+
+int export_read(struct export *x, char *const *paths)
+{
+	int err = json_doc__init(&x->doc);
+
+	x->order = export_order__new();
+	if (err || !x->order)
+		return -ENOMEM;
+	if (x->fmt->from_zero)
+		find_first(x, paths);
+	err = lines_read(paths, &ops, x);
+	if (x->bar_ns)
+		fprintf(stderr, "\r%40s\r", "");
+	return err;
+}
+
+void export_read_free(struct export *x)
+{
+	struct export_state *s;
+	struct export_seen *seen, *tmp;
+	struct export_pending *pe;
+
+	while (x->pending) {
+		pe = x->pending;
+		HASH_DEL(x->pending, pe);
+		while ((s = pe->first)) {
+			pe->first = s->next;
+			free(s);
+		}
+		free(pe);
+	}
+	HASH_ITER (hh, x->seen, seen, tmp) {
+		HASH_DEL(x->seen, seen);
+		free(seen);
+	}
+	export_proc_free(x->proc);
+	x->proc = NULL;
+	export_order__free(x->order);
+	json_doc__free(&x->doc);
+	xbuf__free(&x->args);
+	xbuf__free(&x->out);
+}

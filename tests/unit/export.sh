@@ -1,0 +1,335 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `ncclscope export`: in each format, of traces of every kind, what the trace has is there, as often as jq counts it; the formats are what
+# their readers want; hostile traces cost what could not be used, and are told.
+#
+# Usage: export.sh [NCCLSCOPE [TRACE...]], with traces: of these, each format
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tool=$(realpath "${1:-$top/build/ncclscope}")
+[ $# -gt 0 ] && shift
+given=()
+for trace in "$@"; do given+=("$(realpath "$trace")"); done
+traces=$top/tests/unit/traces
+seed=$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl
+failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export LC_ALL=C
+
+for need in jq python3; do
+	command -v $need >/dev/null || { echo "SKIP: export.sh: needs $need"; exit 77; }
+done
+
+# t NAME COMMAND...: a case. What it prints is shown when it fails.
+t()
+{
+	local name=$1
+	shift
+	if "$@" >say 2>&1; then
+		echo "ok export: $name"
+	else
+		echo "not ok export: $name"
+		head -n 20 say | cut -c1-300 | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+same()
+{
+	[ "$1" = "$2" ] || { echo "got '$1', want '$2'"; return 1; }
+}
+
+# The records of a trace, without what is torn.
+records()
+{
+	jq -cR 'fromjson? // empty' "$@"
+}
+
+# out FORMAT TRACE...: exported, into out.FORMAT.
+out()
+{
+	local fmt=$1
+	shift
+	"$tool" export -q --to "$fmt" -o "out.$fmt" "$@" 2>err || { echo "exit $?"; cat err; return 1; }
+}
+
+# ---- What is in a trace, by kind: events by type, states, and the rest
+
+counted='
+	def event: .type and (.recordType == null or .recordType == "event");
+	reduce .[] as $r ({}; ($r | if event then .type elif .recordType == "header" then null else .recordType end) as $k
+		| if $k then .[$k] += 1 else . end)'
+
+t_chrome()
+{
+	out chrome "$@" && jq -e . out.chrome >/dev/null || return 1
+	same "$(jq -cS '[.traceEvents[] | select((.ph == "X" or .ph == "i") and .cat != null) | .cat] | group_by(.) | map({(.[0]): length}) | add // {}' out.chrome)" \
+		"$(records "$@" | jq -csS "$counted")" || return 1
+	# arrows come in pairs, begin where there is a slice, and do not go back in time
+	jq -e '.displayTimeUnit == "ns" and ([.traceEvents[] | .ts // 0] | min >= 0) and ([.traceEvents[] | select(.ph == "X") | .dur] | all(. >= 0))
+		and ([.traceEvents[] | select(.ph == "s" or .ph == "f")] | group_by(.id) | all(length == 2 and .[0].ph == "s" and .[0].ts <= .[1].ts))' out.chrome >/dev/null || {
+		echo "times or arrows"
+		return 1
+	}
+	# slices of a thread are within each other or apart
+	jq -e '[.traceEvents[] | select(.ph == "X")] | group_by([.pid, .tid]) | all(
+		reduce .[] as $s ({open: [], ok: true};
+			.open |= until(length == 0 or .[-1] > $s.ts + 0.0005; .[:-1])
+			| if (.open | length) > 0 and $s.ts + $s.dur > .open[-1] + 0.001 then .ok = false else . end
+			| .open += [$s.ts + $s.dur]) | .ok)' out.chrome >/dev/null || {
+		echo "slices overlap"
+		return 1
+	}
+}
+
+t_perfetto()
+{
+	out perfetto "$@" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts || { cat facts; return 1; }
+	same "$(jq -cS '.slices as $s | .instants | to_entries + ($s | to_entries) | group_by(.key) | map({(.[0].key): map(.value) | add}) | add // {}' facts)" \
+		"$(records "$@" | jq -csS "$counted")" || return 1
+	# every key of every record is an annotation
+	same "$(jq '[.keys[]] | add // 0' facts)" \
+		"$(records "$@" | jq -s 'map(select(.recordType != "header") | keys | length) | add // 0')"
+}
+
+t_protoc()
+{
+	out perfetto "$@" || return 1
+	protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/perfetto.proto" <out.perfetto >decoded || return 1
+	! grep -E '^ *[0-9]+: ' decoded || return 1 # a field that the .proto does not have
+	same "$(grep -c '^packet {' decoded)" "$(jq .packets facts)"
+}
+
+t_csv()
+{
+	out csv "$@" || return 1
+	records "$@" | jq -c 'select(.type and (.recordType == null or .recordType == "event"))' >events
+	python3 - <<'END'
+import csv, json
+with open('out.csv', newline='') as f:
+    rows = list(csv.DictReader(f, strict=True))
+raw = open('out.csv', 'rb').read()
+# as text, so that no digit is lost
+events = [json.loads(l, parse_float=str, parse_int=str) for l in open('events')]
+assert len(rows) == len(events), (len(rows), len(events))
+for r, e in zip(rows, events):
+    assert None not in r and None not in r.values(), r
+    for column, want in (('type', e['type']), ('start', e['start']['ts']), ('stop', (e['stop'] or {}).get('ts', '')), ('eventAddr', e.get('eventAddr', '')),
+                         ('channel', e['details'].get('channel', '')), ('sched_runq', e.get('sched', {}).get('runq', '')),
+                         ('txBytes', e.get('net', {}).get('txBytes', '')), ('exec_source', e.get('exec', {}).get('source', ''))):
+        # jq writes the numbers anew: 8.0 for 8.000
+        same = r[column] == want or (want and r[column] and column not in ('type', 'eventAddr') and float(r[column]) == float(want))
+        assert same, (column, r[column], want)
+END
+}
+
+t_speedscope()
+{
+	out speedscope "$@" && out collapsed "$@" || return 1
+	jq -e '."$schema" == "https://www.speedscope.app/file-format-schema.json" and (.shared.frames | length) as $n
+		| .shared.frames | all(.name | type == "string")' out.speedscope >/dev/null || { echo "frames"; return 1; }
+	jq -e '(.shared.frames | length) as $n | .profiles | all(.type == "sampled" and (.name | type) == "string" and .unit == "nanoseconds"
+		and (.startValue == 0) and (.samples | length) == (.weights | length) and (.weights | add // 0) == .endValue
+		and (.samples | all(length > 0 and all(. >= 0 and . < $n))))' out.speedscope >/dev/null || { echo "profiles"; return 1; }
+	same "$(grep -cvE '^[^;]+(;[^;]+)* [0-9]+$' out.collapsed)" 0 || return 1
+	same "$(awk '{ n += $NF } END { printf "%.0f", n }' out.collapsed)" "$(jq '[.profiles[].endValue] | add // 0' out.speedscope)"
+}
+
+formats="chrome csv perfetto speedscope"
+command -v protoc >/dev/null && formats="$formats protoc" || echo "skip export: protoc: not here"
+if [ ${#given[@]} -gt 0 ]; then
+	for fmt in $formats; do
+		t "${#given[@]} files: $fmt" "t_$fmt" "${given[@]}"
+	done
+	exit $failed
+fi
+for trace in "$traces"/*.jsonl "$seed"; do
+	for fmt in $formats; do
+		t "$(basename "$trace" .jsonl): $fmt" "t_$fmt" "$trace"
+	done
+done
+
+# ---- The seed by hand: its one AllReduce over four ranks, 96 kernel channels on tracks of their own, arrows
+
+cp "$seed" trace_seed.jsonl
+out perfetto trace_seed.jsonl && "$top/tests/unit/perfetto_check.py" out.perfetto >facts
+t "seed: slices" same "$(jq -c '[.slices.ncclProfileColl, .slices.ncclProfileKernelCh, .slices.cuptiActivity, .instants.ProfilerLifecycle, .threads]' facts)" "[4,96,4,8,9]"
+t "seed: arrows: of CollApi, of Coll, of the collective" same "$(jq .joined facts)" 9
+t "seed: times" same "$(jq -c '[.first, .last] | map(. / 1e9 | floor)' facts)" "[8993953,8993954]"
+out collapsed trace_seed.jsonl
+t "seed: paths" grep -qE '^rank 2, \[503639\];GroupApi;CollApi AllReduce;AllReduce RING/SIMPLE;KernelCh [0-9]+$' out.collapsed
+t "seed: time" same "$(awk '/;KernelCh / { printf "%.0f", $NF / 1000 }' out.collapsed)" "$(jq -s 'map(select(.type == "ncclProfileKernelCh") | .duration) | add | round' "$seed")"
+
+# ---- Kernel context by hand
+
+out perfetto "$traces/sched.jsonl" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts
+t "slices are switches and wake-ups" same "$(jq -c '[.slices.slice, .switches > 0]' facts)" "[$(grep -c '"recordType":"slice"' "$traces/sched.jsonl"),true]"
+out perfetto "$traces/net.jsonl" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts
+t "connections have counters" [ "$(jq .values facts)" -ge "$(grep -c '"recordType":"flow"' "$traces/net.jsonl")" ]
+t "a clock" same "$(jq .clocks facts)" 1
+t "real time" same "$(jq '.first / 1e18 | floor' facts)" 1
+
+# process PID TID TS...: its thread runs on CPU 1 for 10 us from each TS on, and is preempted then
+process()
+{
+	local pid=$1 tid=$2 ts
+	shift 2
+	printf '{"recordType":"header","pid":%d,"comm":"p%d","bootId":"b","clock":{"realtimeOffset":1000000.000}}\n' "$pid" "$pid"
+	for ts in "$@"; do
+		printf '{"recordType":"slice","tid":%d,"cpu":1,"state":"run","ts":%d.000,"dur":10.000}\n' "$tid" "$ts"
+		printf '{"recordType":"slice","tid":%d,"cpu":1,"state":"runq","ts":%d.000,"dur":10.000,"preempted":true}\n' "$tid" $((ts + 10))
+	done
+}
+process 10 11 100 120 140 >a.jsonl
+process 20 21 110 130 150 >b.jsonl
+t "a CPU from one process to another, in any order of files" eval 't_perfetto a.jsonl b.jsonl && t_perfetto b.jsonl a.jsonl && same "$(jq .switches facts)" 12'
+
+# path TYPE START STOP PARENT ADDR [SCHED]
+path()
+{
+	printf '{"recordType":"event","type":"ncclProfile%s","commId":7,"rank":3,"start":{"ts":%s.000,"pid":5,"tid":6},"stop":{"ts":%s.000,"pid":5,"tid":6},"parentObj":"%s","eventAddr":"%s","details":{}%s}\n' \
+		"$1" "$2" "$3" "$4" "$5" "${6:+,\"sched\":$6}"
+}
+{
+	path CollApi 10 60 0x1 0x2 '{"onCpu":40.000,"runq":0.000,"blocked":10.000,"blockedIn":[{"why":"futex","us":6.000}]}'
+	path KernelLaunch 50 80 0x1 0x3                                     # in part at the same time
+	path GroupApi 0 100 null 0x1 '{"onCpu":75.000,"runq":25.000,"blocked":0.000}' # 30 of its own
+	printf '{"recordType":"state","eventAddr":"0x5","ts":%s.000,"name":"%s"}\n' 110 Wait 140 Work
+	path ProxyOp 100 200 0x9 0x4
+	path ProxyStep 105 165 0x4 0x5 '{"onCpu":30.000,"runq":30.000,"blocked":0.000}'
+	path ProxyStep 120 180 0x4 0x6
+} >paths.jsonl
+t "paths by hand" eval 'out collapsed paths.jsonl && same "$(sed "s/^rank 3, .5.;//" out.collapsed | sort)" "GroupApi;CollApi;[asleep] 4000
+GroupApi;CollApi;[in futex] 6000
+GroupApi;CollApi;[on CPU] 40000
+GroupApi;KernelLaunch 30000
+GroupApi;[on CPU] 22500
+GroupApi;[runnable] 7500
+ProxyOp receive 25000
+ProxyOp receive;ProxyStep 60000
+ProxyOp receive;ProxyStep;Wait;[on CPU] 15000
+ProxyOp receive;ProxyStep;Wait;[runnable] 15000
+ProxyOp receive;ProxyStep;Work;[on CPU] 12500
+ProxyOp receive;ProxyStep;Work;[runnable] 12500
+ProxyOp receive;ProxyStep;[on CPU] 2500
+ProxyOp receive;ProxyStep;[runnable] 2500"'
+
+# ---- Several files, nodes, one behind the other
+
+sed 's/4711/4811/g; s/5711/5811/g; s/4722/4822/g; s/5722/5822/g; s/"cpu":3/"cpu":2/g' "$traces/good.jsonl" >other.jsonl
+sed 's/"bootId":"[^"]*"/"bootId":"99999999-2222-3333-4444-555555555555"/; s/"host":"[^"]*"/"host":"elsewhere"/' "$traces/good.jsonl" >elsewhere.jsonl
+both()
+{
+	"$tool" export -q --to perfetto -o one.pf "$traces/good.jsonl" && "$tool" export -q --to perfetto "$@" -o two.pf other.jsonl &&
+		cat one.pf two.pf >both.pf && "$top/tests/unit/perfetto_check.py" both.pf >facts || { cat facts; return 1; }
+	same "$(jq -c '[.processes, .sequences, .slices.ncclProfileColl]' facts)" "[2,2,$(cat "$traces/good.jsonl" other.jsonl | grep -c '"ncclProfileColl"')]"
+}
+t "two exports, one behind the other" both
+t "a trace that cat made of two" eval 'cat "$traces/good.jsonl" other.jsonl >cat.jsonl && t_perfetto cat.jsonl && t_chrome cat.jsonl && same "$(jq -c "[.processes, .sequences]" facts)" "[2,2]"'
+t "two nodes" eval 't_perfetto "$traces/good.jsonl" elsewhere.jsonl && same "$(jq -c ".machines | [length, .[0]]" facts)" "[2,0]" && t_chrome "$traces/good.jsonl" elsewhere.jsonl'
+t "--machine-ids" eval '"$tool" export -q --to perfetto --machine-ids -o two.pf elsewhere.jsonl && "$top/tests/unit/perfetto_check.py" two.pf >facts && same "$(jq -c "[.machines[] > 0]" facts)" "[true]"'
+mkdir dir
+cp "$traces/good.jsonl" dir/trace_1_pid1.jsonl
+if command -v zstd >/dev/null; then
+	zstd -q other.jsonl -o dir/trace_1_pid2.jsonl.zst
+	t "a directory, one of it compressed" eval '"$tool" export -q --to chrome -o d.json dir && "$tool" export -q --to chrome -o f.json dir/trace_1_pid1.jsonl other.jsonl && cmp d.json f.json'
+fi
+t "standard input and output" eval '"$tool" export -q --to csv - <"$traces/good.jsonl" >a.csv && "$tool" export -q --to csv -o b.csv "$traces/good.jsonl" && cmp a.csv b.csv && "$tool" export -q --to csv -o - "$traces/good.jsonl" | cmp - b.csv'
+
+# ---- Broken off, and broken
+
+t "torn: counted and told" eval '"$tool" export --to csv -o a.csv "$traces/running.jsonl" 2>err && grep -q "warning: 1 torn lines" err'
+head -c 3000 "$traces/good.jsonl" >torn.jsonl
+cat other.jsonl >>torn.jsonl
+t "torn amid, another behind it" eval '"$tool" export --to csv -o a.csv torn.jsonl 2>err && grep -q "1 torn lines" err && grep -q " 2 processes" err'
+
+ev='{"recordType":"event","type":"%s","func":"%s","commId":7,"rank":0,"start":{"ts":%s,"pid":1,"tid":2},"stop":{"ts":%s,"pid":1,"tid":2},"duration":1.000,"myPid":1,"parentObj":"%s","eventAddr":"%s","details":{"func":"%s"}}\n'
+# event TYPE START STOP PARENT ADDR [FUNC]
+event()
+{
+	# shellcheck disable=SC2059
+	printf "$ev" "$1" "${6:-f}" "$2" "$3" "$4" "$5" "${6:-f}"
+}
+{
+	event ncclProfileGroupApi 100.000 200.000 0x1 0x1          # its own parent
+	event ncclProfileCollApi 150.000 250.000 0x3 0x2           # overlaps, and a circle with the next
+	event ncclProfileCollApi 160.000 120.000 0x2 0x3           # ends before it begins
+	event ncclProfileCollApi 160.000 160.000 null 0x3          # the same address again
+	event ncclProfileColl 9223372036854775.000 9223372036854776.000 null 0x4 # too late to be true
+	event ncclProfileColl 1e3 2e3 null 0x5
+	event ncclProfileNew 10.000 20.000 null 0x6 $'a;b,c\\"d\\u0000\\u001b[31m\\n\\u2028'
+	event ncclProfileColl 100.5 130 '' '' 'AllReduceWithANameThatIsLongerThanAnyFunctionOfNCCLEverWas\u00e9\u00e9\u00e9'
+	for i in $(seq 100); do event ncclProfileP2p "$((1000 + i)).000" "$((2000 + i)).000" null "0x1$i"; done
+	echo '{"recordType":"state","eventAddr":"0x2","ts":1.000,"name":"early","id":1,"pid":1,"tid":2}'
+	echo '{"recordType":"state","eventAddr":"0x999","ts":5.000,"name":"\u0007","id":-1,"pid":1,"tid":2}'
+	echo '{"recordType":"slice","tid":2,"cpu":99999999,"state":"run","ts":5.000,"dur":-5.000}'
+	echo '{"recordType":"slice","tid":2,"cpu":4000,"state":"runq","ts":4.000,"dur":5000000000000000.000}'
+	echo '{"recordType":"slice","tid":2,"cpu":3,"state":"run","ts":4.000,"dur":5.000}'
+	echo '{"recordType":"flow","flow":"x\"\ny","ts":5.000,"delta":{"txBytes":18446744073709551615},"tcp":{"rtt":-1},"retrans":18446744073709551616}'
+	echo '{"recordType":"node"}'
+	echo '{"recordType":7}'
+	echo '[1,2]'
+	echo '{"type":{}}'
+	echo '{"recordType":"header","pid":-5,"clock":{"realtimeOffset":-9000000000000000.000}}'
+	event ncclProfileColl 100.000 200.000 null 0x4
+	echo '{"recordType":"header","bootId":7,"host":"h\u0000","clock":{"realtimeOffset":2305843009213692.000}}'
+	event ncclProfileColl 2000000000000000.000 2000000000000001.000 null 0x4
+	for i in $(seq 31); do printf '{"recordType":"node","ts":1.000,"a":'; done
+	printf '1'
+	for i in $(seq 31); do printf '}'; done
+	echo
+	printf '{"recordType":"drop","ts":1.000,"reason":"\xff"}\n'
+	head -c 1100000 /dev/zero | tr '\0' x
+	echo
+	: | cat
+} >hostile.jsonl
+t_hostile()
+{
+	local fmt
+	for fmt in chrome csv perfetto speedscope collapsed; do
+		"$tool" export --to "$fmt" -o "h.$fmt" hostile.jsonl 2>err || { cat err; return 1; }
+		[ "$fmt" = perfetto ] && cp err err.perfetto
+	done
+	jq -e . h.chrome >/dev/null && jq -e . h.speedscope >/dev/null && "$top/tests/unit/perfetto_check.py" --no-cpu h.perfetto >facts || { cat facts; return 1; }
+	grep -qE 'warning: [0-9]+ lines could not be used, skipped; the first: hostile.jsonl, line [0-9]+: an event without a time' err.perfetto || { cat err.perfetto; return 1; }
+	same "$(grep -cvaE '^[^;]+(;[^;]+)* [0-9]+$' h.collapsed)" 0 || return 1
+	! grep -aP '\x1b|\x00' h.csv h.collapsed h.speedscope
+}
+t "hostile: bounded, told, and still what readers want" t_hostile
+if command -v protoc >/dev/null; then
+	t "hostile: protoc" eval 'protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/perfetto.proto" <h.perfetto >decoded'
+fi
+t "control characters in CSV" eval 'grep -qaF "a;b,c\"\"d\\u0000\\u001b[31m" h.csv'
+
+# ---- What is said, and left behind
+
+says()
+{
+	local status=$1 regex=$2 said rc
+	shift 2
+	said=$("$@" 2>&1 </dev/null)
+	rc=$?
+	[ $rc = "$status" ] && [[ $said =~ $regex ]] || { echo "exit $rc: $said"; return 1; }
+}
+t "no format" says 2 "--to is needed: perfetto" "$tool" export x
+t "another format" says 2 "'svg' is no format: perfetto" "$tool" export --to svg x
+t "no trace" says 2 "a trace is needed" "$tool" export --to csv
+t "a trace that is not there" says 1 "Failed to read 'nowhere': No such file" "$tool" export --to csv -o keep.csv nowhere
+t "nothing is left of it" [ -z "$(ls keep.csv* 2>/dev/null)" ]
+echo before >keep.csv
+t "what was there stays" eval '! "$tool" export --to csv -o keep.csv nowhere 2>/dev/null && same "$(cat keep.csv)" before'
+: >empty.jsonl
+t "an empty trace" says 1 "No records in 'empty.jsonl'" "$tool" export --to csv empty.jsonl
+t "one of two is not there" says 1 "Failed to read 'nowhere'" "$tool" export --to csv -o two.csv nowhere "$traces/good.jsonl"
+t "the other one is exported" same "$(wc -l <two.csv)" "$(($(grep -c '"recordType":"event"' "$traces/good.jsonl") + 1))"
+t "a place that is not there" says 1 "Failed to write 'no/where.csv': No such file" "$tool" export --to csv -o no/where.csv "$traces/good.jsonl"
+[ -e /dev/full ] && t "a full disk" says 1 "Failed to write '/dev/full': No space left" "$tool" export --to csv -o /dev/full "$traces/good.jsonl"
+t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'
+if command -v script >/dev/null; then
+	t "binary is nothing for a terminal" eval 'script -qec "$tool export --to perfetto $traces/good.jsonl" /dev/null </dev/null >say2; grep -q "nothing for a terminal" say2'
+	t "text is" eval 'script -qec "$tool export -q --to csv $traces/good.jsonl" /dev/null </dev/null >say2 && grep -q "^host,pid,type" say2'
+fi
+t "only its owner's" same "$(stat -c %a out.csv)" "$(printf %o $((0640 & ~$(umask))))"
+exit $failed
