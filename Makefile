@@ -56,6 +56,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      check check_json check_keys check_rules check_net lines schema \
 	      report report_files report_read report_stat report_verdict report_text report_json \
 	      export export_read export_lanes export_csv export_chrome export_perfetto export_paths xbuf protobuf \
+	      view view_read view_page \
 	      doctor feat feat_bpf feat_net feat_sys \
 	      status status_file status_field status_self status_show live human \
 	      top top_model top_text top_screen
@@ -118,6 +119,24 @@ $(BUILD)/trace_schema.h: docs/trace.schema.json
 	  od -An -v -tx1 $< | sed 's/[0-9a-f][0-9a-f]/0x&,/g'; \
 	  echo '};'; \
 	  echo 'static const unsigned int trace_schema_json_len = sizeof(trace_schema_json);'; } > $@
+
+# The page of `view`: what viewer/ has, put together. The order is that in which the page runs it.
+VIEWER_JS := util names store parse load layout raster lanes draw heat filter search panel detail input main
+VIEWER	  := viewer/page.html viewer/page.css $(VIEWER_JS:%=viewer/%.js)
+
+$(BUILD)/loader/view_page.o: $(BUILD)/view_template.h
+
+$(BUILD)/view_template.html: viewer/assemble.sh $(VIEWER)
+	$(call msg,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)viewer/assemble.sh $(VIEWER) > $@
+
+$(BUILD)/view_template.h: $(BUILD)/view_template.html
+	$(call msg,GEN,$@)
+	$(Q){ echo 'static const unsigned char view_template_html[] = {'; \
+	  od -An -v -tx1 $< | sed 's/[0-9a-f][0-9a-f]/0x&,/g'; \
+	  echo '};'; \
+	  echo 'static const unsigned int view_template_html_len = sizeof(view_template_html);'; } > $@
 
 # The system calls of the target, by the names that its headers define; the numbers come when it is compiled.
 $(BUILD)/syscall_table.h:
@@ -234,7 +253,7 @@ uninstall:
 
 CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
 FORMAT_SRC   := $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
-LINT_SH	     := packaging/deps.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
+LINT_SH	     := packaging/deps.sh viewer/assemble.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
 
 format:
 	$(CLANG_FORMAT) -i $(FORMAT_SRC)

@@ -76,6 +76,14 @@ need_perf()
 	fi
 }
 
+# For tests of the page of `view`. Ubuntu's chromium is a snap, which a container cannot run and tests do without.
+need_browser()
+{
+	cmd node nodejs
+	cmd npm npm
+	[ "$(os_id)" = ubuntu ] || cmd chromium chromium
+}
+
 # Sanitizers and fuzzer of the clang that is there, or of the one that is about to come.
 compiler_rt()
 {
@@ -125,6 +133,7 @@ check_needs()
 	cmd mandoc mandoc
 	cmd nft nftables
 	need_perf
+	need_browser
 	cmd ps procps
 	cmd setpriv util-linux
 	cmd script bsdutils

@@ -28,7 +28,7 @@ remove_old()
 	if [ -L "$out" ] || [ ! -f "$out/$mark" ]; then
 		die "'$out' is there and was not made by a demo: move it away"
 	fi
-	rm -f -- "$out"/trace_*.jsonl "$out/$mark"
+	rm -f -- "$out"/trace_*.jsonl "$out/timeline.html" "$out/$mark"
 	rmdir -- "$out" || die "'$out' holds more than an earlier demo's traces: move it away"
 }
 
@@ -85,6 +85,9 @@ fi
 echo
 echo "\$ $scope check $dir"
 "$scope" check "$dir"
+echo
+echo "\$ $scope view -o $dir/timeline.html $dir"
+"$scope" view -o "$dir/timeline.html" "$dir"
 cat <<END
 
 Every line of $dir/trace_*.jsonl is one record; docs/trace.md explains them. Which AllReduces

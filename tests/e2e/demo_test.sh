@@ -55,6 +55,7 @@ is demo-operations said '^  ncclProfileCollApi +48$'
 is demo-slowest said ' AllReduce +(0|9) '
 is demo-loss said '^Loss: 0$'
 is demo-check said ' 0 errors, 0 warnings$'
+is demo-timeline [ "$(head -c 15 "$tmp/demo/timeline.html")" = "<!DOCTYPE html>" ]
 is demo-four-files [ "$(traces "$tmp/demo")" = 4 ]
 
 # what it says to run next, run: half of the 100 ms is enough, the others may come late on their own as well
@@ -88,5 +89,5 @@ is demo-private-said said '^User nobody cannot read .*: the job runs as root$'
 chmod 755 "$tmp/private"
 demo "$tmp/user"
 is demo-user [ $status = 0 ]
-is demo-user-owns [ "$(find "$tmp/user" -user 65534 | wc -l)" = 6 ]
+is demo-user-owns [ "$(find "$tmp/user" -user 65534 | wc -l)" = 7 ]
 exit $failed

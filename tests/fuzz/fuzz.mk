@@ -61,6 +61,7 @@ FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode 
 $(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+$(FUZZ_OUT)/loader/view_page.o: $(BUILD)/view_template.h
 $(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
 $(FUZZ_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 

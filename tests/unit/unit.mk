@@ -18,6 +18,7 @@ export CMOCKA_MESSAGE_OUTPUT := TAP
 $(UNIT_OUT)/loader/attach.o $(UNIT_OUT)/loader/attach_usdt.o $(UNIT_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
+$(UNIT_OUT)/loader/view_page.o: $(BUILD)/view_template.h
 $(UNIT_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
 $(UNIT_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// perf_test.mjs OUT BROWSER PAGE SLICES: from perf.sh.
+import {launch, open, info, t, ok, same, end} from './browser.mjs';
+
+const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100;
+const [out, executable, file, slices] = process.argv.slice(2);
+const browser = await launch(out, executable);
+const page = await open(browser, file);
+const mark = name => page.evaluate(n => performance.getEntriesByName(n)[0].startTime, name);
+
+/* 60 frames of a hand on the wheel: from one to the next, drawing on the screen included. */
+const frames = how => page.evaluate(async how => {
+	const lanes = document.getElementById('lanes'), box = lanes.getBoundingClientRect(), gaps = [];
+	const frame = () => new Promise(r => requestAnimationFrame(r));
+
+	await frame();
+	for (let n = 0, last = await frame(); n < 60; n++) {
+		const zoom = how === 'zoom', by = {deltaY: zoom ? (n < 30 ? -60 : 60) : 12, deltaX: zoom ? 0 : (n < 30 ? 40 : -40), ctrlKey: zoom};
+
+		lanes.dispatchEvent(new WheelEvent('wheel', {...by, clientX: box.left + 500, clientY: box.top + 300, cancelable: true, bubbles: true}));
+		const now = await frame();
+
+		gaps.push(now - last);
+		last = now;
+	}
+	gaps.sort((a, b) => a - b);
+	return {median: gaps[30], worst: gaps[59]};
+}, how);
+
+await t('all slices are there', async () => same((await info(page)).slices, Number(slices)));
+await t('first paint', async () => {
+	const first = await mark('ncclscope-first-paint'), all = await mark('ncclscope-ready');
+
+	console.log(`# first paint ${first.toFixed(0)} ms (meant: ${PAINT_MS}), all read ${all.toFixed(0)} ms`);
+	ok(first < FAR * PAINT_MS, 'far too late');
+});
+for (const how of ['zoom', 'pan'])
+	await t(`60 frames of ${how}`, async () => {
+		const f = await frames(how);
+
+		console.log(`# ${how}: median ${f.median.toFixed(1)} ms (meant: ${FRAME_MS}), worst ${f.worst.toFixed(1)} ms`);
+		ok(f.median < FAR * FRAME_MS, 'far too slow');
+	});
+await page.screenshot({path: out + '/big.png'});
+same(page.told, []);
+await browser.close();
+end();

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The page of `view` in a browser: view_test.mjs OUT NCCLSCOPE BROWSER TOP TMP, from view.sh.
+import {execFileSync, spawnSync} from 'node:child_process';
+import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
+import {gzipSync} from 'node:zlib';
+import {launch, open, ready, settle, info, t, ok, same, end} from './browser.mjs';
+import * as hostile from './hostile.mjs';
+
+const [out, scope, executable, top, tmp] = process.argv.slice(2);
+const OPS = 200, LATE = OPS / 50;
+const here = new URL('.', import.meta.url).pathname;
+
+/* The page of some traces. */
+function view(name, ...traces)
+{
+	execFileSync(scope, ['view', '-q', '-o', `${tmp}/${name}.html`, ...traces]);
+	return `${tmp}/${name}.html`;
+}
+
+const read = files => files.flatMap(f => readFileSync(f, 'utf8').split('\n').filter(Boolean).map(l => JSON.parse(l)));
+
+/* By another program than ours. */
+function countsByJq(files)
+{
+	const text = execFileSync('jq', ['-n', 'reduce inputs as $r ({}; .[$r.recordType // "event"] += 1)', ...files], {encoding: 'utf8'});
+
+	return sorted(JSON.parse(text));
+}
+
+const sorted = o => Object.fromEntries(Object.entries(o).sort());
+const countsOf = async page => sorted(await page.evaluate(() => window.ncclscope.counts()));
+const $text = (page, selector) => page.$eval(selector, e => e.textContent);
+const lanes = page => page.evaluate(() => window.ncclscope.lanes());
+const lanesBox = page => page.$eval('#lanes', e => (({x, y, width, height}) => ({x, y, width, height}))(e.getBoundingClientRect()));
+const key = async (page, k) => {
+	await page.keyboard.press(k);
+	await settle(page);
+};
+
+/* Files as if somebody had dropped them. */
+async function drop(page, files)
+{
+	await page.evaluate(list => {
+		const data = new DataTransfer();
+
+		for (const [name, b64] of list)
+			data.items.add(new File([Uint8Array.from(atob(b64), c => c.charCodeAt(0))], name));
+		document.documentElement.dataset.state = 'dropped';
+		document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+	}, files.map(([name, raw]) => [name, Buffer.from(raw).toString('base64')]));
+	await ready(page);
+}
+
+async function clickAt(page, x, y)
+{
+	const box = await lanesBox(page);
+
+	await page.mouse.click(box.x + x, box.y + y);
+	await settle(page);
+}
+
+/* The middle of the nth event of a row that has so many, when all of it is in sight. */
+async function eventPlace(page, match, n = 0)
+{
+	const all = await lanes(page), at = all.findIndex(l => l.kind === 'events' && l.label === match);
+	const box = await page.evaluate((lane, k) => window.ncclscope.place(lane, k), at, n);
+
+	return [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
+}
+
+const recordShown = page => page.$$eval('#record tr', rows => Object.fromEntries(rows.map(r => [r.cells[0].title, r.cells[1].textContent])));
+
+execFileSync('node', [here + 'big.mjs', tmp + '/small', '4000', String(OPS)]);
+mkdirSync(tmp + '/all', {recursive: true});
+const unit = readdirSync(top + '/tests/unit/traces').filter(f => f.endsWith('.jsonl') && f !== 'running.jsonl').map(f => top + '/tests/unit/traces/' + f);
+const seed = top + '/tests/data/nccl-2.28-4xh100-allreduce.jsonl';
+const small = readdirSync(tmp + '/small').map(f => tmp + '/small/' + f);
+const records = read(small);
+const browser = await launch(out, executable);
+const page = await open(browser, view('small', tmp + '/small'));
+
+await t('loads, and says nothing in the console', async () => same(page.told, []));
+await t('asks for nothing but itself', async () => same(page.asked.length, 1));
+await t('all records are there, by kind', async () => same(await countsOf(page), countsByJq(small)));
+await t('the table shows them', async () => {
+	await page.click('#tab-trace');
+	const rows = await page.$$eval('#counts tbody tr', trs => trs.map(r => [r.cells[0].textContent, Number(r.cells[1].textContent.replaceAll(',', ''))]));
+
+	same(sorted(Object.fromEntries(rows)), countsByJq(small));
+});
+await t('a policy is there, and is kept', async () => {
+	const policy = await page.$eval('meta[http-equiv=Content-Security-Policy]', m => m.content);
+
+	ok(/^default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='; style-src 'sha256-[A-Za-z0-9+/]{43}=';/.test(policy), policy);
+	const broken = await page.evaluate(async () => {
+		const seen = [], wait = () => new Promise(r => setTimeout(r, 200));
+
+		document.addEventListener('securitypolicyviolation', e => seen.push(e.effectiveDirective));
+		const script = document.createElement('script'), image = new Image(), style = document.createElement('style');
+
+		try {
+			script.textContent = 'window.broken = 1';
+		} catch (err) {
+			seen.push('trusted ' + err.name);
+		}
+		try {
+			document.body.innerHTML += '<b onclick="1">x</b>';
+		} catch (err) {
+			seen.push('markup ' + err.name);
+		}
+		image.src = 'https://example.invalid/x.png';
+		style.textContent = 'body { color: red }';
+		document.head.append(style);
+		document.body.append(image);
+		await fetch('https://example.invalid/').catch(() => seen.push('fetch failed'));
+		await wait();
+		style.remove();
+		image.remove();
+		return [...new Set(seen)];
+	});
+
+	for (const what of ['img-src', 'connect-src', 'style-src-elem', 'markup TypeError', 'fetch failed'])
+		ok(broken.includes(what), `${what} is not among ${broken}`);
+	same(await page.evaluate(() => window.broken), undefined);
+	/* the browser tells of what it does not send, too */
+	same(page.asked.filter(u => !u.startsWith('file:')), page.refused.filter(r => r.includes('csp')).map(r => r.split(' ')[0]));
+});
+
+await t('slow operations are listed, and lead to their place', async () => {
+	const want = JSON.parse(execFileSync(scope, ['report', '--json', tmp + '/small'], {encoding: 'utf8'})).slow;
+
+	await page.click('#tab-slow');
+	same((await page.$$('#slow button')).length, want.length, 'operations');
+	ok(want.length >= LATE && want.some(s => s.code === 'late-rank' && s.rank === 3), 'the planted fault: ' + JSON.stringify(want.slice(0, 2)));
+	await page.click('#slow li:first-child button');
+	await settle(page);
+	const {t0, t1, from} = await info(page), longest = want.sort((a, b) => b.duration - a.duration)[0];
+	const colls = records.filter(r => r.type === 'ncclProfileColl' && r.details.seq === longest.seq), first = Math.min(...records.filter(r => r.start?.ts).map(r => r.start.ts), 1e6);
+	const a = (Math.min(...colls.map(r => r.start.ts)) - first) * 1e3, b = (Math.max(...colls.map(r => r.exec.stop)) - first) * 1e3;
+
+	ok(t0 - from < a && t1 - from > b && t1 - t0 < 2 * (b - a), `in sight ${t0 - from}..${t1 - from}, it is ${a}..${b}`);
+	await page.screenshot({path: out + '/slow.png'});
+});
+
+await t('wheel, keys and drag zoom and move', async () => {
+	await key(page, '0');
+	const box = await lanesBox(page), whole = await info(page);
+
+	await page.mouse.move(box.x + 500, box.y + 200);
+	await page.keyboard.down('Control');
+	await page.mouse.wheel({deltaY: -400});
+	await page.keyboard.up('Control');
+	await settle(page);
+	const near = await info(page);
+
+	ok(near.t1 - near.t0 < .5 * (whole.t1 - whole.t0), 'ctrl + wheel');
+	await key(page, 'd');
+	const right = await info(page);
+
+	ok(right.t0 > near.t0 && Math.abs(right.t1 - right.t0 - near.t1 + near.t0) < 1, 'D');
+	await key(page, 'a');
+	await key(page, 'w');
+	ok((await info(page)).t1 - (await info(page)).t0 < right.t1 - right.t0, 'W');
+	await key(page, 's');
+	const before = await info(page);
+
+	await page.mouse.move(box.x + 600, box.y + 300);
+	await page.mouse.down();
+	await page.mouse.move(box.x + 500, box.y + 250, {steps: 4});
+	await page.mouse.up();
+	await settle(page);
+	const after = await info(page), moved = (after.t0 - before.t0) / (before.t1 - before.t0) * (box.width - 208);
+
+	ok(Math.abs(moved - 100) < 2 && Math.abs(after.scroll - before.scroll - 50) < 2, `drag: ${moved} ${after.scroll}`);
+	await page.mouse.wheel({deltaY: -2000});
+	await key(page, '0');
+	same((await info(page)).scroll, 0, 'wheel');
+});
+
+await t('a click shows all of an event', async () => {
+	await key(page, '0');
+	await clickAt(page, ...await eventPlace(page, 'ch0 \u2192 rank 1', 7));
+	await page.waitForSelector('#record');
+	const shown = await recordShown(page), want = records.find(r => r.eventAddr === shown.eventAddr && r.type === 'ncclProfileProxyOp' && r.myPid === Number(shown.myPid));
+
+	ok(want, 'no such event: ' + JSON.stringify(shown).slice(0, 300));
+	same([shown['start.ts'], shown.duration, shown['details.chunkSize'], shown['details.isSend']].map(String), [want.start.ts, want.duration, want.details.chunkSize, want.details.isSend].map(String));
+	const states = await page.evaluate(() => document.getElementById('pane').textContent);
+
+	ok(states.includes('Parent') && states.includes('6 children'), states.slice(0, 400));
+	await page.screenshot({path: out + '/selected.png'});
+});
+
+await t('children and parents lead to each other', async () => {
+	const buttons = await page.$$('#pane .links button');
+
+	await buttons.at(-1).click();
+	await page.waitForSelector('#record');
+	await settle(page);
+	same((await recordShown(page)).type, 'ncclProfileProxyStep');
+	ok((await $text(page, '#pane')).includes('ProxyStepSendWait'), 'its states');
+});
+
+await t('the ruler sums what threads did, exactly', async () => {
+	await key(page, 'Escape');
+	await key(page, '0');
+	const box = await lanesBox(page);
+
+	await page.keyboard.down('Shift');
+	await page.mouse.move(box.x + 400, box.y + 300);
+	await page.mouse.down();
+	await page.mouse.move(box.x + 600, box.y + 300, {steps: 3});
+	await page.mouse.up();
+	await page.keyboard.up('Shift');
+	await settle(page);
+	const {t0, t1} = await info(page), k = (t1 - t0) / (box.width - 208), a = t0 + (400 - 208) * k, b = t0 + (600 - 208) * k;
+	const sum = (tid, state) => records.filter(r => r.recordType === 'slice' && r.tid === tid && r.state === state)
+		.reduce((s, r) => s + Math.max(0, Math.min(b, (r.ts - 1e6 + r.dur) * 1e3) - Math.max(a, (r.ts - 1e6) * 1e3)), 0);
+	const words = await page.$$eval('.sums > li', list => list.map(li => li.textContent)), first = words.find(w => w.includes('[1000]'));
+	const shown = /running([\d.]+) (.?s)runnable([\d.]+) (.?s)blocked([\d.]+) (.?s)/.exec(first);
+
+	ok(shown, first);
+	for (const [n, state] of [[1, 'run'], [3, 'runq'], [5, 'blocked']]) {
+		const got = Number(shown[n]) * {s: 1e9, ms: 1e6}[shown[n + 1]], want = sum(1000, state);
+
+		ok(Math.abs(got - want) <= .006 * want, `${state}: ${got}, want ${want}`);
+	}
+	await page.screenshot({path: out + '/ruler.png'});
+});
+
+await t('kernel lanes have the colours of their slices', async () => {
+	const slices = records.filter(r => r.recordType === 'slice' && r.tid === 1000), all = await lanes(page), lane = all.find(l => l.kind === 'kernel');
+
+	for (const [state, name] of [['run', '--run'], ['runq', '--runq'], ['blocked', '--blocked']]) {
+		const s = slices.filter(r => r.state === state)[20];
+
+		await key(page, '0');
+		const got = await page.evaluate(async (mid, lane, name, dur) => {
+			const canvas = document.getElementById('lanes'), box = canvas.getBoundingClientRect();
+
+			for (let n = 0; n < 400; n++) {
+				const i = window.ncclscope.info(), x = 208 + (mid - i.t0) / (i.t1 - i.t0) * (box.width - 208);
+
+				if (i.t1 - i.t0 < dur * 3)
+					break;
+				canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -100, ctrlKey: true, clientX: box.x + x, clientY: box.y + 100, cancelable: true}));
+			}
+			window.ncclscope.draw();
+			const i = window.ncclscope.info(), x = 208 + (mid - i.t0) / (i.t1 - i.t0) * (box.width - 208) + 30, d = canvas.width / box.width;
+			const px = canvas.getContext('2d').getImageData(Math.round(x * d), Math.round((lane.y + 3) * d), 1, 1).data;
+
+			return '#' + [...px.slice(0, 3)].map(v => v.toString(16).padStart(2, '0')).join('') + ' ' + getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+		}, (s.ts + s.dur / 2 - 1e6) * 1e3, lane, name, s.dur * 1e3);
+
+		same(got.split(' ')[0], got.split(' ')[1], state);
+	}
+	await page.screenshot({path: out + '/kernel.png'});
+});
+
+await t('search finds by words, and steps from hit to hit', async () => {
+	await key(page, 'Escape');
+	await key(page, '0');
+	await key(page, '/');
+	await page.type('#query', 'allreduce #49 RANK 3');
+	await key(page, 'Enter');
+	const want = records.filter(r => r.details?.seq === 49 && r.rank === 3);
+
+	ok((await $text(page, '#hits')).endsWith(' / ' + want.length), `${await $text(page, '#hits')}, want ${want.length}`);
+	await page.waitForSelector('#record');
+	same((await recordShown(page)).rank, '3');
+	await page.$eval('#query', e => e.blur());
+	await page.$eval('#query', e => {
+		e.value = 'late-rank recvwait';
+		e.dispatchEvent(new Event('input'));
+	});
+	await page.waitForFunction(want => document.getElementById('hits').textContent === want, {}, String(LATE * 8 * 12)); // steps of 8 ranks
+	await key(page, 'n');
+	await key(page, 'n');
+	ok((await $text(page, '#hits')).startsWith('2 / '), await $text(page, '#hits'));
+	await page.$eval('#query', e => {
+		e.value = 'recvgpuwait zzz';
+		e.dispatchEvent(new Event('input'));
+	});
+	await page.waitForFunction(() => document.getElementById('hits').textContent === 'none');
+	await page.$eval('#query', e => {
+		e.value = '';
+		e.dispatchEvent(new Event('input'));
+	});
+});
+
+await t('filters leave what they say', async () => {
+	const shown = async () => Number(/^([\d,]+) of/.exec(await $text(page, '#filters .told'))[1].replaceAll(',', ''));
+	const choose = async (name, value) => {
+		await page.select('#filter-' + name, value);
+		await settle(page);
+	};
+
+	await choose('rank', '3');
+	same(await shown(), records.filter(r => r.type && r.rank === 3).length, 'rank');
+	same((await lanes(page)).filter(l => l.kind === 'proc').length, 1);
+	await choose('type', 'ProxyStep');
+	same(await shown(), records.filter(r => r.type === 'ncclProfileProxyStep' && r.rank === 3).length, 'type');
+	await choose('type', '');
+	await choose('rank', '');
+	await choose('verdict', 'late-rank');
+	const slow = JSON.parse(execFileSync(scope, ['report', '--json', tmp + '/small'], {encoding: 'utf8'})).slow.filter(s => s.code === 'late-rank');
+
+	same(await shown(), slow.length * 8 * 29, 'verdict'); // an operation is 4 proxy operations of 6 steps, and itself, on 8 ranks
+	await page.screenshot({path: out + '/filter.png'});
+	await page.click('#clear');
+	await settle(page);
+	same(await $text(page, '#filters .told'), '');
+});
+
+await t('keys are told', async () => {
+	await key(page, '?');
+	ok(await page.$eval('#keys', d => d.open && d.textContent.includes('ruler')), 'no dialog');
+	await page.screenshot({path: out + '/keys.png'});
+	await key(page, 'Escape');
+	ok(!await page.$eval('#keys', d => d.open), 'still there');
+});
+
+await t('ranks by time: a rank that is waited for is light, its peers dark', async () => {
+	await key(page, 'Escape');
+	await key(page, '0');
+	const ink = await page.evaluate(ops => {
+		const c = document.getElementById('heat'), d = c.width / c.getBoundingClientRect().width, ctx = c.getContext('2d');
+		const x = 208 + (9 * 20000 + 4000 + 10000) / (ops * 20000) * (c.width / d - 208), rows = [];
+
+		for (let r = 0; r < 8; r++) {
+			const h = (c.height / d - 18) / 8, px = ctx.getImageData(Math.round(x * d) - 3, Math.round((16 + (r + .5) * h) * d), 7, 1).data;
+
+			rows.push(Math.min(...Array.from({length: 7}, (_, n) => px[4 * n] + px[4 * n + 1] + px[4 * n + 2])));
+		}
+		return rows;
+	}, OPS);
+
+	ok(ink.every((v, r) => r === 3 || v < ink[3] - 30), ink.join(' '));
+});
+
+await t('a dropped file takes the place of what was shown, plain and compressed', async () => {
+	const raw = readFileSync(seed), want = countsByJq([seed]);
+
+	for (const [name, body] of [['a.jsonl', raw], ['a.jsonl.gz', gzipSync(raw)]]) {
+		await drop(page, [[name, body]]);
+		same(await countsOf(page), want, name);
+		await page.click('#tab-slow');
+		await page.click('#slow button');
+		await settle(page);
+		await page.click('#tab-selected');
+		await page.waitForSelector('#record');
+		same((await recordShown(page)).type, 'ncclProfileColl', name);
+	}
+	await page.screenshot({path: out + '/dropped.png'});
+	await drop(page, unit.map(f => [f.split('/').at(-1), readFileSync(f)]));
+	same(await countsOf(page), countsByJq(unit), 'several');
+	same(page.told.filter(m => !/willReadFrequently|Content.Security.Policy|violates|example.invalid|Trusted|requires 'Trusted/i.test(m)), []);
+});
+
+await t('what ncclscope itself records, with flows and drops', async () => {
+	const p = await open(browser, view('unit', ...unit));
+
+	same(await countsOf(p), countsByJq(unit));
+	same(p.told, []);
+	await p.screenshot({path: out + '/unit.png'});
+	await p.close();
+});
+
+await t('a trace of the original minimal_profiler, many ranks in a process; dark', async () => {
+	const p = await open(browser, view('seed', seed), {dark: true});
+
+	same(await countsOf(p), countsByJq([seed]));
+	same(await p.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(20, 24, 30)');
+	await p.click('#slow button');
+	await settle(p);
+	await p.screenshot({path: out + '/dark.png'});
+	same(p.told, []);
+	await p.close();
+});
+
+await t('torn lines are counted, and what cat put behind one is read', async () => {
+	const lines = readFileSync(small[0], 'utf8').split('\n').slice(0, 20), torn = lines.join('\n') + '\n{"recordType":"eve' + readFileSync(small[1], 'utf8') + '{"recordType":"sli';
+
+	writeFileSync(tmp + '/torn.jsonl', torn);
+	const p = await open(browser, view('torn', tmp + '/torn.jsonl'));
+
+	same((await info(p)).unreadable, 2);
+	same((await info(p)).procs, 2);
+	same((await info(p)).records, 20 + readFileSync(small[1], 'utf8').split('\n').length - 1);
+	ok((await $text(p, '#summary')).includes('2 torn lines'), await $text(p, '#summary'));
+	await p.close();
+});
+
+await t('a page that broke off says so, and shows the rest', async () => {
+	const whole = readFileSync(`${tmp}/small.html`, 'utf8');
+
+	for (const less of [0, 1, 2, 3]) { // base64 in all its places
+		writeFileSync(`${tmp}/half.html`, whole.slice(0, whole.length * .8 - less));
+		const p = await open(browser, `${tmp}/half.html`);
+
+		ok((await info(p)).records > 0 && (await $text(p, '#summary')).includes('damaged: 1'), await $text(p, '#summary'));
+		await p.close();
+	}
+});
+
+await t('hostile text is text', async () => {
+	const name = '"><img src=x onerror=alert(9)>.jsonl';
+
+	writeFileSync(tmp + '/' + name, hostile.text);
+	const r = spawnSync(scope, ['view', '-q', '-o', tmp + '/hostile.html', tmp + '/' + name]);
+
+	same(r.status, 0, String(r.stderr));
+	const p = await open(browser, tmp + '/hostile.html');
+	const elements = () => p.evaluate(() => [document.querySelectorAll('img, iframe, object, embed, base, link').length, document.querySelectorAll('script:not([data-kind])').length,
+		document.querySelectorAll('style').length]);
+	const calm = async () => {
+		await settle(p);
+		same(await elements(), [0, 1, 1]);
+		same(p.told, []);
+		same(await p.evaluate(() => ({}).polluted), undefined);
+	};
+
+	const want = sorted({...hostile.counts, event: hostile.counts.event + 1});
+
+	same(await countsOf(p), want);
+	same((await info(p)).unreadable, hostile.bad);
+	await calm();
+	for (const tab of ['slow', 'selected', 'ruler', 'trace']) {
+		await p.click('#tab-' + tab);
+		await calm();
+	}
+	const box = await lanesBox(p);
+
+	for (let y = 30; y < box.height; y += 9) {
+		for (const x of [204, 420, 700]) {
+			await p.mouse.click(box.x + x, box.y + y);
+			await p.mouse.move(box.x + x + 5, box.y + y);
+		}
+		if (y % 36 === 30)
+			await calm();
+	}
+	await p.click('#tab-slow');
+	if (await p.$('#slow button:not([disabled])'))
+		await p.click('#slow button:not([disabled])');
+	for (const f of ['comm', 'rank', 'type', 'func', 'verdict'])
+		await p.evaluate(id => {
+			const s = document.getElementById('filter-' + id);
+
+			s.selectedIndex = s.options.length - 1;
+			s.dispatchEvent(new Event('change'));
+		}, f);
+	await calm();
+	await p.click('#clear');
+	await p.type('#query', '<img constructor __proto__');
+	await p.keyboard.press('Enter');
+	await p.screenshot({path: out + '/hostile.png'});
+	await calm();
+	same(p.asked.length, 1);
+	await p.close();
+});
+
+await t('no trace in it: says so, and takes one', async () => {
+	const template = `${tmp}/empty.html`;
+
+	writeFileSync(template, readFileSync(`${tmp}/small.html`, 'utf8').replace(/<script type="application\/octet-stream"[^]*/, '</body></html>'));
+	const p = await open(browser, template);
+
+	ok(await p.$eval('#drop', d => !d.hidden), 'no place to drop');
+	await p.screenshot({path: out + '/empty.png'});
+	await drop(p, [['s.jsonl', readFileSync(small[0])]]);
+	ok(await p.$eval('#drop', d => d.hidden) && (await info(p)).records > 100, 'not read');
+	await p.close();
+});
+
+await browser.close();
+end();

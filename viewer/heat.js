@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Above the lanes: ranks by time over the whole trace, the darker the more of its operations a rank spent waiting for others. It had
+ * come before its peers, or its progress thread had looked for data and found none (noData); without figures of flows, steps were in
+ * RecvWait. Also the scroll bar: the part in sight is framed, and can be dragged.
+ */
+
+const HEAT_COLS = 720;
+const heat = {rows: [], h: 0, rowH: 0};
+
+/* Of an operation of a rank: 0..1 of its time. Like report's. */
+function waitShare(i, op, kids)
+{
+	const e = trace.events, d = e.end[i] - e.start[i];
+	let wait = 0, all = 0, early = 0;
+
+	for (const c of kids) {
+		if (e.type[c] !== T_OP || e.flags[c] & F_SEND)
+			continue;
+		all += e.end[c] - e.start[c];
+		wait += e.flags[c] & F_NET ? e.noData[c] : recvWait(c);
+	}
+	for (const part of op.parts)
+		if (trace.procs[e.proc[part]].boot === trace.procs[e.proc[i]].boot)
+			early = Math.max(early, e.start[part] - e.start[i]);
+	return d > 0 ? Math.min(1, Math.max(all > 0 ? wait / all : 0, early / d)) : 0;
+}
+
+/* The longest time in RecvWait of the steps of an operation of the proxy, as steps overlap. */
+function recvWait(c)
+{
+	const e = trace.events, s = trace.states;
+	let longest = 0;
+
+	for (const step of childrenOf(c)) {
+		for (let k = 0; k < e.sn[step]; k++) {
+			const st = trace.stateOrder[e.s0[step] + k], to = k + 1 < e.sn[step] ? s.ts[trace.stateOrder[e.s0[step] + k + 1]] : e.end[step];
+
+			if (texts[s.name[st]] === 'ProxyStepRecvWait')
+				longest = Math.max(longest, to - s.ts[st]);
+		}
+	}
+	return longest;
+}
+
+/* Children by parent, as states are by event. */
+function linkChildren()
+{
+	const e = trace.events, first = new Uint32Array(e.n + 1), list = new Uint32Array(e.n);
+
+	for (let i = 0; i < e.n; i++)
+		if (e.parent[i] >= 0)
+			first[e.parent[i] + 1]++;
+	for (let i = 0; i < e.n; i++)
+		first[i + 1] += first[i];
+	const at = first.slice();
+
+	for (const i of trace.byStart)
+		if (e.parent[i] >= 0)
+			list[at[e.parent[i]]++] = i;
+	trace.kids = {first, list};
+}
+
+function childrenOf(i, max = Infinity)
+{
+	const from = trace.kids.first[i];
+
+	return [...trace.kids.list.subarray(from, Math.min(trace.kids.first[i + 1], from + max))];
+}
+
+function buildHeat()
+{
+	const e = trace.events, rows = new Map(), all = Math.max(1, trace.t1 - trace.t0);
+
+	linkChildren();
+	for (const {proc, rank} of layout.order)
+		rows.set(unitKey(proc, rank), {proc, rank, op: new Float64Array(HEAT_COLS), wait: new Float64Array(HEAT_COLS)});
+	for (const [i, op] of trace.opOf) {
+		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i]));
+
+		if (!row || e.start[i] < trace.t0)
+			continue;
+		const share = waitShare(i, op, childrenOf(i));
+		const c1 = Math.min(HEAT_COLS - 1, (e.end[i] - trace.t0) / all * HEAT_COLS);
+
+		for (let c = Math.floor((e.start[i] - trace.t0) / all * HEAT_COLS); c <= c1; c++) {
+			const a = Math.max(e.start[i], trace.t0 + c * all / HEAT_COLS), b = Math.min(e.end[i], trace.t0 + (c + 1) * all / HEAT_COLS);
+
+			row.op[c] += Math.max(0, b - a);
+			row.wait[c] += Math.max(0, b - a) * share;
+		}
+	}
+	heat.rows = [...rows.values()];
+	heat.rowH = Math.max(2, Math.min(13, Math.floor(104 / Math.max(1, heat.rows.length))));
+	heat.h = Math.max(26, Math.min(160, heat.rows.length * heat.rowH)) + 18;
+	heat.image = null;
+	$('heat').style.height = heat.h + 'px';
+}
+
+const steps = ['heat0', 'heat1', 'heat2', 'heat3'];
+
+function heatInk(share)
+{
+	const at = Math.min(2.999, Math.max(0, share) * 3), n = Math.floor(at), f = at - n, a = word[steps[n]], b = word[steps[n + 1]];
+	const mix = shift => Math.round((a >>> shift & 255) * (1 - f) + (b >>> shift & 255) * f);
+
+	return (255 << 24 | mix(16) << 16 | mix(8) << 8 | mix(0)) >>> 0;
+}
+
+/* The map itself changes with the trace only. */
+function heatImage()
+{
+	const n = Math.max(1, heat.rows.length), image = new ImageData(HEAT_COLS, n), px = new Uint32Array(image.data.buffer);
+	const canvas = new OffscreenCanvas(HEAT_COLS, n);
+
+	heat.rows.forEach((row, r) => {
+		for (let c = 0; c < HEAT_COLS; c++)
+			px[r * HEAT_COLS + c] = row.op[c] > 0 ? heatInk(row.wait[c] / row.op[c]) : word.bg;
+	});
+	canvas.getContext('2d').putImageData(image, 0, 0);
+	return canvas;
+}
+
+const heatX = t => view.gutter + (t - trace.t0) / Math.max(1, trace.t1 - trace.t0) * (view.w - view.gutter);
+const heatT = x => trace.t0 + (x - view.gutter) / (view.w - view.gutter) * Math.max(1, trace.t1 - trace.t0);
+
+function drawHeat()
+{
+	const ctx = fitCanvas($('heat'), view.w, heat.h);
+
+	ctx.setTransform(view.dpr, 0, 0, view.dpr, 0, 0);
+	ctx.fillStyle = colour.bg;
+	ctx.fillRect(0, 0, view.w, heat.h);
+	if (!heat.rows.length || !Number.isFinite(trace.t0))
+		return;
+	heat.image ||= heatImage();
+	ctx.imageSmoothingEnabled = false;
+	ctx.drawImage(heat.image, view.gutter, 16, view.w - view.gutter, heat.rows.length * heat.rowH);
+	drawHeatNames(ctx);
+	drawSlowMarks(ctx);
+	const x0 = Math.max(view.gutter, heatX(view.t0)), x1 = Math.min(view.w, heatX(view.t1));
+
+	/* what is not in sight is paler */
+	ctx.globalAlpha = .4;
+	ctx.fillStyle = colour.bg;
+	ctx.fillRect(view.gutter, 14, x0 - view.gutter, heat.h);
+	ctx.fillRect(x1, 14, view.w - x1, heat.h);
+	ctx.globalAlpha = 1;
+	ctx.strokeStyle = colour.accent;
+	ctx.lineWidth = 1.5;
+	ctx.strokeRect(x0 + .5, .75, Math.max(2, x1 - x0 - 1), heat.h - 1.5);
+}
+
+function drawHeatNames(ctx)
+{
+	ctx.font = '10px ' + FONT;
+	ctx.textBaseline = 'middle';
+	ctx.fillStyle = colour.dim;
+	ctx.fillText('waiting for others, by rank', 10, 8);
+	if (heat.rowH < 9)
+		return;
+	heat.rows.forEach((row, r) => ctx.fillText(row.rank < 0 ? '[' + row.proc.pid + ']' : 'rank ' + row.rank, 21, 16.5 + (r + .5) * heat.rowH));
+}
+
+/* Where slow operations are. */
+function drawSlowMarks(ctx)
+{
+	ctx.fillStyle = colour.mark;
+	for (const s of trace.slow) {
+		if (!s.op)
+			continue;
+		const x = heatX(opSpan(s.op)[0]);
+
+		ctx.beginPath();
+		ctx.moveTo(x - 4, 4);
+		ctx.lineTo(x + 4, 4);
+		ctx.lineTo(x, 12);
+		ctx.fill();
+	}
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Where traces come from: blocks in this file, or files that are dropped on the page. Both come as blocks of whole lines, which
+ * are kept as they are, compressed or on disk, and unpacked again when somebody wants to see a line. Reading makes way
+ * for drawing every 12 ms; what has come so far is drawn meanwhile.
+ */
+
+const SLOT_MS = 12;
+const BLOCK_BYTES = 4 << 20; // of dropped files; those in the page are about as large
+const BLOCK_MAX = 64 << 20; // more text than that is in no block that we have made
+const LINE_MAX = 1 << 20;
+
+const loading = {at: 0, total: 0, done: false, begun: performance.now(), parsed: 0};
+
+const unpack = stream => stream.pipeThrough(new DecompressionStream('gzip'));
+
+async function all(stream, max)
+{
+	const reader = stream.getReader(), parts = [];
+	let n = 0;
+
+	for (;;) {
+		const {done, value} = await reader.read();
+
+		if (done)
+			break;
+		n += value.length;
+		if (n > max) {
+			reader.cancel();
+			throw new Error('a block is too large');
+		}
+		parts.push(value);
+	}
+	const whole = new Uint8Array(n);
+
+	n = 0;
+	for (const p of parts) {
+		whole.set(p, n);
+		n += p.length;
+	}
+	return whole;
+}
+
+const textOf = raw => new TextDecoder().decode(raw);
+
+/* A block of lines, for as long as the page is open: @get gives its text again. */
+function addSource(text, get)
+{
+	const last = trace.sources.at(-1), from = last ? last.from + last.len : 0;
+
+	trace.sources.push({from, len: text.length, get});
+	return from;
+}
+
+/* The line that is at a position of the trace. */
+async function lineAt(pos)
+{
+	const at = trace.sources.findIndex(s => pos < s.from + s.len), s = trace.sources[at];
+
+	if (!s)
+		throw new Error('not in the trace');
+	const text = await s.get(), from = pos - s.from, to = text.indexOf('\n', from);
+
+	return text.slice(from, to < 0 ? text.length : to);
+}
+
+async function parseBlock(parser, text, pos)
+{
+	let from = 0, n = 0, until = performance.now() + SLOT_MS;
+
+	while (from < text.length) {
+		let to = text.indexOf('\n', from);
+
+		if (to < 0)
+			to = text.length;
+		if (to > from)
+			parser.line(text, from, to, pos + from);
+		from = to + 1;
+		if (++n % 256 || performance.now() < until)
+			continue;
+		await progressed();
+		until = performance.now() + SLOT_MS;
+	}
+}
+
+/* What has come is drawn first as soon as there is something, then whenever it has doubled. */
+async function progressed()
+{
+	if (trace.records > 2 * loading.parsed + 20000) {
+		loading.parsed = trace.records;
+		digest();
+		changed();
+	}
+	showProgress();
+	await breathe();
+}
+
+function beginLoading(total)
+{
+	clearTrace();
+	trace.ids = null;
+	Object.assign(loading, {at: 0, total, done: false, begun: performance.now(), parsed: 0});
+	document.documentElement.dataset.state = 'loading';
+}
+
+function endLoading()
+{
+	loading.done = true;
+	digest();
+	if (trace.open.size) {
+		for (const open of trace.open.values())
+			new Parser(open.proc.file).addOpen(open);
+		digest();
+	}
+	changed();
+	showProgress();
+	document.documentElement.dataset.state = 'ready';
+	performance.mark('ncclscope-ready');
+}
+
+/* ---- In the page ------------------------------------------------------------------------------------ */
+
+function fromBase64(s)
+{
+	if (Uint8Array.fromBase64)
+		return Uint8Array.fromBase64(s);
+	const bin = atob(s), to = new Uint8Array(bin.length);
+
+	for (let i = 0; i < to.length; i++)
+		to[i] = bin.charCodeAt(i);
+	return to;
+}
+
+const parsedPage = () => new Promise(resolve => {
+	if (document.readyState !== 'loading')
+		resolve();
+	else
+		setTimeout(resolve, 4);
+});
+
+/* The next data element that the browser has read to its end. */
+async function nextBlock()
+{
+	for (;;) {
+		const e = document.querySelector('script[data-kind]');
+
+		if (e && (e.nextElementSibling || document.readyState !== 'loading'))
+			return e;
+		if (document.readyState !== 'loading')
+			return null;
+		await parsedPage();
+	}
+}
+
+async function loadPage()
+{
+	let parser = null;
+
+	beginLoading(document.readyState === 'loading' ? 0 : 1);
+	for (let e; (e = await nextBlock());) {
+		const {kind, name} = e.dataset, get = async () => textOf(await all(unpack(new Blob([packed]).stream()), BLOCK_MAX));
+		let text, packed;
+
+		e.remove();
+		try {
+			packed = fromBase64(e.textContent);
+			text = await get();
+		} catch (err) { // the file has broken off in it
+			trace.truncated++;
+			continue;
+		}
+		if (kind === 'report') {
+			takeReport(text);
+			continue;
+		}
+		if (name !== undefined || !parser) {
+			trace.files.push({name: name || ''});
+			parser = new Parser(trace.files.at(-1));
+		}
+		await parseBlock(parser, text, addSource(text, get));
+	}
+	if (!trace.files.length)
+		showEmpty();
+	endLoading();
+}
+
+function takeReport(text)
+{
+	try {
+		const r = JSON.parse(text);
+
+		if (r && typeof r === 'object' && r.schema === 1)
+			trace.report = r;
+	} catch (err) {
+		trace.truncated++;
+	}
+}
+
+/* ---- Dropped ------------------------------------------------------------------------------------------ */
+
+/* Blocks of whole lines; @emit gets their bytes and where they are in the stream. */
+async function blocksOf(stream, emit)
+{
+	const reader = stream.getReader();
+	let parts = [], n = 0, at = 0, cut = false;
+
+	const flush = async (end) => {
+		const raw = new Uint8Array(n);
+		let to = 0;
+
+		for (const p of parts) {
+			raw.set(p, to);
+			to += p.length;
+		}
+		const nl = end ? n : raw.lastIndexOf(10) + 1;
+
+		if (nl)
+			await emit(raw.subarray(0, nl), at);
+		at += nl;
+		parts = nl < n ? [raw.slice(nl)] : [];
+		n -= nl;
+		if (n > 2 * BLOCK_BYTES) { // no line that we know
+			trace.unreadable += !cut;
+			cut = true;
+			at += n;
+			parts = [];
+			n = 0;
+		} else if (nl) {
+			cut = false;
+		}
+	};
+
+	for (;;) {
+		const {done, value} = await reader.read();
+
+		if (done)
+			break;
+		parts.push(value);
+		n += value.length;
+		if (n >= BLOCK_BYTES)
+			await flush(false);
+	}
+	if (n)
+		await flush(true);
+}
+
+async function loadFile(file)
+{
+	const gz = new Uint8Array(await file.slice(0, 2).arrayBuffer()), packed = gz[0] === 0x1f && gz[1] === 0x8b;
+	const info = {name: file.name}, parser = new Parser(info), before = loading.at;
+
+	trace.files.push(info);
+	await blocksOf(packed ? unpack(file.stream()) : file.stream(), async (raw, at) => {
+		let get;
+
+		if (packed) {
+			const again = await all(new Blob([raw]).stream().pipeThrough(new CompressionStream('gzip')), BLOCK_MAX);
+
+			get = async () => textOf(await all(unpack(new Blob([again]).stream()), BLOCK_MAX));
+		} else {
+			const part = file.slice(at, at + raw.length);
+
+			get = () => part.text();
+			loading.at = before + at + raw.length;
+		}
+		const text = textOf(raw);
+
+		await parseBlock(parser, text, addSource(text, get));
+	});
+	loading.at = before + file.size;
+}
+
+let turn = Promise.resolve();
+
+/* Takes the place of what is shown. One after the other, if somebody drops while that is read. */
+function loadFiles(files)
+{
+	const list = [...files].filter(f => f.size > 0 || f.name);
+
+	if (!list.length)
+		return;
+	turn = turn.then(async () => {
+		beginLoading(list.reduce((n, f) => n + f.size, 0));
+		resetView();
+		for (const f of list) {
+			try {
+				await loadFile(f);
+			} catch (err) {
+				trace.truncated++;
+				trace.files.at(-1).error = err instanceof Error ? err.message : 'cannot be read';
+			}
+		}
+		endLoading();
+	});
+}

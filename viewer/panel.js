@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The panel: why it was slow, what is selected, sums over the ruler, the trace itself. */
+
+const TABS = [['slow', 'Why slow'], ['selected', 'Selected'], ['ruler', 'Ruler'], ['trace', 'Trace']];
+const panel = {tab: 'slow'};
+
+function makeTabs()
+{
+	for (const [key, label] of TABS) {
+		const b = el('button', '', label);
+
+		b.id = 'tab-' + key;
+		b.setAttribute('role', 'tab');
+		b.addEventListener('click', () => showTab(key));
+		$('tabs').append(b);
+	}
+}
+
+function showTab(key)
+{
+	panel.tab = key;
+	$('pane').scrollTop = 0;
+	renderPane();
+}
+
+const panes = {slow: slowPane, selected: selectedPane, ruler: rulerPane, trace: tracePane};
+
+function renderPane()
+{
+	for (const [key] of TABS)
+		$('tab-' + key).setAttribute('aria-selected', String(key === panel.tab));
+	$('pane').replaceChildren(...panes[panel.tab]());
+}
+
+/* A table of rows of cells; a cell is text, an element, or {n: a figure}. */
+function table(rows, head)
+{
+	const t = el('table');
+
+	if (head)
+		add(t, add(el('thead'), row(head, 'th')));
+	return add(t, add(el('tbody'), ...rows.map(r => row(r, 'td'))));
+}
+
+function row(cells, tag)
+{
+	return add(el('tr'), ...cells.map(c => {
+		if (c instanceof Node)
+			return add(el(tag), c);
+		return c !== null && typeof c === 'object' ? el(tag, 'n', c.n) : el(tag, '', c);
+	}));
+}
+
+function swatch(ink, label)
+{
+	const s = el('span'), i = el('i');
+
+	i.style.background = colour[ink];
+	return add(s, i, label);
+}
+
+/* ---- Why slow ------------------------------------------------------------------------------------------ */
+
+const who = v => [v.rank !== undefined ? 'rank ' + v.rank : '', v.culprit !== undefined ? clean(v.culprit, 120) : ''].filter(Boolean).join(', ');
+
+const sure = v => num(v.confidence) > 0 ? percent(num(v.confidence)) + ' sure' : '';
+
+function verdictCard(v)
+{
+	const card = el('div', 'verdict'), evidence = Array.isArray(v.evidence) ? v.evidence : [];
+
+	add(card, add(el('header'), el('span', 'code', clean(v.code, 40)), el('span', 'cost', [span(num(v.cost) * 1e9), sure(v)].filter(Boolean).join(', '))));
+	const whose = who(v) + (v.host !== undefined ? ' on ' + clean(v.host, 60) : '');
+
+	if (who(v))
+		add(card, el('div', '', whose));
+	for (const words of evidence)
+		add(card, el('p', '', clean(words)));
+	add(card, el('p', '', 'in ' + count(num(v.ops)) + ' operations, ' + count(num(v.slow)) + ' of them slow' + (num(v.hung) ? ', ' + count(num(v.hung)) + ' never ended' : '')));
+	return card;
+}
+
+/* Without report: the longest, against the median of their kind. */
+function longest()
+{
+	const e = trace.events, kinds = new Map(), list = [];
+
+	for (const op of trace.ops.values()) {
+		const i = op.parts[0], [a, b] = opSpan(op), key = e.comm[i] + ' ' + e.func[i], kind = kinds.get(key) || [];
+
+		kinds.set(key, kind);
+		kind.push(b - a);
+		list.push({op, ns: b - a, key, verdict: null});
+	}
+	for (const kind of kinds.values())
+		kind.sort((a, b) => a - b);
+	for (const item of list) {
+		const kind = kinds.get(item.key);
+
+		item.expected = kind[kind.length >> 1];
+	}
+	return list.sort((a, b) => b.ns - a.ns).slice(0, 32);
+}
+
+function opTitle(s)
+{
+	if (s.op)
+		return eventName(s.op.parts[0]);
+	return clean(s.verdict.func, 60) + ' #' + s.verdict.seq;
+}
+
+function opButton(s)
+{
+	const b = el('button', 'op'), why = el('span', 'why'), v = s.verdict;
+
+	add(b, el('span', 'what', opTitle(s)), el('span', 'long', span(s.ns)));
+	if (v)
+		add(why, el('b', '', clean(v.code, 40)), ' ' + [who(v), sure(v)].filter(Boolean).join(', '));
+	add(why, (v ? ' \u00b7 ' : '') + 'median ' + span(s.expected));
+	add(b, why);
+	b.disabled = !s.op;
+	b.classList.toggle('on', view.op === s.op && !!s.op);
+	b.addEventListener('click', () => goToOp(s.op));
+	return b;
+}
+
+/* The part that a verdict names, else the one that took longest. */
+function goToOp(op)
+{
+	const e = trace.events, [a, b] = opSpan(op), rank = op.verdict?.rank;
+	const part = op.parts.find(i => e.rank[i] === rank) ?? op.parts.reduce((x, i) => e.end[i] - e.start[i] > e.end[x] - e.start[x] ? i : x);
+
+	reveal(part);
+	view.op = op;
+	setView(a - (b - a) * .15, b + (b - a) * .15);
+	view.selected = {event: part};
+	const lane = laneOfEvent(part);
+
+	if (lane)
+		view.scroll = Math.max(0, lane.y - 120);
+	loadDetail();
+	renderPane();
+	redraw();
+}
+
+function slowPane()
+{
+	const r = trace.report, out = [], list = trace.slow.length ? trace.slow : longest();
+
+	if (!loading.done && !trace.records)
+		return [el('p', 'dim', 'Reading')];
+	if (r) {
+		const verdicts = Array.isArray(r.verdicts) ? r.verdicts : [];
+
+		out.push(...verdicts.slice(0, 50).map(verdictCard));
+		if (!verdicts.length)
+			out.push(el('p', 'dim', 'Nothing stands out over the whole job: no rank, process or connection held it up.'));
+		out.push(el('h3', '', trace.slow.length ? 'Slow operations, longest first (' + list.length + ')' : 'No slow operations; the longest'));
+	} else {
+		out.push(el('p', 'dim', 'Verdicts come with ncclscope view; these are the longest operations of what was dropped here.'));
+	}
+	const ol = el('ol');
+
+	ol.id = 'slow';
+	for (const s of list.slice(0, 200))
+		if (!s.op || !s.op.parts.every(i => !matches(i)))
+			add(ol, add(el('li'), opButton(s)));
+	out.push(ol);
+	return out;
+}
+
+const PARTS = ['run', 'runq', 'blocked', 'irq'];
+
+/* ---- The ruler ------------------------------------------------------------------------------------------- */
+
+/* What threads did between a and b: from slices; where there are none, from the operations' sums, by their part in it. */
+function threadSums(t, a, b)
+{
+	const to = {run: 0, runq: 0, blocked: 0, irq: 0};
+
+	if (t.slices && t.summed)
+		sliceSums(t.slices, a, b, to);
+	return to;
+}
+
+/* Steps in a state overlap; so these are sums over steps, as the report's are over threads. */
+function stateSums(a, b)
+{
+	const e = trace.events, s = trace.states, by = new Map();
+
+	for (let i = 0; i < e.n; i++) {
+		if (!e.sn[i] || e.end[i] < a || e.start[i] > b || !matches(i))
+			continue;
+		for (let k = 0; k < e.sn[i]; k++) {
+			const st = trace.stateOrder[e.s0[i] + k], to = k + 1 < e.sn[i] ? s.ts[trace.stateOrder[e.s0[i] + k + 1]] : e.end[i];
+			const d = Math.min(b, to) - Math.max(a, s.ts[st]);
+
+			if (d > 0)
+				by.set(s.name[st], (by.get(s.name[st]) || 0) + d);
+		}
+	}
+	return [...by].sort((x, y) => y[1] - x[1]);
+}
+
+/*
+ * Of threads without slices, by the sums of events, as if each had been spread evenly over its event. Events of a thread overlap: so their parts
+ * are of the time that any of them covers.
+ */
+function eventShares(a, b)
+{
+	const e = trace.events, by = new Map();
+
+	for (const i of trace.byStart) {
+		if (!(e.flags[i] & F_SCHED) || e.end[i] <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
+			continue;
+		const from = Math.max(a, e.start[i]), to = Math.min(b, e.stop[i]), d = e.stop[i] - e.start[i];
+		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, irq: 0, covered: 0, end: a};
+
+		by.set(e.thread[i], sum);
+		sum.covered += Math.max(0, to - Math.max(from, sum.end));
+		sum.end = Math.max(sum.end, to);
+		for (const key of d > 0 && to > from ? PARTS : [])
+			sum[key] += (to - from) / d * e[key][i];
+	}
+	for (const sum of by.values()) {
+		const all = sum.run + sum.runq + sum.blocked;
+
+		for (const key of PARTS)
+			sum[key] *= all > 0 ? sum.covered / all : 0;
+	}
+	return by;
+}
+
+function splitBar(s)
+{
+	const bar = el('div', 'split'), all = s.run + s.runq + s.blocked + (s.unknown || 0), irq = Math.min(s.irq || 0, s.run);
+
+	for (const [ink, v] of [['irq', irq], ['run', s.run - irq], ['runq', s.runq], ['blocked', s.blocked]]) {
+		const i = el('i');
+
+		i.style.width = (all > 0 ? 100 * v / all : 0) + '%';
+		i.style.background = colour[ink];
+		i.title = ink + ' ' + span(v);
+		bar.append(i);
+	}
+	return bar;
+}
+
+const threadName = t => 'rank ' + t.proc.rank + ' ' + (t.role || clean(t.comm, 20)) + ' [' + t.tid + ']';
+
+function rulerPane()
+{
+	const r = view.ruler, out = [];
+
+	if (!r || r.a === r.b)
+		return [el('p', 'dim', 'Hold Shift and drag over the timeline: sums of what threads did there, and of NCCL\u2019s states.')];
+	const a = Math.min(r.a, r.b), b = Math.max(r.a, r.b), with_ = trace.threads.filter(t => t.slices && layout.order.some(u => u.proc === t.proc));
+
+	out.push(el('h2', '', span(b - a)), el('p', 'dim', 'from ' + span(a - trace.t0) + ' to ' + span(b - trace.t0)));
+	const rows = with_.map(t => [threadName(t), threadSums(t, a, b)]).filter(([, s]) => s.run + s.runq + s.blocked > 0);
+
+	if (rows.length)
+		out.push(el('h3', '', 'What the kernel did to threads'), sumTable(rows));
+	const shares = [...eventShares(a, b)].map(([t, s]) => [threadName(trace.threads[t]), s]);
+
+	if (shares.length)
+		out.push(el('h3', '', 'Threads without slices, about, while NCCL was at something'), sumTable(shares));
+	const states = stateSums(a, b);
+
+	if (states.length)
+		out.push(el('h3', '', 'NCCL\u2019s states, summed over steps (they overlap)'),
+			table(states.map(([name, ns]) => [swatch(STATE_INK.get(texts[name]) || 'step', clean(texts[name].replace(/^ncclProfile/, ''), 60)), {n: span(ns)}])));
+	return out;
+}
+
+function sumTable(rows)
+{
+	const list = el('ul');
+
+	rows.sort((x, y) => y[1].runq - x[1].runq);
+	list.className = 'sums';
+	for (const [name, s] of rows.slice(0, 200))
+		add(list, add(el('li'), el('div', '', name), splitBar(s), table([
+			[swatch('run', 'running'), {n: span(s.run)}, swatch('runq', 'runnable'), {n: span(s.runq)}],
+			[swatch('blocked', 'blocked'), {n: span(s.blocked)}, swatch('irq', 'interrupts'), {n: span(s.irq)}],
+		])));
+	return list;
+}
+
+/* ---- The trace --------------------------------------------------------------------------------------------- */
+
+function tracePane()
+{
+	const out = [el('h2', '', 'This trace')], kinds = [...trace.counts].sort((a, b) => b[1] - a[1]);
+	const counts = table(kinds.map(([kind, n]) => [clean(kind, 60), {n: count(n)}]), ['record', {n: 'lines'}]);
+
+	counts.id = 'counts';
+	out.push(counts);
+	if (trace.unreadable)
+		out.push(el('p', '', count(trace.unreadable) + (trace.unreadable === 1 ? ' line could' : ' lines could') + ' not be read: torn off, or no records.'));
+	if (trace.truncated)
+		out.push(el('p', '', count(trace.truncated) + ' blocks or files are damaged and left out.'));
+	if (trace.lost.size)
+		out.push(el('h3', '', 'Lost while recording'), table([...trace.lost].map(([cause, n]) => [clean(cause, 60), {n: count(n)}])));
+	out.push(el('h3', '', 'Processes'));
+	out.push(table(trace.procs.slice(0, 500).map(p => [procLabel(p), clean(p.host, 40), p.footer ? clean(p.footer.end, 40) : 'not finished']), ['rank', 'node', 'end']));
+	out.push(el('h3', '', 'Files'));
+	const files = el('ul');
+
+	for (const f of trace.files.slice(0, 500))
+		add(files, el('li', '', clean(f.name, 200) + (f.error ? ': ' + f.error : '')));
+	out.push(files);
+	out.push(el('h3', '', 'Communicators'));
+	out.push(table([...trace.comms.values()].filter(c => c.hash !== '0x0').slice(0, 500).map(c => [clean(c.name || '-', 60), clean(c.hash, 40), c.nranks > 0 ? c.nranks + ' ranks' : ''])));
+	return out;
+}

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Lines into columns. Everything in a line is somebody else's: numbers are checked, text is only ever text, keys of objects
+ * are looked up by names of ours. Slices and states, of which there are most, are read without making objects of them, if they
+ * are written as record writes them; else as any other line.
+ */
+
+const TIME_MAX = 2 ** 53;
+const OPEN_MAX = 10000;
+
+const num = v => typeof v === 'number' && Number.isFinite(v) ? v : 0;
+const str = v => typeof v === 'string' ? v : '';
+const whole = v => Number.isInteger(v) && Math.abs(v) < 2 ** 31 ? v : -1;
+const objectOf = v => v !== null && typeof v === 'object' && !Array.isArray(v) ? v : {};
+const own = (o, key) => Object.prototype.hasOwnProperty.call(o, key) ? o[key] : undefined;
+
+class Bad extends Error {}
+
+class Parser {
+	/* One for each file. @pos of lines: where the text of the trace begins, counted over all files. */
+	constructor(file)
+	{
+		this.file = file;
+		this.proc = null;
+		this.byPid = new Map(); // without headers
+		this.thread = null;
+	}
+
+	/* A point in time, us to ns; relative to the first one of all. */
+	time(us)
+	{
+		if (typeof us !== 'number' || !Number.isFinite(us) || Math.abs(us) > TIME_MAX)
+			throw new Bad();
+		if (trace.base === null)
+			trace.base = Math.floor(us);
+		return Math.round((us - trace.base) * 1000) + (this.proc ? this.proc.shift : 0);
+	}
+
+	seen(t, proc)
+	{
+		if (t < trace.t0)
+			trace.t0 = t;
+		if (t > trace.t1)
+			trace.t1 = t;
+		if (!(t <= proc.last))
+			proc.last = t;
+	}
+
+	/* Where there is no header a process is its pid, in this file. */
+	procOf(pid)
+	{
+		if (this.proc)
+			return this.proc;
+		let p = this.byPid.get(pid);
+
+		if (!p) {
+			p = newProc(this.file, {pid, host: this.file.name, bootId: 'file ' + trace.files.indexOf(this.file), comm: ''});
+			this.byPid.set(pid, p);
+		}
+		return p;
+	}
+
+	header(o, text)
+	{
+		this.proc = newProc(this.file, {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), comm: str(o.comm)});
+		this.proc.record = o;
+		this.thread = null;
+		/* 2^51 us: as a double it has no ns any more */
+		const m = /"realtimeOffset":(-?)(\d{1,18})\.(\d{3})[,}]/.exec(text), us = num(objectOf(o.clock).realtimeOffset);
+
+		if (!m || Math.abs(Number(m[1] + m[2]) - us) > 2)
+			return;
+		const ns = BigInt(m[1] + m[2] + m[3]);
+
+		if (trace.refOffset === null) {
+			trace.refOffset = ns;
+			trace.refBoot = this.proc.boot;
+		}
+		if (this.proc.boot !== trace.refBoot)
+			this.proc.shift = Number(ns - trace.refOffset);
+	}
+
+	/* "0x2a0000000007" into hi and lo of `to`, columns named by @hi and @lo. */
+	id(text, table, hi, lo, i)
+	{
+		if (typeof text !== 'string' || text.length < 3 || text.length > 18 || !text.startsWith('0x'))
+			return;
+		const h = text.length > 10 ? parseInt(text.slice(2, -8), 16) : 0, l = parseInt(text.length > 10 ? text.slice(-8) : text.slice(2), 16);
+
+		if (h >= 0 && l >= 0) {
+			table[hi][i] = h;
+			table[lo][i] = l;
+		}
+	}
+
+	hashOf(o, text)
+	{
+		if (typeof o.commHash === 'string')
+			return o.commHash.slice(0, 32);
+		/* a double has not all digits of it */
+		const m = /"commId":(\d{1,20})[,}]/.exec(text);
+
+		return m ? '0x' + BigInt(m[1]).toString(16) : '0x0';
+	}
+
+	event(o, text, pos)
+	{
+		const begin = objectOf(o.start), stop = objectOf(o.stop), details = objectOf(o.details), proc = this.procOf(whole(o.myPid ?? begin.pid));
+		const start = this.time(begin.ts), open = o.stop === null || o.unfinished === true, e = trace.events;
+		const end = open ? start : this.time(stop.ts), exec = objectOf(o.exec);
+		const last = typeof exec.stop === 'number' ? Math.max(end, this.time(exec.stop)) : end;
+		const thread = threadOf(proc, whole(typeof begin.hostTid === 'number' ? begin.hostTid : begin.tid));
+		const type = typeIds.get(str(o.type)) ?? TYPE_OTHER, comm = commOf(this.hashOf(o, text));
+		const i = e.add();
+
+		e.start[i] = start;
+		e.stop[i] = Math.max(start, end);
+		e.end[i] = Math.max(start, last);
+		e.type[i] = type;
+		e.pos[i] = pos;
+		e.proc[i] = proc.index;
+		e.thread[i] = thread.index;
+		e.comm[i] = comm.index;
+		e.rank[i] = whole(o.rank);
+		e.func[i] = textId(str(details.func) || str(o.func) || (type === TYPE_OTHER ? str(o.type) : ''));
+		e.seq[i] = typeof details.seq === 'number' ? details.seq : -1;
+		e.chan[i] = whole(details.channel);
+		e.peer[i] = whole(details.peer);
+		e.step[i] = whole(details.step);
+		this.id(o.parentObj, e, 'pHi', 'pLo', i);
+		this.id(o.eventAddr, e, 'aHi', 'aLo', i);
+		e.flags[i] = (open ? F_OPEN : 0) | (details.isSend === true ? F_SEND : 0) | (o.isPxn === true ? F_PXN : 0) |
+			(o.orphan === true ? F_ORPHAN : 0) | (typeof exec.stop === 'number' ? F_EXEC : 0) | (num(o.lossNear) > 0 ? F_LOSS : 0);
+		this.context(o, i);
+		thread.events++;
+		proc.events++;
+		if (type === T_LIFE)
+			this.lifecycle(o, details, comm);
+		if (e.rank[i] >= 0 && proc.ranks.size < 4096)
+			proc.ranks.add(e.rank[i]);
+		if (proc.rank < 0)
+			proc.rank = e.rank[i];
+		if (e.rank[i] >= 0 && (proc.rankIn.get(comm.index) ?? e.rank[i]) !== e.rank[i])
+			proc.many = true; // a thread for each GPU
+		else if (proc.rankIn.size < 4096)
+			proc.rankIn.set(comm.index, e.rank[i]);
+		this.seen(start, proc);
+		this.seen(e.end[i], proc);
+	}
+
+	/* What the kernel did meanwhile. */
+	context(o, i)
+	{
+		const e = trace.events;
+
+		if (o.sched !== undefined) {
+			const s = objectOf(o.sched);
+
+			e.flags[i] |= F_SCHED;
+			e.run[i] = num(s.onCpu) * 1e3;
+			e.runq[i] = num(s.runq) * 1e3;
+			e.blocked[i] = num(s.blocked) * 1e3;
+			e.irq[i] = num(s.irq) * 1e3;
+			e.behind[i] = this.culprit(s) || this.culprit(objectOf(s.proxy));
+		}
+		if (o.net !== undefined) {
+			const n = objectOf(o.net);
+
+			e.flags[i] |= F_NET | (num(n.retrans) > num(n.dsack) ? F_RETRANS : 0);
+			e.noData[i] = num(n.noData) * 1e3;
+			e.noRoom[i] = num(n.noRoom) * 1e3;
+			e.flow[i] = textId(str(n.flow));
+		}
+	}
+
+	/* Who ran most of the time instead. */
+	culprit(s)
+	{
+		return Array.isArray(s.behind) ? textId(str(objectOf(s.behind[0]).comm)) : 0;
+	}
+
+	lifecycle(o, details, comm)
+	{
+		if (str(details.commName))
+			comm.name = str(details.commName);
+		comm.nranks = Math.max(comm.nranks, whole(details.nranks));
+	}
+
+	state(o)
+	{
+		const proc = this.procOf(whole(o.pid)), ts = this.time(o.ts), s = trace.states, i = s.add();
+
+		s.ts[i] = ts;
+		s.name[i] = textId(str(o.name));
+		s.proc[i] = proc.index;
+		this.id(o.eventAddr, s, 'aHi', 'aLo', i);
+		this.seen(ts, proc);
+	}
+
+	addSlice(tid, state, us, durUs, cpu, irqUs, who, whoPid, pos)
+	{
+		const proc = this.proc || this.procOf(-1), t = this.time(us), d = durUs * 1000;
+
+		if (state < 0 || !(d >= 0) || d > TIME_MAX)
+			throw new Bad();
+		if (!this.thread || this.thread.tid !== tid || this.thread.proc !== proc)
+			this.thread = threadOf(proc, tid);
+		const th = this.thread, s = th.slices || (th.slices = newSlices()), i = s.add();
+
+		s.t[i] = t;
+		s.d[i] = d;
+		s.state[i] = state;
+		s.cpu[i] = cpu < 32768 ? cpu : -1;
+		s.irqNs[i] = irqUs * 1000;
+		s.who[i] = who;
+		s.whoPid[i] = whoPid;
+		s.pos[i] = pos;
+		if (i && t < s.t[i - 1] + s.d[i - 1] - 1)
+			th.sorted = false;
+		trace.slices++;
+		this.seen(t, proc);
+		this.seen(t + d, proc);
+	}
+
+	slice(o, pos)
+	{
+		const behind = objectOf(o.behind), state = SLICE_STATES.indexOf(o.state);
+
+		this.addSlice(whole(typeof o.hostTid === 'number' ? o.hostTid : o.tid), state, o.ts, typeof o.dur === 'number' ? o.dur : -1,
+			typeof o.cpu === 'number' ? whole(o.cpu) : -1, Math.max(0, num(o.irq)), textId(str(behind.comm) || str(o.why)), whole(behind.pid), pos);
+	}
+
+	flow(o, pos)
+	{
+		const proc = this.procOf(-1), t = this.time(o.ts), tcp = objectOf(o.tcp), d = objectOf(o.delta), f = flowOf(proc, str(o.flow), num(o.netns));
+		const p = f.pts, i = p.add();
+
+		p.t[i] = t;
+		p.dt[i] = i ? Math.max(0, t - p.t[i - 1]) : 0;
+		p.tx[i] = num(d.txBytes);
+		p.rx[i] = num(d.rxBytes);
+		p.retrans[i] = num(d.retrans);
+		p.needless[i] = Math.min(num(d.dsack), num(d.retrans));
+		p.ooo[i] = num(d.rxOoo);
+		p.rtt[i] = num(tcp.rtt) * 1e3;
+		p.pos[i] = pos;
+		f.tid = whole(o.tid);
+		f.bytes += num(d.txBytes) + num(d.rxBytes);
+		if (typeof o.peerRank === 'number') {
+			f.peer = whole(o.peerRank);
+			f.channel = whole(o.channel);
+			f.isSend = o.isSend === true;
+		}
+		this.seen(t, proc);
+	}
+
+	drop(o, pos)
+	{
+		const proc = this.procOf(-1), t = this.time(o.ts);
+
+		flowOf(proc, str(o.flow), num(o.netns)).drops.push({t, n: num(o.n), reason: str(o.reason), dir: str(o.dir), pos});
+		this.seen(t, proc);
+	}
+
+	lost(o)
+	{
+		const proc = this.procOf(-1), cause = str(o.cause).slice(0, 64);
+
+		trace.lost.set(cause, (trace.lost.get(cause) || 0) + num(o.n));
+		proc.lost.push({from: this.time(o.from), to: this.time(o.to), n: num(o.n), cause});
+	}
+
+	threadRecord(o)
+	{
+		const t = threadOf(this.procOf(-1), whole(typeof o.hostTid === 'number' ? o.hostTid : o.tid));
+
+		t.comm = str(o.comm) || t.comm;
+		t.role = str(o.role) || t.role;
+		if (typeof o.onCpu === 'number')
+			t.sums = {run: num(o.onCpu) * 1e3, runq: num(o.runq) * 1e3, blocked: num(o.blocked) * 1e3, irq: num(o.irq) * 1e3};
+	}
+
+	/* Shown only where the event itself never came, because the recording broke off. */
+	open(o, pos)
+	{
+		if (trace.open.size < OPEN_MAX && typeof o.eventAddr === 'string')
+			trace.open.set(this.procOf(whole(o.myPid)).index + ' ' + o.eventAddr.slice(0, 20), {o, pos, parser: this, proc: this.procOf(whole(o.myPid))});
+	}
+
+	addOpen({o, pos, proc})
+	{
+		const id = {hi: [0], lo: [0]};
+
+		this.id(o.eventAddr, id, 'hi', 'lo', 0);
+		if (trace.ids.find(proc.index, id.hi[0], id.lo[0], Infinity) >= 0)
+			return;
+		this.proc = proc;
+		try {
+			this.event({...o, type: o.eventType, stop: null, exec: undefined}, '', pos);
+		} catch (err) {
+			if (!(err instanceof Bad))
+				throw err;
+		}
+	}
+
+	/* Kinds that have nothing to draw are counted, like the others. */
+	record(o, text, pos)
+	{
+		const kind = str(o.recordType) || (typeof o.type === 'string' ? 'event' : '');
+
+		if (!kind)
+			throw new Bad();
+		switch (kind) {
+		case 'header': this.header(o, text); break;
+		case 'event': this.event(o, text, pos); break;
+		case 'state': this.state(o); break;
+		case 'slice': this.slice(o, pos); break;
+		case 'flow': this.flow(o, pos); break;
+		case 'drop': this.drop(o, pos); break;
+		case 'lost': this.lost(o); break;
+		case 'thread': this.threadRecord(o); break;
+		case 'open': this.open(o, pos); break;
+		case 'footer': this.procOf(-1).footer = {end: str(o.end)}; break;
+		}
+		this.counted(kind);
+	}
+
+	counted(kind)
+	{
+		trace.records++;
+		trace.counts.set(kind, (trace.counts.get(kind) || 0) + 1);
+	}
+
+	/* ---- Lines ---- */
+
+	line(text, from, to, pos)
+	{
+		if (this.fast(text, from, to, pos))
+			return;
+		const s = text.slice(from, to);
+
+		if (!s.trim())
+			return;
+		try {
+			this.whole(s, pos);
+		} catch (err) {
+			if (!(err instanceof Bad || err instanceof SyntaxError))
+				throw err;
+			trace.unreadable++;
+		}
+	}
+
+	whole(s, pos)
+	{
+		let o;
+
+		try {
+			o = JSON.parse(s);
+		} catch (err) {
+			/* a recording that broke off, and the next file put behind it by cat */
+			const at = s.indexOf('{"recordType":"header"', 1);
+
+			if (at < 0)
+				throw err;
+			trace.unreadable++;
+			s = s.slice(at);
+			o = JSON.parse(s);
+			pos += at;
+		}
+		if (o === null || typeof o !== 'object' || Array.isArray(o))
+			throw new Bad();
+		this.record(o, s, pos);
+	}
+
+	fast(text, from, to, pos)
+	{
+		if (text.charCodeAt(from + 15) !== 115 /* s */)
+			return false;
+		try {
+			if (text.startsWith('{"recordType":"slice","tid":', from))
+				return this.fastSlice(text, from + 28, to, pos);
+			if (text.startsWith('{"recordType":"state","eventAddr":"0x', from))
+				return this.fastState(text, from + 37, to);
+		} catch (err) {
+			if (!(err instanceof Bad))
+				throw err;
+		}
+		return false;
+	}
+
+	/* A number at `this.at`, which is moved behind it. */
+	number(text)
+	{
+		let v = 0, c, at = this.at, frac = 0;
+		const from = at;
+
+		while ((c = text.charCodeAt(at) - 48) >= 0 && c <= 9) {
+			v = v * 10 + c;
+			at++;
+		}
+		if (text.charCodeAt(at) === 46) {
+			const dot = ++at;
+
+			while ((c = text.charCodeAt(at) - 48) >= 0 && c <= 9) {
+				frac = frac * 10 + c;
+				at++;
+			}
+			if (at - dot !== 3)
+				throw new Bad();
+			v += frac / 1000;
+		}
+		if (at === from || at - from > 20)
+			throw new Bad();
+		this.at = at;
+		return v;
+	}
+
+	skip(text, key)
+	{
+		if (!text.startsWith(key, this.at))
+			return false;
+		this.at += key.length;
+		return true;
+	}
+
+	/* Text without escapes, up to its quote. */
+	plain(text, to)
+	{
+		const end = text.indexOf('"', this.at);
+
+		if (end < 0 || end >= to)
+			throw new Bad();
+		const s = text.slice(this.at, end);
+
+		if (s.includes('\\'))
+			throw new Bad();
+		this.at = end + 1;
+		return s;
+	}
+
+	fastSlice(text, at, to, pos)
+	{
+		let state, cpu = -1, irq = 0, who = 0, whoPid = -1;
+
+		this.at = at;
+		let tid = this.number(text);
+
+		if (this.skip(text, ',"hostTid":'))
+			tid = this.number(text);
+		if (this.skip(text, ',"state":"runq"'))
+			state = 1;
+		else if (this.skip(text, ',"state":"run"'))
+			state = 0;
+		else if (this.skip(text, ',"state":"blocked"'))
+			state = 2;
+		else
+			return false;
+		if (!this.skip(text, ',"ts":'))
+			return false;
+		const ts = this.number(text);
+
+		if (!this.skip(text, ',"dur":'))
+			return false;
+		const dur = this.number(text);
+
+		if (this.skip(text, ',"cpu":'))
+			cpu = this.number(text);
+		if (this.skip(text, ',"behind":{"comm":"')) {
+			who = textId(this.plain(text, to));
+			if (!this.skip(text, ',"pid":'))
+				return false;
+			whoPid = this.number(text);
+			if (!this.skip(text, '}'))
+				return false;
+		}
+		if (this.skip(text, ',"irq":'))
+			irq = this.number(text);
+		this.skip(text, ',"preempted":true');
+		if (this.skip(text, ',"throttled":'))
+			this.number(text);
+		if (this.skip(text, ',"why":"'))
+			who = textId(this.plain(text, to));
+		if (text.charCodeAt(this.at) !== 125 || this.at + 1 !== to)
+			return false;
+		this.addSlice(tid, state, ts, dur, cpu, irq, who, whoPid, pos);
+		this.counted('slice');
+		return true;
+	}
+
+	/* The simple ones; those with repeats and arguments go the other way. */
+	fastState(text, at, to)
+	{
+		const quote = text.indexOf('"', at), id = text.slice(at - 2, quote);
+
+		this.at = quote + 1;
+		if (quote < at || quote - at > 16 || !this.skip(text, ',"ts":'))
+			return false;
+		const us = this.number(text);
+
+		if (!this.skip(text, ',"name":"'))
+			return false;
+		const name = textId(this.plain(text, to));
+
+		if (!this.skip(text, ',"id":'))
+			return false;
+		this.number(text);
+		if (!this.skip(text, ',"pid":'))
+			return false;
+		const proc = this.procOf(this.number(text)), ts = this.time(us), end = text.indexOf('}', this.at);
+
+		/* the rest is one object of numbers and plain text; what is not goes through the reader of JSON */
+		if (end + 1 !== to || !/^(,"[A-Za-z]+":(-?\d+(\.\d+)?|"[0-9a-zx]*"))*$/.test(text.slice(this.at, end)))
+			return false;
+		const s = trace.states, i = s.add();
+
+		s.ts[i] = ts;
+		s.name[i] = name;
+		s.proc[i] = proc.index;
+		this.id(id, s, 'aHi', 'aLo', i);
+		this.seen(ts, proc);
+		this.counted('state');
+		return true;
+	}
+}

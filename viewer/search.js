@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Search: every word has to be in an event's name, type, verdict, thread, communicator, flow, states, or be who its thread was behind; "#49"
+ * and "rank 3" are that number and no other. What is found is outlined, and gone to.
+ */
+
+const HITS_MAX = 100000;
+const SIGHT_MAX = 2000; // outlines in a frame
+const search = {hits: [], at: -1, query: ''};
+
+/* All that an event can be found by, in lower case. */
+function wordsOf(i)
+{
+	const e = trace.events, t = trace.threads[e.thread[i]], c = trace.commList[e.comm[i]], v = verdictOf(i);
+	let s = eventName(i) + ' ' + TYPES[e.type[i]].short + ' ' + texts[e.func[i]] + ' rank=' + e.rank[i] + ' ' + t.comm + ' ' + t.role + ' ' + t.tid +
+		' ' + c.hash + ' ' + c.name;
+
+	if (e.flow[i])
+		s += ' ' + texts[e.flow[i]];
+	if (e.behind[i])
+		s += ' behind ' + texts[e.behind[i]];
+	if (v)
+		s += ' ' + v.code + ' ' + (v.culprit || '');
+	if (e.flags[i] & F_OPEN)
+		s += ' unfinished';
+	if (e.flags[i] & F_RETRANS)
+		s += ' retransmission';
+	for (let k = 0; k < Math.min(e.sn[i], 8); k++)
+		s += ' ' + texts[trace.states.name[trace.stateOrder[e.s0[i] + k]]];
+	return s.toLowerCase();
+}
+
+const asked = () => $('query').value.trim().toLowerCase().replace(/\brank\s+(\d+)/g, 'rank=$1').split(/\s+/).filter(Boolean);
+
+function runSearch(go = true)
+{
+	const q = asked().map(w => /^(#|rank=)\d+$/.test(w) ? w + ' ' : w), n = trace.events.n;
+
+	search.query = asked().join(' ');
+	search.hits = [];
+	search.at = -1;
+	for (let k = 0; q.length && k < n && search.hits.length < HITS_MAX; k++) {
+		const i = trace.byStart[k];
+
+		if (trace.events.type[i] === T_LIFE || !laneOfEvent(i))
+			continue;
+		const s = wordsOf(i);
+
+		if (q.every(w => s.includes(w)))
+			search.hits.push(i);
+	}
+	search.starts = Float64Array.from(search.hits, i => trace.events.start[i]);
+	if (go && search.hits.length)
+		stepHit(1, lowerBound(search.starts, search.hits.length, view.t0) - 1);
+	tellHits();
+	redraw();
+}
+
+function tellHits()
+{
+	const n = search.hits.length, more = n === HITS_MAX ? '+' : '';
+
+	$('hits').textContent = !search.query ? '' : !n ? 'none' : (search.at < 0 ? '' : count(search.at + 1) + ' / ') + count(n) + more;
+}
+
+function stepHit(by, from = search.at)
+{
+	const n = search.hits.length;
+
+	if (!n)
+		return;
+	search.at = ((from + by) % n + n) % n;
+	goTo(search.hits[search.at]);
+	tellHits();
+}
+
+/* Those of which something can be seen. */
+function hitsInSight()
+{
+	const e = trace.events, list = [], n = search.hits.length;
+
+	for (let k = Math.max(0, lowerBound(search.starts, n, view.t0) - 200); k < n && list.length < SIGHT_MAX; k++) {
+		const i = search.hits[k];
+
+		if (e.start[i] > view.t1)
+			break;
+		const lane = e.end[i] >= view.t0 && laneOfEvent(i), y = lane && yOf(lane);
+
+		if (lane && y > -30 && y < view.h)
+			list.push(i);
+	}
+	return list;
+}
+
+/* Brings an event into sight, opens what it is hidden below, and selects it. */
+function goTo(i)
+{
+	const e = trace.events, d = Math.max(e.end[i] - e.start[i], 1000);
+
+	reveal(i);
+	select({event: i});
+	if (e.start[i] < view.t0 || e.end[i] > view.t1 || d * scale() < 24)
+		setView(e.start[i] - 2 * d, e.end[i] + 2 * d);
+	const lane = laneOfEvent(i);
+
+	if (lane && (yOf(lane) < view.axis || yOf(lane) + lane.h > view.h))
+		view.scroll = lane.y - view.h / 2 + view.axis;
+	redraw();
+}
+
+function reveal(i)
+{
+	const e = trace.events, p = trace.procs[e.proc[i]];
+
+	if (layout.laneOf[i] >= 0 || !matches(i))
+		return;
+	layout.closed.set('n' + p.boot + ' ' + p.host, false);
+	layout.closed.set(unitKey(p, e.rank[i]), false);
+	layout.closed.set('t' + partOf(trace.threads[e.thread[i]], e.rank[i]), false);
+	buildLayout();
+}

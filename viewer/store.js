@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What is known of the traces: processes with threads and flows, and columns of events, states and slices. Times are
+ * ns since `trace.base`, on the clock of the first node; other nodes are moved there by their distance from the real clock.
+ */
+
+const F_OPEN = 1, F_SEND = 2, F_PXN = 4, F_ORPHAN = 8, F_LOSS = 16, F_SCHED = 32, F_RETRANS = 64, F_NET = 128, F_EXEC = 256;
+
+const trace = {};
+
+function clearTrace()
+{
+	Object.assign(trace, {
+		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
+		procs: [], threads: [], flows: [], comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
+		events: new Table({
+			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
+			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,
+			peer: Int32Array, step: Int32Array, pHi: Uint32Array, pLo: Uint32Array, aHi: Uint32Array, aLo: Uint32Array,
+			parent: Int32Array, op: Int32Array, run: Float32Array, runq: Float32Array, blocked: Float32Array, irq: Float32Array,
+			noData: Float32Array, noRoom: Float32Array, pos: Float64Array, flow: Uint32Array, behind: Uint32Array, s0: Uint32Array, sn: Uint32Array,
+		}, 4096),
+		states: new Table({ts: Float64Array, name: Uint32Array, proc: Uint32Array, aHi: Uint32Array, aLo: Uint32Array, ev: Int32Array}, 8192),
+		slices: 0,
+	});
+}
+
+/* A process; `head` is its header, or a stand-in for one. */
+function newProc(file, head)
+{
+	const p = {
+		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, comm: head.comm,
+		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], footer: null, events: 0,
+	};
+
+	trace.procs.push(p);
+	return p;
+}
+
+function newThread(proc, tid)
+{
+	const t = {index: trace.threads.length, proc, tid, comm: '', role: '', slices: null, sorted: true, events: 0, sums: null};
+
+	trace.threads.push(t);
+	proc.threads.set(tid, t);
+	return t;
+}
+
+function threadOf(proc, tid)
+{
+	return proc.threads.get(tid) || newThread(proc, tid);
+}
+
+function newSlices()
+{
+	return new Table({
+		t: Float64Array, d: Float64Array, state: Uint8Array, cpu: Int16Array, who: Uint32Array, whoPid: Int32Array, irqNs: Float32Array,
+		run: Float64Array, runq: Float64Array, blocked: Float64Array, irq: Float64Array, pos: Float64Array,
+	});
+}
+
+function flowOf(proc, name, netns)
+{
+	const key = name + ' ' + netns;
+	let f = proc.flows.get(key);
+
+	if (!f) {
+		f = {
+			index: trace.flows.length, proc, name, netns, tid: 0, peer: null, channel: null, isSend: null, bytes: 0, drops: [],
+			pts: new Table({t: Float64Array, dt: Float64Array, tx: Float64Array, rx: Float64Array, rtt: Float32Array, retrans: Uint32Array,
+				needless: Uint32Array, ooo: Uint32Array, pos: Float64Array}, 16),
+		};
+		proc.flows.set(key, f);
+		trace.flows.push(f);
+	}
+	return f;
+}
+
+function commOf(hash)
+{
+	let c = trace.comms.get(hash);
+
+	if (!c) {
+		c = {index: trace.comms.size, hash, name: '', nranks: 0};
+		trace.comms.set(hash, c);
+	}
+	return c;
+}
+
+/* ---- Ids of events ------------------------------------------------------------------------------------ */
+
+/* Which event of a process has an id. Other profilers use ids again: then it is the last that had begun by then. */
+class Ids {
+	constructor()
+	{
+		this.seed = Math.random() * 0x7fffffff | 0; // whoever makes ids cannot make them meet
+		this.n = 0;
+		this.resize(1 << 12);
+	}
+
+	resize(size)
+	{
+		this.mask = size - 1;
+		this.head = new Int32Array(size).fill(-1);
+		this.next = new Int32Array(trace.events.cap);
+		const n = this.n;
+
+		for (this.n = 0; this.n < n;)
+			this.add();
+	}
+
+	slot(proc, hi, lo)
+	{
+		let h = Math.imul(lo ^ this.seed, 0x9e3779b1);
+
+		h = Math.imul(h ^ h >>> 15 ^ hi, 0x85ebca6b);
+		h = Math.imul(h ^ h >>> 13 ^ proc, 0xc2b2ae35);
+		return (h ^ h >>> 16) & this.mask;
+	}
+
+	/* The event after those that are in. */
+	add()
+	{
+		const e = trace.events, i = this.n, s = this.slot(e.proc[i], e.aHi[i], e.aLo[i]);
+
+		this.next[i] = this.head[s];
+		this.head[s] = i;
+		this.n++;
+	}
+
+	/* All events that have come since. */
+	update()
+	{
+		const n = trace.events.n;
+
+		if (n > this.next.length || n > this.head.length)
+			this.resize(2 ** Math.ceil(Math.log2(n + 1)));
+		while (this.n < n)
+			this.add();
+	}
+
+	find(proc, hi, lo, at)
+	{
+		const e = trace.events;
+		let best = -1;
+
+		if (!hi && !lo)
+			return -1;
+		for (let i = this.head[this.slot(proc, hi, lo)], left = 4096; i >= 0 && left; i = this.next[i], left--) {
+			if (e.aLo[i] !== lo || e.aHi[i] !== hi || e.proc[i] !== proc)
+				continue;
+			if (best < 0 || (e.start[i] <= at && (e.start[best] > at || e.start[i] > e.start[best])))
+				best = i;
+		}
+		return best;
+	}
+}
+
+/* ---- What follows from the records ------------------------------------------------------------------ */
+
+const UP_MAX = 16; // nothing is nested deeper; a circle of parents ends there
+
+/* The operation that an event is of: itself, or above it. */
+function operationOf(i)
+{
+	const e = trace.events;
+
+	for (let n = 0; i >= 0 && n < UP_MAX; i = e.parent[i], n++)
+		if (TYPES[e.type[i]].op)
+			return i;
+	return -1;
+}
+
+/* CollApi to its operation: what is below an Api event has no operation above it. */
+function linkEvents()
+{
+	const e = trace.events, ids = trace.ids;
+
+	ids.update();
+	for (let i = 0; i < e.n; i++)
+		e.parent[i] = ids.find(e.proc[i], e.pHi[i], e.pLo[i], e.start[i]);
+	for (let i = 0; i < e.n; i++)
+		if (e.parent[i] === i)
+			e.parent[i] = -1;
+	for (let i = 0; i < e.n; i++)
+		e.op[i] = operationOf(i);
+}
+
+/* States by event, in order of time: those of event i are trace.stateOrder[s0 .. s0 + sn). */
+function linkStates()
+{
+	const e = trace.events, s = trace.states, ids = trace.ids;
+
+	e.sn.fill(0);
+	for (let i = 0; i < s.n; i++) {
+		s.ev[i] = ids.find(s.proc[i], s.aHi[i], s.aLo[i], s.ts[i]);
+		if (s.ev[i] >= 0)
+			e.sn[s.ev[i]]++;
+	}
+	let at = 0;
+
+	for (let i = 0; i < e.n; i++) {
+		e.s0[i] = at;
+		at += e.sn[i];
+		e.sn[i] = 0;
+	}
+	const order = new Uint32Array(at);
+
+	for (let i = 0; i < s.n; i++) {
+		const ev = s.ev[i];
+
+		if (ev < 0)
+			continue;
+		let k = e.s0[ev] + e.sn[ev]++;
+
+		for (; k > e.s0[ev] && s.ts[order[k - 1]] > s.ts[i] && e.sn[ev] < 4096; k--)
+			order[k] = order[k - 1];
+		order[k] = i;
+	}
+	trace.stateOrder = order;
+}
+
+/* Sums up to each slice, so that those of any time are two look-ups. Only what is new, but for one that came late. */
+function sumSlices(t)
+{
+	const s = t.slices;
+
+	if (!t.sorted)
+		sortSlices(t);
+	for (let i = t.summed || 0; i < s.n; i++) {
+		const k = i + 1; // sums are before slice i; those before the end are kept in cells of their own
+
+		s.run[i] = i ? s.run[i - 1] + (s.state[i - 1] === 0 ? s.d[i - 1] : 0) : 0;
+		s.runq[i] = i ? s.runq[i - 1] + (s.state[i - 1] === 1 ? s.d[i - 1] : 0) : 0;
+		s.blocked[i] = i ? s.blocked[i - 1] + (s.state[i - 1] === 2 ? s.d[i - 1] : 0) : 0;
+		s.irq[i] = i ? s.irq[i - 1] + s.irqNs[i - 1] : 0;
+		t.summed = k;
+	}
+}
+
+/* No recording of ours needs it. */
+function sortSlices(t)
+{
+	const s = t.slices, order = Array.from({length: s.n}, (_, i) => i).sort((a, b) => s.t[a] - s.t[b]);
+
+	for (const [name] of s.spec) {
+		const old = s[name].slice(0, s.n);
+
+		for (let i = 0; i < s.n; i++)
+			s[name][i] = old[order[i]];
+	}
+	for (let i = 0; i + 1 < s.n; i++)
+		s.d[i] = Math.min(s.d[i], s.t[i + 1] - s.t[i]); // they may not overlap
+	t.sorted = true;
+	t.summed = 0;
+}
+
+/* What a thread did between a and b: {run, runq, blocked, irq}, into `to`. @hint: a slice from where to look. */
+function sliceSums(s, a, b, to, hint = 0)
+{
+	const i = Math.max(0, gallop(s.t, s.n, a, hint) - 1), j = Math.max(i, gallop(s.t, s.n, b, i) - 1);
+
+	upTo(s, j, b, to);
+	const run = to.run, runq = to.runq, blocked = to.blocked, irq = to.irq;
+
+	upTo(s, i, a, to);
+	to.run = run - to.run;
+	to.runq = runq - to.runq;
+	to.blocked = blocked - to.blocked;
+	to.irq = irq - to.irq;
+	return j;
+}
+
+/* All before x, which lies in slice i or behind it. */
+function upTo(s, i, x, to)
+{
+	const part = Math.min(Math.max(x - s.t[i], 0), s.d[i]), state = s.state[i];
+
+	to.run = s.run[i] + (state === 0 ? part : 0);
+	to.runq = s.runq[i] + (state === 1 ? part : 0);
+	to.blocked = s.blocked[i] + (state === 2 ? part : 0);
+	to.irq = s.irq[i] + (s.irqNs[i] > 0 && s.d[i] > 0 ? s.irqNs[i] * part / s.d[i] : 0);
+}
+
+/* Other profilers do not tell when an operation has ended: with the last of its proxy operations, else of its kernels. */
+function closeOperations()
+{
+	const e = trace.events;
+
+	for (const type of [T_KERNEL, T_OP]) {
+		const last = new Map();
+
+		for (let i = 0; i < e.n; i++) {
+			const op = e.type[i] === type ? e.op[i] : -1;
+
+			if (op >= 0 && op !== i && !(e.flags[op] & (F_EXEC | F_OPEN)))
+				last.set(op, Math.max(last.get(op) ?? 0, e.end[i]));
+		}
+		for (const [op, end] of last)
+			e.end[op] = Math.max(e.stop[op], end);
+	}
+}
+
+/* Where an event does not say when it ended, that of its process' last one will do. */
+function closeOpen()
+{
+	const e = trace.events;
+
+	for (let i = 0; i < e.n; i++)
+		if (e.flags[i] & F_OPEN)
+			e.end[i] = Math.max(e.start[i], trace.procs[e.proc[i]].last);
+}
+
+/* ---- Operations and verdicts -------------------------------------------------------------------------- */
+
+const opKey = (comm, func, seq) => comm + ' ' + func + ' ' + seq;
+
+/* Of one collective the parts of all ranks, and what report says of it; its list of slow ones has the longest. */
+function joinOperations()
+{
+	const e = trace.events, ops = new Map(), sends = new Map();
+
+	for (const i of trace.byStart) {
+		if (!TYPES[e.type[i]].op)
+			continue;
+		let key;
+
+		if (e.type[i] === T_COLL) {
+			key = opKey(e.comm[i], texts[e.func[i]], e.seq[i]);
+		} else { // the nth from a to b on either side
+			const send = texts[e.func[i]] !== 'Recv', from = send ? e.rank[i] : e.peer[i], to = send ? e.peer[i] : e.rank[i];
+			const pair = (send ? 's' : 'r') + e.comm[i] + ' ' + from + '>' + to, n = sends.get(pair) || 0;
+
+			sends.set(pair, n + 1);
+			key = e.comm[i] + ' ' + from + '>' + to + ' ' + n;
+		}
+		const op = ops.get(key);
+
+		if (op)
+			op.parts.push(i);
+		else
+			ops.set(key, {key, parts: [i], verdict: null});
+	}
+	trace.ops = ops;
+	trace.opOf = new Map();
+	for (const op of ops.values())
+		for (const i of op.parts)
+			trace.opOf.set(i, op);
+	joinVerdicts();
+}
+
+function joinVerdicts()
+{
+	trace.slow = [];
+	for (const v of trace.report && Array.isArray(trace.report.slow) ? trace.report.slow : []) {
+		const comm = trace.comms.get(String(v.commHash)), op = comm && trace.ops.get(opKey(comm.index, String(v.func), Number(v.seq)));
+
+		if (op)
+			op.verdict = v;
+		trace.slow.push({verdict: v, op, ns: Number(v.duration) * 1e3, expected: Number(v.expected) * 1e3});
+	}
+	trace.slow.sort((a, b) => !!b.verdict.hung - !!a.verdict.hung || b.ns - a.ns);
+}
+
+/* Of an operation: from its first start to its last end. */
+function opSpan(op)
+{
+	const e = trace.events;
+	let a = Infinity, b = -Infinity;
+
+	for (const i of op.parts) {
+		a = Math.min(a, e.start[i]);
+		b = Math.max(b, e.end[i]);
+	}
+	return [a, b];
+}
+
+/* All that follows; called now and then while a trace comes in, and when it is there. */
+function digest()
+{
+	const e = trace.events;
+
+	if (!trace.ids || trace.ids.n > e.n)
+		trace.ids = new Ids();
+	closeOpen();
+	linkEvents();
+	closeOperations();
+	linkStates();
+	for (const t of trace.threads)
+		if (t.slices)
+			sumSlices(t);
+	trace.byStart = new Uint32Array(e.n).map((_, i) => i).sort((a, b) => e.start[a] - e.start[b] || e.end[b] - e.end[a]);
+	joinOperations();
+}
