@@ -12,6 +12,7 @@ MANDIR	 ?= $(PREFIX)/share/man
 DOCDIR	 ?= $(PREFIX)/share/doc/ncclscope
 INCDIR	 ?= $(PREFIX)/include/ncclscope
 COMPDIR	 ?= $(PREFIX)/share/bash-completion/completions
+UNITDIR	 ?= $(PREFIX)/lib/systemd/system
 
 # CC and friends from the environment or the command line win over make's own defaults.
 define allow-override
@@ -47,7 +48,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 
 LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net uprobe_multi target \
 	      patience \
-	      ksyms job rlimits caps \
+	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \
 	      decode decode_sched decode_net proc correlate hung clock nccl_names \
 	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
@@ -229,13 +230,15 @@ INST_INC := include/scope_abi.h include/scope_probes.h
 
 install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR) \
-	  $(DESTDIR)$(INCDIR) $(DESTDIR)$(COMPDIR)
+	  $(DESTDIR)$(INCDIR) $(DESTDIR)$(COMPDIR) $(DESTDIR)$(UNITDIR)
 	install -m 755 $(BUILD)/ncclscope $(DESTDIR)$(BINDIR)/
 	install -m 644 $(BUILD)/$(PLUGIN) $(DESTDIR)$(LIBDIR)/
 	install -m 644 $(INST_MAN:%=man/%) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 $(INST_DOC) $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(INST_INC) $(DESTDIR)$(INCDIR)/
 	install -m 644 packaging/ncclscope.bash-completion $(DESTDIR)$(COMPDIR)/ncclscope
+	sed 's|/usr/local/bin/|$(BINDIR)/|' packaging/ncclscope.service > $(DESTDIR)$(UNITDIR)/ncclscope.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/ncclscope.service
 
 # The plugin for every NCCL job on this machine that names no other: dormant until somebody records.
 install-default: install
@@ -243,7 +246,7 @@ install-default: install
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/ncclscope $(DESTDIR)$(LIBDIR)/$(PLUGIN) \
-	  $(DESTDIR)$(COMPDIR)/ncclscope
+	  $(DESTDIR)$(COMPDIR)/ncclscope $(DESTDIR)$(UNITDIR)/ncclscope.service
 	[ "$$(readlink $(DESTDIR)$(LIBDIR)/libnccl-profiler.so)" != $(PLUGIN) ] || \
 	  rm -f $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
 	rm -f $(INST_MAN:%=$(DESTDIR)$(MANDIR)/man1/%)

@@ -15,6 +15,7 @@
 #include "header.h"
 #include "job.h"
 #include "log.h"
+#include "notify.h"
 #include "patience.h"
 #include "pipeline.h"
 #include "plugin_path.h"
@@ -192,6 +193,7 @@ static int run(struct recorder *r, uint64_t until_ns)
 	for (;;) {
 		feed__clock(r);
 		now = monotonic_ns();
+		notify__tick(now);
 		/* Where more has been left in the ring, nobody need wake us for it. */
 		n = attach__poll(r->attach, n < ATTACH_POLL_MAX ? POLL_MS : 0);
 		if (n < 0) {
@@ -571,8 +573,10 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 
-	while (!stop_signals && monotonic_ns() < ns && !job_has_ended(r))
+	while (!stop_signals && monotonic_ns() < ns && !job_has_ended(r)) {
 		nanosleep(&pause, NULL);
+		notify__tick(monotonic_ns());
+	}
 }
 
 /* When the window that begins now ends. -d counts from when the first one was attached. */
@@ -596,9 +600,12 @@ static int window(struct recorder *r)
 		status = start_job(r);
 	if (!status) {
 		drop_privileges(r);
+		notify__say("READY=1");
 		pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
 			r->opt.cmd ? r->opt.cmd[0] : "");
 		status = run(r, end_of_window(r));
+		if (stop_signals)
+			notify__say("STOPPING=1");
 		drain(r, stop_signals ? "loader-stopped" : "detached");
 		print_result(r);
 		r->lost |= summary__lost(&r->s.summary) != 0;
@@ -639,6 +646,7 @@ int cmd_record(int argc, char **argv)
 	record_options__parse(&r.opt, argc, argv);
 	log_setup_libbpf();
 	setup_signals();
+	notify__init();
 	limits_raise();
 	status = prepare(&r);
 	if (!status)

@@ -138,6 +138,7 @@ check_needs()
 	cmd setpriv util-linux
 	cmd script bsdutils
 	cmd shellcheck shellcheck
+	cmd systemd-analyze systemd
 	cmd protoc protobuf-compiler # tests/unit/export.sh
 	cmd tmux tmux # tests/e2e/top.sh
 	cmd python3 python3
