@@ -126,6 +126,7 @@ check_needs()
 	cmd aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
 	cmd bpftrace bpftrace
+	header fuse3/fuse_opt.h libfuse3-dev
 	cmd ip iproute2
 	cmd iperf3 iperf3 # make bench
 	cmd jq jq
@@ -138,6 +139,7 @@ check_needs()
 	cmd setpriv util-linux
 	cmd script bsdutils
 	cmd shellcheck shellcheck
+	cmd strace strace
 	cmd systemd-analyze systemd
 	cmd protoc protobuf-compiler # tests/unit/export.sh
 	cmd tmux tmux # tests/e2e/top.sh

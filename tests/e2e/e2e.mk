@@ -4,11 +4,20 @@
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
 E2E	:= doctor errors counts faults mask probes seed versions pxn threads owner paths caps service \
-	   namespaces forks sched sched_faults raw export report_sched report_net hung net net_faults rdma attach windows status top
+	   namespaces forks sched sched_faults raw export report_sched report_net hung net net_faults rdma attach windows status top overload scale \
+	   hostile kills recorder_kills inject
 
-TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load
+TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
+	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
-TESTS_SLOW += "$(E2E_DIR)/clock.sh"
+TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
+
+# With sanitizers: what exercises most of the recorder, and its defences. (Not where jobs crash on purpose: they report that.)
+ASAN_E2E   := counts errors windows hostile
+TESTS_SLOW += "$(E2E_DIR)/asan.sh $(ASAN_E2E)"
+
+.PHONY: e2e-progs
+e2e-progs: all standin $(filter $(E2E_OUT)/%,$(TEST_PROGS))
 
 # The stand-in is found beside the program, wherever both are copied.
 $(E2E_OUT)/life: $(E2E_DIR)/life.c $(STANDIN_OUT)/libnccl.so
@@ -20,6 +29,32 @@ $(E2E_OUT)/sched_%: $(E2E_DIR)/sched_%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $< -o $@
+
+$(E2E_OUT)/guest: $(E2E_DIR)/guest.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -pthread $< -ldl -o $@
+
+$(E2E_OUT)/slow_fs: $(E2E_DIR)/slow_fs.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $< -lfuse3 -o $@
+
+# For LD_PRELOAD: without any sanitizer.
+$(E2E_OUT)/inject.so: $(E2E_DIR)/inject.c
+	$(call msg,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+
+# The two hours that check has five minutes of.
+.PHONY: soak
+soak: tests
+	$(Q)SOAK_SECONDS=$${SOAK_SECONDS:-7200} tests/run.sh "$(E2E_DIR)/soak.sh"
+
+$(E2E_OUT)/hostile: $(E2E_DIR)/hostile.c $(BUILD)/loader/elf_file.o
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(SAN) -Iloader -pthread $^ -lelf -ldl -o $@
 
 -include $(wildcard $(E2E_OUT)/*.d)
 

@@ -42,21 +42,21 @@ $(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
 
-# ---- libFuzzer: what is read of a job's (records), and traces -----------------------------------------
-# Seeds of decode come from the plugin itself, those of check and export are the traces of tests/unit.
-# FUZZ_SECONDS in the environment runs them for longer.
+# ---- libFuzzer: what is read of a job's (records, control block, ELF files), and traces ---------------
+# Seeds of decode and control come from the plugin itself, those of check and export are the traces of tests/unit, those
+# of elf come from the compiler. FUZZ_SECONDS in the environment runs them for longer.
 
 LIBFUZZER_SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
 LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
 	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
-LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check fuzz_export))
-FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0 raw/seed-0)
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check fuzz_export fuzz_elf fuzz_control))
+FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0 control/seed-0 raw/seed-0 elf/plugin)
 # PROGRAM:MAX_LEN:SEEDS
 FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode \
-		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces \
-		   fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
+		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces fuzz_elf:65536:$(FUZZ_OUT)/corpus/elf \
+		   fuzz_control:20000:$(FUZZ_OUT)/corpus/control fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
 $(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
@@ -88,7 +88,16 @@ $(FUZZ_OUT)/seeds: $(FUZZ_OUT)/plain/seeds.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
 
+$(FUZZ_OUT)/seeds_control: $(FUZZ_OUT)/plain/seeds_control.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.o)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
+
 $(FUZZ_OUT)/corpus/decode/seed-0: $(FUZZ_OUT)/seeds
+	$(call msg,GEN,$(@D))
+	$(Q)mkdir -p $(@D)
+	$(Q)$< $(@D)
+
+$(FUZZ_OUT)/corpus/control/seed-0: $(FUZZ_OUT)/seeds_control
 	$(call msg,GEN,$(@D))
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)
@@ -103,6 +112,17 @@ $(FUZZ_OUT)/corpus/raw/seed-0: $(FUZZ_OUT)/seed_raw
 	$(call msg,GEN,$(@D))
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)
+
+# Small files of both classes and byte orders, with and without segments, the plugin, and pieces of it.
+$(FUZZ_OUT)/corpus/elf/plugin: $(FUZZ_DIR)/seed_elf.c $(BUILD)/$(PLUGIN)
+	$(call msg,GEN,$(@D))
+	$(Q)mkdir -p $(@D)
+	$(Q)for t in x86_64 i386 powerpc64 powerpc aarch64; do \
+	  $(CLANG) -target $$t-linux-gnu -O1 -c $< -o $(@D)/$$t.o || exit; done
+	$(Q)$(CC) -nostdlib -fPIC -shared -Wl,--build-id=sha1 -Wl,-nmagic $< -o $(@D)/small
+	$(Q)strip --strip-all -o $@ $(BUILD)/$(PLUGIN)
+	$(Q)for n in 64 512 4096; do head -c $$n $@ > $(@D)/plugin-$$n; done
+	$(Q)for n in 63 700 1500; do head -c $$n $(@D)/small > $(@D)/small-$$n; done
 
 .PRECIOUS: $(FUZZ_OUT)/%.o
 

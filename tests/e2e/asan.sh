@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# End-to-end tests once more, with a recorder and a job that were built with ASan, LSan and UBSan: asan.sh TEST...
+# The plugin is as always; the fuzzers have it with sanitizers. Whatever process reports something, and whether or not
+# a test looks at how that one ended, the report is found.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(realpath "${BUILD:-$top/build}")/asan
+logs=$build/test-logs
+failed=0
+
+make -C "$top" --no-print-directory -s -j"$(nproc)" BUILD="$build" ASAN=1 e2e-progs >"$build.log" 2>&1 || {
+	echo "not ok asan.sh: make: $(tail -n 3 "$build.log")"
+	exit 1
+}
+rm -rf "$logs"
+mkdir -p "$logs"
+# Jobs of other users report as well.
+reports=$(mktemp -d -p /tmp scope-asan.XXXXXX)
+trap 'rm -rf "$reports"' EXIT
+chmod 1777 "$reports"
+export BUILD=$build ASAN_OPTIONS=log_path=$reports/report
+
+for name in "$@"; do
+	# A case is one of that test's; said here is which and how many.
+	if "$top/tests/run.sh" -o "$logs" --timed "$top/tests/e2e/$name.sh" >"$logs/$name.out" 2>&1; then
+		echo "ok asan.sh: $(grep "^$name" "$logs/$name.out" | tr -s ' ')"
+	else
+		echo "not ok asan.sh: $name"
+		cat "$logs/$name.out"
+		failed=1
+	fi
+done
+if found=$(cd "$reports" && ls) && [ -z "$found" ]; then
+	echo "ok asan.sh: no report"
+else
+	echo "not ok asan.sh: $found"
+	head -n 40 "$reports"/*
+	failed=1
+fi
+exit $failed
