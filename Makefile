@@ -81,6 +81,7 @@ help:
 	@echo "sudo make check  install what tests need, build, run every test"
 	@echo "make check-unit  the tests that need no root"
 	@echo "sudo make soak   two hours of recording at 200,000 records a second"
+	@echo "sudo make bench  what recording costs; writes docs/performance.md. bench-quick: in 3 minutes"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
 	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"

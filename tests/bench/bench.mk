@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What recording costs: programs and scripts that measure. Figures need a quiet machine and judge nothing in
-# CI, so nothing here is a test; tests/e2e/sched_rate.sh uses the program.
+# What recording costs: programs and scripts that measure. `make bench` takes them all and writes docs/performance.md;
+# figures need a quiet machine. `make bench-quick` runs each shortly and only prints: as a test it fails if one does
+# not run, whatever it measures. tests/e2e/sched_rate.sh uses one of the programs.
 
-BENCH_DIR := tests/bench
-BENCH_OUT := $(BUILD)/tests/bench
+BENCH_DIR   := tests/bench
+BENCH_OUT   := $(BUILD)/tests/bench
+BENCH_PROGS := $(addprefix $(BENCH_OUT)/,switches callback floors empty_plugin.so seed_plugin.so)
 
-TEST_PROGS += $(BENCH_OUT)/switches
+TEST_PROGS += $(BENCH_PROGS)
+TESTS_SLOW += "$(BENCH_DIR)/bench.sh --quick"
 
-$(BENCH_OUT)/switches: $(BENCH_DIR)/switches.c
+$(BENCH_OUT)/%.so: $(BENCH_DIR)/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -pthread $< -o $@
+
+$(BENCH_OUT)/%: $(BENCH_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -pthread $< -ldl -o $@
 
-.PHONY: bench
-bench: all standin $(BENCH_OUT)/switches
-	$(Q)BUILD=$(BUILD) $(BENCH_DIR)/sched_cost.sh
-	$(Q)BUILD=$(BUILD) $(BENCH_DIR)/net_cost.sh
+.PHONY: bench bench-quick
+bench bench-quick: all standin $(BENCH_PROGS)
+	$(Q)BUILD=$(BUILD) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(if $(JOB_ITERS),JOB_ITERS=$(JOB_ITERS)) $(if $(EVENTS),EVENTS=$(EVENTS)) $(BENCH_DIR)/bench.sh $(if $(filter bench-quick,$@),--quick,-o docs/performance.md)
 
--include $(BENCH_OUT)/switches.d
+-include $(wildcard $(BENCH_OUT)/*.d)

@@ -1,0 +1,179 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# All that measures, one after the other, and what it found as one page: with the machine, its load and the command.
+#
+# Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]
+# NAMES: callback, floors, startup, job, growth, sched, net. -o: the page goes there, the plot of growth beside it.
+# --quick: each shortly, to see that it runs; figures are printed and mean little. As a test it fails if one does not run.
+usage() {
+	echo "Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]" >&2
+	exit 2
+}
+
+command="make bench" quick='' only=callback,floors,startup,job,growth,sched,net out=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) quick=1 command="make bench-quick" ;;
+	--only) only=${2:?} command="tests/bench/bench.sh --only $2" && shift ;;
+	-o) out=${2:?} && shift ;;
+	*) usage ;;
+	esac
+	shift
+done
+here=$(cd "$(dirname "$0")" && pwd)
+[ "$(id -u)" = 0 ] || {
+	echo "SKIP: bench.sh: takes root"
+	exit 77
+}
+export LC_ALL=C
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 rc=0 given=''
+for name in ROUNDS JOB_ITERS EVENTS; do
+	[ -z "${!name:-}" ] || given+=" $name=${!name}"
+done
+begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
+svg=${out:+${out%.md}-growth.svg}
+
+# once NAME SCRIPT OPTION...: its result in $work/NAME.json.
+once() {
+	local name=$1 script=$2
+	shift 2
+	"$here/$script" "$@" --json >"$work/$name.json" 2>"$work/err" </dev/null
+	rc=$?
+	[ $rc != 0 ] || jq -e 'type == "object"' "$work/$name.json" >/dev/null || rc=1
+}
+
+# bench NAME SCRIPT OPTION...: "ok" or "not ok" of the run, whatever the figures. Others may be at work on the
+# machine: what fails is tried once more.
+bench() {
+	local name=$1 began=$SECONDS
+	case ,$only, in *,"$name",*) ;; *) return ;; esac
+	once "$@"
+	[ $rc = 0 ] || [ $rc = 77 ] || once "$@"
+	if [ $rc = 77 ]; then
+		echo "skip bench: $name: $(cat "$work/$name.json" "$work/err" | tail -n 1)"
+	elif [ $rc = 0 ]; then
+		echo "ok bench: $name ($((SECONDS - began)) s)"
+		return
+	else
+		echo "not ok bench: $name"
+		sed 's/^/# /' "$work/err" | tail -n 20
+		failed=1
+	fi
+	rm -f "$work/$name.json"
+}
+
+if [ -n "$quick" ]; then
+	bench callback callback_cost.sh --rounds 1 --ops 40
+	bench floors floors.sh --ops 100
+	bench startup startup.sh --rounds 2
+	bench job job_cost.sh --rounds 1 --iters 5,200
+	bench growth growth.sh --rounds 1 --events 100000
+	bench sched sched_cost.sh --rounds 1 --seconds 0.2
+	bench net net_cost.sh --rounds 1 --seconds 1
+else
+	bench callback callback_cost.sh --rounds "${ROUNDS:-11}" --ops 300
+	bench floors floors.sh
+	bench startup startup.sh --rounds "${ROUNDS:-15}"
+	bench growth growth.sh --rounds 3 --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
+	bench job job_cost.sh --rounds "${ROUNDS:-5}" --iters "${JOB_ITERS:-200,20000}"
+	bench sched sched_cost.sh --rounds "${ROUNDS:-9}"
+	bench net net_cost.sh --rounds "${ROUNDS:-11}"
+fi
+
+# ---- The page
+
+machine() {
+	echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(awk '/MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo) GiB"
+	echo "$(uname -sr), $(. /etc/os-release && echo "$PRETTY_NAME"), $(systemd-detect-virt 2>/dev/null || true)"
+}
+
+defs='
+def num: if . == null then "-" elif fabs >= 1000 then round elif fabs >= 100 then . * 10 | round / 10 else . * 100 | round / 100 end | tostring;
+def of($unit): "\(.median | num)\($unit) (\(.ci | map(num) | join(" to ")))";
+def row: "| " + join(" | ") + " |";
+def verdict: if .met then "met" elif .within then "not shown, it lies within the noise" else "**missed**" end;
+def goals: .targets[] | "* \(.what): \(.value | num) \(.unit), wanted \(if .min then "at least \(.min)" else "at most \(.max)" end): \(verdict)";
+'
+# section NAME FILTER: prints what the filter makes of its result, if there is one.
+section() {
+	[ ! -e "$work/$1.json" ] || jq -r "$defs $2" "$work/$1.json" || failed=1
+}
+
+page() {
+	cat <<-END
+		# Performance
+
+		Made by \`$command\`; no figure here is set by hand. Where there are two in parentheses, the median lies between them in 95 of 100
+		cases, or in fewer where there are less than six values. Nothing was pinned to quiet CPUs but what says so: others on the machine
+		are in the noise.
+
+		| | |
+		|---|---|
+		| machine | $(machine | head -n 1) |
+		| system | $(machine | tail -n 1) |
+		| begun | $begun |
+		| ended | $(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg) |
+		| command | \`$command$given\` |
+	END
+	section callback '
+		"\n## A callback\n",
+		"ns of CPU time for each callback, on the proxy thread of `tests/bench/callback.c`, which replays AllReduces: 8 channels, 16 steps, all states,",
+		"\(.callbacks) callbacks in each of \(.rounds) rounds that take all rows by turns. Quantiles are of single callbacks, less the \(.pairNs | num) ns of",
+		"reading the clock around each.\n",
+		(["", "mean", "above nothing", "p50", "p99", "p99.9", "app thread, p50"] | row), "|---|---|---|---|---|---|---|",
+		({nothing: "nothing", disarmed: "plugin there, nobody records", empty: "a plugin that does nothing", forced: "nobody records, mask forced on",
+			armed: "**recording, all in the trace**", seed: "JSON text and write() in the callback"} as $names
+		| .cases[] | [$names[.name], (.mean.median | num), (.above | of("")), (.quantiles | (.p50, .p99, .p999) | num), (.appP50 | num)] | row), "",
+		goals,
+		"\nThe last row is `tests/bench/seed_plugin.c`, the way of minimal_profiler in our own lines; recording is \(.cheaper | of("")) times cheaper.",
+		"\n## Bytes\n",
+		(.bytes | "* on the ring: \(.ring / .records | num) bytes a callback, all around it included (wanted: at most 48)",
+		"* JSON lines: \(.jsonl / .lines | num) bytes a line, \(.jsonl / .records | num) a callback")'
+	section floors '
+		"\n## Where the nanoseconds go\n",
+		"What the parts cost at least on this machine, each alone in a loop, the quietest of many.\n",
+		(["part", "ns"] | row), "|---|---|",
+		(["read the clock (rdtsc); a callback does it once", (.rdtsc | num)], ["clock_gettime instead", (.clockGettime | num)],
+		["store 64 bytes, as a step does in five callbacks", (.store64 | num)], ["a probe that nobody is attached to", (.site | num)],
+		["a hit of a probe, with an empty BPF program", (.hit | num)], ["copy 8 KiB in user space", (.copy8k | num)],
+		["BPF'\''s part of a flush: identity, room in the ring, copy; by the kernel'\''s count", (.flushBpf | num)],
+		["callbacks in a flush", (.callsPerFlush | num)], ["**hit and BPF, for each callback**", (.flushShare | num)],
+		["the text of a state by snprintf", (.snprintf | num)], ["write() of a line to memory", (.write300 | num)],
+		["the recorder, for each callback, on another CPU: decode, correlate, format, write", (.recorderNs | num)] | row)'
+	section startup '
+		"\n## Startup\n",
+		(["", "ms"] | row), "|---|---|", (.cases[] | [.name, (.ms | of(""))] | row), "", goals'
+	section job '
+		"\n## A whole job\n",
+		"The stand-in'\''s AllReduce, four ranks over loopback TCP, which share the CPUs with the recorder. Pairs of runs next to each other;",
+		"noise is nothing against nothing.\n",
+		(["", "seconds", "noise, %", "disarmed, %", "everything recorded, %"] | row), "|---|---|---|---|---|",
+		(.cases[] | ["\(.size) x \(.iters)", (.seconds.median | num), (.noise | of("")), (.disarmed | of("")), (.everything | of(""))] | row), "", goals,
+		(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low.")'
+	section growth '
+		"\n## Growth\n",
+		(if "'"$svg"'" != "" then "![CPU time for each callback, over processes, channels and events](performance-growth.svg)\n" else "" end),
+		(["", "", "ns, job", "ns, recorder"] | row), "|---|---|---|---|",
+		(.axes[] | .name as $n | .points[] | [$n, (.x | tostring), (.job | num), (.recorder | num)] | row), "", goals'
+	section sched '
+		"\n## The scheduler'\''s context\n",
+		"ns a switch, us an AllReduce, more than without a recorder.\n",
+		(["", "without", "--sched=off", "--sched=events", "target"] | row), "|---|---|---|---|---|",
+		(.cases[] | [.case, (.base.median | num), (.off.median | num), (.events.median | num),
+			"\(if .target.ns then "\(.target.ns) ns" else "\(.target.percent)%" end) \(if .met then "met" else "**missed**" end)"] | row)'
+	section net '
+		"\n## The network'\''s context\n",
+		"Gbit/s of iperf3 that is not recorded, GB/s of an AllReduce that is.\n",
+		(["", "without", "with, %", "target, %", ""] | row), "|---|---|---|---|---|",
+		(.cases[] | [("\(.case) \(.figure)"), (.without.median | num), (.percent.median | num), (.target | tostring), (if .met then "met" else "**missed**" end)] | row)'
+}
+
+page >"$work/page"
+if [ -n "$out" ]; then
+	cp "$work/page" "$out"
+else
+	sed 's/^/# /' "$work/page"
+fi
+exit $failed

@@ -1,0 +1,48 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# SPDX-License-Identifier: BSD-2-Clause
+# Shared by what measures: lib.sh of the end-to-end tests, with traces in memory, a CPU for the recorder and one
+# for what is measured, and values that become medians.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm # traces on a disk would be the disk's cost
+# shellcheck source=../e2e/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
+benches=$build/tests/bench
+
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+	while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)
+[ ${#cpus[@]} -ge 2 ] || skip_all "needs two CPUs: the recorder must not run on the one that is measured"
+# The recorder has a CPU of its own where there are three.
+home=${cpus[${#cpus[@]} > 2 ? 2 : 0]} one=${cpus[1]} two=${cpus[0]},${cpus[1]}
+
+die() {
+	echo "$self: $1" >&2
+	exit 1
+}
+
+# recorder_on NAME OPTION...: when it is there, it records.
+recorder_on() {
+	record_bg "$@" || until_true 50 grep -q '^ncclscope: Recording' "$tmp/$1.err" && return
+	cat "$tmp/$1.err" >&2
+	die "no recorder: see above"
+}
+
+# note KEY VALUE: a value of this round, both JSON.
+note() {
+	jq -cn --argjson round "$round" --argjson key "$1" --argjson value "$2" '{round: $round, key: $key, value: $value}' \
+		>>"$tmp/values"
+}
+
+progress() {
+	[ ! -t 2 ] || printf '\r%s: round %d of %d ' "$self" "$round" "$rounds" >&2
+	[ ! -t 2 ] || [ "$round" != "$rounds" ] || printf '\r%60s\r' '' >&2
+}
+
+# Functions for jq that the results are made with. ci: that holds the median of such values in at least 95 of 100
+# cases whatever their distribution (sign test); with fewer than six values it is their range, and holds it in less.
+stats='
+def at(q): sort | .[(length - 1) * q | round];
+def median: sort | if length == 0 then null elif length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
+def choose(n; k): reduce range(k) as $i (1; . * (n - $i) / ($i + 1));
+def rank: length as $n | [range(0; ($n / 2 | floor) + 1) | select(([range(0; .) as $i | choose($n; $i)] | add // 0) * 2 / pow(2; $n) <= 0.05)] | max // 0;
+def ci: sort as $s | ($s | rank) as $r | ([$r - 1, 0] | max) as $i | [$s[$i], $s[($s | length) - 1 - $i]];
+def spread: {median: median, ci: ci, p25: at(0.25), p75: at(0.75), n: length};
+'

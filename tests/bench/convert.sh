@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What it takes to make traces of inputs, on one thread: a capture of the stand-in job, with kernel context and without,
+# recorded once and converted over and over, as text and with --compress. A line each: records of NCCL and of the kernel;
+# how many of both a second of CPU time (the machine may be shared), ns of CPU each, the median and the least; bytes of
+# traces, and of the capture, for each of NCCL; peak memory.
+#
+# Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]
+# --records: of NCCL in a capture, about (1,000,000). With several programs, each round takes all of them by turns.
+usage() {
+	echo "Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]" >&2
+	exit 2
+}
+
+records=1000000 rounds=5 json='' programs=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--records) records=${2:?} && shift ;;
+	--rounds) rounds=${2:?} && shift ;;
+	--json) json=1 ;;
+	-*) usage ;;
+	*) programs+=("$(realpath "$1")") ;;
+	esac
+	shift
+done
+case $records$rounds in *[!0-9]*) usage ;; esac
+
+[ -w /dev/shm ] && export TMPDIR=/dev/shm # traces on a disk would be the disk's cost
+export E2E_TIMEOUT=$((rounds * records / 10000 + 600))
+# shellcheck source=../e2e/lib.sh
+. "$(dirname "$0")/../e2e/lib.sh"
+[ ${#programs[@]} -gt 0 ] || programs=("$scope")
+
+# An iteration is about 270 records.
+make_capture() { # NAME OPTION...
+	local name=$1
+	shift
+	"$scope" record -q --plugin "$plugin" --ring 512M --raw "$tmp/$name.raw" "$@" -- "$job" --ranks 2 --op allreduce \
+		--bytes 4M --channels 2 --no-check --timeout 3600 --iters $((records / 270 + 1)) >/dev/null 2>"$tmp/$name.err" || {
+		cat "$tmp/$name.err"
+		exit 1
+	}
+}
+make_capture off --sched=off --net=off
+make_capture on
+
+# value PROGRAM CASE ROUND [OPTION...]
+value() {
+	local program=$1 name=$2 round=$3 say out=$tmp/out
+	shift 3
+	rm -rf "$out"
+	say=$("$program" convert -v "$@" "$tmp/$name.raw" -o "$out" 2>&1 | grep -o 'Inputs: .*') || exit 1
+	[ "$round" = 0 ] || sed -E "s/.*context: ([0-9]+), of NCCL: ([0-9]+); CPU ([0-9.]+) s, .* peak ([0-9]+) KiB.*/\1 \2 \3 \4/" <<<"$say" |
+		jq -cRn --arg program "${program##*/}" --arg case "$name${1:+ $1}" --argjson raw "$(stat -c %s "$tmp/$name.raw")" \
+			--argjson bytes "$(cat "$out"/* | wc -c)" \
+			'input | split(" ") | map(tonumber) | {program: $program, case: $case, nccl: .[1], context: .[0], all: (.[0] + .[1]), cpu: .[2],
+				peakKiB: .[3], raw: $raw, bytes: $bytes}' >>"$tmp/values"
+}
+for ((round = 0; round <= rounds; round++)); do # the first warms up
+	for name in off on; do
+		for program in "${programs[@]}"; do
+			value "$program" $name $round
+			value "$program" $name $round --compress
+		done
+	done
+done
+
+result=$(jq -sc 'def median: sort | .[length / 2 | floor];
+	group_by([.program, .case]) | map(.[0] + {cpu: (map(.cpu) | median), least: (map(.cpu) | min), peakKiB: (map(.peakKiB) | max)}
+		| . + {perSecond: (.all / .cpu | floor), nsEach: (.cpu * 1e9 / .all | round), nsLeast: (.least * 1e9 / .all | round),
+			outEach: (.bytes * 10 / .nccl | round / 10), rawEach: (.raw * 10 / .nccl | round / 10)})' "$tmp/values")
+if [ "$json" ]; then
+	jq . <<<"$result"
+else
+	printf '%-12s %-15s %9s %9s %10s %6s %6s %9s %8s %8s\n' program context nccl kernel records/s ns least B/nccl raw peakMiB
+	jq -r '.[] | [.program, (.case | gsub(" "; ",")), .nccl, .context, .perSecond, .nsEach, .nsLeast, .outEach, .rawEach, (.peakKiB / 1024 | round)] | @tsv' <<<"$result" |
+		awk -F'\t' '{ printf "%-12s %-15s %9d %9d %10d %6d %6d %9.1f %8.1f %8d\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }'
+fi
