@@ -85,6 +85,8 @@ help:
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
 	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"
+	@echo "make analyze     clang-tidy and cppcheck"
+	@echo "sudo make coverage lines of plugin/ and loader/ that the tests run"
 	@echo "make uninstall, clean, format, lint, deps"
 
 # ---- BPF -------------------------------------------------------------------------------------------

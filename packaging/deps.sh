@@ -123,6 +123,9 @@ check_needs()
 	header cmocka.h libcmocka-dev
 	compiler_rt
 	cmd clang-format-14 clang-format-14 # every version formats a little differently
+	cmd clang-tidy-14 clang-tidy-14
+	cmd cppcheck cppcheck
+	cmd gcovr gcovr # make coverage
 	cmd aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
 	cmd bpftrace bpftrace

@@ -13,10 +13,12 @@ TESTS_SLOW :=
 -include tests/unit/unit.mk
 -include tests/unit/tree.mk
 -include tests/fuzz/fuzz.mk
+-include tests/lint/lint.mk
 -include tests/view/view.mk
 -include tests/e2e/e2e.mk
 -include tests/vm/vm.mk
 -include tests/bench/bench.mk
+-include tests/coverage.mk
 
 .PHONY: standin tests
 standin: $(STANDIN)
