@@ -7,10 +7,10 @@
 #include "sched_join.h"
 
 #define TABLE_MIN	1024
+#define TABLE_IDLE	(1u << 16) /* a smaller one need not shrink */
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
 #define MAX_GONE	(1u << 16)
-#define MAX_COMMS	(1u << 16) /* of one process, not finalized */
-#define MAX_FREE	(1u << 14)
+#define MAX_COMMS	(1u << 16)	    /* of one process, not finalized */
 #define CHILD_GRACE_NS	(1 * NSEC_PER_SEC)  /* no child has started or ended for so long */
 #define STUCK_CHILD_NS	(60 * NSEC_PER_SEC) /* NCCL may never stop a child: see schema, exec */
 #define PARENT_GRACE_NS (1 * NSEC_PER_SEC) /* the parent's thread flushes after 10 ms, or is read */
@@ -19,8 +19,8 @@
 
 #define NO_STATE UINT32_MAX
 
-/* What an event takes, with its places in the table. */
-#define EVENT_BYTES (sizeof(struct corr_event) + 4 * sizeof(struct corr_event *))
+/* An event's places in the table. */
+#define EVENT_EXTRA (4 * sizeof(struct corr_event *))
 
 /* ---- Lists ------------------------------------------------------------------------------------- */
 
@@ -76,18 +76,18 @@ static void table_put(struct correlate *c, struct corr_event *ev)
 	c->table[i] = ev;
 }
 
-static int table_grow(struct correlate *c)
+static int table_resize(struct correlate *c, uint32_t size)
 {
 	struct corr_event **old = c->table;
-	uint32_t i, size = c->table_size;
+	uint32_t i, old_size = c->table_size;
 
-	c->table = calloc((size_t)size * 2, sizeof(*c->table));
+	c->table = calloc(size, sizeof(*c->table));
 	if (!c->table) {
 		c->table = old;
 		return -ENOMEM;
 	}
-	c->table_size = size * 2;
-	for (i = 0; i < size; i++)
+	c->table_size = size;
+	for (i = 0; i < old_size; i++)
 		if (old[i])
 			table_put(c, old[i]);
 	free(old);
@@ -199,30 +199,31 @@ void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
 
 /* ---- Memory ------------------------------------------------------------------------------------ */
 
-static struct corr_event *event_new(struct correlate *c)
+/* Kinds that others may name as their parent after they have stopped. */
+static bool has_late_children(uint32_t what)
 {
-	struct corr_event *ev = c->free;
-
-	if (c->table_used * 2 >= c->table_size && table_grow(c))
-		return NULL;
-	if (ev) {
-		c->free = ev->next;
-		c->nfree--;
-		memset(ev, 0, sizeof(*ev));
-		return ev;
-	}
-	if (!budget_part__take(c->memory, EVENT_BYTES))
-		return NULL;
-	ev = calloc(1, sizeof(*ev));
-	if (!ev)
-		budget_part__give(c->memory, EVENT_BYTES);
-	return ev;
+	return what != SCOPE_PROXY_STEP && what != SCOPE_PROXY_CTRL && what != SCOPE_NET_PLUGIN &&
+	       what != SCOPE_KERNEL_LAUNCH;
 }
 
-static void event_drop(struct correlate *c, struct corr_event *ev)
+/* They stay for seconds after their end, others go: not in the same pages. */
+static struct slab *slab_of(struct correlate *c, uint32_t what)
 {
-	budget_part__give(c->memory, EVENT_BYTES);
-	free(ev);
+	return &c->slabs[has_late_children(what)];
+}
+
+static struct corr_event *event_new(struct correlate *c, uint32_t what)
+{
+	struct corr_event *ev;
+
+	if (c->table_used * 2 >= c->table_size && table_resize(c, c->table_size * 2))
+		return NULL;
+	ev = slab__take(slab_of(c, what), c->memory);
+	if (ev) {
+		memset(ev, 0, sizeof(*ev));
+		ev->what = what;
+	}
+	return ev;
 }
 
 /* ---- Waiting for a parent ---------------------------------------------------------------------- */
@@ -280,25 +281,12 @@ static void event_free(struct correlate *c, struct corr_event *ev)
 	net_join__release(c->net, ev);
 	table_del(c, ev);
 	comm_put(c, ev->comm);
-	if (c->nfree >= MAX_FREE) {
-		event_drop(c, ev);
-		return;
-	}
-	ev->next = c->free;
-	c->free = ev;
-	c->nfree++;
+	slab__give(slab_of(c, ev->what), ev, c->memory);
 }
 
 static bool is_operation(uint32_t what)
 {
 	return what == SCOPE_COLL || what == SCOPE_P2P;
-}
-
-/* Kinds that others may name as their parent after they have stopped. */
-static bool has_late_children(uint32_t what)
-{
-	return what != SCOPE_PROXY_STEP && what != SCOPE_PROXY_CTRL && what != SCOPE_NET_PLUGIN &&
-	       what != SCOPE_KERNEL_LAUNCH;
 }
 
 static bool is_captured(const struct corr_event *ev)
@@ -636,13 +624,13 @@ static bool give_up_oldest(struct correlate *c)
 }
 
 /* A place for one more: others give way. NULL: not even then. */
-static struct corr_event *event_get(struct correlate *c)
+static struct corr_event *event_get(struct correlate *c, uint32_t what)
 {
-	struct corr_event *ev = c->table_used < MAX_EVENTS ? event_new(c) : NULL;
+	struct corr_event *ev = c->table_used < MAX_EVENTS ? event_new(c, what) : NULL;
 
 	while (!ev && give_up_oldest(c))
 		if (c->table_used < MAX_EVENTS)
-			ev = event_new(c);
+			ev = event_new(c, what);
 	return ev;
 }
 
@@ -686,14 +674,13 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 		c->counts.malformed++; /* ids are used once: not our plugin's doing */
 		return;
 	}
-	ev = event_get(c);
+	ev = event_get(c, SCOPE_ID_WHAT(rec->h.id));
 	if (!ev) {
 		c->counts.evicted++;
 		count_untaken(c);
 		return;
 	}
 	ev->id = rec->h.id;
-	ev->what = SCOPE_ID_WHAT(ev->id);
 	memcpy(&ev->start, rec, rec->h.size);
 	ev->start_ns = ts_ns;
 	ev->start_thread = *thread;
@@ -933,6 +920,9 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 	tick_closing(c, now_ns, false);
 	hung__tick(c, now_ns);
 	gone_expire(c);
+	/* After much at once; without memory for it, later. */
+	if (c->table_size > TABLE_IDLE && c->table_used < c->table_size / 16)
+		(void)table_resize(c, c->table_size / 2);
 }
 
 void correlate__cut(struct correlate *c, uint64_t ns)
@@ -1037,13 +1027,14 @@ int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t 
 	if (!c->table)
 		return -ENOMEM;
 	c->table_size = TABLE_MIN;
+	slab__init(&c->slabs[0], sizeof(struct corr_event), EVENT_EXTRA);
+	slab__init(&c->slabs[1], sizeof(struct corr_event), EVENT_EXTRA);
 	return 0;
 }
 
 void correlate__free(struct correlate *c)
 {
 	struct corr_comm *comm, *tmp;
-	struct corr_event *ev;
 	uint32_t i;
 
 	if (!c)
@@ -1054,14 +1045,12 @@ void correlate__free(struct correlate *c)
 		wait_end(c, c->table[i]);
 		sched_join__release(c, c->table[i]);
 		net_join__release(c->net, c->table[i]);
-		event_drop(c, c->table[i]);
+		slab__give(slab_of(c, c->table[i]->what), c->table[i], c->memory);
 	}
 	free(c->table);
 	hung__free(c);
-	while ((ev = c->free)) {
-		c->free = ev->next;
-		event_drop(c, ev);
-	}
+	slab__free(&c->slabs[0], c->memory);
+	slab__free(&c->slabs[1], c->memory);
 	HASH_ITER (hh, c->comms, comm, tmp) {
 		HASH_DELETE(hh, c->comms, comm);
 		budget_part__give(c->memory, sizeof(*comm));

@@ -19,6 +19,7 @@
 #include "net_join.h"
 #include "sched_timeline.h"
 #include "scope_abi.h"
+#include "slab.h"
 
 #define NSEC_PER_SEC 1000000000ULL
 
@@ -187,11 +188,10 @@ struct correlate {
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
 	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
-	uint64_t held_ns;      /* net->flows->complete_ns when they were last looked through */
-	struct corr_list gone; /* written, kept for latecomers */
-	struct hung hung;      /* which of them do not move */
-	struct corr_event *free;
-	uint32_t nfree;
+	uint64_t held_ns;	 /* net->flows->complete_ns when they were last looked through */
+	struct corr_list gone;	 /* written, kept for latecomers */
+	struct hung hung;	 /* which of them do not move */
+	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
 	struct corr_wait *waits; /* uthash */
 	struct corr_comm *comms; /* uthash */
 	struct corr_comm *last_comm;

@@ -18,6 +18,8 @@
 #define NET_END_NS  NSEC_PER_SEC /* the same, while its connections' last figures are not in */
 #define DEAF_NS	    (600 * 1000000ull) /* buffers are read each 200 ms */
 #define DEAF_MAX_NS (10 * NSEC_PER_SEC)
+#define TRIM_BYTES  (16u << 20)
+#define TRIM_LOOKS  10 /* counting what is free takes milliseconds, where there are many pieces */
 #define PROC_BYTES  (sizeof(struct proc) + (96 << 10)) /* with its buffers */
 
 /* ---- A session --------------------------------------------------------------------------------- */
@@ -115,9 +117,17 @@ void pipeline__free(struct session *s)
 	memset(s, 0, sizeof(*s));
 }
 
+/* Whoever was kept from its CPU had seconds more to hold for once, and it is in pieces now that something lives between. */
+static bool much_is_free(void)
+{
+	struct mallinfo2 heap = mallinfo2();
+
+	return heap.fordblks > TRIM_BYTES && heap.fordblks > heap.uordblks / 4;
+}
+
 void pipeline__trim(struct session *s)
 {
-	if (s->trim)
+	if (s->trim || (++s->trims % TRIM_LOOKS == 0 && much_is_free()))
 		malloc_trim(0);
 	s->trim = false;
 }

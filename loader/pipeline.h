@@ -25,7 +25,7 @@ int pipeline__apply(struct session *s, enum input_kind kind, const void *data, s
 /* Frees all that inputs have made; safe on a session that is all zero, and twice. Processes have ended. */
 void pipeline__free(struct session *s);
 
-/* free() keeps what lies below anything that is in use: after a big job, most of it, for good. Now and then. */
+/* Once a second, or so: free() keeps what lies below anything that is in use: after a big job, most of it, for good. */
 void pipeline__trim(struct session *s);
 
 /* ---- pipeline_node.c --------------------------------------------------------------------------- */

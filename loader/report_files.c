@@ -214,15 +214,16 @@ static void lines_of(struct files *f, struct stream *s)
 /* A line longer than the buffer: have more of it, up to the limit. */
 static int make_room(struct stream *s)
 {
+	size_t cap = s->cap ? s->cap * 2 : BUFFER;
 	char *buf;
 
 	if (s->len < s->cap)
 		return 0;
-	buf = realloc(s->buf, s->cap * 2);
+	buf = realloc(s->buf, cap);
 	if (!buf)
 		return -ENOMEM;
 	s->buf = buf;
-	s->cap *= 2;
+	s->cap = cap;
 	return 0;
 }
 

@@ -120,7 +120,8 @@ struct session {
 	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
 	bool begun, finished;	/* by inputs */
 	struct raw_writer *raw; /* that takes all inputs; NULL: none; not owned */
-	bool trim;		/* processes have ended: their memory lies about in the heap */
+	uint32_t trims;
+	bool trim; /* processes have ended: their memory lies about in the heap */
 };
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a recorder tells of itself; see status_self.h. ncclscope-status(1) explains the keys. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,11 +228,11 @@ static json_t *self_doc(const struct status_self *s)
 	}
 	text_file__free(&file);
 	rss *= (uint64_t)sysconf(_SC_PAGESIZE);
-	return json_pack("{s:I,s:I,s:I,s:I}", "cpuUs",
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "cpuUs",
 			 (json_int_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
 				 ru.ru_utime.tv_usec + ru.ru_stime.tv_usec,
 			 "memory", (json_int_t)rss, "peakMemory", (json_int_t)ru.ru_maxrss * 1024,
-			 "statusUs", us(s->cost_ns));
+			 "heap", (json_int_t)mallinfo2().uordblks, "statusUs", us(s->cost_ns));
 }
 
 static json_t *recorder_doc(const struct status_self *s, const struct recorder *r)

@@ -100,7 +100,7 @@ t "sums" j -e 'all(.recorders[]; ([.processes[].events] | add) == .counts.events
 t "the traces are named" j -e --arg dir "$tmp" 'all(.recorders[].processes[]; .trace | startswith($dir))'
 t "ranks, and how old the last record is" j -e 'all(.recorders[]; .updatedUs as $now | all(.processes[];
 	.ranks[0].nranks == 2 and .lastRecordUs > 0 and .lastRecordUs < $now and .lastRecordUs > $now - 60e6))'
-t "own CPU time and memory" j -e 'all(.recorders[].self; .cpuUs > 0 and .memory > 1e6 and .statusUs > 0)'
+t "own CPU time and memory" j -e 'all(.recorders[].self; .cpuUs > 0 and .memory > 1e6 and .heap > 1e5 and .heap < .memory and .statusUs > 0)'
 
 keys=$(j '[paths | map(strings) | last] | unique[]' | while read -r key; do
 	grep -qw "$key" "$top/man/ncclscope-status.1" || echo "$key"
