@@ -6,7 +6,7 @@
 . "$(dirname "$0")/report_lib.sh"
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone.
-only=${1:-^late|always|nanosleep|stopped|missing|killed|^clean}
+only=${1:-^late|always|nanosleep|pages|reads|stopped|missing|killed|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -92,14 +92,19 @@ with_flood() {
 record_clean() {
 	record "$1" -- "$job" --ranks 2 --bytes 2M --iters 30 --no-check --json
 }
+# A disk of a millisecond for each page, whatever this machine has.
 with_disk() {
-	TMPDIR=$disk pair --bytes 512K --iters 15 "$1," "$2"
+	local disk=$tmp/disk
+	mkdir -p "$disk" "$disk.files"
+	head -c 4194304 /dev/zero | tr '\0' x >"$disk.files/cold"
+	"$build/e2e/slow_fs" "$disk.files" 1 "$disk" &
+	until_true 5 mountpoint -q "$disk"
+	STANDIN_COLD_FILE=$disk/cold pair --bytes 512K --iters 15 "$1," "$2"
+	umount "$disk"
 }
 
 cgroup=
 trap 'cleanup; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
-disk=/var/tmp
-stat -f -c %T $disk | grep -qE 'tmpfs|ramfs' && disk=$build
 
 wanted clean && faults clean none "." "." record_clean
 wanted late && faults late late-rank 1 '.*' pair --bytes 2M --iters 30 late:rank=1:every=5:ms=40,
@@ -117,8 +122,12 @@ for call in nanosleep poll futex; do
 	[ $call = nanosleep ] && mode=
 	wanted $call && faults $call proxy-blocked 1 "p?(clock_)?$call" pair --bytes 512K --iters 10 "slow-progress:rank=1:us=3000$mode,"
 done
-wanted pages && faults pages proxy-blocked 1 'pagefault|io' with_disk cold-file:rank=1
-wanted reads && faults reads proxy-blocked 1 'io|pagefault' with_disk cold-file:rank=1:read=1
+if wanted "pages reads" && ! [ -w /dev/fuse ]; then
+	skip "pages, reads" "no /dev/fuse"
+else
+	wanted pages && faults pages proxy-blocked 1 'pagefault|io' with_disk cold-file:rank=1
+	wanted reads && faults reads proxy-blocked 1 'io|pagefault' with_disk cold-file:rank=1:read=1
+fi
 if wanted quota && ! cgroup_new; then
 	skip "quota" "no cgroup with the cpu controller can be made here"
 elif wanted quota; then

@@ -208,26 +208,39 @@ static __thread char *cold_map;
 static __thread off_t cold_at;
 
 /* Clean pages on disk: only those can be dropped. Not a hole: that takes no reading. */
-static void cold_make(void)
+static int cold_make(void)
 {
 	const char *dir = getenv("TMPDIR");
 	char *data = malloc(COLD_BYTES), path[4096];
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/cold-XXXXXX", dir && *dir ? dir : "/var/tmp");
-	cold_fd = mkostemp(path, O_CLOEXEC);
-	if (data && cold_fd >= 0) {
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
 		unlink(path);
+	if (data)
 		memset(data, 1, COLD_BYTES);
-		cold_map = mmap(NULL, COLD_BYTES, PROT_READ, MAP_SHARED, cold_fd, 0);
-	}
-	if (!cold_map || cold_map == MAP_FAILED ||
-	    pwrite(cold_fd, data, COLD_BYTES, 0) != COLD_BYTES || fsync(cold_fd)) {
-		si_warn("Failed to make a file for the fault cold-file: %s", strerror(errno));
-		cold_fd = -1;
+	if (!data || fd < 0 || pwrite(fd, data, COLD_BYTES, 0) != COLD_BYTES || fsync(fd)) {
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
 	}
 	free(data);
-	if (cold_fd < 0)
+	return fd;
+}
+
+static void cold_open(void)
+{
+	const char *given = getenv("STANDIN_COLD_FILE");
+
+	cold_fd = given ? open(given, O_RDONLY | O_CLOEXEC) : cold_make();
+	if (cold_fd >= 0)
+		cold_map = mmap(NULL, COLD_BYTES, PROT_READ, MAP_SHARED, cold_fd, 0);
+	if (cold_fd < 0 || cold_map == MAP_FAILED) {
+		si_warn("Failed to make a file for the fault cold-file: %s", strerror(errno));
+		cold_fd = -1;
 		return;
+	}
 	/* Out with all of it, which was written as large pieces; from now on it comes by the page. */
 	posix_fadvise(cold_fd, 0, 0, POSIX_FADV_DONTNEED);
 	posix_fadvise(cold_fd, 0, 0, POSIX_FADV_RANDOM);
@@ -239,7 +252,7 @@ void fault_cold_file(const struct faults *f)
 	char c;
 
 	if (cold_fd == -2)
-		cold_make();
+		cold_open();
 	if (cold_fd < 0)
 		return;
 	cold_at = (cold_at + 4096) % COLD_BYTES;
