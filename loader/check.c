@@ -88,6 +88,7 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	progress__end(&c->progress);
 	if (c->json)
 		print_json(c, level, line, code, message);
 	else if (line)
@@ -193,11 +194,19 @@ static int end_file(void *to)
 	return c->err;
 }
 
+static void show_progress(void *to, uint64_t done, uint64_t total)
+{
+	struct check *c = to;
+
+	progress__show(&c->progress, done, total);
+}
+
 static const struct lines_ops check_ops = {
 	.begin = begin_file,
 	.line = take_line,
 	.too_long = take_too_long,
 	.end = end_file,
+	.progress = show_progress,
 };
 
 /* ------------------------------------------------------------------ the whole */
@@ -244,7 +253,10 @@ static int check_run(struct check *c, char **paths)
 		goto cleanup;
 	if (c->json && !c->quiet)
 		fputs("{\"findings\": [", stdout);
+	if (!c->quiet)
+		progress__begin(&c->progress, "Checking");
 	err = lines_read(paths, &check_ops, c);
+	progress__end(&c->progress);
 	rules_join_pxn(c, &matched, &unmatched);
 	print_end(c, matched, unmatched);
 	if (fflush(stdout) || ferror(stdout)) {

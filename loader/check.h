@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "check_json.h"
+#include "progress.h"
 
 enum level { FIND_ERROR, FIND_WARNING, FIND_NOTE, NR_FIND };
 
@@ -23,6 +24,7 @@ struct check {
 	const char *file;   /* in force, as given by the user */
 	uint64_t line;
 	struct json_doc doc;
+	struct progress progress;
 	uint64_t nr[NR_FIND], nr_shown, nr_files, nr_records;
 	struct proc *proc;
 	struct pxn *pxn;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "cmd.h"
@@ -17,6 +18,7 @@
 #include "options.h"
 #include "out.h"
 #include "pipeline.h"
+#include "progress.h"
 #include "raw.h"
 #include "rlimits.h"
 
@@ -36,6 +38,7 @@ struct convert {
 	uint64_t trim_offset;	  /* where to give memory back */
 	uint64_t inputs, context; /* of these, records of kernel context */
 	uint64_t lost, records;
+	struct progress progress;
 	bool torn;
 };
 
@@ -139,16 +142,19 @@ static int take(struct convert *c, const struct raw_rec *rec)
 static int take_all(struct convert *c)
 {
 	struct raw_rec rec;
-	int err;
+	struct stat st;
+	int err = 0, taken = 0;
 
-	for (;;) {
-		err = raw_reader__next(&c->reader, &rec);
-		if (err <= 0)
-			break;
-		err = take(c, &rec);
-		if (err)
-			return err;
+	if (fstat(c->reader.fd, &st))
+		st.st_size = 0;
+	progress__begin(&c->progress, "Converting");
+	while (!taken && (err = raw_reader__next(&c->reader, &rec)) > 0) {
+		taken = take(c, &rec);
+		progress__show(&c->progress, rec.offset, (uint64_t)st.st_size);
 	}
+	progress__end(&c->progress);
+	if (taken)
+		return taken;
 	if (err == -ENODATA)
 		pr_warn("'%s' is torn: %s, continuing with what comes before\n", c->opt.file,
 			c->reader.why);

@@ -243,7 +243,6 @@ int cmd_export(int argc, char **argv)
 	x.fmt = o.fmt;
 	x.machine_ids = o.machine_ids;
 	x.out_path = o.output;
-	x.bar = isatty(STDERR_FILENO) && log_level >= LOG_INFO;
 	x.fd = open_output(o.output);
 	if (x.fd < 0) {
 		pr_err("Failed to write '%s': %s\n", o.output, strerror(-x.fd));

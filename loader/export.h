@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "check_json.h"
 #include "hash.h"
+#include "progress.h"
 #include "xbuf.h"
 
 /* ---- Tracks: what has slices that lie within each other or apart ----------------------------------------- */
@@ -190,8 +191,7 @@ struct export
 	const char *path;
 	uint64_t line, nlines, files, procs, events, states, others, torn, skipped;
 	char why[256]; /* the first that was skipped */
-	bool bar;
-	int64_t bar_ns;
+	struct progress progress;
 };
 
 /* ---- export.c ------------------------------------------------------------------------------------------- */

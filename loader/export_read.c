@@ -19,7 +19,6 @@
 #define STATES_BYTES (64u << 20)	/* what all these take */
 #define THREADS_MAX  65536
 #define CPUS_MAX     4096
-#define PROGRESS_MIN (UINT64_C(64) << 20) /* for less there is no progress bar */
 
 typedef const struct json_node *node_t;
 
@@ -866,19 +865,8 @@ static int end_file(void *to)
 static void show_progress(void *to, uint64_t done, uint64_t total)
 {
 	struct export *x = to;
-	struct timespec ts;
-	int64_t now;
 
-	if (!x->bar || total < PROGRESS_MIN)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-	if (now - x->bar_ns < INT64_C(200000000))
-		return;
-	x->bar_ns = now;
-	fprintf(stderr, "\rExporting %3.0f %% of %.1f GB", 100.0 * (double)done / (double)total,
-		(double)total / 1e9);
-	fflush(stderr);
+	progress__show(&x->progress, done, total);
 }
 
 static const struct lines_ops ops = {
@@ -994,9 +982,9 @@ int export_read(struct export *x, char *const *paths)
 		return -ENOMEM;
 	if (x->fmt->from_zero)
 		find_first(x, paths);
+	progress__begin(&x->progress, "Exporting");
 	err = lines_read(paths, &ops, x);
-	if (x->bar_ns)
-		fprintf(stderr, "\r%40s\r", "");
+	progress__end(&x->progress);
 	return err;
 }
 

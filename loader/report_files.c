@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "lines.h"
 #include "log.h"
+#include "progress.h"
 #include "report_read.h"
 #include "zst.h"
 
@@ -21,7 +22,6 @@
 #define OPEN_MAX    256	 /* read side by side */
 #define STEP_NS	    INT64_C(20000000)
 #define STEP_BYTES  (1 << 20)
-#define BAR_BYTES   (64 << 20) /* for less there is no progress bar */
 
 /* A piece of a file, from one header to the next. */
 struct stream {
@@ -40,8 +40,8 @@ struct files {
 	struct json_doc doc;
 	struct stream *streams;
 	uint32_t n;
-	int64_t began_ns, bar_ns;
-	bool bar;
+	int64_t began_ns;
+	struct progress progress;
 };
 
 static int64_t now_ns(void)
@@ -300,26 +300,6 @@ static struct stream *behind(struct files *f, int64_t *next, int *err)
 	return least;
 }
 
-static void show_bar(struct files *f, bool end)
-{
-	const struct report_totals *t = &f->r->totals;
-	int64_t now;
-
-	if (!f->bar)
-		return;
-	now = now_ns();
-	if (!end && now - f->bar_ns < INT64_C(200000000))
-		return;
-	f->bar_ns = now;
-	if (end)
-		fprintf(stderr, "\r%40s\r", "");
-	else
-		fprintf(stderr, "\rReading %3.0f %% of %.1f GB",
-			100.0 * (double)t->bytes / (double)t->total_bytes,
-			(double)t->total_bytes / 1e9);
-	fflush(stderr);
-}
-
 static bool out_of_time(struct files *f)
 {
 	int64_t limit = f->r->opt.limit_ns;
@@ -338,7 +318,7 @@ static int advance(struct files *f, struct stream *s, int64_t next)
 
 	do {
 		err = read_some(f, s);
-		show_bar(f, false);
+		progress__show(&f->progress, f->r->totals.bytes, f->r->totals.total_bytes);
 	} while (!err && !s->eof && !f->r->err && f->r->totals.bytes - from < STEP_BYTES &&
 		 (next == INT64_MAX || report_reader__now(s->reader) < next + STEP_NS));
 	return err;
@@ -365,7 +345,7 @@ static int read_all(struct files *f)
 		first = first ?: err;
 		err = 0;
 	}
-	show_bar(f, true);
+	progress__end(&f->progress);
 	return first;
 }
 
@@ -380,8 +360,8 @@ int report_read(struct report *r, char *const *paths)
 				   : lines_visit(*paths, false, add_file, &f);
 		err = one ? one : err;
 	}
-	f.bar = isatty(STDERR_FILENO) && log_level >= LOG_INFO && !r->opt.brief && !r->opt.silent &&
-		r->totals.total_bytes > BAR_BYTES;
+	if (!r->opt.brief)
+		progress__begin(&f.progress, "Reading");
 	one = f.doc.nodes ? read_all(&f) : 0;
 	err = one ? one : err;
 	for (i = 0; i < f.n; i++) {

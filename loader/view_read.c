@@ -15,6 +15,7 @@
 #include "check_json.h"
 #include "lines.h"
 #include "log.h"
+#include "progress.h"
 #include "view.h"
 #include "zst.h"
 
@@ -146,7 +147,9 @@ struct reader {
 	size_t in_block; /* bytes of text that the open block has */
 	bool open, too_long;
 	struct zst_text text;
-	int err; /* of the page */
+	struct progress progress;
+	uint64_t done, total; /* bytes of the files before, of all */
+	int err;	      /* of the page */
 };
 
 static void close_block(struct reader *r)
@@ -219,7 +222,9 @@ static int read_file(struct reader *r, const struct view_input *input)
 	       (n = zst_text__read(&r->text, fd, r->buf + r->len, BUFFER - r->len)) > 0) {
 		r->len += (size_t)n;
 		whole_lines(r);
+		progress__show(&r->progress, r->done + (uint64_t)lseek(fd, 0, SEEK_CUR), r->total);
 	}
+	r->done += (uint64_t)lseek(fd, 0, SEEK_CUR);
 	/* a line that does not end may be whole all the same, or torn: the page will see */
 	if (r->len && !r->too_long) {
 		put_lines(r, r->buf, r->len);
@@ -235,7 +240,7 @@ static int read_file(struct reader *r, const struct view_input *input)
 
 int view_inputs__read(const struct view_inputs *in, struct view_page *page, int *page_err)
 {
-	struct reader r = {.page = page, .buf = malloc(BUFFER)};
+	struct reader r = {.page = page, .buf = malloc(BUFFER), .total = in->bytes};
 	int err = 0, one;
 	size_t i;
 
@@ -243,12 +248,14 @@ int view_inputs__read(const struct view_inputs *in, struct view_page *page, int 
 		*page_err = -ENOMEM;
 		return 0;
 	}
+	progress__begin(&r.progress, "Writing");
 	for (i = 0; i < in->n && !r.err; i++) {
 		one = read_file(&r, &in->list[i]);
 		if (one)
 			pr_err("Failed to read '%s': %s\n", in->list[i].name, zst_text__error(one));
 		err = one ? one : err;
 	}
+	progress__end(&r.progress);
 	free(r.buf);
 	*page_err = r.err;
 	return err;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* How far long work is; see progress.h. */
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include "log.h"
+#include "progress.h"
+
+#define TOTAL_MIN (UINT64_C(64) << 20)
+#define STEP	  (UINT64_C(1) << 20)
+#define PAUSE_NS  INT64_C(200000000)
+
+void progress__begin(struct progress *p, const char *what)
+{
+	*p = (struct progress){.what = what, .on = isatty(STDERR_FILENO) && log_level >= LOG_INFO};
+}
+
+void progress__show(struct progress *p, uint64_t done, uint64_t total)
+{
+	struct timespec ts;
+	int64_t now;
+
+	if (!p->on || total < TOTAL_MIN || done < p->next)
+		return;
+	p->next = done + STEP;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+	if (now < p->next_ns)
+		return;
+	p->next_ns = now + PAUSE_NS;
+	p->shown = true;
+	fprintf(stderr, "\r%s %3.0f %% of %.1f GB", p->what, 100.0 * (double)done / (double)total,
+		(double)total / 1e9);
+	fflush(stderr);
+}
+
+void progress__end(struct progress *p)
+{
+	if (p->shown)
+		fprintf(stderr, "\r%40s\r", "");
+	p->shown = false;
+}
