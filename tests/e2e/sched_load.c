@@ -6,6 +6,8 @@
  *   sched_load hog NAME                    computes
  *   sched_load hog NAME BURST_US PAUSE_US  computes and sleeps in turn; a line "begin end" (us) for each burst
  *   sched_load flood                       UDP packets to nobody on the loopback device
+ *   sched_load flood PERCENT               UDP packets on the loopback device, for so much of the time of the CPU
+ *                                          that gets them
  */
 #include <arpa/inet.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #define LIFE_S	 60 /* whoever forgets it */
+#define BURST	 60 /* of packets whose way is timed */
 #define PACKETS	 50 /* the CPU that gets them shall have time for others */
 #define PAUSE_US 300
 
@@ -66,6 +69,34 @@ static void flood(void)
 	}
 }
 
+/* Bursts, with pauses by how long each took to get through. */
+static void flood_for(long percent)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(9),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct timeval patience = {.tv_usec = 50000};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), i;
+	uint64_t begin;
+	char data[64];
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience))) {
+		perror("sched_load: Failed to make a socket");
+		return;
+	}
+	memset(data, 0, sizeof(data));
+	for (;;) {
+		begin = now_ns();
+		for (i = 0; i < BURST; i++)
+			send(fd, data, sizeof(data), MSG_DONTWAIT);
+		for (i = 0; i < BURST && recv(fd, data, sizeof(data), 0) > 0; i++)
+			;
+		usleep((now_ns() - begin) / 1000 * (100 - percent) / percent);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	alarm(LIFE_S);
@@ -73,10 +104,14 @@ int main(int argc, char **argv)
 		flood();
 		return 1;
 	}
+	if (argc == 3 && !strcmp(argv[1], "flood") && atol(argv[2]) > 0 && atol(argv[2]) < 100) {
+		flood_for(atol(argv[2]));
+		return 1;
+	}
 	if (argc >= 3 && !strcmp(argv[1], "hog")) {
 		prctl(PR_SET_NAME, argv[2]);
 		hog(argc == 5 ? atol(argv[3]) : 0, argc == 5 ? atol(argv[4]) : 0);
 	}
-	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood\n");
+	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood [PERCENT]\n");
 	return 2;
 }
