@@ -496,7 +496,7 @@ OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, RE
        {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"since", &t_time, 0}, {"onCpu", &t_time, 0},
        {"runq", &t_time, 0}, {"blocked", &t_time, 0}, {"unknown", &t_time, 0}, {"irq", &t_time, 0},
        {"throttled", &t_time, 0}, {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0},
-       {"migrations", &t_u64, 0});
+       {"migrations", &t_u64, 0}, {"state", &t_sched_state, 0}, {"why", &t_string, 0});
 OBJECT(slice_behind, "sliceBehind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
 OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"cpu", &t_u64, 0}, {"state", &t_sched_state, REQ},
@@ -931,9 +931,9 @@ static int state_keys_check(struct check *c, const struct json_node *rec)
 static int thread_keys_check(struct check *c, const struct json_node *rec)
 {
 	static const char where[] = "a thread record with what the kernel did";
-	static const char *const keys[] = {"since",	  "onCpu",     "runq",	    "blocked",
-					   "unknown",	  "irq",       "throttled", "switches",
-					   "preemptions", "migrations"};
+	static const char *const keys[] = {"since",	  "onCpu",	"runq",	     "blocked",
+					   "unknown",	  "irq",	"throttled", "switches",
+					   "preemptions", "migrations", "state"};
 	enum { NR_NEEDED = 4 }; /* the first of them */
 	bool any = false;
 	int nr = 0;
@@ -942,9 +942,11 @@ static int thread_keys_check(struct check *c, const struct json_node *rec)
 	for (i = 0; i < ARRAY_SIZE(keys); i++)
 		any |= !!jn_get(&c->doc, rec, keys[i]);
 	if (!any)
-		return 0;
+		return presence(c, rec, "why", false, "a thread record without a state");
 	for (i = 0; i < NR_NEEDED; i++)
 		nr += presence(c, rec, keys[i], true, where);
+	if (!jn_is(jn_get(&c->doc, rec, "state"), "blocked"))
+		nr += presence(c, rec, "why", false, "a thread that is not blocked at its end");
 	return nr + presence(c, rec, "stop", true, where);
 }
 

@@ -160,6 +160,7 @@ void decode_sched__end(struct session *s, uint64_t end_ns)
 	HASH_ITER (hh, s->sched.threads, t, tmp) {
 		sched_thread__get(t);
 		sched__exit(&s->sched, t, 0, end_ns);
+		t->lives = true;
 		if (s->sched_mode == SCHED_MODE_SLICES)
 			write_slices(s, t, UINT64_MAX);
 		sched_thread__put(&s->sched, t);

@@ -199,6 +199,7 @@ struct report_proc {
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
 	bool failed;	     /* it exited with a status that is not 0, or by a signal */
+	bool is_stopped;     /* a thread of it was, when the recording ended */
 	int64_t reset_ns;    /* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
 	int64_t stop_ns, stop_from,

@@ -372,6 +372,7 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	t->unknown += get_span(rd, rec, "unknown");
 	t->irq += get_span(rd, rec, "irq");
 	t->throttled += get_span(rd, rec, "throttled");
+	p->is_stopped |= jn_is(get(rd, rec, "why"), "stopped");
 }
 
 /* Only resets count here; what flows did is in the events. */

@@ -554,11 +554,13 @@ static void add_missing(struct causes *c)
 		p = part_of(op, m->rank);
 		if (p && !has_died(m->proc, c->names))
 			continue;
-		cause = add(c, CODE_MISSING, p, d);
+		cause = add(c, !p && m->proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
 		cause->proc = m->proc;
 		cause->rank = m->rank;
+		if (cause->code == CODE_STOPPED)
+			cause->culprit = process_name(c->names, m->proc->comm, m->proc->host_pid);
 	}
 }
 
@@ -761,7 +763,12 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 static void tell_missing(const struct report_cause *c, struct names *names,
 			 struct report_verdict *v)
 {
-	if (has_died(c->proc, names))
+	if (c->code == CODE_STOPPED)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
+			 "which the others wait for %.1f ms",
+			 ms(v->duration));
+	else if (has_died(c->proc, names))
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its process ended by %.40s, the others wait for it",
 			 names__text(names, c->proc->end));
@@ -776,7 +783,7 @@ static void tell(const struct report_op *op, const struct report_cause *c, struc
 {
 	if (c->code == CODE_LATE_RANK) {
 		tell_late(op, c, names, v);
-	} else if (c->code == CODE_MISSING) {
+	} else if (c->code == CODE_MISSING || (c->code == CODE_STOPPED && !c->part)) {
 		tell_missing(c, names, v);
 	} else if (c->code == CODE_RESET) {
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),

@@ -95,6 +95,7 @@ struct sched_thread {
 	uint32_t gap;			    /* records that were missing before that */
 	uint32_t last_cpu;
 	bool gone;	   /* it has ended, and its number may be another's */
+	bool lives;	   /* or only the recording has */
 	uint64_t since_ns; /* from when its states are known */
 	uint64_t end_ns;   /* gone: when */
 	uint64_t last_ns;  /* its last slice began */

@@ -162,6 +162,7 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
 {
 	const struct attach_features *f = &p->session->features;
+	const struct sched_slice *in;
 	uint64_t known, all;
 	struct sched_mark to;
 
@@ -177,6 +178,9 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 	KEY_US(j, "since", t->sched->since_ns);
 	json_char(j, ',');
 	put_times(j, f, &to.sums, all > known ? all - known : 0);
+	in = sched_thread__last(t->sched);
+	if ((!t->sched->gone || t->sched->lives) && !p->ended_ns && in)
+		put_state(j, in);
 }
 
 static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,

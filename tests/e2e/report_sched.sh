@@ -6,7 +6,7 @@
 . "$(dirname "$0")/report_lib.sh"
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone.
-only=${1:-^late|always|nanosleep|pages|reads|stopped|missing|killed|^clean}
+only=${1:-^late|always|nanosleep|pages|reads|stopped|idle-frozen|missing|killed|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -54,7 +54,7 @@ with_stop() {
 # The same, and the recording ends with it.
 with_stop_for_ever() {
 	record_bg "$1"
-	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
+	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us "${period:-5000}" --no-check --fault "$apart"
 	ranks_of 2
 	for victim in "${ranks[@]}"; do
 		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
@@ -148,6 +148,7 @@ elif wanted interrupts; then
 fi
 wanted stopped && faults stopped stopped 1 '.*' with_stop
 wanted frozen && faults frozen stopped 1 '.*' with_stop_for_ever
+wanted idle-frozen && period=200000 faults idle-frozen stopped 1 '.*' with_stop_for_ever # between two operations
 wanted missing && faults missing missing-collective 1 '.*' with_missing
 wanted killed && faults killed missing-collective 1 '.*' pair --bytes 1M --iters 30 kill:rank=1:after=20,
 finish

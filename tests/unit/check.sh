@@ -154,6 +154,8 @@ broken S sched 15 key-value "key 'sched.state' is \"sleep\", not \"run\" or \"ru
 for key in since stop onCpu runq blocked; do
 	broken S sched 16 key-missing "key '$key' is missing from a thread record with what the kernel did" "16s/\"$key\":[0-9.]+,//"
 done
+broken S sched 16 key-excess "key 'why' does not belong to a thread that is not blocked at its end" '16s/\}$/,"state":"runq","why":"poll"}/'
+broken S sched 17 key-excess "key 'why' does not belong to a thread record without a state" '17s/\}$/,"why":"poll"}/'
 broken S sched 17 key-missing "key '.*' is missing from a thread record with what the kernel did.*" '17s/\}$/,"since":9050.000,"onCpu":1.000,"runq":0.000}/'
 broken S sched 4 key-excess "key 'why' does not belong to a slice that is not blocked" '4s/\}$/,"why":"poll"}/'
 broken S sched 4 key-excess "key 'behind' does not belong to a slice that is not runq" '4s/\}$/,"behind":{"comm":"x","pid":1}}/'
