@@ -100,15 +100,10 @@ with_flood() {
 record_clean() {
 	record "$1" -- "$job" --ranks 2 --bytes 2M --iters 30 --no-check --json
 }
-# A disk of a millisecond for each page, whatever this machine has.
 with_disk() {
-	local disk=$tmp/disk
-	mkdir -p "$disk" "$disk.files"
-	head -c 4194304 /dev/zero | tr '\0' x >"$disk.files/cold"
-	"$build/e2e/slow_fs" "$disk.files" 1 "$disk" &
-	until_true 5 mountpoint -q "$disk"
-	STANDIN_COLD_FILE=$disk/cold pair --bytes 512K --iters 15 "$1," "$2"
-	umount "$disk"
+	slow_disk 1
+	STANDIN_COLD_FILE=$tmp/disk/cold pair --bytes 512K --iters 15 "$1," "$2"
+	umount "$tmp/disk"
 }
 
 cgroup=

@@ -129,10 +129,12 @@ done
 
 # ---- (e) Pages that are on disk only
 
-disk=/var/tmp
-stat -f -c %T $disk | grep -qE 'tmpfs|ramfs' && disk=$build
+if [ -w /dev/fuse ]; then
+	slow_disk 1 2
+	export STANDIN_COLD_FILE=$tmp/disk/cold
+fi
 record_bg pages --sched=slices
-TMPDIR=$disk on "$one" job_bg pages --ranks 3 --bytes 128K --iters 20 --no-check --linger-ms 60000 \
+on "$one" job_bg pages --ranks 3 --bytes 128K --iters 20 --no-check --linger-ms 60000 \
 	--fault cold-file:rank=1:read=1,cold-file:rank=2
 ranks_of 3
 until_true 20 eval '"$sched_proc" still "${ranks[@]}" >"$tmp/still" && jq -se "any(.[]; .switches > 100)" "$tmp/still" >/dev/null'
@@ -144,8 +146,8 @@ q pages "$(steps_of 2) + {io: $(steps_of 1)} + ((events | of(\"ProxyStep\") | ma
 	faults: ([records(\"slice\")[] | select(.tid == \$tid and .why == \"pagefault\")] | length)}) | tojson" --slurpfile still "$tmp/still" >"$tmp/facts"
 if [ "$(q pages 'records("header")[0].features.blockedIn')" = false ]; then
 	skip "page faults" "this kernel does not tell in what a thread sleeps"
-elif [ "$(fact majflt)" -lt 20 ] 2>/dev/null; then
-	skip "page faults" "the file system of $disk keeps what it was told to drop"
+elif ! [ -w /dev/fuse ]; then
+	skip "page faults" "no /dev/fuse: a fast disk has a page before anybody sleeps for it"
 else
 	is "page faults: what a thread sleeps in" "$(fact 'blockedIn[0].name')" pagefault
 	t "page faults: as often as the kernel counts major ones" between "$(ratio faults majflt)" 0.8 1.2
@@ -171,9 +173,10 @@ kill -STOP "$victim"
 stop_recorder INT
 kill_job
 t "stopped: clean" clean stopped
+# A CPU that the host has taken away wakes nobody for a while: 5 ms.
 q stopped '$freeze[0] as $f | timelines as $times | (events | of("ProxyStep") | map(select(.rank == 2))) as $steps | $steps[0].start.tid as $tid | {
 	stopped: ([records("slice")[] | select(.tid == $tid and .why == "stopped" and .ts < $f.done) | .dur] | add),
-	least: ($f.cont - $f.stopped), most: ($f.done - $f.sent),
+	least: ($f.cont - $f.stopped), most: ($f.done - $f.sent + 5000),
 	ran: ($times["\($tid)"] | spent("run"; $f.stopped; $f.cont)),
 	colls: ([events | of("Coll")[] | select(.rank == 2 and .start.ts < $f.stopped and .stop and .start.ts + .exec.duration > $f.cont)
 		| .sched.proxy.blockedIn[0] | .why, .us >= $f.cont - $f.stopped] | unique),

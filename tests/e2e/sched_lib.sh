@@ -74,3 +74,15 @@ cgroup_new() {
 	done < <(sort -r -k3,3 /proc/mounts)
 	return 1
 } 2>/dev/null
+
+# slow_disk RANK...: $tmp/disk, of a millisecond for each page whatever this machine has, with a file for the fault cold-file
+# of each of these ranks (STANDIN_COLD_FILE=$tmp/disk/cold).
+slow_disk() {
+	local rank
+	mkdir -p "$tmp/disk" "$tmp/disk.files"
+	for rank in "$@"; do
+		head -c 4194304 /dev/zero | tr '\0' x >"$tmp/disk.files/cold.$rank"
+	done
+	"$build/e2e/slow_fs" "$tmp/disk.files" 1 "$tmp/disk" &
+	until_true 5 mountpoint -q "$tmp/disk"
+}

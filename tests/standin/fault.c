@@ -116,7 +116,7 @@ void fault_load(struct faults *f, int rank)
 	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);
 	f->slow_poll = fault_or("slow-progress", rank, "poll", 0, 0);
 	f->slow_futex = fault_or("slow-progress", rank, "futex", 0, 0);
-	f->cold_file = fault_on("cold-file", rank);
+	f->cold_file = fault_on("cold-file", rank) ? rank + 1 : 0;
 	f->cold_read = fault_or("cold-file", rank, "read", 0, 0);
 	f->pin_cpu = fault_or("pin-progress", rank, "cpu", 0, -1);
 	f->recv_repeat = fault_or("recv-repeat", rank, "n", 1000, 0);
@@ -229,11 +229,13 @@ static int cold_make(void)
 	return fd;
 }
 
-static void cold_open(void)
+static void cold_open(long rank)
 {
 	const char *given = getenv("STANDIN_COLD_FILE");
+	char path[4096];
 
-	cold_fd = given ? open(given, O_RDONLY | O_CLOEXEC) : cold_make();
+	snprintf(path, sizeof(path), "%s.%ld", given ? given : "", rank);
+	cold_fd = given ? open(path, O_RDONLY | O_CLOEXEC) : cold_make();
 	if (cold_fd >= 0)
 		cold_map = mmap(NULL, COLD_BYTES, PROT_READ, MAP_SHARED, cold_fd, 0);
 	if (cold_fd < 0 || cold_map == MAP_FAILED) {
@@ -252,7 +254,7 @@ void fault_cold_file(const struct faults *f)
 	char c;
 
 	if (cold_fd == -2)
-		cold_open();
+		cold_open(f->cold_file - 1);
 	if (cold_fd < 0)
 		return;
 	cold_at = (cold_at + 4096) % COLD_BYTES;

@@ -967,7 +967,7 @@ static const char help[] =
 	"                                  with poll=1, futex=1 in these calls\n"
 	"      cold-file[:read=1]          it touches (reads) a page that is on disk only, of a\n"
 	"                                  file in $TMPDIR or /var/tmp, or of\n"
-	"                                  $STANDIN_COLD_FILE, which has 4 MiB\n"
+	"                                  $STANDIN_COLD_FILE.RANK, which has 4 MiB\n"
 	"      pin-progress:cpu=C          the progress thread runs on one CPU\n"
 	"      no-stop:every=N[:all=1]     each Nth stop of a ProxyStep (of all) never comes\n"
 	"      double-stop                 stops of ProxySteps come twice\n"
