@@ -16,7 +16,7 @@
 #include "scope.skel.h"
 #include "scope_abi.h"
 
-#define DRAIN_NS (2 * 1000000000ull) /* to empty the ring */
+#define DRAIN_NS (2 * NSEC_PER_SEC) /* to empty the ring */
 #define RING_MIN (256 * 1024)
 
 static int on_record(void *ctx, void *data, size_t size)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include "check.h"
 #include "check_net.h"
+#include "clock.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n)	      (1U << (n))
@@ -29,7 +30,7 @@
 /* As many as Linux can have. */
 #define NR_CPUS 8192
 /* What is told while it is open has been so, and has not moved, for so long. */
-#define OPEN_NS 1000000000
+#define OPEN_NS NSEC_PER_SEC
 
 enum {
 	EV_SEEN = 1, /* its event record, not just states */

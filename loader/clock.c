@@ -16,7 +16,7 @@ _Static_assert(!(CLOCK_HISTORY & (CLOCK_HISTORY - 1)) && !(CLOCK_COARSE & (CLOCK
 
 static uint64_t timespec_ns(const struct timespec *ts)
 {
-	return (uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec;
+	return (uint64_t)ts->tv_sec * NSEC_PER_SEC + (uint64_t)ts->tv_nsec;
 }
 
 uint64_t monotonic_ns(void)
@@ -167,7 +167,8 @@ void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 		ring_add(&fit->coarse, pair);
 	old = pair_at(&fit->coarse, 0);
 	if (ns > old->ns)
-		fit->hz = (uint64_t)((__int128)(ticks - old->ticks) * 1000000000 / (ns - old->ns));
+		fit->hz =
+			(uint64_t)((__int128)(ticks - old->ticks) * NSEC_PER_SEC / (ns - old->ns));
 }
 
 bool clock_pair__read(uint8_t source, struct clock_pair *pair)

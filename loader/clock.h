@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include "scope_abi.h"
 
+/* Signed, as the kernel's: right for times of both kinds. */
+#define NSEC_PER_SEC INT64_C(1000000000)
+
 #define CLOCK_HISTORY 65536 /* pairs: seconds at the highest rate of chunks, more at others */
 #define CLOCK_COARSE  4096  /* pairs at least 10 ms apart, for records older than all of those */
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "correlate.h"
 #include "sched_join.h"
 

@@ -21,8 +21,6 @@
 #include "scope_abi.h"
 #include "slab.h"
 
-#define NSEC_PER_SEC 1000000000ULL
-
 /* Which thread made a callback, as the job and as the node see it, and what the kernel did to it. */
 struct corr_thread {
 	uint32_t tid, host_tid;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "cmd.h"
 #include "feat.h"
 #include "log.h"
@@ -235,19 +235,11 @@ static int parse_options(struct doctor *doctor, int argc, char **argv)
 	return 0;
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 int cmd_doctor(int argc, char **argv)
 {
 	struct doctor doctor = {0};
 	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-	double start = now();
+	uint64_t start = monotonic_ns();
 	int status, err = 0;
 
 	if (parse_options(&doctor, argc, argv))
@@ -259,7 +251,7 @@ int cmd_doctor(int argc, char **argv)
 	fflush(NULL); /* the probes fork */
 	feat__probe_all(&doctor.opts, doctor.results);
 	status = feat_exit_status(doctor.results);
-	doctor.seconds = now() - start;
+	doctor.seconds = (double)(monotonic_ns() - start) / NSEC_PER_SEC;
 
 	if (doctor.json)
 		err = print_json(&doctor, status);

@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "export.h"
 
 #define WINDOW_NS                                                                                  \
-	INT64_C(3000000000) /* an operation settles for one second, and is written within another */
+	(3 * NSEC_PER_SEC) /* an operation settles for one second, and is written within another */
 #define HELD_MAX   (128u << 20) /* bytes of events that wait; then the oldest go */
 #define LANES_MAX  64		/* of a group */
 #define GROUPS_MAX 65536	/* of a process */

@@ -25,6 +25,7 @@
 #include <bpf/libbpf.h>
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
+#include "clock.h"
 #include "feat_priv.h"
 #include "node.h"
 #include "scope_probe_io.h"
@@ -299,14 +300,6 @@ static int fire_uprobe(struct run *run)
 	return 0;
 }
 
-static uint64_t mono_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static unsigned short read_semaphore(void)
 {
 	/* The kernel changes it behind the compiler's back. */
@@ -316,9 +309,9 @@ static unsigned short read_semaphore(void)
 static int fire_usdt(struct run *run)
 {
 	run->semaphore_attached = read_semaphore();
-	run->ctx->bpf_before_ns = mono_ns();
+	run->ctx->bpf_before_ns = monotonic_ns();
 	usdt_site(run->nonce, user_page);
-	run->ctx->bpf_after_ns = mono_ns();
+	run->ctx->bpf_after_ns = monotonic_ns();
 	return 0;
 }
 
@@ -731,7 +724,7 @@ static void run_prepare(struct run *run)
 {
 	struct stat st = {0};
 
-	run->nonce = mono_ns() | 1;
+	run->nonce = monotonic_ns() | 1;
 	user_word = run->nonce;
 	/* 15 characters: before Linux 5.17 what is behind a shorter name is not zeroed. */
 	snprintf(run->comm, sizeof(run->comm), "scope-dr-%06x", (unsigned int)getpid() & 0xffffff);

@@ -22,6 +22,7 @@
 #include <x86intrin.h>
 #endif
 #include "caps.h"
+#include "clock.h"
 #include "elf_file.h"
 #include "feat_priv.h"
 #include "node.h"
@@ -339,14 +340,6 @@ static uint64_t cpu_ticks(void)
 #endif
 }
 
-static uint64_t mono_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* The tightest of a few tries, so that being preempted in the middle does not spoil it. */
 void clock_sample(struct clock_sample *sample)
 {
@@ -355,9 +348,9 @@ void clock_sample(struct clock_sample *sample)
 
 	sample->width_ns = UINT64_MAX;
 	for (i = 0; i < 50; i++) {
-		before = mono_ns();
+		before = monotonic_ns();
 		ticks = cpu_ticks();
-		after = mono_ns();
+		after = monotonic_ns();
 		if (after - before >= sample->width_ns)
 			continue;
 		sample->width_ns = after - before;

@@ -2,6 +2,7 @@
 /* Events that do not move; see hung.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "correlate.h"
 #include "nccl_profiler.h"
 

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "budget.h"
+#include "clock.h"
 #include "flows.h"
 #include "hash.h"
 
@@ -44,7 +45,7 @@ struct corr_event;
 #define NET_THREADS_MAX 16384
 #define NET_CONNS_MAX	65536
 #define NET_GROUPS_MAX	65536
-#define NET_UNSURE_NS	10000000000ULL /* so long a step waits for its flow to be found */
+#define NET_UNSURE_NS	(10 * NSEC_PER_SEC) /* so long a step waits for its flow to be found */
 
 /* One struct scope_ev_use, as much as the join needs of it. */
 struct net_use {

@@ -17,7 +17,6 @@
 
 #define TEXT_MAX   (4 << 20) /* of any file: /proc/stat of 8192 CPUs is a megabyte */
 #define SMALL_TEXT 4096	     /* of a file in a cgroup */
-#define NS_PER_S   1000000000ULL
 #define NS_PER_US  1000
 
 /* ---- Text -------------------------------------------------------------------------------------- */
@@ -177,7 +176,7 @@ void node__init(struct node_sampler *n, const char *root)
 	long hz = sysconf(_SC_CLK_TCK);
 
 	*n = (struct node_sampler){.root = root,
-				   .tick_ns = NS_PER_S / (hz > 0 ? (uint64_t)hz : 100)};
+				   .tick_ns = NSEC_PER_SEC / (hz > 0 ? (uint64_t)hz : 100)};
 }
 
 int node__sample(struct node_sampler *n)

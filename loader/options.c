@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "cmd.h"
 #include "log.h"
 #include "options.h"
@@ -51,10 +52,10 @@ static int parse_unit(const char *text, const struct unit *units, uint64_t *out)
 int parse_duration(const char *text, uint64_t *ns)
 {
 	static const struct unit units[] = {{"ms", 1000000},
-					    {"s", 1000000000},
-					    {"m", 60 * 1000000000ull},
-					    {"h", 3600 * 1000000000ull},
-					    {"", 1000000000}};
+					    {"s", NSEC_PER_SEC},
+					    {"m", 60 * NSEC_PER_SEC},
+					    {"h", 3600 * NSEC_PER_SEC},
+					    {"", NSEC_PER_SEC}};
 
 	return parse_unit(text, units, ns);
 }

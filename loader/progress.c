@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* How far long work is; see progress.h. */
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "log.h"
 #include "progress.h"
 
 #define TOTAL_MIN (UINT64_C(64) << 20)
 #define STEP	  (UINT64_C(1) << 20)
-#define PAUSE_NS  INT64_C(200000000)
+#define PAUSE_NS  (NSEC_PER_SEC / 5)
 
 void progress__begin(struct progress *p, const char *what)
 {
@@ -17,14 +17,12 @@ void progress__begin(struct progress *p, const char *what)
 
 void progress__show(struct progress *p, uint64_t done, uint64_t total)
 {
-	struct timespec ts;
-	int64_t now;
+	uint64_t now;
 
 	if (!p->on || total < TOTAL_MIN || done < p->next)
 		return;
 	p->next = done + STEP;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+	now = monotonic_ns();
 	if (now < p->next_ns)
 		return;
 	p->next_ns = now + PAUSE_NS;

@@ -9,7 +9,7 @@
 struct progress {
 	const char *what; /* "Reading" */
 	bool on, shown;
-	int64_t next_ns;
+	uint64_t next_ns;
 	uint64_t next; /* bytes; so that asking costs nothing */
 };
 

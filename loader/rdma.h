@@ -25,9 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "clock.h"
 
-#define RDMA_PERIOD_NS	  100000000ULL	/* between samples */
-#define RDMA_SCAN_NS	  1000000000ULL /* between looks for devices, ports, files, and users */
+#define RDMA_PERIOD_NS	  100000000ULL /* between samples */
+#define RDMA_SCAN_NS	  NSEC_PER_SEC /* between looks for devices, ports, files, and users */
 #define RDMA_COST	  20  /* at most one part in so many of the time goes into samples, */
 #define RDMA_LOOK_COST	  200 /* and into looking at one process */
 #define RDMA_NAME_MAX	  64  /* of a device or a counter, with its 0; longer ones are left out */

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "clock.h"
 #include "cmd.h"
 #include "log.h"
 #include "options.h"
 #include "report.h"
 
-#define AFTER_RECORD_NS INT64_C(3000000000) /* what the end of a recording may be delayed by */
+#define AFTER_RECORD_NS (3 * NSEC_PER_SEC) /* what the end of a recording may be delayed by */
 
 enum { OPT_JSON = 256, OPT_CSV, OPT_SLOWER };
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "lines.h"
 #include "log.h"
 #include "progress.h"
@@ -40,17 +40,9 @@ struct files {
 	struct json_doc doc;
 	struct stream *streams;
 	uint32_t n;
-	int64_t began_ns;
+	uint64_t began_ns;
 	struct progress progress;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 static void say_error(const struct files *f, const char *path, int err)
 {
@@ -304,7 +296,7 @@ static bool out_of_time(struct files *f)
 {
 	int64_t limit = f->r->opt.limit_ns;
 
-	if (!limit || now_ns() - f->began_ns < limit)
+	if (!limit || (int64_t)(monotonic_ns() - f->began_ns) < limit)
 		return false;
 	f->r->totals.cut = true;
 	return true;
@@ -351,7 +343,7 @@ static int read_all(struct files *f)
 
 int report_read(struct report *r, char *const *paths)
 {
-	struct files f = {.r = r, .began_ns = now_ns()};
+	struct files f = {.r = r, .began_ns = monotonic_ns()};
 	int err = json_doc__init(&f.doc), one;
 	uint32_t i;
 

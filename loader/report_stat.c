@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "nccl_names.h"
 #include "report.h"
 
@@ -16,10 +17,10 @@
 #define CLASSES_MAX 1024
 #define FINDS_MAX   16384
 #define PARTS_MAX   32768 /* in operations that wait for ranks: the oldest waits no longer */
-#define WAIT_NS	    INT64_C(3000000000)	 /* an operation's line may be so late */
-#define GIVE_UP_NS  INT64_C(90000000000) /* for ranks that have not come */
+#define WAIT_NS	    (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
+#define GIVE_UP_NS  (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define SLOW	    1.5
-#define HUNG_NS	    INT64_C(1000000000)
+#define HUNG_NS	    NSEC_PER_SEC
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "report.h"
 
 #define COLUMNS	 100
@@ -52,9 +53,9 @@ static const char *span(int64_t ns)
 	static unsigned int turn;
 	char *to = text[turn++ % 16];
 
-	if (ns >= 10000000000)
+	if (ns >= 10 * NSEC_PER_SEC)
 		snprintf(to, sizeof(text[0]), "%.1f s", (double)ns / 1e9);
-	else if (ns >= 1000000000)
+	else if (ns >= NSEC_PER_SEC)
 		snprintf(to, sizeof(text[0]), "%.2f s", (double)ns / 1e9);
 	else if (ns >= 1000000)
 		snprintf(to, sizeof(text[0]), "%.1f ms", ms(ns));

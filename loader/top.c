@@ -12,8 +12,6 @@
 #include "options.h"
 #include "top.h"
 
-#define NS_PER_S 1000000000ull
-
 struct options {
 	uint64_t delay_ns;
 	uint64_t n; /* 0: no end */
@@ -87,7 +85,8 @@ static int print(const struct top *t)
 
 static int run_batch(struct top *t, const struct options *o)
 {
-	struct timespec ts = {(time_t)(o->delay_ns / NS_PER_S), (long)(o->delay_ns % NS_PER_S)};
+	struct timespec ts = {(time_t)(o->delay_ns / NSEC_PER_SEC),
+			      (long)(o->delay_ns % NSEC_PER_SEC)};
 	uint64_t i;
 	int err;
 
@@ -110,7 +109,7 @@ static int run_batch(struct top *t, const struct options *o)
 
 int cmd_top(int argc, char **argv)
 {
-	struct options o = {.delay_ns = NS_PER_S};
+	struct options o = {.delay_ns = NSEC_PER_SEC};
 	struct top t = {0};
 	int status;
 
