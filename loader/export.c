@@ -58,10 +58,8 @@ static void check_options(struct options *o, struct argp_state *state)
 {
 	if (!o->fmt)
 		argp_error(state, "--to is needed: perfetto, chrome, speedscope, collapsed or csv");
-	else if (!o->paths)
-		argp_error(state, "a trace is needed: a file, a directory, or - for standard "
-				  "input");
-	else if (o->machine_ids && o->fmt != &export_perfetto)
+	options__traces(ARGP_KEY_END, state, &o->paths);
+	if (o->machine_ids && o->fmt != &export_perfetto)
 		argp_error(state, "--machine-ids is for --to perfetto");
 }
 
@@ -84,17 +82,11 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	case OPT_MACHINES:
 		o->machine_ids = true;
 		return 0;
-	case 'q':
-		log_level = LOG_WARN;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->paths = state->argv + state->next;
-		return 0;
 	case ARGP_KEY_END:
 		check_options(o, state);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__traces(key, state, &o->paths);
 	}
 }
 

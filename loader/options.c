@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Numbers with units, words and pids, from the command line. */
+/* Numbers with units, words, pids and traces, from the command line. */
 #include <argp.h>
 #include <errno.h>
 #include <limits.h>
@@ -21,6 +21,25 @@ void options__parse(const struct argp *argp, int argc, char **argv, unsigned int
 		return;
 	pr_err("Failed to read the command line: %s\n", strerror(err));
 	exit(EXIT_FAILED);
+}
+
+int options__traces(int key, struct argp_state *state, char ***paths)
+{
+	switch (key) {
+	case 'q':
+		log_level = LOG_WARN;
+		return 0;
+	case ARGP_KEY_ARGS:
+		*paths = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_END:
+		if (!*paths)
+			argp_error(state, "a trace is needed: a file, a directory, or - for "
+					  "standard input");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
 }
 
 struct unit {

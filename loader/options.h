@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Parsing that several sub-commands share: numbers with units, words, pids. */
+/* Parsing that several sub-commands share: numbers with units, words, pids, traces. */
 #ifndef NCCLSCOPE_OPTIONS_H
 #define NCCLSCOPE_OPTIONS_H
 
@@ -13,6 +13,12 @@ struct argp_state;
 
 /* The command line, by argp; returns if it is right. */
 void options__parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *to);
+
+/*
+ * What commands that read traces have in common: --quiet, and the traces themselves, of which there has to be one. For
+ * keys that a parser has no case for, and for ARGP_KEY_END; as a parser of argp's. `paths` stay argp's.
+ */
+int options__traces(int key, struct argp_state *state, char ***paths);
 
 /* "500ms", "10s", "2m", "1h", or seconds without a unit; into ns. 0 or -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);

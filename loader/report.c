@@ -66,21 +66,13 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		if (parse_span(arg, &o->opt.slower_than))
 			argp_error(state, "'%s' is no duration: 500us, 20ms or 2s", arg);
 		return 0;
-	case 'q':
-		log_level = LOG_WARN;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->paths = state->argv + state->next;
-		return 0;
 	case ARGP_KEY_END:
-		if (!o->paths)
-			argp_error(state, "a trace is needed: a file, a directory, or - for "
-					  "standard input");
+		options__traces(key, state, &o->paths);
 		if (o->opt.json && o->opt.csv)
 			argp_error(state, "either --json or --csv");
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__traces(key, state, &o->paths);
 	}
 }
 

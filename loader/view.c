@@ -45,19 +45,8 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 			argp_error(state, "-o needs the name of a file");
 		o->output = arg;
 		return 0;
-	case 'q':
-		log_level = LOG_WARN;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->paths = state->argv + state->next;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->paths)
-			argp_error(state, "a trace is needed: a file, a directory, or - for "
-					  "standard input");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return options__traces(key, state, &o->paths);
 	}
 }
 
