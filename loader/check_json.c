@@ -510,6 +510,18 @@ bool jn_i64(const struct json_node *node, int64_t *val)
 	return true;
 }
 
+int32_t jn_i32(const struct json_node *node, int32_t none)
+{
+	int64_t v;
+
+	return jn_i64(node, &v) && v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v : none;
+}
+
+bool jn_true(const struct json_node *node)
+{
+	return node && node->kind == JSON_KIND_TRUE;
+}
+
 bool jn_hex(const struct json_node *node, uint64_t *val)
 {
 	uint32_t i;
@@ -525,6 +537,13 @@ bool jn_hex(const struct json_node *node, uint64_t *val)
 		*val = *val << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
 	}
 	return true;
+}
+
+uint64_t jn_addr(const struct json_node *node)
+{
+	uint64_t v;
+
+	return jn_hex(node, &v) ? v : 0;
 }
 
 /* 97 years: the sum of three times, and the difference of any two, fit into 64 bits. */

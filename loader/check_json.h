@@ -61,8 +61,13 @@ const struct json_node *jn_get(const struct json_doc *doc, const struct json_nod
 bool jn_is(const struct json_node *node, const char *text);
 bool jn_u64(const struct json_node *node, uint64_t *val);
 bool jn_i64(const struct json_node *node, int64_t *val);
+/* One of 32 bits, or @none. */
+int32_t jn_i32(const struct json_node *node, int32_t none);
+bool jn_true(const struct json_node *node);
 /* "0x..." with at most 16 digits, lower case, no leading zero. */
 bool jn_hex(const struct json_node *node, uint64_t *val);
+/* The same; 0: none. */
+uint64_t jn_addr(const struct json_node *node);
 /* Microseconds with exactly three decimals (or, if @lax, with any or none), as nanoseconds. */
 bool jn_time(const struct json_node *node, bool lax, int64_t *ns);
 

@@ -832,7 +832,7 @@ static int net_keys_check(struct check *c, const struct json_node *rec, enum ety
 		nr += presence(c, figures, "flows", false, "the net of a ProxyStep");
 		nr += presence(c, figures, "rdma", false, "the net of a ProxyStep");
 	}
-	if (send && send->kind == JSON_KIND_TRUE)
+	if (jn_true(send))
 		nr += presence(c, figures, "noData", false, "the net of a send");
 	if (send && send->kind == JSON_KIND_FALSE)
 		nr += presence(c, figures, "noRoom", false, "the net of a receive");

@@ -233,16 +233,12 @@ static int64_t get_i64(struct check *c, const struct json_node *obj, const char 
 /* 0 for "null" and for a key that is absent. */
 static uint64_t get_id(struct check *c, const struct json_node *obj, const char *key)
 {
-	uint64_t val = 0;
-
-	return jn_hex(jn_get(&c->doc, obj, key), &val) ? val : 0;
+	return jn_addr(jn_get(&c->doc, obj, key));
 }
 
 bool get_true(struct check *c, const struct json_node *obj, const char *key)
 {
-	const struct json_node *n = jn_get(&c->doc, obj, key);
-
-	return n && n->kind == JSON_KIND_TRUE;
+	return jn_true(jn_get(&c->doc, obj, key));
 }
 
 const char *us(int64_t ns)
@@ -561,7 +557,7 @@ static void event_fill(struct check *c, struct event *ev, const struct json_node
 	ev->flags |= get_true(c, rec, "isPxn") ? EV_PXN : 0;
 	ev->flags |= get_true(c, rec, "orphan") ? EV_ORPHAN : 0;
 	ev->flags |= send ? EV_HAS_DIR : 0;
-	ev->flags |= send && send->kind == JSON_KIND_TRUE ? EV_IS_SEND : 0;
+	ev->flags |= jn_true(send) ? EV_IS_SEND : 0;
 	ev->flags |= jn_get(&c->doc, net, "txBytes") ? EV_HAS_BYTES : 0;
 	if (jn_get(&c->doc, details, "channel") && jn_get(&c->doc, details, "peer"))
 		ev->flags |= EV_HAS_OP;

@@ -79,24 +79,17 @@ int64_t rec_span(const struct export *x, node_t obj, const char *key)
 
 static int32_t get_int(const struct export *x, node_t obj, const char *key, int32_t none)
 {
-	int64_t v;
-
-	return jn_i64(rec_get(x, obj, key), &v) && v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v
-										    : none;
+	return jn_i32(rec_get(x, obj, key), none);
 }
 
 static uint64_t get_addr(const struct export *x, node_t obj, const char *key)
 {
-	uint64_t v;
-
-	return jn_hex(rec_get(x, obj, key), &v) ? v : 0;
+	return jn_addr(rec_get(x, obj, key));
 }
 
 static bool get_bool(const struct export *x, node_t obj, const char *key)
 {
-	node_t n = rec_get(x, obj, key);
-
-	return n && n->kind == JSON_KIND_TRUE;
+	return jn_true(rec_get(x, obj, key));
 }
 
 /* A name for people: no control characters, cut where a character ends. */

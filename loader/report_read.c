@@ -107,10 +107,7 @@ static uint32_t get_count(const struct report_reader *rd, node_t obj, const char
 
 static int32_t get_int(const struct report_reader *rd, node_t obj, const char *key, int32_t none)
 {
-	int64_t v;
-
-	return jn_i64(get(rd, obj, key), &v) && v >= INT32_MIN && v <= INT32_MAX ? (int32_t)v
-										 : none;
+	return jn_i32(get(rd, obj, key), none);
 }
 
 /* Of a communicator; -1: none that could be. */
@@ -123,16 +120,12 @@ static int32_t get_rank(const struct report_reader *rd, node_t obj, const char *
 
 static uint64_t get_addr(const struct report_reader *rd, node_t obj, const char *key)
 {
-	uint64_t v;
-
-	return jn_hex(get(rd, obj, key), &v) ? v : 0;
+	return jn_addr(get(rd, obj, key));
 }
 
 static bool get_bool(const struct report_reader *rd, node_t obj, const char *key)
 {
-	node_t n = get(rd, obj, key);
-
-	return n && n->kind == JSON_KIND_TRUE;
+	return jn_true(get(rd, obj, key));
 }
 
 static uint32_t get_name(const struct report_reader *rd, node_t obj, const char *key)
