@@ -417,11 +417,6 @@ void net_rules__end(struct check *c, const struct net_rules *n, uint64_t line)
 
 void net_rules__free(struct net_rules *n)
 {
-	struct net_flow *flow, *tmp;
-
 	free(n->late);
-	HASH_ITER (hh, n->flows, flow, tmp) {
-		HASH_DEL(n->flows, flow);
-		free(flow);
-	}
+	HASH_FREE_ALL(n->flows);
 }

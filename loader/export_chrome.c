@@ -250,12 +250,8 @@ static int chrome_end(struct export *x)
 static void chrome_free(struct export *x)
 {
 	struct chrome *c = x->own;
-	struct op *op, *tmp;
 
-	HASH_ITER (hh, c->ops, op, tmp) {
-		HASH_DEL(c->ops, op);
-		free(op);
-	}
+	HASH_FREE_ALL(c->ops);
 	free(c);
 	x->own = NULL;
 }

@@ -385,7 +385,6 @@ void export_order__write(struct export *x, bool all)
 
 void export_proc_free(struct export_proc *p)
 {
-	struct export_thread *t, *ttmp;
 	struct export_group *g, *gtmp;
 	uint32_t i;
 
@@ -400,10 +399,7 @@ void export_proc_free(struct export_proc *p)
 		free(g->lanes);
 		free(g);
 	}
-	HASH_ITER (hh, p->threads, t, ttmp) {
-		HASH_DEL(p->threads, t);
-		free(t);
-	}
+	HASH_FREE_ALL(p->threads);
 	free(p->host);
 	free(p->comm);
 	free(p);

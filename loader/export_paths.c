@@ -299,22 +299,10 @@ static int paths_begin(struct export *x)
 static void paths_free(struct export *x)
 {
 	struct paths *ps = x->own;
-	struct path *p, *ptmp;
-	struct frame *f, *ftmp;
-	struct call *c, *ctmp;
 
-	HASH_ITER (hh, ps->calls, c, ctmp) {
-		HASH_DEL(ps->calls, c);
-		free(c);
-	}
-	HASH_ITER (hh, ps->by_key, p, ptmp) {
-		HASH_DEL(ps->by_key, p);
-		free(p);
-	}
-	HASH_ITER (hh, ps->frames, f, ftmp) {
-		HASH_DEL(ps->frames, f);
-		free(f);
-	}
+	HASH_FREE_ALL(ps->calls);
+	HASH_FREE_ALL(ps->by_key);
+	HASH_FREE_ALL(ps->frames);
 	free(ps->by_index);
 	free(ps);
 	x->own = NULL;

@@ -518,17 +518,13 @@ static void perfetto_wake(struct export *x, const struct export_thread *t, uint3
 static void forget_proc(struct perfetto *pf)
 {
 	struct word_entry *e, *tmp;
-	struct counter *c, *ctmp;
 
 	HASH_ITER (hh, pf->words, e, tmp) {
 		HASH_DEL(pf->words, e);
 		free(e->word);
 		free(e);
 	}
-	HASH_ITER (hh, pf->counters, c, ctmp) {
-		HASH_DEL(pf->counters, c);
-		free(c);
-	}
+	HASH_FREE_ALL(pf->counters);
 	pf->new_words.len = 0;
 }
 

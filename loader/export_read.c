@@ -984,7 +984,6 @@ int export_read(struct export *x, char *const *paths)
 void export_read_free(struct export *x)
 {
 	struct export_state *s;
-	struct export_seen *seen, *tmp;
 	struct export_pending *pe;
 
 	while (x->pending) {
@@ -996,10 +995,7 @@ void export_read_free(struct export *x)
 		}
 		free(pe);
 	}
-	HASH_ITER (hh, x->seen, seen, tmp) {
-		HASH_DEL(x->seen, seen);
-		free(seen);
-	}
+	HASH_FREE_ALL(x->seen);
 	export_proc_free(x->proc);
 	x->proc = NULL;
 	export_order__free(x->order);

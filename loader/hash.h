@@ -7,9 +7,21 @@
 #define NCCLSCOPE_HASH_H
 
 #define HASH_NONFATAL_OOM 1
+#include <stdlib.h>
 #include <uthash.h>
 
 /* After each HASH_ADD: whether the element is in the table. */
 #define HASH_ADDED(hh, el) ((el)->hh.tbl != NULL)
+
+/* Frees all elements of a table, which own nothing else, and so the table. */
+#define HASH_FREE_ALL(head)                                                                        \
+	do {                                                                                       \
+		__typeof__(head) el_, tmp_;                                                        \
+                                                                                                   \
+		HASH_ITER (hh, head, el_, tmp_) {                                                  \
+			HASH_DEL(head, el_);                                                       \
+			free(el_);                                                                 \
+		}                                                                                  \
+	} while (0)
 
 #endif

@@ -69,13 +69,9 @@ bool net_names__has_symbol(const struct net_names *n, uint64_t address)
 
 void net_names__free(struct net_names *n)
 {
-	struct net_symbol *sym, *tmp;
 	int i;
 
-	HASH_ITER (hh, n->symbols, sym, tmp) {
-		HASH_DEL(n->symbols, sym);
-		free(sym);
-	}
+	HASH_FREE_ALL(n->symbols);
 	for (i = 0; i < NET_REASONS_MAX; i++) {
 		free(n->reasons[i]);
 		n->reasons[i] = NULL;

@@ -188,14 +188,6 @@ static int64_t longest(int64_t a, int64_t b)
 		free(entry);                                                                       \
 	} while (0)
 
-#define forget_all(head, type)                                                                     \
-	do {                                                                                       \
-		type *e_, *tmp_;                                                                   \
-                                                                                                   \
-		HASH_ITER (hh, head, e_, tmp_)                                                     \
-			forget(head, e_);                                                          \
-	} while (0)
-
 /* ---- Processes -------------------------------------------------------------------------------------- */
 
 static uint64_t hash_text(const char *s, size_t len)
@@ -260,9 +252,9 @@ static void end_proc(struct report_reader *rd)
 
 	HASH_ITER (hh, rd->waiting, w, tmp)
 		give_waiting(rd, w);
-	forget_all(rd->steps, struct step);
-	forget_all(rd->step_sums, struct steps);
-	forget_all(rd->links, struct links);
+	HASH_FREE_ALL(rd->steps);
+	HASH_FREE_ALL(rd->step_sums);
+	HASH_FREE_ALL(rd->links);
 	rd->proc = NULL;
 }
 

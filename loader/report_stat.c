@@ -78,14 +78,9 @@ struct names *names__new(void)
 
 void names__free(struct names *n)
 {
-	struct name *name, *tmp;
-
 	if (!n)
 		return;
-	HASH_ITER (hh, n->table, name, tmp) {
-		HASH_DEL(n->table, name);
-		free(name);
-	}
+	HASH_FREE_ALL(n->table);
 	free(n->at);
 	free(n);
 }
@@ -1051,14 +1046,10 @@ struct report_find **report_findings(const struct report *r, uint32_t *n)
 static void free_procs(struct report *r)
 {
 	struct report_proc *p, *next;
-	struct report_thread *t, *tmp;
 
 	for (p = r->procs; p; p = next) {
 		next = p->next;
-		HASH_ITER (hh, p->threads, t, tmp) {
-			HASH_DEL(p->threads, t);
-			free(t);
-		}
+		HASH_FREE_ALL(p->threads);
 		free(p);
 	}
 }
@@ -1066,13 +1057,9 @@ static void free_procs(struct report *r)
 static void free_comms(struct report *r)
 {
 	struct report_comm *c, *ctmp;
-	struct report_member *m, *mtmp;
 
 	HASH_ITER (hh, r->comms, c, ctmp) {
-		HASH_ITER (hh, c->members, m, mtmp) {
-			HASH_DEL(c->members, m);
-			free(m);
-		}
+		HASH_FREE_ALL(c->members);
 		if (c->hung)
 			free_op(c->hung);
 		HASH_DEL(r->comms, c);
@@ -1095,8 +1082,6 @@ void report_free(struct report *r)
 {
 	struct pending *p, *ptmp;
 	struct report_class *k, *ktmp;
-	struct report_find *f, *ftmp;
-	struct lost_cause *l, *ltmp;
 
 	HASH_ITER (hh, r->pending, p, ptmp) {
 		HASH_DEL(r->pending, p);
@@ -1107,14 +1092,8 @@ void report_free(struct report *r)
 		HASH_DEL(r->classes, k);
 		free_class(k);
 	}
-	HASH_ITER (hh, r->finds, f, ftmp) {
-		HASH_DEL(r->finds, f);
-		free(f);
-	}
-	HASH_ITER (hh, r->losses, l, ltmp) {
-		HASH_DEL(r->losses, l);
-		free(l);
-	}
+	HASH_FREE_ALL(r->finds);
+	HASH_FREE_ALL(r->losses);
 	free_comms(r);
 	free_procs(r);
 	free(r->heat);
