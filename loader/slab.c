@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 #include "slab.h"
 
 /* A page's beginning; then items, each behind a word that says which page it is of. */
@@ -13,38 +14,14 @@ struct slab_page {
 	bool listed; /* it is partial */
 };
 
-static uint32_t room_of(const struct slab *s)
-{
-	return (uint32_t)((SLAB_PAGE - sizeof(struct slab_page)) / s->slot);
-}
-
 static size_t price_of(const struct slab *s)
 {
-	return SLAB_PAGE + (size_t)room_of(s) * s->extra;
+	return SLAB_PAGE + (size_t)s->room * s->extra;
 }
 
 static struct slab_page *page_of(void *item)
 {
 	return ((struct slab_page **)item)[-1];
-}
-
-static void list_add(struct slab_page **list, struct slab_page *page)
-{
-	page->prev = NULL;
-	page->next = *list;
-	if (*list)
-		(*list)->prev = page;
-	*list = page;
-}
-
-static void list_del(struct slab_page **list, struct slab_page *page)
-{
-	if (page->next)
-		page->next->prev = page->prev;
-	if (page->prev)
-		page->prev->next = page->next;
-	else
-		*list = page->next;
 }
 
 static struct slab_page *page_new(const struct slab *s, struct budget_part *memory)
@@ -73,14 +50,14 @@ static struct slab_page *page_take(struct slab *s, struct budget_part *memory)
 	struct slab_page *page = s->partial;
 
 	if (page) {
-		list_del(&s->partial, page);
+		DL_DELETE(s->partial, page);
 		page->listed = false;
 		return page;
 	}
 	page = s->empty;
 	if (!page)
 		return page_new(s, memory);
-	list_del(&s->empty, page);
+	DL_DELETE(s->empty, page);
 	s->nempty--;
 	return page;
 }
@@ -90,6 +67,7 @@ void slab__init(struct slab *s, size_t item, size_t extra)
 	memset(s, 0, sizeof(*s));
 	s->slot = (uint32_t)((item + 7) & ~(size_t)7) + sizeof(struct slab_page *);
 	s->extra = (uint32_t)extra;
+	s->room = (uint32_t)((SLAB_PAGE - sizeof(struct slab_page)) / s->slot);
 }
 
 void *slab__take(struct slab *s, struct budget_part *memory)
@@ -97,7 +75,7 @@ void *slab__take(struct slab *s, struct budget_part *memory)
 	struct slab_page *page = s->current, **slot;
 	void *item;
 
-	if (!page || page->used == room_of(s)) {
+	if (!page || page->used == s->room) {
 		page = page_take(s, memory);
 		if (!page)
 			return NULL;
@@ -125,16 +103,16 @@ void slab__give(struct slab *s, void *item, struct budget_part *memory)
 		return;
 	if (!page->used) {
 		if (page->listed)
-			list_del(&s->partial, page);
+			DL_DELETE(s->partial, page);
 		page->listed = false;
 		if (s->nempty >= SLAB_KEEP) {
 			page_free(s, page, memory);
 			return;
 		}
-		list_add(&s->empty, page);
+		DL_PREPEND(s->empty, page);
 		s->nempty++;
-	} else if (!page->listed && page->used <= room_of(s) / 2) {
-		list_add(&s->partial, page);
+	} else if (!page->listed && page->used <= s->room / 2) {
+		DL_PREPEND(s->partial, page);
 		page->listed = true;
 	}
 }

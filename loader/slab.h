@@ -21,6 +21,7 @@ struct slab_page;
 struct slab {
 	uint32_t slot;		   /* bytes: an item and what it needs */
 	uint32_t extra;		   /* bytes an item takes elsewhere */
+	uint32_t room;		   /* items of a page; so that no item costs a division */
 	struct slab_page *current; /* that is being filled; NULL: none */
 	struct slab_page *partial; /* half empty, or more; the last that became so first */
 	struct slab_page *empty;
