@@ -38,7 +38,6 @@ struct convert {
 	uint64_t trim_offset;	  /* where to give memory back */
 	uint64_t inputs, context; /* of these, records of kernel context */
 	uint64_t lost, records;
-	struct progress progress;
 	bool torn;
 };
 
@@ -141,18 +140,19 @@ static int take(struct convert *c, const struct raw_rec *rec)
 
 static int take_all(struct convert *c)
 {
+	struct progress progress;
 	struct raw_rec rec;
 	struct stat st;
 	int err = 0, taken = 0;
 
 	if (fstat(c->reader.fd, &st))
 		st.st_size = 0;
-	progress__begin(&c->progress, "Converting");
+	progress__begin(&progress, "Converting");
 	while (!taken && (err = raw_reader__next(&c->reader, &rec)) > 0) {
 		taken = take(c, &rec);
-		progress__show(&c->progress, rec.offset, (uint64_t)st.st_size);
+		progress__show(&progress, rec.offset, (uint64_t)st.st_size);
 	}
-	progress__end(&c->progress);
+	progress__end(&progress);
 	if (taken)
 		return taken;
 	if (err == -ENODATA)
