@@ -243,7 +243,7 @@ static const struct argp_option options[] = {
 	{"strict", OPT_STRICT, NULL, 0,
 	 "Exit with status 5 if any record was lost, or the file lacks the end of a recording", 0},
 	{"verbose", 'v', NULL, 0, "Say more: what it cost", 0},
-	{"quiet", 'q', NULL, 0, "Warnings and errors only, no summary", 0},
+	{"quiet", 'q', NULL, 0, "Warnings and errors only, no summary, no progress line", 0},
 	{0},
 };
 

@@ -40,7 +40,7 @@ static const struct argp_option options[] = {
 	 "perfetto: tell nodes apart also where the traces are of one, so that exports of several "
 	 "can be put together with cat",
 	 0},
-	{"quiet", 'q', NULL, 0, "Warnings and errors only, no progress bar", 0},
+	{"quiet", 'q', NULL, 0, "Warnings and errors only, no progress line", 0},
 	{0},
 };
 

@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
 	 "Slow is what takes longer than TIME (500us, 20ms, 2s), instead of 1.5 times the median "
 	 "of its kind",
 	 0},
-	{"quiet", 'q', NULL, 0, "Warnings and errors only besides, no progress bar", 0},
+	{"quiet", 'q', NULL, 0, "Warnings and errors only besides, no progress line", 0},
 	{0},
 };
 

@@ -31,7 +31,7 @@ static const struct argp_option options[] = {
 	 "this "
 	 "directory",
 	 0},
-	{"quiet", 'q', NULL, 0, "Warnings and errors only", 0},
+	{"quiet", 'q', NULL, 0, "Warnings and errors only, no progress line", 0},
 	{0},
 };
 
