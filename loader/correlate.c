@@ -7,8 +7,9 @@
 #include "correlate.h"
 #include "sched_join.h"
 
-#define TABLE_MIN	1024
-#define TABLE_IDLE	(1u << 16) /* a smaller one need not shrink */
+#define TABLE_MIN	10	   /* bits */
+#define TABLE_IDLE	16	   /* a smaller one need not shrink */
+#define GROUP_BITS	3	   /* slots side by side */
 #define MAX_EVENTS	(1u << 20) /* in the table; beyond, the oldest open one is given up */
 #define MAX_GONE	(1u << 16)
 #define MAX_COMMS	(1u << 16)	    /* of one process, not finalized */
@@ -21,7 +22,7 @@
 #define NO_STATE UINT32_MAX
 
 /* An event's places in the table. */
-#define EVENT_EXTRA (4 * sizeof(struct corr_event *))
+#define EVENT_EXTRA (4 * sizeof(struct corr_slot))
 
 /* ---- Lists ------------------------------------------------------------------------------------- */
 
@@ -53,63 +54,75 @@ static void list_del(struct corr_list *l, struct corr_event *ev)
 
 /* ---- Table by id: open addressing, linear probing, no tombstones -------------------------------- */
 
+static uint32_t table_mask(const struct correlate *c)
+{
+	return (1u << c->table_bits) - 1;
+}
+
+/*
+ * A thread's ids count up, and what follows each other is looked for together: neighbours stay so, in groups, in the same
+ * lines of the cache. The groups lie far from each other by the golden ratio, of which the upper bits of the product tell.
+ */
 static uint32_t slot_of(const struct correlate *c, uint64_t id)
 {
-	return (uint32_t)((id * 0x9e3779b97f4a7c15ULL) >> 32) & (c->table_size - 1);
+	uint64_t group = (id >> GROUP_BITS) * 0x9e3779b97f4a7c15ULL;
+
+	return (uint32_t)(group >> (64 - c->table_bits + GROUP_BITS)) << GROUP_BITS |
+	       (uint32_t)(id & ((1u << GROUP_BITS) - 1));
 }
 
 struct corr_event *correlate__find(const struct correlate *c, uint64_t id)
 {
 	uint32_t i;
 
-	for (i = slot_of(c, id); c->table[i]; i = (i + 1) & (c->table_size - 1))
-		if (c->table[i]->id == id)
-			return c->table[i];
+	for (i = slot_of(c, id); c->table[i].ev; i = (i + 1) & table_mask(c))
+		if (c->table[i].id == id)
+			return c->table[i].ev;
 	return NULL;
 }
 
-static void table_put(struct correlate *c, struct corr_event *ev)
+static void table_put(struct correlate *c, struct corr_slot new)
 {
-	uint32_t i = slot_of(c, ev->id);
+	uint32_t i = slot_of(c, new.id);
 
-	while (c->table[i])
-		i = (i + 1) & (c->table_size - 1);
-	c->table[i] = ev;
+	while (c->table[i].ev)
+		i = (i + 1) & table_mask(c);
+	c->table[i] = new;
 }
 
-static int table_resize(struct correlate *c, uint32_t size)
+static int table_resize(struct correlate *c, uint32_t bits)
 {
-	struct corr_event **old = c->table;
-	uint32_t i, old_size = c->table_size;
+	struct corr_slot *old = c->table;
+	uint32_t i, old_size = 1u << c->table_bits;
 
-	c->table = calloc(size, sizeof(*c->table));
+	c->table = calloc((size_t)1 << bits, sizeof(*c->table));
 	if (!c->table) {
 		c->table = old;
 		return -ENOMEM;
 	}
-	c->table_size = size;
+	c->table_bits = bits;
 	for (i = 0; i < old_size; i++)
-		if (old[i])
+		if (old[i].ev)
 			table_put(c, old[i]);
 	free(old);
 	return 0;
 }
 
 /* Closes the gap, so that a search may stop at the first empty slot. */
-static void table_del(struct correlate *c, const struct corr_event *ev)
+static void table_del(struct correlate *c, uint64_t id)
 {
-	uint32_t mask = c->table_size - 1, i = slot_of(c, ev->id), j, home;
+	uint32_t mask = table_mask(c), i = slot_of(c, id), j, home;
 
-	while (c->table[i] != ev)
+	while (c->table[i].id != id)
 		i = (i + 1) & mask;
-	for (j = (i + 1) & mask; c->table[j]; j = (j + 1) & mask) {
-		home = slot_of(c, c->table[j]->id);
+	for (j = (i + 1) & mask; c->table[j].ev; j = (j + 1) & mask) {
+		home = slot_of(c, c->table[j].id);
 		if (((j - home) & mask) >= ((j - i) & mask)) {
 			c->table[i] = c->table[j];
 			i = j;
 		}
 	}
-	c->table[i] = NULL;
+	c->table[i] = (struct corr_slot){0};
 	c->table_used--;
 }
 
@@ -217,7 +230,7 @@ static struct corr_event *event_new(struct correlate *c, uint32_t what)
 {
 	struct corr_event *ev;
 
-	if (c->table_used * 2 >= c->table_size && table_resize(c, c->table_size * 2))
+	if (c->table_used >= 1u << (c->table_bits - 1) && table_resize(c, c->table_bits + 1))
 		return NULL;
 	ev = slab__take(slab_of(c, what), c->memory);
 	if (ev) {
@@ -280,7 +293,7 @@ static void event_free(struct correlate *c, struct corr_event *ev)
 	hung__forget(c, ev, c->now_ns);
 	sched_join__release(c, ev);
 	net_join__release(c->net, ev);
-	table_del(c, ev);
+	table_del(c, ev->id);
 	comm_put(c, ev->comm);
 	slab__give(slab_of(c, ev->what), ev, c->memory);
 }
@@ -688,7 +701,7 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	ev->last_state = NO_STATE;
 	ev->loss_at_start = c->lost;
 	sched_join__start(ev, thread->sched);
-	table_put(c, ev);
+	table_put(c, (struct corr_slot){ev->id, ev});
 	c->table_used++;
 	open_add(c, ev);
 
@@ -850,6 +863,8 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
+		if (!all && since(now_ns, ev->list_ns) < CHILD_GRACE_NS)
+			return; /* nor can those behind it have been quiet for so long */
 		quiet = since(now_ns, ev->activity_ns);
 		if (!all && (ev->net.held ||
 			     quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))) {
@@ -922,8 +937,8 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 	hung__tick(c, now_ns);
 	gone_expire(c);
 	/* After much at once; without memory for it, later. */
-	if (c->table_size > TABLE_IDLE && c->table_used < c->table_size / 16)
-		(void)table_resize(c, c->table_size / 2);
+	if (c->table_bits > TABLE_IDLE && c->table_used < 1u << (c->table_bits - 4))
+		(void)table_resize(c, c->table_bits - 1);
 }
 
 void correlate__cut(struct correlate *c, uint64_t ns)
@@ -1024,10 +1039,10 @@ int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t 
 	c->sink = *sink;
 	c->ns_tgid = ns_tgid;
 	c->cut_ns = UINT64_MAX;
-	c->table = calloc(TABLE_MIN, sizeof(*c->table));
+	c->table = calloc(1u << TABLE_MIN, sizeof(*c->table));
 	if (!c->table)
 		return -ENOMEM;
-	c->table_size = TABLE_MIN;
+	c->table_bits = TABLE_MIN;
 	slab__init(&c->slabs[0], sizeof(struct corr_event), EVENT_EXTRA);
 	slab__init(&c->slabs[1], sizeof(struct corr_event), EVENT_EXTRA);
 	return 0;
@@ -1036,17 +1051,19 @@ int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t 
 void correlate__free(struct correlate *c)
 {
 	struct corr_comm *comm, *tmp;
+	struct corr_event *ev;
 	uint32_t i;
 
 	if (!c)
 		return;
-	for (i = 0; i < c->table_size; i++) {
-		if (!c->table[i])
+	for (i = 0; c->table && i <= table_mask(c); i++) {
+		ev = c->table[i].ev;
+		if (!ev)
 			continue;
-		wait_end(c, c->table[i]);
-		sched_join__release(c, c->table[i]);
-		net_join__release(c->net, c->table[i]);
-		slab__give(slab_of(c, c->table[i]->what), c->table[i], c->memory);
+		wait_end(c, ev);
+		sched_join__release(c, ev);
+		net_join__release(c->net, ev);
+		slab__give(slab_of(c, ev->what), ev, c->memory);
 	}
 	free(c->table);
 	hung__free(c);

@@ -165,6 +165,12 @@ struct corr_counts {
 	uint64_t evicted;   /* events given up before their time because there were too many */
 };
 
+/* An event's place in the table: the id is here too, so that passing one by does not touch it. */
+struct corr_slot {
+	uint64_t id;
+	struct corr_event *ev; /* NULL: empty */
+};
+
 struct correlate {
 	struct corr_sink sink;
 	struct sched *sched;  /* whose threads corr_thread names; NULL: none; set by the owner */
@@ -180,8 +186,9 @@ struct correlate {
 		colls_max; /* collectives so far; cut after so many, 0: not; set by the owner */
 	uint64_t lost;	   /* records lost so far, set by the decoder */
 	uint64_t now_ns;   /* newest record or tick */
-	struct corr_event **table; /* open addressing, by id */
-	uint32_t table_size, table_used;
+	struct corr_slot *table; /* open addressing, by id */
+	uint32_t table_bits;	 /* it has 2^table_bits slots */
+	uint32_t table_used;
 	struct corr_list open;	     /* started, not stopped */
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
