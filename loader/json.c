@@ -40,12 +40,51 @@ static uint32_t digits(uint64_t v)
 	return n + (v >= powers[n]);
 }
 
+#define EACH(byte) (0x0101010101010101ull * (byte))
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Eight characters at once are put together with the first one in the lowest byte"
+#endif
+
+/*
+ * The eight decimal digits of v, below 10^8, the first in the lowest byte: halves, pairs and digits come apart side by
+ * side in one word, the divisions by 100 and by 10 being products that are exact for what there is.
+ */
+static uint64_t eight_digits(uint32_t v)
+{
+	uint64_t x = v / 10000 | (uint64_t)(v % 10000) << 32, q;
+
+	q = (x * 10486 >> 20) & 0x0000007f0000007full;
+	x = q | (x - 100 * q) << 16;
+	q = (x * 103 >> 10) & 0x000f000f000f000full;
+	x = q | (x - 10 * q) << 8;
+	return x | EACH('0');
+}
+
+/* The same in hex. */
+static uint64_t eight_hex(uint32_t v)
+{
+	uint64_t x = __builtin_bswap32(v), letters;
+
+	x = (x | x << 16) & 0x0000ffff0000ffffull;
+	x = (x | x << 8) & 0x00ff00ff00ff00ffull;
+	x = (x >> 4 & 0x000f000f000f000full) | (x & 0x000f000f000f000full) << 8;
+	letters = (x + EACH(6)) >> 4 & EACH(1);
+	return x + EACH('0') + letters * ('a' - '0' - 10);
+}
+
 void json_u64(struct json *j, uint64_t v)
 {
 	uint32_t n = digits(v);
 	char *p = j->at + n;
+	uint64_t eight;
 
 	j->at = p;
+	for (; v >= 100000000; v /= 100000000) {
+		eight = eight_digits((uint32_t)(v % 100000000));
+		p -= sizeof(eight);
+		memcpy(p, &eight, sizeof(eight));
+	}
 	while (v >= 100) {
 		p -= 2;
 		memcpy(p, pairs + 2 * (v % 100), 2);
@@ -69,10 +108,16 @@ void json_i64(struct json *j, int64_t v)
 void json_hex(struct json *j, uint64_t v)
 {
 	uint32_t n = (67 - (uint32_t)__builtin_clzll(v | 1)) / 4;
+	uint64_t eight;
 	char *p;
 
 	json_lit(j, "\"0x");
-	for (p = j->at + n; p > j->at; v >>= 4)
+	for (p = j->at + n; p - j->at >= 8; v >>= 32) {
+		eight = eight_hex((uint32_t)v);
+		p -= sizeof(eight);
+		memcpy(p, &eight, sizeof(eight));
+	}
+	for (; p > j->at; v >>= 4)
 		*--p = hex[v & 15];
 	j->at += n;
 	json_char(j, '"');
@@ -167,8 +212,6 @@ static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
-
-#define EACH(byte) (0x0101010101010101ull * (byte))
 
 /* Not 0 where a byte of x is 0; bytes above one that is may be taken for it, too. */
 static uint64_t zeros(uint64_t x)
