@@ -51,7 +51,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \
 	      decode decode_sched decode_net proc correlate slab hung clock nccl_names \
-	      sched_timeline sched_join flows net_join node netdev rdma text syscalls \
+	      sched_timeline sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
 	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
 	      options plugin_path pid_stat elf_file log progress \
 	      check check_json check_keys check_rules check_net lines schema \

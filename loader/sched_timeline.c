@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sched_timeline.h"
+#include "sched_priv.h"
 
-#define RING_MIN     16
-#define CULPRITS_MAX 256	/* told apart in one span; beyond, the smallest are dropped */
-#define HELD_MAX     (8u << 20) /* slices of all threads; beyond, each keeps less */
-#define HELD_EACH    4096
+#define RING_MIN  16
+#define HELD_MAX  (8u << 20) /* slices of all threads; beyond, each keeps less */
+#define HELD_EACH 4096
 
 #define THREADS_MAX                                                                                \
 	(1u << 17) /* that live, as far as we were told; BPF follows no more than 98,304 */
@@ -85,21 +84,9 @@ static void ring_shrink(struct sched *s, void **at, uint32_t *size, uint64_t fir
 #define RING_SHRINK(s, r)                                                                          \
 	ring_shrink(s, (void **)&(r)->at, &(r)->size, (r)->first, (r)->end, sizeof(*(r)->at))
 
-static struct sched_slice *slice_at(const struct sched_thread *t, uint64_t n)
-{
-	return &t->slices.at[n & (t->slices.size - 1)];
-}
-
 static struct sched_irq *irq_at(const struct sched_thread *t, uint64_t n)
 {
 	return &t->irqs.at[n & (t->irqs.size - 1)];
-}
-
-static uint64_t slice_end(const struct sched_thread *t, uint64_t n)
-{
-	if (n + 1 < t->slices.end)
-		return slice_at(t, n + 1)->start_ns;
-	return t->gone ? t->end_ns : UINT64_MAX;
 }
 
 /* ---- Threads ------------------------------------------------------------------------------------ */
@@ -143,9 +130,12 @@ void sched_thread__put(struct sched *s, struct sched_thread *t)
 	if (!t || --t->refs)
 		return;
 	s->nslices -= t->slices.end - t->slices.first;
-	s->room -= t->slices.size * sizeof(*t->slices.at) + t->irqs.size * sizeof(*t->irqs.at);
+	s->room -= t->slices.size * sizeof(*t->slices.at) + t->irqs.size * sizeof(*t->irqs.at) +
+		   t->waits.size * sizeof(*t->waits.at);
+	tallies_forget(s->tallies, t);
 	free(t->slices.at);
 	free(t->irqs.at);
+	free(t->waits.at);
 	free(t);
 }
 
@@ -168,25 +158,6 @@ static void add_time(struct sched_sums *sums, const struct sched_slice *sl, uint
 	default:
 		break;
 	}
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-static void add_difference(struct sched_sums *to, const struct sched_sums *a,
-			   const struct sched_sums *b)
-{
-	to->on_cpu_ns += less(a->on_cpu_ns, b->on_cpu_ns);
-	to->runq_ns += less(a->runq_ns, b->runq_ns);
-	to->blocked_ns += less(a->blocked_ns, b->blocked_ns);
-	to->irq_ns += less(a->irq_ns, b->irq_ns);
-	to->net_rx_ns += less(a->net_rx_ns, b->net_rx_ns);
-	to->throttled_ns += less(a->throttled_ns, b->throttled_ns);
-	to->switches += a->switches - b->switches;
-	to->preemptions += a->preemptions - b->preemptions;
-	to->migrations += a->migrations - b->migrations;
 }
 
 static void sub_time(struct sched_sums *sums, const struct sched_slice *sl, uint64_t ns)
@@ -250,19 +221,6 @@ static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint
 		cursor_back_irq(t, c);
 }
 
-/*
- * Up to when a slice is certain. Wake-ups are told when the thread runs, so the last one, a sleep, is what it
- * is up to when the thread was last seen so.
- */
-static uint64_t slice_certain(const struct sched_thread *t, uint64_t n)
-{
-	const struct sched_slice *sl = slice_at(t, n);
-
-	if (sl->state != SCHED_BLOCKED || t->gone || n + 1 < t->slices.end)
-		return slice_end(t, n);
-	return t->seen_ns > sl->start_ns ? t->seen_ns : sl->start_ns;
-}
-
 /* The mark at `ns`, which lies in the cursor's slice. */
 static void cursor_mark(const struct sched_thread *t, const struct sched_mark *c, uint64_t ns,
 			struct sched_mark *mark)
@@ -309,6 +267,19 @@ void sched_thread__mark_after(const struct sched_thread *t, const struct sched_m
 
 /* ---- Slices in ---------------------------------------------------------------------------------- */
 
+/* A wait is over: who ran meanwhile is not to be looked for again and again. */
+static void wait_over(struct sched *s, struct sched_thread *t, const struct sched_slice *sl,
+		      uint64_t end_ns)
+{
+	struct culprits who;
+	uint32_t i;
+
+	culprits__clear(&who);
+	blame_cpu(s, &who, sl->cpu, sl->start_ns, end_ns);
+	for (i = 0; i < who.n && RING_ROOM(s, &t->waits, SCHED_SLICES_MAX); i++)
+		*wait_at(t, t->waits.end++) = who.at[i];
+}
+
 /* A new state from ts_ns on. Time does not go back for a thread, whatever the records say. */
 static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, uint64_t ts_ns,
 				       enum sched_state state, uint32_t cpu)
@@ -326,9 +297,14 @@ static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, 
 	t->last_ns = ts_ns;
 	if (!t->slices.end)
 		t->since_ns = ts_ns;
+	else if (slice_at(t, t->slices.end - 1)->state == SCHED_RUNQ)
+		wait_over(s, t, slice_at(t, t->slices.end - 1), ts_ns);
 	sl = slice_at(t, t->slices.end++);
-	*sl = (struct sched_slice){
-		.start_ns = ts_ns, .cpu = cpu, .why = SCOPE_WHY_OTHER, .state = state};
+	*sl = (struct sched_slice){.start_ns = ts_ns,
+				   .waits = t->waits.end,
+				   .cpu = cpu,
+				   .why = SCOPE_WHY_OTHER,
+				   .state = state};
 	s->nslices += t->slices.end - t->slices.first - held;
 	return sl;
 }
@@ -506,7 +482,7 @@ static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns
 	run = &c->at[c->end++ % c->size];
 	run->end_ns = end_ns;
 	run->tgid = whole ? tgid : 0;
-	memcpy(run->comm, comm, sizeof(run->comm));
+	comm_copy(run->comm, comm);
 }
 
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who)
@@ -652,267 +628,6 @@ const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint6
 	return slice_at(t, t->written++);
 }
 
-/* ---- Spans -------------------------------------------------------------------------------------- */
-
-/* Whoever a span's waits, or sleeps, are put down to: a process, or a system call without a name. */
-struct culprit {
-	uint64_t ns;
-	uint32_t id; /* tgid, or why */
-	char comm[SCOPE_COMM_LEN];
-};
-
-struct culprits {
-	struct culprit at[CULPRITS_MAX];
-	uint32_t n;
-};
-
-struct blamed {
-	struct culprits who, what;
-};
-
-static void blame(struct culprits *c, uint32_t id, const char *comm, uint64_t ns)
-{
-	uint32_t i, least = 0;
-
-	for (i = 0; i < c->n; i++) {
-		if (c->at[i].id == id && !strncmp(c->at[i].comm, comm, SCOPE_COMM_LEN)) {
-			c->at[i].ns += ns;
-			return;
-		}
-		if (c->at[i].ns < c->at[least].ns)
-			least = i;
-	}
-	if (c->n < CULPRITS_MAX)
-		least = c->n++;
-	else if (c->at[least].ns >= ns)
-		return;
-	c->at[least].id = id;
-	strncpy(c->at[least].comm, comm, SCOPE_COMM_LEN);
-	c->at[least].ns = ns;
-}
-
-/* The few that count most come first; how many. */
-static uint32_t rank(struct culprits *c)
-{
-	struct culprit first;
-	uint32_t i, j, most;
-
-	for (i = 0; i < SCHED_TOP && i < c->n; i++) {
-		for (most = i, j = i + 1; j < c->n; j++)
-			if (c->at[j].ns > c->at[most].ns)
-				most = j;
-		first = c->at[most];
-		c->at[most] = c->at[i];
-		c->at[i] = first;
-	}
-	return i;
-}
-
-/*
- * The first run of a CPU that ended after ns. What is asked for is mostly young: from the end backwards in steps that
- * double, so that the search touches few runs that are not in the cache.
- */
-static uint64_t run_after(const struct sched_cpu *c, uint64_t ns)
-{
-	uint64_t lo = c->first, hi = c->end, mid, step;
-
-	for (step = 8; hi - lo > step; step *= 2) {
-		mid = hi - step;
-		if (c->at[mid & (c->size - 1)].end_ns <= ns) {
-			lo = mid + 1;
-			break;
-		}
-		hi = mid;
-	}
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (c->at[mid & (c->size - 1)].end_ns <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* Who ran on `cpu` between two times in which a recorded thread waited for it. */
-static void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t from,
-		      uint64_t to)
-{
-	const struct sched_cpu *on = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
-	const struct sched_run *run;
-	uint64_t n, end;
-
-	if (!on)
-		return;
-	if (from < on->known_ns)
-		from = on->known_ns;
-	for (n = run_after(on, from); n < on->end && from < to; n++) {
-		run = &on->at[n & (on->size - 1)];
-		end = run->end_ns < to ? run->end_ns : to;
-		if (run->tgid)
-			blame(c, run->tgid, run->comm, end - from);
-		from = end;
-	}
-}
-
-static void span_cpu(struct sched_span *span, uint32_t cpu)
-{
-	uint32_t i;
-
-	for (i = 0; i < span->ncpus; i++)
-		if (span->cpus[i] == cpu)
-			return;
-	if (cpu != SCHED_NO_CPU && span->ncpus < SCHED_CPUS)
-		span->cpus[span->ncpus++] = cpu;
-}
-
-/* At most the last `most` slices. */
-static void span_walk(const struct sched *s, const struct sched_thread *t,
-		      const struct sched_mark *from, const struct sched_mark *to, uint64_t most,
-		      struct sched_span *span, struct blamed *b)
-{
-	uint64_t n = from->slice > t->slices.first ? from->slice : t->slices.first, begin, end;
-	const struct sched_slice *sl;
-
-	if (t->slices.end > most && n < t->slices.end - most)
-		n = t->slices.end - most;
-	for (; n < t->slices.end && n <= to->slice; n++) {
-		sl = slice_at(t, n);
-		begin = sl->start_ns > from->ns ? sl->start_ns : from->ns;
-		end = slice_certain(t, n) < to->ns ? slice_certain(t, n) : to->ns;
-		if (begin >= end)
-			continue;
-		if (sl->state == SCHED_RUN)
-			span_cpu(span, sl->cpu);
-		else if (sl->state == SCHED_RUNQ)
-			blame_cpu(s, &b->who, sl->cpu, begin, end);
-		else if (sl->state == SCHED_BLOCKED)
-			blame(&b->what, (uint32_t)sl->why, "", end - begin);
-	}
-}
-
-static void span_rank(struct sched_span *span, struct blamed *b)
-{
-	uint32_t i;
-
-	span->nbehind = rank(&b->who);
-	for (i = 0; i < span->nbehind; i++) {
-		span->behind[i].tgid = b->who.at[i].id;
-		memcpy(span->behind[i].comm, b->who.at[i].comm, SCOPE_COMM_LEN);
-		span->behind[i].ns = b->who.at[i].ns;
-	}
-	span->nblocked_in = rank(&b->what);
-	for (i = 0; i < span->nblocked_in; i++) {
-		span->blocked_in[i].why = (int32_t)b->what.at[i].id;
-		span->blocked_in[i].ns = b->what.at[i].ns;
-	}
-}
-
-void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
-		   struct sched_span *span)
-{
-	struct blamed b;
-
-	b.who.n = b.what.n = 0;
-	blame_cpu(s, &b.who, slice->cpu, slice->start_ns, end_ns);
-	span_rank(span, &b);
-}
-
-static void blame_span(struct blamed *b, const struct sched_span *span)
-{
-	uint32_t i;
-
-	for (i = 0; i < span->nbehind; i++)
-		blame(&b->who, span->behind[i].tgid, span->behind[i].comm, span->behind[i].ns);
-	for (i = 0; i < span->nblocked_in; i++)
-		blame(&b->what, (uint32_t)span->blocked_in[i].why, "", span->blocked_in[i].ns);
-}
-
-/* A mark is set before all of an interrupt or a quota may be known: parts never exceed the whole. */
-static void clamp(struct sched_span *span)
-{
-	if (span->sums.irq_ns > span->sums.on_cpu_ns)
-		span->sums.irq_ns = span->sums.on_cpu_ns;
-	if (span->sums.net_rx_ns > span->sums.irq_ns)
-		span->sums.net_rx_ns = span->sums.irq_ns;
-	if (span->sums.throttled_ns > span->sums.runq_ns)
-		span->sums.throttled_ns = span->sums.runq_ns;
-}
-
-/* A mark that was set when the state at its time was not known: it may be by now. */
-static const struct sched_mark *mark_again(const struct sched_thread *t,
-					   const struct sched_mark *mark, struct sched_mark *fresh)
-{
-	if (mark->certain_ns >= mark->ns || mark->early)
-		return mark;
-	sched_thread__mark_after(t, mark, mark->ns, fresh);
-	return fresh;
-}
-
-static void span_of(const struct sched *s, const struct sched_thread *t,
-		    const struct sched_mark *from, const struct sched_mark *to, uint64_t most,
-		    struct sched_span *span)
-{
-	struct sched_mark from_now, to_now;
-	struct blamed b;
-	uint64_t known;
-
-	sched_span__clear(span);
-	if (to->ns < from->ns)
-		return;
-	from = mark_again(t, from, &from_now);
-	to = mark_again(t, to, &to_now);
-	span->threads = 1;
-	span->span_ns = to->ns - from->ns;
-	/* What is forgotten at the end is more than the span. */
-	if (!to->early)
-		add_difference(&span->sums, &to->sums, &from->sums);
-	known = span->sums.on_cpu_ns + span->sums.runq_ns + span->sums.blocked_ns;
-	span->unknown_ns = less(span->span_ns, known);
-	clamp(span);
-	b.who.n = b.what.n = 0;
-	span_walk(s, t, from, to, most, span, &b);
-	span_rank(span, &b);
-}
-
-void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
-		 const struct sched_mark *to, struct sched_span *span)
-{
-	span_of(s, t, from, to, UINT64_MAX, span);
-}
-
-/* Whoever asks now asks for many events of the thread, so its cursor goes along. */
-void sched__span_now(const struct sched *s, struct sched_thread *t, const struct sched_mark *from,
-		     uint64_t now_ns, struct sched_span *span)
-{
-	struct sched_mark to;
-
-	sched_thread__mark(t, now_ns, &to);
-	span_of(s, t, from, &to, SCHED_RECENT, span);
-}
-
-void sched_span__add(struct sched_span *to, const struct sched_span *from)
-{
-	static const struct sched_sums none;
-	struct blamed b;
-	uint32_t i;
-
-	if (!to->threads) {
-		*to = *from;
-		return;
-	}
-	to->threads += from->threads;
-	to->span_ns += from->span_ns;
-	to->unknown_ns += from->unknown_ns;
-	add_difference(&to->sums, &from->sums, &none);
-	for (i = 0; i < from->ncpus; i++)
-		span_cpu(to, from->cpus[i]);
-	b.who.n = b.what.n = 0;
-	blame_span(&b, to);
-	blame_span(&b, from);
-	span_rank(to, &b);
-}
-
 /* ---- Memory ------------------------------------------------------------------------------------- */
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -939,7 +654,10 @@ void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_
 			break;
 	while (t->irqs.first < stay_irq && irq_at(t, t->irqs.first)->start_ns < keep_ns)
 		t->irqs.first++;
+	if (t->slices.first < t->slices.end && t->waits.first < slice_at(t, t->slices.first)->waits)
+		t->waits.first = slice_at(t, t->slices.first)->waits;
 	RING_SHRINK(s, &t->slices);
+	RING_SHRINK(s, &t->waits);
 	RING_SHRINK(s, &t->irqs);
 }
 
@@ -959,8 +677,13 @@ int sched__init(struct sched *s, uint32_t ncpus)
 {
 	memset(s, 0, sizeof(*s));
 	s->cpus = calloc(ncpus, sizeof(*s->cpus));
-	if (!s->cpus)
+	s->tallies = tallies_new();
+	if (!s->cpus || !s->tallies) {
+		free(s->cpus);
+		free(s->tallies);
+		memset(s, 0, sizeof(*s));
 		return -ENOMEM;
+	}
 	s->ncpus = ncpus;
 	return 0;
 }
@@ -975,5 +698,6 @@ void sched__free(struct sched *s)
 	for (i = 0; i < s->ncpus; i++)
 		free(s->cpus[i].at);
 	free(s->cpus);
+	free(s->tallies);
 	memset(s, 0, sizeof(*s));
 }

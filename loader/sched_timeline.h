@@ -34,10 +34,14 @@ enum sched_state {
 
 #define SCHED_NO_CPU UINT32_MAX
 
+struct culprit;	      /* sched_culprits.h */
+struct sched_tallies; /* sched_span.c */
+
 /* A stay in one state; it ends where the next one begins. */
 struct sched_slice {
 	uint64_t start_ns;
 	uint64_t throttled_ns; /* SCHED_RUNQ: by a quota; counted from the slice's begin */
+	uint64_t waits;	       /* of the thread's, the first that is of this one; SCHED_RUNQ */
 	uint32_t cpu;	       /* SCHED_RUN, SCHED_RUNQ; else SCHED_NO_CPU */
 	int32_t why;	       /* SCHED_BLOCKED: a system call or SCOPE_WHY_* */
 	uint8_t state;	       /* enum sched_state */
@@ -84,6 +88,13 @@ struct sched_irqs {
 	uint64_t first, end;
 };
 
+/* Who ran while a thread waited: of each wait that is over a few, in its order. */
+struct sched_waits {
+	struct culprit *at;
+	uint32_t size;
+	uint64_t first, end;
+};
+
 struct sched_thread {
 	uint32_t tid, tgid; /* host */
 	uint32_t ns_tid;
@@ -103,6 +114,7 @@ struct sched_thread {
 	uint64_t wait;	   /* the slice that its present wait began with */
 	struct sched_slices slices;
 	struct sched_irqs irqs;
+	struct sched_waits waits;
 	struct sched_mark cursor; /* a slice's begin, near the last mark: so the next is near too */
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */
@@ -130,6 +142,7 @@ struct sched {
 	struct sched_cpu *cpus;
 	uint32_t ncpus;
 	uint64_t nslices;	 /* held, of all threads */
+	struct sched_tallies *tallies;
 	uint64_t room, room_max; /* bytes of all rings; 0: no bound; set by the owner */
 };
 

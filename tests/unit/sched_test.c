@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sched_feed.h"
+#include "sched_priv.h"
 
 /* Every span of a task's time, in steps: exact. */
 static void all_spans(const struct k_task *t, struct sched_thread *of, uint64_t until,
@@ -592,8 +593,8 @@ static void test_span_add(void **state)
 		a.behind[i].ns = 10 - i;
 	}
 	a.ncpus = 2;
-	a.cpus[0] = 5;
-	a.cpus[1] = 1;
+	a.cpus[0] = 1;
+	a.cpus[1] = 5;
 	b = a;
 	b.behind[0].ns = 1;
 	b.behind[3].ns = 20;
@@ -605,7 +606,10 @@ static void test_span_add(void **state)
 	assert_int_equal(a.span_ns, 200);
 	assert_int_equal(a.sums.on_cpu_ns, 100);
 	assert_int_equal(a.sums.switches, 6);
-	assert_int_equal(a.ncpus, 3);
+	assert_int_equal(a.ncpus, 3); /* in order, each once */
+	assert_int_equal(a.cpus[0], 1);
+	assert_int_equal(a.cpus[1], 2);
+	assert_int_equal(a.cpus[2], 5);
 	assert_int_equal(a.nbehind, 4);
 	assert_int_equal(a.behind[0].tgid, 4);
 	assert_int_equal(a.behind[0].ns, 27);
@@ -1076,6 +1080,78 @@ static void test_behind_the_forgotten(void **state)
 			assert_true(span.behind[i].ns <= 10 * SCHED_RUNS_MAX);
 }
 
+/* Many short waits: who ran in them is known when who else ran on the CPU is long forgotten. */
+static void test_waits_outlast_runs(void **state)
+{
+	struct k_task *t, *x = hog(0, "burn");
+	struct sched_span span;
+	uint64_t t0;
+	uint32_t i, n = SCHED_RUNS_MAX;
+
+	(void)state;
+	prime(0);
+	at(10);
+	t = running(0, 0);
+	t0 = k.now_ns;
+	for (i = 0; i < n; i++) {
+		k_preempts(&k, 0, x);
+		at(k.now_ns + 10);
+		k_preempts(&k, 0, t);
+		at(k.now_ns + 10);
+		t->nstays = 0;
+		k.cpus[0].nruns = 0;
+	}
+	span = span_of(thread(t), t0, k.now_ns);
+	assert_adds_up(&span);
+	assert_int_equal(span.nbehind, 1);
+	assert_int_equal(span.behind[0].ns, 10ull * n);
+}
+
+/* Whoever is asked for overlapping spans, to and fro, is told the same as who asks for each alone. */
+static void test_spans_that_slide(void **state)
+{
+	enum { N = 300, MARKS = N + 1 };
+	static struct sched_mark marks[MARKS];
+	struct sched_span slid, alone;
+	struct k_task *t, *x[40];
+	uint32_t i, a, b, round;
+
+	(void)state;
+	srandom(1);
+	prime(0);
+	at(10);
+	for (i = 0; i < 40; i++)
+		x[i] = hog(i, i % 3 ? "odd" : "even");
+	t = running(0, 0);
+	for (i = 0; i < N; i++) {
+		marks[i] = mark(thread(t), k.now_ns);
+		k_preempts(&k, 0, x[i * 7 % 40]);
+		at(k.now_ns + 10 + i % 13);
+		k_preempts(&k, 0, i % 5 ? t : x[i * 11 % 40]);
+		at(k.now_ns + 7);
+		if (i % 5 == 0)
+			k_preempts(&k, 0, t);
+		at(k.now_ns + 3);
+	}
+	marks[N] = mark(thread(t), k.now_ns);
+	for (round = 0; round < 2000; round++) {
+		a = (uint32_t)random() % MARKS;
+		b = round % 3 ? a + (uint32_t)random() % (MARKS - a) : MARKS - 1;
+		slid = between(thread(t), &marks[a], &marks[b]);
+		tallies_forget(s.tallies, thread(t));
+		alone = between(thread(t), &marks[a], &marks[b]);
+		assert_adds_up(&slid);
+		assert_int_equal(slid.nbehind, alone.nbehind);
+		for (i = 0; i < alone.nbehind; i++) {
+			assert_int_equal(slid.behind[i].tgid, alone.behind[i].tgid);
+			assert_int_equal(slid.behind[i].ns, alone.behind[i].ns);
+			assert_string_equal(slid.behind[i].comm, alone.behind[i].comm);
+		}
+		/* the next one slides from this */
+		between(thread(t), &marks[a / 2], &marks[(b + MARKS - 1) / 2]);
+	}
+}
+
 /*
  * The same where it was asked for to be forgotten, amid a wait of a slice that is told when it
  * ends.
@@ -1279,6 +1355,8 @@ int main(void)
 		TEST(test_mark_of_the_forgotten),
 		TEST(test_marks_of_the_forgotten),
 		TEST(test_behind_the_forgotten),
+		TEST(test_waits_outlast_runs),
+		TEST(test_spans_that_slide),
 		TEST(test_behind_the_pruned),
 		TEST(test_prune),
 		TEST(test_prune_without_events),
