@@ -3,14 +3,14 @@
 # All that measures, one after the other, and what it found as one page: with the machine, its load and the command.
 #
 # Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]
-# NAMES: callback, floors, startup, job, growth, sched, net. -o: the page goes there, the plot of growth beside it.
+# NAMES: callback, floors, startup, convert, job, growth, sched, net. -o: the page goes there, the plot of growth beside it.
 # --quick: each shortly, to see that it runs; figures are printed and mean little. As a test it fails if one does not run.
 usage() {
 	echo "Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]" >&2
 	exit 2
 }
 
-command="make bench" quick='' only=callback,floors,startup,job,growth,sched,net out=''
+command="make bench" quick='' only=callback,floors,startup,convert,job,growth,sched,net out=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--quick) quick=1 command="make bench-quick" ;;
@@ -29,7 +29,7 @@ export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 rc=0 given=''
-for name in ROUNDS JOB_ITERS EVENTS; do
+for name in ROUNDS JOB_ITERS EVENTS RECORDS; do
 	[ -z "${!name:-}" ] || given+=" $name=${!name}"
 done
 begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
@@ -68,6 +68,7 @@ if [ -n "$quick" ]; then
 	bench callback callback_cost.sh --rounds 1 --ops 40
 	bench floors floors.sh --ops 100
 	bench startup startup.sh --rounds 2
+	bench convert convert.sh --rounds 1 --records 100000
 	bench job job_cost.sh --rounds 1 --iters 5,200
 	bench growth growth.sh --rounds 1 --events 100000
 	bench sched sched_cost.sh --rounds 1 --seconds 0.2
@@ -76,6 +77,7 @@ else
 	bench callback callback_cost.sh --rounds "${ROUNDS:-11}" --ops 300
 	bench floors floors.sh
 	bench startup startup.sh --rounds "${ROUNDS:-15}"
+	bench convert convert.sh --rounds "${ROUNDS:-5}" --records "${RECORDS:-20000000}"
 	bench growth growth.sh --rounds 3 --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
 	bench job job_cost.sh --rounds "${ROUNDS:-5}" --iters "${JOB_ITERS:-200,20000}"
 	bench sched sched_cost.sh --rounds "${ROUNDS:-9}"
@@ -145,6 +147,13 @@ page() {
 	section startup '
 		"\n## Startup\n",
 		(["", "ms"] | row), "|---|---|", (.cases[] | [.name, (.ms | of(""))] | row), "", goals'
+	section convert '
+		"\n## Traces of a capture\n",
+		"`ncclscope convert`, one thread, of captures of the stand-in'\''s AllReduce, to memory: `off` without kernel context, `on` with, `short` with and a",
+		"tenth as long. Medians of \(.rounds) rounds, of CPU time.\n",
+		(["", "records of NCCL", "of the kernel", "both, a second", "ns each", "bytes of trace for each of NCCL", "of the capture", "peak MiB"] | row),
+		"|---|---|---|---|---|---|---|---|",
+		(.cases[] | [.case, .nccl, .context, .perSecond, .nsEach, .outEach, .rawEach, (.peakKiB / 1024)] | map(if type == "number" then num else . end) | row), "", goals'
 	section job '
 		"\n## A whole job\n",
 		"The stand-in'\''s AllReduce, four ranks over loopback TCP, which share the CPUs with the recorder. Pairs of runs next to each other;",

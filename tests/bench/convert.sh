@@ -3,7 +3,7 @@
 # What it takes to make traces of inputs, on one thread: a capture of the stand-in job, with kernel context and without,
 # recorded once and converted over and over, as text and with --compress. A line each: records of NCCL and of the kernel;
 # how many of both a second of CPU time (the machine may be shared), ns of CPU each, the median and the least; bytes of
-# traces, and of the capture, for each of NCCL; peak memory.
+# traces, and of the capture, for each of NCCL; peak memory. And of a tenth as many records: memory must not grow.
 #
 # Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]
 # --records: of NCCL in a capture, about (1,000,000). With several programs, each round takes all of them by turns.
@@ -32,17 +32,18 @@ export E2E_TIMEOUT=$((rounds * records / 10000 + 600))
 [ ${#programs[@]} -gt 0 ] || programs=("$scope")
 
 # An iteration is about 270 records.
-make_capture() { # NAME OPTION...
-	local name=$1
-	shift
+make_capture() { # NAME RECORDS OPTION...
+	local name=$1 n=$2
+	shift 2
 	"$scope" record -q --plugin "$plugin" --ring 512M --raw "$tmp/$name.raw" "$@" -- "$job" --ranks 2 --op allreduce \
-		--bytes 4M --channels 2 --no-check --timeout 3600 --iters $((records / 270 + 1)) >/dev/null 2>"$tmp/$name.err" || {
+		--bytes 4M --channels 2 --no-check --timeout 3600 --iters $((n / 270 + 1)) >/dev/null 2>"$tmp/$name.err" || {
 		cat "$tmp/$name.err"
 		exit 1
 	}
 }
-make_capture off --sched=off --net=off
-make_capture on
+make_capture off "$records" --sched=off --net=off
+make_capture on "$records"
+make_capture short $((records / 10))
 
 # value PROGRAM CASE ROUND [OPTION...]
 value() {
@@ -57,6 +58,7 @@ value() {
 				peakKiB: .[3], raw: $raw, bytes: $bytes}' >>"$tmp/values"
 }
 for ((round = 0; round <= rounds; round++)); do # the first warms up
+	for program in "${programs[@]}"; do value "$program" short $round; done
 	for name in off on; do
 		for program in "${programs[@]}"; do
 			value "$program" $name $round
@@ -65,14 +67,18 @@ for ((round = 0; round <= rounds; round++)); do # the first warms up
 	done
 done
 
-result=$(jq -sc 'def median: sort | .[length / 2 | floor];
-	group_by([.program, .case]) | map(.[0] + {cpu: (map(.cpu) | median), least: (map(.cpu) | min), peakKiB: (map(.peakKiB) | max)}
+result=$(jq -sc --argjson rounds "$rounds" 'def median: sort | .[length / 2 | floor];
+	{"off": 4e6, "on": 2e6} as $min | {"on --compress": 30} as $max
+	| {rounds: $rounds, cases: (group_by([.program, .case]) | map(.[0] + {cpu: (map(.cpu) | median), least: (map(.cpu) | min), peakKiB: (map(.peakKiB) | max)}
 		| . + {perSecond: (.all / .cpu | floor), nsEach: (.cpu * 1e9 / .all | round), nsLeast: (.least * 1e9 / .all | round),
-			outEach: (.bytes * 10 / .nccl | round / 10), rawEach: (.raw * 10 / .nccl | round / 10)})' "$tmp/values")
+			outEach: (.bytes * 10 / .nccl | round / 10), rawEach: (.raw * 10 / .nccl | round / 10)}))}
+	| .targets = [.cases[]
+		| (select($min[.case]) | {what: "records of capture \(.case), text", unit: "a second", value: .perSecond, min: $min[.case], met: (.perSecond >= $min[.case])}),
+		(select($max[.case]) | {what: "capture \(.case)", unit: "bytes a record of NCCL", value: .outEach, max: $max[.case], met: (.outEach <= $max[.case])})]' "$tmp/values")
 if [ "$json" ]; then
 	jq . <<<"$result"
 else
 	printf '%-12s %-15s %9s %9s %10s %6s %6s %9s %8s %8s\n' program context nccl kernel records/s ns least B/nccl raw peakMiB
-	jq -r '.[] | [.program, (.case | gsub(" "; ",")), .nccl, .context, .perSecond, .nsEach, .nsLeast, .outEach, .rawEach, (.peakKiB / 1024 | round)] | @tsv' <<<"$result" |
+	jq -r '.cases[] | [.program, (.case | gsub(" "; ",")), .nccl, .context, .perSecond, .nsEach, .nsLeast, .outEach, .rawEach, (.peakKiB / 1024 | round)] | @tsv' <<<"$result" |
 		awk -F'\t' '{ printf "%-12s %-15s %9d %9d %10d %6d %6d %9.1f %8.1f %8d\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }'
 fi
