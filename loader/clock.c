@@ -7,6 +7,7 @@
 #include <x86intrin.h>
 #endif
 #include "clock.h"
+#include "search.h"
 
 #define COARSE_NS 10000000
 _Static_assert(!(CLOCK_HISTORY & (CLOCK_HISTORY - 1)) && !(CLOCK_COARSE & (CLOCK_COARSE - 1)),
@@ -87,21 +88,15 @@ static void ring_add(struct clock_ring *r, struct clock_pair pair)
 }
 
 /* Index of the pair that begins the segment around `ticks`; there are two pairs at least. */
+static bool is_later(const void *ring, uint64_t i, uint64_t ticks)
+{
+	return pair_at(ring, (uint32_t)i)->ticks > ticks;
+}
+
 static uint32_t segment(const struct clock_ring *r, uint64_t ticks)
 {
-	uint32_t lo = 0, hi = r->n - 1, mid;
-
-	/* Nearly always the newest: records are milliseconds old. */
-	if (ticks >= pair_at(r, hi - 1)->ticks)
-		return hi - 1;
-	while (hi - lo > 1) {
-		mid = (lo + hi) / 2;
-		if (pair_at(r, mid)->ticks <= ticks)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	/* the first and the last go on as they are */
+	return (uint32_t)search_later(1, r->n - 1, is_later, r, ticks) - 1;
 }
 
 /* What lies far out may take 128 bits. */

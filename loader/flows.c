@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "flows.h"
+#include "search.h"
 
 #define POINTS_MIN 16
 #define POINTS_LOW 256	      /* that each flow may have, however many there are */
@@ -436,21 +437,19 @@ int flow__drop(struct flow *flow, const struct flow_drop *drop)
 	return 0;
 }
 
+static bool is_later(const void *points, uint64_t i, uint64_t ns)
+{
+	return ((const struct flow_point *)points)[i].ts_ns > ns;
+}
+
 const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns)
 {
 	const struct flow_point *p = flow->points + flow->first;
-	uint32_t lo = 0, hi = flow->npoints, mid;
+	uint64_t i = search_later(0, flow->npoints, is_later, p, ts_ns);
 
-	if (!hi)
+	if (!flow->npoints)
 		return NULL;
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (p[mid].ts_ns <= ts_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &p[lo - 1] : p;
+	return i ? &p[i - 1] : p;
 }
 
 bool flow__moved(const struct flow *flow)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sched_priv.h"
+#include "search.h"
 
 #define TALLIES	  32 /* threads that are asked for by turns, in steps and in operations */
 #define TALLY_MIN 4  /* slices: so few are added up as fast */
@@ -66,30 +67,11 @@ static void cpu_take(struct blamed *b, uint32_t cpu)
 			b->cpus[i] = b->cpus[--b->ncpus];
 }
 
-/*
- * The first run of a CPU that ended after ns. What is asked for is mostly young: from the end backwards in steps that
- * double, so that the search touches few runs that are not in the cache.
- */
-static uint64_t run_after(const struct sched_cpu *c, uint64_t ns)
+static bool ends_later(const void *cpu, uint64_t i, uint64_t ns)
 {
-	uint64_t lo = c->first, hi = c->end, mid, step;
+	const struct sched_cpu *c = cpu;
 
-	for (step = 8; hi - lo > step; step *= 2) {
-		mid = hi - step;
-		if (c->at[mid & (c->size - 1)].end_ns <= ns) {
-			lo = mid + 1;
-			break;
-		}
-		hi = mid;
-	}
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (c->at[mid & (c->size - 1)].end_ns <= ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return c->at[i & (c->size - 1)].end_ns > ns;
 }
 
 void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t from, uint64_t to)
@@ -103,7 +85,8 @@ void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t
 		return;
 	if (from < on->known_ns)
 		from = on->known_ns;
-	for (n = run_after(on, from); n < on->end && from < to; n++) {
+	for (n = search_later(on->first, on->end, ends_later, on, from); n < on->end && from < to;
+	     n++) {
 		run = &on->at[n & (on->size - 1)];
 		end = run->end_ns < to ? run->end_ns : to;
 		one = (struct culprit){.ns = end - from, .id = run->tgid};
