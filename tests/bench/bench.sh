@@ -29,7 +29,7 @@ export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 rc=0 given=''
-for name in ROUNDS JOB_ITERS EVENTS RECORDS; do
+for name in ROUNDS JOB_ITERS EVENTS GROWTH_ROUNDS RECORDS; do
 	[ -z "${!name:-}" ] || given+=" $name=${!name}"
 done
 begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
@@ -78,7 +78,7 @@ else
 	bench floors floors.sh
 	bench startup startup.sh --rounds "${ROUNDS:-15}"
 	bench convert convert.sh --rounds "${ROUNDS:-5}" --records "${RECORDS:-20000000}"
-	bench growth growth.sh --rounds 3 --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
+	bench growth growth.sh --rounds "${GROWTH_ROUNDS:-3}" --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
 	bench job job_cost.sh --rounds "${ROUNDS:-5}" --iters "${JOB_ITERS:-200,20000}"
 	bench sched sched_cost.sh --rounds "${ROUNDS:-9}"
 	bench net net_cost.sh --rounds "${ROUNDS:-11}"
