@@ -94,6 +94,7 @@ machine() {
 defs='
 def num: if . == null then "-" elif fabs >= 1000 then round elif fabs >= 100 then . * 10 | round / 10 else . * 100 | round / 100 end | tostring;
 def of($unit): "\(.median | num)\($unit) (\(.ci | map(num) | join(" to ")))";
+def quartiles: "\(.median | num) (\(.p25 | num) to \(.p75 | num))";
 def row: "| " + join(" | ") + " |";
 def verdict: if .met then "met" elif .within then "not shown, it lies within the noise" else "**missed**" end;
 def goals: .targets[] | "* \(.what): \(.value | num) \(.unit), wanted \(if .min then "at least \(.min)" else "at most \(.max)" end): \(verdict)";
@@ -168,15 +169,15 @@ page() {
 		(.axes[] | .name as $n | .points[] | [$n, (.x | tostring), (.job | num), (.recorder | num)] | row), "", goals'
 	section sched '
 		"\n## The scheduler'\''s context\n",
-		"ns a switch, us an AllReduce, more than without a recorder.\n",
+		"ns a switch, us an AllReduce, more than without a recorder: medians and quartiles.\n",
 		(["", "without", "--sched=off", "--sched=events", "target"] | row), "|---|---|---|---|---|",
-		(.cases[] | [.case, (.base.median | num), (.off.median | num), (.events.median | num),
+		(.cases[] | [.case, (.base.median | num), (.off | quartiles), (.events | quartiles),
 			"\(if .target.ns then "\(.target.ns) ns" else "\(.target.percent)%" end) \(if .met then "met" else "**missed**" end)"] | row)'
 	section net '
 		"\n## The network'\''s context\n",
-		"Gbit/s of iperf3 that is not recorded, GB/s of an AllReduce that is.\n",
+		"Gbit/s of iperf3 that is not recorded, GB/s of an AllReduce that is: medians and quartiles.\n",
 		(["", "without", "with, %", "target, %", ""] | row), "|---|---|---|---|---|",
-		(.cases[] | [("\(.case) \(.figure)"), (.without.median | num), (.percent.median | num), (.target | tostring), (if .met then "met" else "**missed**" end)] | row)'
+		(.cases[] | [("\(.case) \(.figure)"), (.without.median | num), (.percent | quartiles), (.target | tostring), (if .met then "met" else "**missed**" end)] | row)'
 }
 
 page >"$work/page"
