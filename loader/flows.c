@@ -445,10 +445,11 @@ static bool is_later(const void *points, uint64_t i, uint64_t ns)
 const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns)
 {
 	const struct flow_point *p = flow->points + flow->first;
-	uint64_t i = search_later(0, flow->npoints, is_later, p, ts_ns);
+	uint64_t i;
 
 	if (!flow->npoints)
 		return NULL;
+	i = search_later(0, flow->npoints, is_later, p, ts_ns);
 	return i ? &p[i - 1] : p;
 }
 

@@ -285,8 +285,10 @@ static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, 
 				       enum sched_state state, uint32_t cpu)
 {
 	uint64_t held = t->slices.end - t->slices.first;
-	struct sched_slice *sl;
+	struct sched_slice *sl, last = {.state = SCHED_UNKNOWN};
 
+	if (held)
+		last = *slice_at(t, t->slices.end - 1);
 	if (held && held == t->slices.size && t->cursor.slice == t->slices.first &&
 	    !ring_grows(s, t->slices.size, sizeof(*sl), SCHED_SLICES_MAX))
 		cursor_next(t, &t->cursor); /* the oldest goes now */
@@ -297,8 +299,8 @@ static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, 
 	t->last_ns = ts_ns;
 	if (!t->slices.end)
 		t->since_ns = ts_ns;
-	else if (slice_at(t, t->slices.end - 1)->state == SCHED_RUNQ)
-		wait_over(s, t, slice_at(t, t->slices.end - 1), ts_ns);
+	else if (last.state == SCHED_RUNQ)
+		wait_over(s, t, &last, ts_ns);
 	sl = slice_at(t, t->slices.end++);
 	*sl = (struct sched_slice){.start_ns = ts_ns,
 				   .waits = t->waits.end,

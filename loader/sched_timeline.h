@@ -141,7 +141,7 @@ struct sched {
 	struct sched_thread *threads; /* uthash: those that live */
 	struct sched_cpu *cpus;
 	uint32_t ncpus;
-	uint64_t nslices;	 /* held, of all threads */
+	uint64_t nslices; /* held, of all threads */
 	struct sched_tallies *tallies;
 	uint64_t room, room_max; /* bytes of all rings; 0: no bound; set by the owner */
 };
