@@ -469,7 +469,7 @@ static void shrink(struct flow *flow)
 {
 	struct flow_point *less;
 
-	if (flow->cap <= POINTS_LOW || flow->npoints > flow->cap / 8)
+	if (!flow->points || flow->cap <= POINTS_LOW || flow->npoints > flow->cap / 8)
 		return;
 	memmove(flow->points, flow->points + flow->first, flow->npoints * sizeof(*less));
 	flow->first = 0;

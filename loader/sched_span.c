@@ -345,11 +345,17 @@ static void clamp(struct sched_span *span)
 		span->sums.throttled_ns = span->sums.runq_ns;
 }
 
-/* A mark that was set when the state at its time was not known: it may be by now. */
+/*
+ * A mark that was set when the state at its time was not known, or was taken for what it turned out not to be: the slice
+ * that it lay in has ended before.
+ */
 static const struct sched_mark *mark_again(const struct sched_thread *t,
 					   const struct sched_mark *mark, struct sched_mark *fresh)
 {
-	if (mark->certain_ns >= mark->ns || mark->early)
+	bool ended = mark->slice >= t->slices.first && mark->slice + 1 < t->slices.end &&
+		     slice_end(t, mark->slice) < mark->ns;
+
+	if ((mark->certain_ns >= mark->ns && !ended) || mark->early)
 		return mark;
 	sched_thread__mark_after(t, mark, mark->ns, fresh);
 	return fresh;

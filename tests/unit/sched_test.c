@@ -1107,6 +1107,28 @@ static void test_waits_outlast_runs(void **state)
 	assert_int_equal(span.behind[0].ns, 10ull * n);
 }
 
+/* It was said to sleep, and turns out to have been woken before: no time counts twice. */
+static void test_mark_in_sleep_that_was_over(void **state)
+{
+	struct sched_mark from, to;
+	struct sched_span span;
+	struct k_task *t;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	at(20);
+	k_blocks(&k, 0, POLL, NULL);
+	sched__still(&s, thread(t), thread(t)->seq, 0, 0, 100);
+	from = mark(thread(t), 90);
+	sched__still(&s, thread(t), thread(t)->seq, 50, 0, 120);
+	to = mark(thread(t), 130);
+	span = between(thread(t), &from, &to);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.runq_ns, 40);
+	assert_int_equal(span.sums.blocked_ns, 0);
+}
+
 /* Whoever is asked for overlapping spans, to and fro, is told the same as who asks for each alone. */
 static void test_spans_that_slide(void **state)
 {
@@ -1356,6 +1378,7 @@ int main(void)
 		TEST(test_marks_of_the_forgotten),
 		TEST(test_behind_the_forgotten),
 		TEST(test_waits_outlast_runs),
+		TEST(test_mark_in_sleep_that_was_over),
 		TEST(test_spans_that_slide),
 		TEST(test_behind_the_pruned),
 		TEST(test_prune),
