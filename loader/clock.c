@@ -87,12 +87,12 @@ static void ring_add(struct clock_ring *r, struct clock_pair pair)
 	r->n++;
 }
 
-/* Index of the pair that begins the segment around `ticks`; there are two pairs at least. */
 static bool is_later(const void *ring, uint64_t i, uint64_t ticks)
 {
 	return pair_at(ring, (uint32_t)i)->ticks > ticks;
 }
 
+/* Index of the pair that begins the segment around `ticks`; there are two pairs at least. */
 static uint32_t segment(const struct clock_ring *r, uint64_t ticks)
 {
 	/* the first and the last go on as they are */

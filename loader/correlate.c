@@ -5,6 +5,7 @@
 #include <string.h>
 #include "clock.h"
 #include "correlate.h"
+#include "less.h"
 #include "sched_join.h"
 
 #define TABLE_MIN	10	   /* bits */
@@ -851,11 +852,6 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 
 /* ---- Time goes by ------------------------------------------------------------------------------ */
 
-static uint64_t since(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
 static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 {
 	struct corr_event *ev, *next;
@@ -863,9 +859,9 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
-		if (!all && since(now_ns, ev->list_ns) < CHILD_GRACE_NS)
-			return; /* nor can those behind it have been quiet for so long */
-		quiet = since(now_ns, ev->activity_ns);
+		if (!all && less(now_ns, ev->list_ns) < CHILD_GRACE_NS)
+			return; /* nor, but for what threads were told late of, those behind it */
+		quiet = less(now_ns, ev->activity_ns);
 		if (!all && (ev->net.held ||
 			     quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))) {
 			if (ev->open_children && quiet >= CHILD_GRACE_NS)
@@ -894,7 +890,7 @@ static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 	struct corr_event *ev;
 
 	while ((ev = c->parentless.first) &&
-	       (all || since(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
+	       (all || less(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
 		list_del(&c->parentless, ev);
 		ev->orphan = !parent_forgotten(c, ev);
 		event_done(c, ev);
@@ -956,8 +952,7 @@ bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t qui
 		if (!ev->outside && ev->what != SCOPE_PROXY_CTRL)
 			return false;
 	for (ev = c->closing.first; ev; ev = ev->next)
-		if (!ev->outside &&
-		    (ev->open_children || since(now_ns, ev->activity_ns) < quiet_ns))
+		if (!ev->outside && (ev->open_children || less(now_ns, ev->activity_ns) < quiet_ns))
 			return false;
 	return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "clock.h"
 #include "correlate.h"
+#include "less.h"
 #include "nccl_profiler.h"
 
 #define SLOT_SHIFT 26	/* 67 ms a slot, */
@@ -17,11 +18,6 @@
 	8 /* GroupApi, CollApi, Coll, ProxyOp, ProxyStep, NetPlugin; a job may make up more */
 
 _Static_assert(AGAIN_MAX < (uint64_t)(SLOTS - 2) << SLOT_SHIFT, "what waits fits the wheel");
-
-static uint64_t since(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
 
 static struct corr_event *parent_of(const struct correlate *c, const struct corr_event *ev)
 {
@@ -71,7 +67,7 @@ static void wait_until(struct correlate *c, struct corr_event *ev, uint64_t ns, 
 
 static void note_quiet(struct correlate *c, const struct corr_event *ev, uint64_t until_ns)
 {
-	uint64_t quiet = since(until_ns, ev->hung.moved_ns);
+	uint64_t quiet = less(until_ns, ev->hung.moved_ns);
 
 	if (ev->hung.told && quiet > c->hung.longest_ns)
 		c->hung.longest_ns = quiet;
@@ -219,7 +215,7 @@ void hung__tick(struct correlate *c, uint64_t now_ns)
 	uint64_t end = now_ns >> SLOT_SHIFT;
 	struct corr_event *ev, *list;
 
-	while ((ev = c->hung.young) && since(now_ns, ev->list_ns) >= YOUNG_NS) {
+	while ((ev = c->hung.young) && less(now_ns, ev->list_ns) >= YOUNG_NS) {
 		c->hung.young = ev->next;
 		hung__watch(c, ev, now_ns);
 	}

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "correlate.h"
+#include "less.h"
 #include "net_join.h"
+#include "search.h"
 
 #define SIZE_MAX_BYTES 256 /* of a use that may be a size ahead of a step; as in net.bpf.c */
 #define DONE_SLACK_NS  100 /* between the clocks: a call's end by BPF, a callback by the plugin */
@@ -236,25 +238,24 @@ void net_join__use(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
 	p->flow = flow__hold(flow);
 }
 
+static bool is_later(const void *uses, uint64_t i, uint64_t ns)
+{
+	return ((const struct net_use *)uses)[i].last_ns > ns;
+}
+
 /* The thread's last use up to ts_ns; NULL: none. Those before it lie before it, from *begin on. */
 static const struct net_use *last_use(struct net_join *j, uint32_t tid, int dir, uint64_t ts_ns,
 				      const struct net_use **begin)
 {
 	struct net_thread *t = thread_get(j, tid, false);
 	const struct net_uses *u = t ? &t->uses[dir] : NULL;
-	uint32_t lo = 0, hi = u ? u->n : 0, mid;
+	uint64_t n;
 
-	if (!hi)
+	if (!u || !u->n)
 		return NULL;
 	*begin = u->at + u->first;
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if ((*begin)[mid].last_ns <= ts_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? *begin + lo - 1 : NULL;
+	n = search_later(0, u->n, is_later, *begin, ts_ns);
+	return n ? *begin + n - 1 : NULL;
 }
 
 /* ---- Connections -------------------------------------------------------------------------------- */
@@ -298,11 +299,6 @@ void net_join__step(struct net_join *j, const struct corr_event *op, struct corr
 static int dir_of(const struct net_conn *c)
 {
 	return c->key.is_send ? SCOPE_TX : SCOPE_RX;
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 static uint64_t bytes_within(const struct flow *flow, int dir, uint64_t from_ns, uint64_t to_ns)

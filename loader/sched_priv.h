@@ -3,6 +3,7 @@
 #ifndef NCCLSCOPE_SCHED_PRIV_H
 #define NCCLSCOPE_SCHED_PRIV_H
 
+#include "less.h"
 #include "sched_culprits.h"
 #include "sched_timeline.h"
 
@@ -34,11 +35,6 @@ static inline uint64_t slice_certain(const struct sched_thread *t, uint64_t n)
 	if (sl->state != SCHED_BLOCKED || t->gone || n + 1 < t->slices.end)
 		return slice_end(t, n);
 	return t->seen_ns > sl->start_ns ? t->seen_ns : sl->start_ns;
-}
-
-static inline uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 /* *to += *a - *b */

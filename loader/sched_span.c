@@ -89,10 +89,11 @@ void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t
 	     n++) {
 		run = &on->at[n & (on->size - 1)];
 		end = run->end_ns < to ? run->end_ns : to;
-		one = (struct culprit){.ns = end - from, .id = run->tgid};
-		memcpy(one.comm, run->comm, sizeof(one.comm));
-		if (run->tgid)
+		if (run->tgid) {
+			one = (struct culprit){.ns = end - from, .id = run->tgid};
+			memcpy(one.comm, run->comm, sizeof(one.comm));
 			culprits__add(c, &one);
+		}
 		from = end;
 	}
 }
@@ -186,6 +187,12 @@ static bool is_whole(const struct tally *y)
 	       slice_at(t, y->first)->waits >= t->waits.first;
 }
 
+static void tally_begin(struct tally *y, struct blamed *sum, uint64_t first)
+{
+	y->first = y->end = first;
+	blamed_clear(sum);
+}
+
 /* The one that is nearest, or that nobody has asked for the longest time, begun anew. */
 static struct tally *tally_of(struct sched_tallies *all, const struct sched_thread *t,
 			      uint64_t first, uint64_t end)
@@ -203,8 +210,8 @@ static struct tally *tally_of(struct sched_tallies *all, const struct sched_thre
 	}
 	if (near)
 		return near;
-	*old = (struct tally){.t = t, .first = first, .end = first};
-	blamed_clear(&all->sums[old - all->at]);
+	old->t = t;
+	tally_begin(old, &all->sums[old - all->at], first);
 	return old;
 }
 
@@ -232,8 +239,7 @@ static void tally_sum(struct sched_tallies *all, const struct sched_thread *t, u
 	y->asked = ++all->asked;
 	tally_move(y, sum, first, end);
 	if (has_dropped(sum) && !fresh) { /* who was, goes by the order in which they came */
-		y->first = y->end = first;
-		blamed_clear(sum);
+		tally_begin(y, sum, first);
 		tally_move(y, sum, first, end);
 	}
 	blamed_copy(b, sum);

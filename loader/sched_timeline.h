@@ -6,7 +6,7 @@
  *
  * A span is given by two marks. A mark holds the sums up to its time, so that scalars are exact whatever
  * has been forgotten since; who a thread waited behind and what it slept in are found by walking the
- * slices between the marks, of which the last SCHED_SLICES_MAX are kept.
+ * slices between the marks, of which the last SCHED_SLICES_MAX are kept; spans that overlap share the walk.
  */
 #ifndef NCCLSCOPE_SCHED_TIMELINE_H
 #define NCCLSCOPE_SCHED_TIMELINE_H
@@ -141,9 +141,9 @@ struct sched {
 	struct sched_thread *threads; /* uthash: those that live */
 	struct sched_cpu *cpus;
 	uint32_t ncpus;
-	uint64_t nslices; /* held, of all threads */
-	struct sched_tallies *tallies;
-	uint64_t room, room_max; /* bytes of all rings; 0: no bound; set by the owner */
+	uint64_t nslices;	       /* held, of all threads */
+	struct sched_tallies *tallies; /* what spans keep from one to the next */
+	uint64_t room, room_max;       /* bytes of all rings; 0: no bound; set by the owner */
 };
 
 /* What one thread, or several, did in a span of their time. */

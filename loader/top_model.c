@@ -6,6 +6,7 @@
 #include <string.h>
 #include "clock.h"
 #include "human.h"
+#include "less.h"
 #include "status_field.h"
 #include "status_file.h"
 #include "top.h"
@@ -31,11 +32,6 @@ static double real(const json_t *o, const char *key)
 	double v = json_number_value(get(o, key));
 
 	return v > 0 ? v : 0;
-}
-
-static uint64_t since(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
 }
 
 /* By how much it has grown; a sum of flows gets smaller when one goes. */
@@ -153,7 +149,7 @@ static void fill_row(struct top_row *row, const json_t *live, const json_t *was,
 	row->ops = us > 0 ? grown(live, was, "ops") * 1e6 / us : 0;
 	row->busbw = op_us > 0 ? grown(live, was, "busBytes") / op_us / 1e3 : 0;
 	row->pending = num(live, "pending");
-	row->pending_us = row->pending ? since(now_us, num(live, "pendingSinceUs")) : 0;
+	row->pending_us = row->pending ? less(now_us, num(live, "pendingSinceUs")) : 0;
 	row->seq = num(live, "calledUs") ? num(live, "seq") + 1 : 0;
 	snprintf(row->func, sizeof(row->func), "%s",
 		 human__clean(buf, status_field__string(live, "func"), 20, false));
@@ -191,7 +187,7 @@ static int add_recorder(struct top *t, const json_t *r)
 	const json_t *ring = get(r, "ring");
 	uint64_t updated = num(r, "updatedUs"), lost = status_field__lost(r, NULL, 0);
 	uint64_t from = was ? num(was, "updatedUs") : num(r, "startedUs");
-	double us = (double)since(updated, from);
+	double us = (double)less(updated, from);
 	int err = 0;
 	size_t i;
 
@@ -200,7 +196,7 @@ static int add_recorder(struct top *t, const json_t *r)
 	t->recorders++;
 	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
 	t->lost += lost;
-	t->lost_new += was ? since(lost, status_field__lost(was, NULL, 0)) : 0;
+	t->lost_new += was ? less(lost, status_field__lost(was, NULL, 0)) : 0;
 	t->memory += num(get(r, "self"), "memory");
 	if (num(ring, "bytes") && (double)num(ring, "used") / (double)num(ring, "bytes") > t->ring)
 		t->ring = (double)num(ring, "used") / (double)num(ring, "bytes");

@@ -22,6 +22,6 @@ $(BENCH_OUT)/%: $(BENCH_DIR)/%.c
 
 .PHONY: bench bench-quick
 bench bench-quick: all standin $(BENCH_PROGS)
-	$(Q)BUILD=$(BUILD) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(if $(JOB_ITERS),JOB_ITERS=$(JOB_ITERS)) $(if $(EVENTS),EVENTS=$(EVENTS)) $(if $(GROWTH_ROUNDS),GROWTH_ROUNDS=$(GROWTH_ROUNDS)) $(if $(RECORDS),RECORDS=$(RECORDS)) $(BENCH_DIR)/bench.sh $(if $(filter bench-quick,$@),--quick,-o docs/performance.md)
+	$(Q)BUILD=$(BUILD) $(BENCH_DIR)/bench.sh $(if $(filter bench-quick,$@),--quick,-o docs/performance.md)
 
 -include $(wildcard $(BENCH_OUT)/*.d)

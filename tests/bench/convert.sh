@@ -3,7 +3,7 @@
 # What it takes to make traces of inputs, on one thread: a capture of the stand-in job, with kernel context and without,
 # recorded once and converted over and over, as text and with --compress. A line each: records of NCCL and of the kernel;
 # how many of both a second of CPU time (the machine may be shared), ns of CPU each, the median and the least; bytes of
-# traces, and of the capture, for each of NCCL; peak memory. And of a tenth as many records: memory must not grow.
+# traces, and of the capture, for each of NCCL; peak memory. And of a tenth as many records, to see that memory does not grow.
 #
 # Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]
 # --records: of NCCL in a capture, about (1,000,000). With several programs, each round takes all of them by turns.

@@ -107,6 +107,18 @@ static inline struct k_task *running(uint32_t n, uint32_t cpu)
 	return t;
 }
 
+/* Ran from 10 on, and has slept since 20. */
+static inline struct k_task *asleep(void)
+{
+	struct k_task *t;
+
+	at(10);
+	t = running(0, 0);
+	at(20);
+	k_blocks(&k, 0, POLL, NULL);
+	return t;
+}
+
 /* A CPU's first record blames nobody: this is it. */
 static inline void prime(uint32_t cpu)
 {

@@ -321,11 +321,8 @@ static void test_exit(void **state)
 	struct k_task *t;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
+	t = asleep();
 	of = sched_thread__get(thread(t));
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
 	at(30);
 	k_wakeup(&k, t, 0);
 	k_preempts(&k, 0, t);
@@ -348,11 +345,8 @@ static void test_number_of_another(void **state)
 	struct sched_thread *of;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
+	t = asleep();
 	of = sched_thread__get(thread(t));
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
 	u = k_task(&k, t->tid, JOB + 7, "other", true);
 	u->start_ns = 77;
 	at(50);
@@ -451,10 +445,7 @@ static void test_mark_in_sleep(void **state)
 	struct k_task *t;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
+	t = asleep();
 	at(40);
 	from = mark(thread(t), 30);
 	at(50);
@@ -511,10 +502,7 @@ static void test_woken_after_loss(void **state)
 	struct k_task *t;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
+	t = asleep();
 	at(50);
 	k_wakeup(&k, t, 0);
 	drop = 2;
@@ -723,11 +711,8 @@ static void test_gap_at_exit(void **state)
 	struct k_task *t;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
+	t = asleep();
 	of = sched_thread__get(thread(t));
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
 	at(30);
 	k_wakeup(&k, t, 0);
 	drop_after = true;
@@ -1115,10 +1100,7 @@ static void test_mark_in_sleep_that_was_over(void **state)
 	struct k_task *t;
 
 	(void)state;
-	at(10);
-	t = running(0, 0);
-	at(20);
-	k_blocks(&k, 0, POLL, NULL);
+	t = asleep();
 	sched__still(&s, thread(t), thread(t)->seq, 0, 0, 100);
 	from = mark(thread(t), 90);
 	sched__still(&s, thread(t), thread(t)->seq, 50, 0, 120);
@@ -1129,49 +1111,97 @@ static void test_mark_in_sleep_that_was_over(void **state)
 	assert_int_equal(span.sums.blocked_ns, 0);
 }
 
+static void assert_same(const struct sched_span *a, const struct sched_span *b)
+{
+	uint32_t i;
+
+	assert_adds_up(a);
+	assert_int_equal(a->nbehind, b->nbehind);
+	for (i = 0; i < b->nbehind; i++) {
+		assert_int_equal(a->behind[i].tgid, b->behind[i].tgid);
+		assert_int_equal(a->behind[i].ns, b->behind[i].ns);
+		assert_string_equal(a->behind[i].comm, b->behind[i].comm);
+	}
+	assert_int_equal(a->nblocked_in, b->nblocked_in);
+	for (i = 0; i < b->nblocked_in; i++) {
+		assert_int_equal(a->blocked_in[i].why, b->blocked_in[i].why);
+		assert_int_equal(a->blocked_in[i].ns, b->blocked_in[i].ns);
+	}
+	assert_int_equal(a->ncpus, b->ncpus);
+	assert_memory_equal(a->cpus, b->cpus, b->ncpus * sizeof(*b->cpus));
+}
+
 /* Whoever is asked for overlapping spans, to and fro, is told the same as who asks for each alone. */
+static void slide(struct sched_thread *t, const struct sched_mark *marks, uint32_t n)
+{
+	struct sched_span slid, alone;
+	uint32_t a, b, round;
+
+	srandom(1);
+	for (round = 0; round < 2000; round++) {
+		a = (uint32_t)random() % n;
+		b = round % 3 ? a + (uint32_t)random() % (n - a) : n - 1;
+		slid = between(t, &marks[a], &marks[b]);
+		tallies_forget(s.tallies, t);
+		alone = between(t, &marks[a], &marks[b]);
+		assert_same(&slid, &alone);
+		/* the next one slides from this */
+		between(t, &marks[a / 2], &marks[(b + n) / 2]);
+	}
+}
+
 static void test_spans_that_slide(void **state)
 {
-	enum { N = 300, MARKS = N + 1 };
-	static struct sched_mark marks[MARKS];
-	struct sched_span slid, alone;
+	enum { N = 300 };
+	static struct sched_mark marks[N];
 	struct k_task *t, *x[40];
-	uint32_t i, a, b, round;
+	uint32_t i, cpu;
 
 	(void)state;
-	srandom(1);
 	prime(0);
+	prime(1);
 	at(10);
 	for (i = 0; i < 40; i++)
 		x[i] = hog(i, i % 3 ? "odd" : "even");
 	t = running(0, 0);
 	for (i = 0; i < N; i++) {
+		cpu = i / 100 % 2;
 		marks[i] = mark(thread(t), k.now_ns);
-		k_preempts(&k, 0, x[i * 7 % 40]);
+		k_preempts(&k, cpu, x[i * 7 % 40]);
 		at(k.now_ns + 10 + i % 13);
-		k_preempts(&k, 0, i % 5 ? t : x[i * 11 % 40]);
+		k_preempts(&k, cpu, t);
 		at(k.now_ns + 7);
-		if (i % 5 == 0)
-			k_preempts(&k, 0, t);
+		if (i % 5 && i % 100 != 99)
+			continue;
+		k_blocks(&k, cpu, i % 2 ? POLL : FUTEX, NULL);
 		at(k.now_ns + 3);
+		cpu = (i + 1) / 100 % 2;
+		k_wakeup(&k, t, cpu);
+		k_preempts(&k, cpu, t);
 	}
-	marks[N] = mark(thread(t), k.now_ns);
-	for (round = 0; round < 2000; round++) {
-		a = (uint32_t)random() % MARKS;
-		b = round % 3 ? a + (uint32_t)random() % (MARKS - a) : MARKS - 1;
-		slid = between(thread(t), &marks[a], &marks[b]);
-		tallies_forget(s.tallies, thread(t));
-		alone = between(thread(t), &marks[a], &marks[b]);
-		assert_adds_up(&slid);
-		assert_int_equal(slid.nbehind, alone.nbehind);
-		for (i = 0; i < alone.nbehind; i++) {
-			assert_int_equal(slid.behind[i].tgid, alone.behind[i].tgid);
-			assert_int_equal(slid.behind[i].ns, alone.behind[i].ns);
-			assert_string_equal(slid.behind[i].comm, alone.behind[i].comm);
-		}
-		/* the next one slides from this */
-		between(thread(t), &marks[a / 2], &marks[(b + MARKS - 1) / 2]);
+	slide(thread(t), marks, N);
+}
+
+/* More calls than are told apart: which of them are dropped does not depend on what was asked before. */
+static void test_spans_of_many(void **state)
+{
+	enum { N = CULPRITS_MAX + 50 };
+	static struct sched_mark marks[N];
+	struct k_task *t;
+	uint32_t i;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	for (i = 0; i < N; i++) {
+		marks[i] = mark(thread(t), k.now_ns);
+		k_blocks(&k, 0, (int32_t)i, NULL);
+		at(k.now_ns + 10 + i * 37 % 101);
+		k_wakeup(&k, t, 0);
+		k_preempts(&k, 0, t);
+		at(k.now_ns + 5);
 	}
+	slide(thread(t), marks, N);
 }
 
 /*
@@ -1380,6 +1410,7 @@ int main(void)
 		TEST(test_waits_outlast_runs),
 		TEST(test_mark_in_sleep_that_was_over),
 		TEST(test_spans_that_slide),
+		TEST(test_spans_of_many),
 		TEST(test_behind_the_pruned),
 		TEST(test_prune),
 		TEST(test_prune_without_events),
