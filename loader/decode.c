@@ -397,6 +397,12 @@ static bool step_part(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint32
 	return rec_decode(x, &st.h);
 }
 
+static void count_malformed(struct chunk_ctx *x)
+{
+	x->s->bad_records++;
+	x->p->corr.counts.malformed++;
+}
+
 static void call_decode(struct chunk_ctx *x, const struct call *call, uint32_t part)
 {
 	const struct scope_rec_hdr *r = call->rec;
@@ -406,10 +412,8 @@ static void call_decode(struct chunk_ctx *x, const struct call *call, uint32_t p
 		ok = step_part(x, r, part);
 	else
 		ok = is_step(r) ? step_start(x, r) : rec_decode(x, r);
-	if (!ok) {
-		x->s->bad_records++;
-		x->p->corr.counts.malformed++;
-	}
+	if (!ok)
+		count_malformed(x);
 	x->p->recs++;
 	x->stream->rec_pos += r->kind != SCOPE_REC_STRING; /* as the plugin counts */
 }
@@ -466,10 +470,48 @@ static void open_note(struct stream *st, struct open_step *open, uint32_t nopen)
 	st->nopen = nopen;
 }
 
+/* NULL: there are no more, or there is no way to find the next one, and the rest of this chunk is void. */
+static const struct scope_rec_hdr *rec_at(struct chunk_ctx *x, uint32_t at)
+{
+	const struct scope_rec_hdr *r;
+
+	if (at + sizeof(*r) > x->c->len)
+		return NULL;
+	r = (const struct scope_rec_hdr *)((const unsigned char *)(x->c + 1) + at);
+	if (r->size >= sizeof(*r) && r->size % 8 == 0 && r->size <= x->c->len - at)
+		return r;
+	count_malformed(x);
+	return NULL;
+}
+
+static bool is_of_comm(const struct scope_rec_hdr *r)
+{
+	return r->kind == SCOPE_REC_COMM || r->kind == SCOPE_REC_COMM_NAME ||
+	       r->kind == SCOPE_REC_FINALIZE;
+}
+
+/* For a capture alone: which communicators there are, and how many collectives. `convert` decodes the rest. */
+static void chunk_skim(struct chunk_ctx *x, uint32_t off)
+{
+	const struct scope_rec_hdr *r;
+	uint32_t at;
+
+	for (at = off; (r = rec_at(x, at)); at += r->size) {
+		x->p->recs++;
+		if (SCOPE_ID_WHAT(r->id) != SCOPE_PROXY_CTRL)
+			x->s->heard_ns = x->c->h.ts_ns;
+		if (r->kind == SCOPE_REC_START && SCOPE_ID_WHAT(r->id) == SCOPE_COLL)
+			x->p->corr.colls++;
+		if (is_of_comm(r) && !rec_decode(x, r))
+			count_malformed(x);
+	}
+	if (at > off)
+		x->last_ns = x->c->h.ts_ns;
+}
+
 /* From `off` on everything is new; before, only what steps have got since. */
 static void chunk_records(struct chunk_ctx *x, uint32_t off)
 {
-	const unsigned char *data = (const unsigned char *)(x->c + 1);
 	struct open_step open[CHUNK_STEPS];
 	struct stream *st = x->stream;
 	const struct scope_rec_hdr *r;
@@ -479,15 +521,8 @@ static void chunk_records(struct chunk_ctx *x, uint32_t off)
 
 	calls.n = 0;
 	memset(calls.npart, 0, sizeof(calls.npart));
-	for (at = st->nopen || x->c->reason == SCOPE_FLUSH_OUTSIDE ? 0 : off;
-	     at + sizeof(*r) <= x->c->len; at += r->size) {
-		r = (const struct scope_rec_hdr *)(data + at);
-		if (r->size < sizeof(*r) || r->size % 8 || r->size > x->c->len - at) {
-			/* No way to find the next one: the rest of this chunk is void. */
-			x->s->bad_records++;
-			x->p->corr.counts.malformed++;
-			break;
-		}
+	for (at = st->nopen || x->c->reason == SCOPE_FLUSH_OUTSIDE ? 0 : off; (r = rec_at(x, at));
+	     at += r->size) {
 		if (at >= off)
 			calls.call[calls.n++] = (struct call){r->ts, r};
 		if (!is_step(r))
@@ -499,10 +534,14 @@ static void chunk_records(struct chunk_ctx *x, uint32_t off)
 	}
 	calls_decode(x, &calls);
 	open_note(st, open, x->c->reason == SCOPE_FLUSH_OUTSIDE ? nopen : 0);
-	if (st->pos < x->c->pos + x->c->len)
-		st->pos = x->c->pos + x->c->len;
-	if (st->rec_pos < x->c->rec_pos + x->c->rec_cnt)
-		st->rec_pos = x->c->rec_pos + x->c->rec_cnt;
+}
+
+static void stream_goes_on(struct stream *st, const struct scope_ev_chunk *c)
+{
+	if (st->pos < c->pos + c->len)
+		st->pos = c->pos + c->len;
+	if (st->rec_pos < c->rec_pos + c->rec_cnt)
+		st->rec_pos = c->rec_pos + c->rec_cnt;
 }
 
 /* Records of threads that got no buffer, by the job's own count: no more than it can have made. */
@@ -540,7 +579,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	}
 	x.thread.tid = c->h.ns_tid;
 	x.thread.host_tid = c->h.tid;
-	x.thread.sched = decode_sched__chunk(s, x.p, c);
+	x.thread.sched = s->capture_only ? NULL : decode_sched__chunk(s, x.p, c);
 	if (!x.p->corr.tag) {
 		x.p->corr.tag = c->tag;
 		x.p->clock = c->clock;
@@ -556,8 +595,13 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	x.last_ns = x.stream->last_ns;
 	if (c->reason == SCOPE_FLUSH_OUTSIDE)
 		x.stream->outside = true;
-	if (c->len || c->reason != SCOPE_FLUSH_OUTSIDE) /* else there was nothing new */
-		chunk_records(&x, skip);
+	if (c->len || c->reason != SCOPE_FLUSH_OUTSIDE) { /* else there was nothing new */
+		if (s->capture_only)
+			chunk_skim(&x, skip);
+		else
+			chunk_records(&x, skip);
+		stream_goes_on(x.stream, c);
+	}
 	x.stream->last_ns = x.last_ns;
 	x.stream->seen_ns = c->h.ts_ns;
 	x.stream->tid = x.thread.tid;

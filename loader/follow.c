@@ -14,7 +14,8 @@
 #include "recorder.h"
 #include "target.h"
 
-#define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s */
+#define FLUSH_AGE_PER_S	 100		    /* buffers are handed in at an age of 1/100 s */
+#define CAPTURE_QUIET_NS (300 * 1000000ull) /* which operations are under way is not known then */
 
 static uint64_t flush_ticks(const struct recorder *r)
 {
@@ -176,7 +177,9 @@ bool follow__settled(const struct recorder *r, uint64_t quiet_ns)
 	const struct proc *p;
 
 	for (p = r->s.procs; p; p = p->hh.next)
-		if (!p->ended_ns && !correlate__settled(&p->corr, now, quiet_ns))
+		if (!p->ended_ns &&
+		    (r->s.capture_only ? now - r->s.heard_ns < CAPTURE_QUIET_NS
+				       : !correlate__settled(&p->corr, now, quiet_ns)))
 			return false;
 	return true;
 }
@@ -319,8 +322,11 @@ void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
 	HASH_ITER (hh, r->s.sched.threads, t, tmp) {
 		last = sched_thread__last(t);
 		now = monotonic_ns();
-		if (!last || last->state != SCHED_BLOCKED || now - last->start_ns < silent_ns ||
-		    attach__task(r->attach, t->tid, &task))
+		/* In a capture alone BPF's word is all there is. */
+		if (!r->s.capture_only &&
+		    (!last || last->state != SCHED_BLOCKED || now - last->start_ns < silent_ns))
+			continue;
+		if (attach__task(r->attach, t->tid, &task))
 			continue;
 		in = (struct input_still){.now_ns = now, .tid = t->tid, .seq = task.seq};
 		if (task.state == SCOPE_TASK_WAIT) {

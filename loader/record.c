@@ -30,6 +30,7 @@
 #define FOLLOW_NS  (200 * 1000000ull) /* lines reach their file within this */
 #define CLOCK_NS   (10 * NSEC_PER_SEC)
 #define NODE_NS	   NSEC_PER_SEC
+#define HUNG_NS	   (500 * 1000000ull) /* where nobody decodes what does not move */
 #define DRAIN_NS   (500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS  (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
 #define QUIET_NS                                                                                   \
@@ -83,10 +84,10 @@ static void look_for_flows(struct recorder *r)
  * Events that do not move, by what is known so far: what may have moved them lies in the ring or in a silent
  * thread's buffer, and what its threads do is asked now.
  */
-static void tick_hung(struct recorder *r)
+static void tick_hung(struct recorder *r, uint64_t now)
 {
 	struct proc *p, *tmp;
-	bool due = false;
+	bool due = r->s.capture_only && now >= r->next_hung_ns;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		due |= !p->ended_ns && hung__due(&p->corr);
@@ -95,6 +96,7 @@ static void tick_hung(struct recorder *r)
 	follow__read_outside(r, monotonic_ns(), 0, false);
 	follow__ask_sleepers(r, 0);
 	pipeline__feed(&r->s, INPUT_HUNG, NULL, 0);
+	r->next_hung_ns = now + HUNG_NS;
 }
 
 /* What was lost may have been a string or a communicator: has all of them told again. */
@@ -133,7 +135,7 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 	if (decode_net__due(&r->s, now))
 		feed__flows(r);
 	if (!late)
-		tick_hung(r);
+		tick_hung(r, now);
 	if (follow && r->raw)
 		raw_writer__flush(r->raw);
 	if (follow)
@@ -221,7 +223,7 @@ static int session_init(struct recorder *r)
 	s->dir = r->opt.dir;
 	s->raw = r->raw;
 	s->compress = r->opt.compress;
-	s->mute = r->raw && !r->opt.dir;
+	s->mute = s->capture_only = r->raw && !r->opt.dir;
 	s->rdma_live = true;
 	invoking_user(&s->uid, &s->gid);
 	node__init(&r->node, "");
@@ -448,6 +450,14 @@ static void count_tails(struct recorder *r)
 			feed__end(r, INPUT_TAIL, p, &stat);
 }
 
+/* Nobody has decoded which records are missing; BPF knows how many, of all processes. */
+static void count_context(struct recorder *r)
+{
+	if (r->s.capture_only)
+		r->s.summary.lost[LOSS_CONTEXT] = attach__stat(r->attach, SCOPE_STAT_SCHED_LOST) +
+						  attach__stat(r->attach, SCOPE_STAT_NET_LOST);
+}
+
 /*
  * 1. Give back what we wanted of each process and let it come to rest, 2. draw the line: what is older
  * lies in the ring or in the buffers, 3. take it, 4. take the probes off, between whose parts the kernel
@@ -483,6 +493,7 @@ static void drain(struct recorder *r, const char *how)
 	follow__count_tail(r);
 	feed__rdma(r, true);
 	count_tails(r);
+	count_context(r);
 	feed__self(r);
 	snprintf(finish.how, sizeof(finish.how), "%s", how);
 	pipeline__feed(&r->s, INPUT_FINISH, &finish, sizeof(finish));
@@ -541,7 +552,9 @@ static void print_result(const struct recorder *r)
 
 	print_stats(r);
 	print_rdma(&r->s.rdma);
-	if (log_level >= LOG_INFO)
+	if (log_level >= LOG_INFO && r->s.capture_only)
+		summary__print_capture(&r->s.summary, stderr);
+	else if (log_level >= LOG_INFO)
 		summary__print(&r->s.summary, d ? d->path : "", stderr);
 	if (log_level >= LOG_INFO && !r->opt.no_report)
 		report_after_record(r->s.summary.paths, d ? d->path : "", stderr);
@@ -564,6 +577,7 @@ static void teardown(struct recorder *r)
 	r->rdma_ports = 0;
 	r->look = false;
 	r->next_outside_ns = r->next_follow_ns = r->next_clock_ns = r->next_node_ns = 0;
+	r->next_hung_ns = 0;
 }
 
 /* ---- Windows ----------------------------------------------------------------------------------- */

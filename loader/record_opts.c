@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"raw", OPT_RAW, "FILE", 0,
 	 "Write what comes in to FILE as it is, for 'ncclscope convert'; traces only with -o "
-	 "besides",
+	 "besides, and without it at a fraction of the cost",
 	 0},
 	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
 	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},

@@ -60,7 +60,7 @@ struct recorder {
 	bool lost;	   /* anything, in any window */
 	uint64_t until_ns; /* end of the last window; 0 before the first */
 	uint64_t next_window_ns;
-	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns;
+	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns;
 	struct status_self status;
 };
 
@@ -114,7 +114,10 @@ void follow__cut(struct recorder *r);
 /* The kernel's context of all processes ends here. */
 void follow__unwatch(struct recorder *r);
 
-/* Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). */
+/*
+ * Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). Where nothing is decoded:
+ * whether no records have come for a while.
+ */
 bool follow__settled(const struct recorder *r, uint64_t quiet_ns);
 
 #endif

@@ -93,9 +93,11 @@ struct session {
 	uint64_t collectives; /* to record of each process; 0: all */
 	uid_t uid;	      /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;
-	bool own_files; /* they are uid's; else the recorded process' user's */
-	bool compress;	/* by zstd */
-	bool mute;	/* nothing is written, only counted */
+	bool own_files;	   /* they are uid's; else the recorded process' user's */
+	bool compress;	   /* by zstd */
+	bool mute;	   /* nothing is written, only counted */
+	bool capture_only; /* nor decoded, but what tells who is recorded and what is lost */
+	uint64_t heard_ns; /* then: when records of operations last came */
 	struct clock_fit clock;
 	struct sched sched;
 	struct session_net net;

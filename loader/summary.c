@@ -254,16 +254,12 @@ static void print_net(const struct summary *s, FILE *f)
 		print_worst(&s->worst[i], f);
 }
 
-void summary__print(const struct summary *s, const char *dir, FILE *f)
+static void print_loss(const struct summary *s, FILE *f)
 {
 	uint64_t lost = summary__lost(s);
 	const char *sep = " (";
 	int i;
 
-	print_events(s, f);
-	print_slowest(s, f);
-	print_sched(s, f);
-	print_net(s, f);
 	fprintf(f, "\nLoss: %llu", (unsigned long long)lost);
 	for (i = 0; i < LOSS_CAUSES; i++) {
 		if (!s->lost[i])
@@ -272,6 +268,22 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 		sep = ", ";
 	}
 	fprintf(f, "%s\n", lost ? ")" : "");
+}
+
+void summary__print_capture(const struct summary *s, FILE *f)
+{
+	fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n", (unsigned long long)s->records,
+		s->procs, s->procs == 1 ? "" : "es");
+	print_loss(s, f);
+}
+
+void summary__print(const struct summary *s, const char *dir, FILE *f)
+{
+	print_events(s, f);
+	print_slowest(s, f);
+	print_sched(s, f);
+	print_net(s, f);
+	print_loss(s, f);
 	if (s->hung)
 		fprintf(f, "%llu event%s seemed hung, the longest for %.1f s\n",
 			(unsigned long long)s->hung, s->hung == 1 ? "" : "s",

@@ -66,6 +66,8 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);
+/* Of a recording that nobody has decoded. */
+void summary__print_capture(const struct summary *s, FILE *f);
 void summary__free(struct summary *s);
 
 #endif

@@ -158,9 +158,9 @@ page() {
 	section job '
 		"\n## A whole job\n",
 		"The stand-in'\''s AllReduce, four ranks over loopback TCP, which share the CPUs with the recorder. Pairs of runs next to each other;",
-		"noise is nothing against nothing.\n",
-		(["", "seconds", "noise, %", "disarmed, %", "everything recorded, %"] | row), "|---|---|---|---|---|",
-		(.cases[] | ["\(.size) x \(.iters)", (.seconds.median | num), (.noise | of("")), (.disarmed | of("")), (.everything | of(""))] | row), "", goals,
+		"noise is nothing against nothing; captured is everything, with --raw, to be converted later.\n",
+		(["", "seconds", "noise, %", "disarmed, %", "everything recorded, %", "captured, %"] | row), "|---|---|---|---|---|---|",
+		(.cases[] | ["\(.size) x \(.iters)", (.seconds.median | num), (.noise | of("")), (.disarmed | of("")), (.everything | of("")), (.captured | of(""))] | row), "", goals,
 		(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low.")'
 	section growth '
 		"\n## Growth\n",

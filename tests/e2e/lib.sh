@@ -122,12 +122,16 @@ record() {
 
 # record_bg NAME [OPTION...]: as record, in the background, $recorder its pid; returns when its probes are on.
 record_bg() {
+	recorder_bg "$1" -o "$tmp/$1" "${@:2}"
+}
+
+# recorder_bg NAME [OPTION...]: the same, with no other options than these.
+recorder_bg() {
 	local name=$1
 	shift
 	rm -f "$tmp/$name.err" # of an earlier one: it would tell that this one is ready
 	# the shell has what it starts in the background ignore SIGINT, and a recorder would heed that
-	env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" \
-		>"$tmp/$name.out" 2>"$tmp/$name.err" &
+	env --default-signal=INT "$scope" record --plugin "$plugin" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" &
 	recorder=$!
 	until_true 10 grep -q '^ncclscope: Recording' "$tmp/$name.err"
 }

@@ -568,17 +568,102 @@ static void test_step_lies(void **arg)
 	assert_int_equal(nr_states, 0);
 }
 
+/* ---- A capture alone ---------------------------------------------------------------------------- */
+
+struct known {
+	uint64_t lost[LOSS_CAUSES], pos, rec_pos, colls, bad;
+	uint32_t comms, streams;
+};
+
+static void put_comm(struct chunk *ch, uint8_t api)
+{
+	struct scope_rec_comm *r;
+
+	r = (void *)put(ch, sizeof(*r), SCOPE_REC_COMM, id_of(SCOPE_ID_WHAT_CTX, 1));
+	r->comm.ctx = r->h.id;
+	r->comm.api = api;
+}
+
+/* Chunks that go on, come twice, in part before in whole, behind a gap, and with what makes no sense. */
+static struct known known_of_chunks(bool capture_only)
+{
+	struct chunk a = {0}, b = {0}, bad = {0}, other = {0};
+	struct known known;
+	struct proc *p;
+	uint64_t n;
+
+	setup(NULL);
+	s->capture_only = capture_only;
+	p = begin();
+	put_comm(&a, 7);
+	for (n = 1; n < 5; n++)
+		put(&a, sizeof(struct scope_rec_coll), SCOPE_REC_START, id_of(SCOPE_COLL, n));
+	put_event(&b, 9);
+	put_event(&other, 10);
+	put_comm(&bad, 8);
+	put(&bad, 24, SCOPE_REC_STOP, 0)->size = 16;
+	send(&a, 0, 0);
+	send(&a, 0, 0);
+	send(&b, a.len, a.n);
+	send(&bad, 80000, 500);
+	p->limited_recs = 700;
+	send(&bad, 160000, 1500);
+	tbuf += 0x10000;
+	reason = SCOPE_FLUSH_OUTSIDE;
+	send(&other, 8000, 10);
+	reason = 0;
+	decode__tail_loss(p, 10000);
+	known = (struct known){.pos = p->streams->pos,
+			       .rec_pos = p->streams->rec_pos,
+			       .colls = p->corr.colls,
+			       .bad = s->bad_records + p->corr.counts.malformed,
+			       .comms = HASH_COUNT(p->corr.comms),
+			       .streams = HASH_COUNT(p->streams)};
+	memcpy(known.lost, p->lost, sizeof(known.lost));
+	teardown(NULL);
+	return known;
+}
+
+/* Who records one without decoding knows as much of its processes and of what is lost. */
+static void test_capture_only(void **arg)
+{
+	struct known decoded = known_of_chunks(false), skimmed;
+
+	(void)arg;
+	assert_int_equal(decoded.colls, 4);
+	assert_int_equal(decoded.comms, 1);
+	assert_int_equal(decoded.bad, 8); /* of two chunks two each, counted twice */
+	assert_true(decoded.lost[LOSS_RING_FULL] > 1000 && decoded.lost[LOSS_RATE_LIMIT]);
+	nr_events = 0;
+	skimmed = known_of_chunks(true);
+	assert_int_equal(nr_events, 0);
+	assert_memory_equal(&skimmed, &decoded, sizeof(decoded));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_steps),	 TEST(test_step_outside), TEST(test_step_lies),
-		TEST(test_in_order),	 TEST(test_twice),	  TEST(test_gap),
-		TEST(test_limited),	 TEST(test_wild_gap),	  TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),	 TEST(test_sizes),	  TEST(test_truncated),
-		TEST(test_positions),	 TEST(test_kinds),	  TEST(test_strings),
-		TEST(test_comm),	 TEST(test_many_buffers), TEST(test_times),
+		TEST(test_steps),
+		TEST(test_step_outside),
+		TEST(test_step_lies),
+		TEST(test_in_order),
+		TEST(test_twice),
+		TEST(test_gap),
+		TEST(test_limited),
+		TEST(test_wild_gap),
+		TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),
+		TEST(test_sizes),
+		TEST(test_truncated),
+		TEST(test_positions),
+		TEST(test_kinds),
+		TEST(test_strings),
+		TEST(test_comm),
+		TEST(test_many_buffers),
+		TEST(test_times),
 		TEST(test_other_events),
+		cmocka_unit_test(test_capture_only),
 	};
 	int failed;
 
