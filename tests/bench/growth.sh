@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Does an event cost the same however many there are? Processes, channels and events grow; what a callback costs the
-# job, and what a record costs the recorder, in CPU time.
+# job, and what a record costs the recorder, in CPU time. Over events, of which there are the most, with --compress:
+# 10^8 are 21 GB of text, and what the machine then takes for memory is not the recorder's cost.
 #
 # Usage: growth.sh [--rounds N] [--events N] [--svg FILE] [--json]
 # --events: at most so many callbacks a run. The plot goes to FILE.
@@ -47,11 +48,12 @@ jobs() {
 # grow AXIS X PROCESSES CHANNELS CALLBACKS: 340,000 callbacks a second, all processes together. Without the plugin
 # first: processes that take turns have cold caches anyway.
 grow() {
-	local each=$(($4 * 170 + 7)) nothing begin used how
+	local each=$(($4 * 170 + 7)) nothing begin used how options=(--sched=off --net=off)
+	[ "$1" != events ] || options+=(--compress)
 	how=(--rate $((340000 / $3 / each + 1)) --channels "$4" --ops)
 	jobs "$3" "${how[@]}" $(($5 > usual ? usual / $3 / each + 1 : $5 / $3 / each + 1))
 	nothing=$(cat "$tmp"/run.* | jq -s 'map(.proxy.quiet) | add / length')
-	recorder_on armed --sched=off --net=off
+	recorder_on armed "${options[@]}"
 	taskset -cp "$home" "$recorder" >/dev/null
 	begin=$(cpu_ns "$recorder")
 	jobs "$3" "${how[@]}" $(($5 / $3 / each + 1)) --plugin "$plugin"
@@ -64,8 +66,10 @@ grow() {
 		| {calls: $calls, job: ((map(.proxy.quiet) | add / length) - $nothing), recorder: ($used / $calls)}')"
 	rm -rf "${tmp:?}/armed" "$tmp"/run.*
 }
+# As many traces as processes, and none of them open.
 all_written() {
-	[ "$(cat "$tmp/armed"/*.jsonl | grep -c '"recordType":"footer"')" = "$(cat "$tmp"/run.* | wc -l)" ]
+	[ "$(find "$tmp/armed" -name 'trace_*' | wc -l)" = "$(cat "$tmp"/run.* | wc -l)" ] &&
+		! find "/proc/$recorder/fd" -lname "$tmp/armed/trace_*" | grep -q .
 }
 
 for round in $(seq "$rounds"); do
