@@ -12,11 +12,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
 #define QUOTA_LEVELS	       8 /* nested cgroups that are searched for the one that throttles */
 
-static __always_inline void emit(void *record, __u32 size, __u64 flags, bool may)
+/* `ours`: a recorded thread misses it. */
+static __always_inline void emit(void *record, __u32 size, __u64 flags, bool may, bool ours)
 {
-	bool lost = !may || bpf_ringbuf_output(&scope_ring, record, size, flags);
-
-	scope_count(lost ? SCOPE_STAT_SCHED_LOST : SCOPE_STAT_SCHED, 1);
+	if (may && !bpf_ringbuf_output(&scope_ring, record, size, flags))
+		scope_count(SCOPE_STAT_SCHED, 1);
+	else
+		scope_count(ours ? SCOPE_STAT_SCHED_LOST : SCOPE_STAT_SCHED_OTHERS, 1);
 }
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
@@ -265,7 +267,8 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 	if (scope_is_recorded(next->tgid))
 		switch_in(c, &e, next);
 	e.flags = c->flags;
-	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq), switch_may(&e, prev, next));
+	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq), switch_may(&e, prev, next),
+	     e.flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT));
 	return 0;
 }
 
@@ -344,7 +347,7 @@ static __always_inline void migrate_record(struct scope_task *t, struct task_str
 		e.curr_tgid = BPF_CORE_READ(curr, tgid);
 		BPF_CORE_READ_INTO(&e.curr_comm, curr, comm);
 	}
-	emit(&e, sizeof(e), scope_wake_rarely(e.seq), scope_may_tell(task, sizeof(e)));
+	emit(&e, sizeof(e), scope_wake_rarely(e.seq), scope_may_tell(task, sizeof(e)), true);
 }
 
 /* Of interest while the thread waits; one that is being woken goes where the wake-up says. */

@@ -66,10 +66,8 @@ static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t,
 
 	if (scope_may_tell(task, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) {
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	if (!e)
 		return 0;
-	}
 	e->h.abi = SCOPE_ABI;
 	e->h.kind = SCOPE_EV_THREAD;
 	e->h.size = sizeof(*e);

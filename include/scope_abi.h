@@ -703,11 +703,12 @@ enum scope_stat {
 	SCOPE_STAT_DYING,     /* buffers read from dying threads */
 	SCOPE_STAT_MAP_FULL,
 	SCOPE_STAT_SCHED,      /* records of kernel context */
-	SCOPE_STAT_SCHED_LOST, /* of these, found the ring full */
+	SCOPE_STAT_SCHED_LOST, /* more of these, of recorded threads, that found the ring full */
 	SCOPE_STAT_NET,	       /* records of flows */
 	SCOPE_STAT_NET_LOST,   /* of these, found the ring full */
 	SCOPE_STAT_FLOWS_FULL, /* flows that found the table full */
 	SCOPE_STAT_LIMITED,    /* chunks of processes that had more than their share */
+	SCOPE_STAT_SCHED_OTHERS, /* switches of others, on a CPU that is waited for, that were left out */
 	SCOPE_STAT_N,
 };
 

@@ -655,6 +655,16 @@ static void note_time(struct correlate *c, uint64_t ts_ns)
 		c->now_ns = ts_ns;
 }
 
+bool corr_is_collective(uint32_t what)
+{
+	return what == SCOPE_COLL || what == SCOPE_CE_COLL;
+}
+
+bool correlate__is_older(const struct correlate *c, uint64_t parent)
+{
+	return parent && SCOPE_ID_TAG(parent) == c->tag && SCOPE_ID_COUNTER(parent) < c->first_id;
+}
+
 /*
  * What began before the recording has children that come during it: where another recorder had it begun. They
  * are told by their parent's id, for each thread begins a new block of ids when we come. Ids of other
@@ -667,8 +677,7 @@ static bool is_outside(const struct correlate *c, const struct scope_rec_start *
 
 	if (parent && parent->outside)
 		return true;
-	if (!parent && rec->parent && SCOPE_ID_TAG(rec->parent) == c->tag &&
-	    SCOPE_ID_COUNTER(rec->parent) < c->first_id)
+	if (!parent && correlate__is_older(c, rec->parent))
 		return true;
 	return ts_ns > c->cut_ns && (!parent || is_operation(what) || what == SCOPE_CE_COLL);
 }
@@ -715,7 +724,7 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 		comm_resolve(c, ev);
 	if (rec->parent && !parent && !ev->pxn && !ev->outside)
 		wait_begin(c, ev);
-	if (!ev->outside && (ev->what == SCOPE_COLL || ev->what == SCOPE_CE_COLL))
+	if (!ev->outside && corr_is_collective(ev->what))
 		count_coll(c, ts_ns);
 	if (c->waits)
 		adopt(c, ev);

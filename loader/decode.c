@@ -201,6 +201,12 @@ static bool rec_event(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64
 	}
 }
 
+/* Else it is from before this recording (what an earlier one left in the buffer), or from after it. */
+static bool in_time(const struct chunk_ctx *x, uint64_t ns)
+{
+	return ns >= x->p->begin_ns && (!x->s->end_ns || ns <= x->s->end_ns);
+}
+
 /* False: a record that makes no sense; it is counted and skipped. */
 static bool rec_decode(struct chunk_ctx *x, const struct scope_rec_hdr *r)
 {
@@ -210,8 +216,7 @@ static bool rec_decode(struct chunk_ctx *x, const struct scope_rec_hdr *r)
 		return rec_string(x, r);
 	ns = to_ns(x, r->ts);
 	x->last_ns = ns;
-	/* From before this recording (what an earlier one left in the buffer), or from after it. */
-	if (ns < x->p->begin_ns || (x->s->end_ns && ns > x->s->end_ns)) {
+	if (!in_time(x, ns)) {
 		x->p->corr.counts.before++;
 		return true;
 	}
@@ -470,7 +475,7 @@ static void open_note(struct stream *st, struct open_step *open, uint32_t nopen)
 	st->nopen = nopen;
 }
 
-/* NULL: there are no more, or there is no way to find the next one, and the rest of this chunk is void. */
+/* NULL: there are no more, or there is no way to find the next one: the rest of this chunk is void, and that is counted. */
 static const struct scope_rec_hdr *rec_at(struct chunk_ctx *x, uint32_t at)
 {
 	const struct scope_rec_hdr *r;
@@ -482,6 +487,17 @@ static const struct scope_rec_hdr *rec_at(struct chunk_ctx *x, uint32_t at)
 		return r;
 	count_malformed(x);
 	return NULL;
+}
+
+/* Of this recording, as correlate would find. */
+static bool is_collective(struct chunk_ctx *x, const struct scope_rec_hdr *r)
+{
+	const struct scope_rec_start *start = (const struct scope_rec_start *)r;
+	uint32_t what = SCOPE_ID_WHAT(r->id);
+
+	return r->kind == SCOPE_REC_START && corr_is_collective(what) && wanted(x->s, r) &&
+	       r->size >= start_size(what) && in_time(x, to_ns(x, r->ts)) &&
+	       !correlate__is_older(&x->p->corr, start->parent);
 }
 
 static bool is_of_comm(const struct scope_rec_hdr *r)
@@ -500,13 +516,16 @@ static void chunk_skim(struct chunk_ctx *x, uint32_t off)
 		x->p->recs++;
 		if (SCOPE_ID_WHAT(r->id) != SCOPE_PROXY_CTRL)
 			x->s->heard_ns = x->c->h.ts_ns;
-		if (r->kind == SCOPE_REC_START && SCOPE_ID_WHAT(r->id) == SCOPE_COLL)
-			x->p->corr.colls++;
+		x->p->corr.colls += is_collective(x, r);
 		if (is_of_comm(r) && !rec_decode(x, r))
 			count_malformed(x);
 	}
-	if (at > off)
-		x->last_ns = x->c->h.ts_ns;
+	if (at == off)
+		return;
+	x->last_ns = x->c->h.ts_ns;
+	/* The process' time goes on, also where ticks come late. */
+	if (x->p->corr.now_ns < x->last_ns)
+		x->p->corr.now_ns = x->last_ns;
 }
 
 /* From `off` on everything is new; before, only what steps have got since. */

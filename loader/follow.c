@@ -14,8 +14,9 @@
 #include "recorder.h"
 #include "target.h"
 
-#define FLUSH_AGE_PER_S	 100		    /* buffers are handed in at an age of 1/100 s */
-#define CAPTURE_QUIET_NS (300 * 1000000ull) /* which operations are under way is not known then */
+#define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s */
+#define CAPTURE_QUIET_NS                                                                           \
+	(300 * 1000000ull) /* no records of operations for so long: none is under way */
 
 static uint64_t flush_ticks(const struct recorder *r)
 {
@@ -171,15 +172,22 @@ void follow__unwatch(struct recorder *r)
 			attach__watch(r->attach, (uint32_t)sp->pid, false);
 }
 
+/* Of a capture alone it is not known which operations are under way. */
+static bool is_quiet(const struct recorder *r, const struct proc *p, uint64_t now,
+		     uint64_t quiet_ns)
+{
+	if (r->s.capture_only)
+		return now - r->s.heard_ns >= CAPTURE_QUIET_NS;
+	return correlate__settled(&p->corr, now, quiet_ns);
+}
+
 bool follow__settled(const struct recorder *r, uint64_t quiet_ns)
 {
 	uint64_t now = monotonic_ns();
 	const struct proc *p;
 
 	for (p = r->s.procs; p; p = p->hh.next)
-		if (!p->ended_ns &&
-		    (r->s.capture_only ? now - r->s.heard_ns < CAPTURE_QUIET_NS
-				       : !correlate__settled(&p->corr, now, quiet_ns)))
+		if (!p->ended_ns && !is_quiet(r, p, now, quiet_ns))
 			return false;
 	return true;
 }

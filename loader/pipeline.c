@@ -473,19 +473,30 @@ int pipeline__apply(struct session *s, enum input_kind kind, const void *data, s
 }
 
 /* What the kernel did to threads and connections, and how much of it there was to be: a recorder needs none of it. */
-static bool is_context(enum input_kind kind, const void *data, size_t size)
+static bool is_for_convert(enum input_kind kind, const void *data, size_t size)
 {
 	const struct scope_ev_short *h = data;
 
 	if (kind != INPUT_RING || size < sizeof(*h))
 		return kind == INPUT_COUNTED;
-	return h->kind >= SCOPE_EV_SWITCH && h->kind <= SCOPE_EV_DROP;
+	switch (h->kind) {
+	case SCOPE_EV_SWITCH:
+	case SCOPE_EV_MIGRATE:
+	case SCOPE_EV_IRQ:
+	case SCOPE_EV_FLOW:
+	case SCOPE_EV_USE:
+	case SCOPE_EV_RETRANS:
+	case SCOPE_EV_DROP:
+		return true;
+	default:
+		return false;
+	}
 }
 
 void pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size)
 {
 	if (s->raw)
 		raw_writer__put(s->raw, kind, data, size);
-	if (!s->capture_only || !is_context(kind, data, size))
+	if (!s->capture_only || !is_for_convert(kind, data, size))
 		pipeline__apply(s, kind, data, size);
 }

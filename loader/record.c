@@ -25,14 +25,15 @@
 #include "rlimits.h"
 #include "target.h"
 
-#define POLL_MS	   50
-#define OUTSIDE_NS (200 * 1000000ull) /* a buffer silent for so long is read from outside */
-#define FOLLOW_NS  (200 * 1000000ull) /* lines reach their file within this */
-#define CLOCK_NS   (10 * NSEC_PER_SEC)
-#define NODE_NS	   NSEC_PER_SEC
-#define HUNG_NS	   (500 * 1000000ull) /* where nobody decodes what does not move */
-#define DRAIN_NS   (500 * 1000000ull) /* for processes of a job that has ended */
-#define SETTLE_NS  (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
+#define POLL_MS	       50
+#define OUTSIDE_NS     (200 * 1000000ull) /* a buffer silent for so long is read from outside */
+#define FOLLOW_NS      (200 * 1000000ull) /* lines reach their file within this */
+#define CLOCK_NS       (10 * NSEC_PER_SEC)
+#define NODE_NS	       NSEC_PER_SEC
+#define HUNG_NS	       (500 * 1000000ull) /* where nobody knows what does not move, */
+#define HUNG_SILENT_NS (100 * 1000000ull) /* of threads that have handed in nothing for so long */
+#define DRAIN_NS       (500 * 1000000ull) /* for processes of a job that has ended */
+#define SETTLE_NS      (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
 #define PAUSE_MS 50
@@ -82,7 +83,8 @@ static void look_for_flows(struct recorder *r)
 
 /*
  * Events that do not move, by what is known so far: what may have moved them lies in the ring or in a silent
- * thread's buffer, and what its threads do is asked now.
+ * thread's buffer, and what its threads do is asked now. Of a capture alone nobody knows, and it is asked every now
+ * and then.
  */
 static void tick_hung(struct recorder *r, uint64_t now)
 {
@@ -93,7 +95,7 @@ static void tick_hung(struct recorder *r, uint64_t now)
 		due |= !p->ended_ns && hung__due(&p->corr);
 	if (!due || attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
 		return;
-	follow__read_outside(r, monotonic_ns(), 0, false);
+	follow__read_outside(r, monotonic_ns(), r->s.capture_only ? HUNG_SILENT_NS : 0, false);
 	follow__ask_sleepers(r, 0);
 	pipeline__feed(&r->s, INPUT_HUNG, NULL, 0);
 	r->next_hung_ns = now + HUNG_NS;
@@ -121,13 +123,23 @@ static void tick_self(struct recorder *r, bool follow)
 		feed__self(r);
 }
 
+/* Nobody has decoded which records are missing; BPF knows how many, of all processes. */
+static void count_context(struct recorder *r)
+{
+	if (r->s.capture_only)
+		r->s.summary.lost[LOSS_CONTEXT] = attach__stat(r->attach, SCOPE_STAT_SCHED_LOST) +
+						  attach__stat(r->attach, SCOPE_STAT_NET_LOST);
+}
+
 /* The pipeline's share of a turn. `now`: all that is older is in; `late`: but what is left in the ring. */
 static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 {
 	bool follow = now >= r->next_follow_ns, clock = now >= r->next_clock_ns;
 
-	if (follow)
+	if (follow) {
 		relearn(r);
+		count_context(r);
+	}
 	tick_self(r, follow);
 	feed__tick(r, now,
 		   (late ? INPUT_LATE : 0) | (follow ? INPUT_FOLLOW : 0) |
@@ -425,17 +437,19 @@ static void drop_privileges(struct recorder *r)
 static void settle(struct recorder *r)
 {
 	uint64_t end = monotonic_ns() + SETTLE_NS, look_ns = 0, now;
+	int n;
 
 	do {
 		feed__clock(r);
-		attach__poll(r->attach, QUIET_NS / 1000000 / 3);
+		n = attach__poll(r->attach, QUIET_NS / 1000000 / 3);
 		now = monotonic_ns();
 		/* A thread that is done makes no callbacks that would flush. */
 		if (now >= look_ns) {
 			follow__read_outside(r, now, QUIET_NS, false);
 			look_ns = now + QUIET_NS;
 		}
-	} while (!follow__settled(r, QUIET_NS) && stop_signals < 2 && monotonic_ns() < end);
+	} while ((n >= ATTACH_POLL_MAX || !follow__settled(r, QUIET_NS)) && stop_signals < 2 &&
+		 monotonic_ns() < end);
 }
 
 /* What the ring had no room for after a process' last record. */
@@ -448,14 +462,6 @@ static void count_tails(struct recorder *r)
 		if (!p->ended_ns && !attach__proc_stat(r->attach, p->key.tgid, &stat) &&
 		    stat.start_ns == p->key.start_ns)
 			feed__end(r, INPUT_TAIL, p, &stat);
-}
-
-/* Nobody has decoded which records are missing; BPF knows how many, of all processes. */
-static void count_context(struct recorder *r)
-{
-	if (r->s.capture_only)
-		r->s.summary.lost[LOSS_CONTEXT] = attach__stat(r->attach, SCOPE_STAT_SCHED_LOST) +
-						  attach__stat(r->attach, SCOPE_STAT_NET_LOST);
 }
 
 /*
@@ -511,6 +517,7 @@ static void print_stats(const struct recorder *r)
 		[SCOPE_STAT_MAP_FULL] = "map full",
 		[SCOPE_STAT_SCHED] = "records of context",
 		[SCOPE_STAT_SCHED_LOST] = "of these lost",
+		[SCOPE_STAT_SCHED_OTHERS] = "switches of others left out",
 		[SCOPE_STAT_NET] = "records of flows",
 		[SCOPE_STAT_NET_LOST] = "records of flows lost",
 		[SCOPE_STAT_FLOWS_FULL] = "flows beyond the table",

@@ -57,8 +57,8 @@ static const struct argp_option options[] = {
 	{"no-report", OPT_NO_REPORT, NULL, 0, "No verdict on what was slow at the end", 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"raw", OPT_RAW, "FILE", 0,
-	 "Write what comes in to FILE as it is, for 'ncclscope convert'; traces only with -o "
-	 "besides, and without it at a fraction of the cost",
+	 "Write what comes in to FILE as it is, for 'ncclscope convert'. No traces unless -o is "
+	 "given; without -o nothing is decoded, which costs a job less",
 	 0},
 	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
 	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},

@@ -96,8 +96,8 @@ struct session {
 	bool own_files;	   /* they are uid's; else the recorded process' user's */
 	bool compress;	   /* by zstd */
 	bool mute;	   /* nothing is written, only counted */
-	bool capture_only; /* nor decoded, but what tells who is recorded and what is lost */
-	uint64_t heard_ns; /* then: when records of operations last came */
+	bool capture_only; /* mute, and decoded is only what tells who is recorded and what is lost */
+	uint64_t heard_ns; /* then: when the newest record of an operation was handed in */
 	struct clock_fit clock;
 	struct sched sched;
 	struct session_net net;

@@ -272,8 +272,11 @@ static void print_loss(const struct summary *s, FILE *f)
 
 void summary__print_capture(const struct summary *s, FILE *f)
 {
-	fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n", (unsigned long long)s->records,
-		s->procs, s->procs == 1 ? "" : "es");
+	if (s->procs)
+		fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n",
+			(unsigned long long)s->records, s->procs, s->procs == 1 ? "" : "es");
+	else
+		fprintf(f, "\nRecords: none, no process with the plugin made a communicator\n");
 	print_loss(s, f);
 }
 

@@ -97,7 +97,7 @@ readable() {
 	"$scope" check "$tmp/cut"
 }
 t "of a recorder that was killed: readable up to the last flush" readable
-dd if=/dev/zero of="$(echo "$tmp"/packed/*.zst | cut -d' ' -f1)" bs=1 seek=9000 count=500 conv=notrunc 2>/dev/null
+dd if=/dev/zero of="$(echo "$tmp"/packed/*.zst | cut -d' ' -f1)" bs=1 seek=9000 count=12000 conv=notrunc 2>/dev/null
 # Literals that were hit unpack to others: then it is the line that makes no sense.
 t "damaged: refused, with the file" eval '! "$scope" check "$tmp/packed" >"$tmp/say.zst" 2>&1 && cat "$tmp/say.zst" &&
 	grep -qE "compression is damaged|trace_.*zst:[0-9]+: error" "$tmp/say.zst"'

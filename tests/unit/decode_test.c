@@ -572,6 +572,7 @@ static void test_step_lies(void **arg)
 
 struct known {
 	uint64_t lost[LOSS_CAUSES], pos, rec_pos, colls, bad;
+	uint64_t now_ns; /* the process' time */
 	uint32_t comms, streams;
 };
 
@@ -588,6 +589,7 @@ static void put_comm(struct chunk *ch, uint8_t api)
 static struct known known_of_chunks(bool capture_only)
 {
 	struct chunk a = {0}, b = {0}, bad = {0}, other = {0};
+	struct scope_rec_start *start;
 	struct known known;
 	struct proc *p;
 	uint64_t n;
@@ -595,9 +597,18 @@ static struct known known_of_chunks(bool capture_only)
 	setup(NULL);
 	s->capture_only = capture_only;
 	p = begin();
+	p->begin_ns = 3000;
+	p->corr.first_id = 50;
 	put_comm(&a, 7);
 	for (n = 1; n < 5; n++)
 		put(&a, sizeof(struct scope_rec_coll), SCOPE_REC_START, id_of(SCOPE_COLL, n));
+	put(&a, sizeof(struct scope_rec_ce_coll), SCOPE_REC_START, id_of(SCOPE_CE_COLL, 5));
+	/* none of ours: of an earlier recording, of a group of that */
+	put(&a, sizeof(struct scope_rec_coll), SCOPE_REC_START, id_of(SCOPE_COLL, 6))->ts = 100;
+	start = (void *)put(&a, sizeof(struct scope_rec_coll), SCOPE_REC_START,
+			    id_of(SCOPE_COLL, 7));
+	start->parent = id_of(SCOPE_GROUP, 49);
+	put(&a, 24, SCOPE_REC_FINALIZE, id_of(SCOPE_ID_WHAT_CTX, 9));
 	put_event(&b, 9);
 	put_event(&other, 10);
 	put_comm(&bad, 8);
@@ -616,6 +627,7 @@ static struct known known_of_chunks(bool capture_only)
 	known = (struct known){.pos = p->streams->pos,
 			       .rec_pos = p->streams->rec_pos,
 			       .colls = p->corr.colls,
+			       .now_ns = p->corr.now_ns,
 			       .bad = s->bad_records + p->corr.counts.malformed,
 			       .comms = HASH_COUNT(p->corr.comms),
 			       .streams = HASH_COUNT(p->streams)};
@@ -630,13 +642,15 @@ static void test_capture_only(void **arg)
 	struct known decoded = known_of_chunks(false), skimmed;
 
 	(void)arg;
-	assert_int_equal(decoded.colls, 4);
+	assert_int_equal(decoded.colls, 5);
 	assert_int_equal(decoded.comms, 1);
 	assert_int_equal(decoded.bad, 8); /* of two chunks two each, counted twice */
 	assert_true(decoded.lost[LOSS_RING_FULL] > 1000 && decoded.lost[LOSS_RATE_LIMIT]);
 	nr_events = 0;
 	skimmed = known_of_chunks(true);
 	assert_int_equal(nr_events, 0);
+	assert_int_equal(skimmed.now_ns, 9000);
+	skimmed.now_ns = decoded.now_ns; /* of records, which is as good */
 	assert_memory_equal(&skimmed, &decoded, sizeof(decoded));
 }
 
