@@ -18,6 +18,7 @@
 #define NET_END_NS  NSEC_PER_SEC /* the same, while its connections' last figures are not in */
 #define DEAF_NS	    (600 * 1000000ull) /* buffers are read each 200 ms */
 #define DEAF_MAX_NS (10 * NSEC_PER_SEC)
+#define ERRNO_MAX   4095 /* the kernel's MAX_ERRNO */
 #define TRIM_BYTES  (16u << 20)
 #define TRIM_LOOKS  10 /* counting what is free takes milliseconds, where there are many pieces */
 #define PROC_BYTES  (sizeof(struct proc) + (96 << 10)) /* with its buffers */
@@ -243,7 +244,8 @@ static int on_flows(struct session *s, const void *data, size_t size)
 {
 	const struct input_flows *in = data;
 
-	if (in->n != (size - sizeof(*in)) / sizeof(struct scope_flow_sample) ||
+	if (in->err > 0 || in->err < -ERRNO_MAX ||
+	    in->n != (size - sizeof(*in)) / sizeof(struct scope_flow_sample) ||
 	    (size - sizeof(*in)) % sizeof(struct scope_flow_sample))
 		return -EINVAL;
 	decode_net__samples(s, in->now_ns, (const struct scope_flow_sample *)(in + 1), in->n,

@@ -208,6 +208,32 @@ static void test_foreign(void **state)
 	assert_non_null(strstr(r.why, "directory"));
 }
 
+/* An error of a reading is one that there is: others cannot be told, nor negated. */
+static void test_errors(void **state)
+{
+	static const struct {
+		int32_t err;
+		int want;
+	} cases[] = {{0, 0}, {-EPERM, 0}, {1, -EINVAL}, {-4096, -EINVAL}, {INT32_MIN, -EINVAL}};
+	static unsigned char buf[1 << 16];
+	struct session *s = session_begin();
+	struct input_flows in = {.now_ns = 1};
+	struct raw_reader r;
+	struct raw_rec rec;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(raw_reader__of(&r, buf, read_raw(buf, sizeof(buf))), 0);
+	assert_int_equal(raw_reader__next(&r, &rec), 1);
+	assert_int_equal(pipeline__apply(s, rec.kind, rec.data, rec.size), 0);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		in.err = cases[i].err;
+		assert_int_equal(pipeline__apply(s, INPUT_FLOWS, &in, sizeof(in)), cases[i].want);
+	}
+	raw_reader__close(&r);
+	session_end(s);
+}
+
 /* Nobody's file is written over, and the disk may be full. */
 static void test_writer(void **state)
 {
@@ -235,7 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_writer),
 	};
 
 	return cmocka_run_group_tests_name("raw", tests, setup, teardown);
