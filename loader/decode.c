@@ -7,6 +7,7 @@
 #include "decode.h"
 #include "decode_net.h"
 #include "decode_sched.h"
+#include "less.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "trace.h"
@@ -270,9 +271,7 @@ static struct stream *stream_get(struct proc *p, const struct scope_ev_chunk *c)
 /* Records that did not get into the ring. Which of them for want of room, and which for its share: BPF knows in sum. */
 static void count_ring_loss(struct proc *p, uint64_t n)
 {
-	uint64_t limited = p->limited_recs > p->lost[LOSS_RATE_LIMIT]
-				   ? p->limited_recs - p->lost[LOSS_RATE_LIMIT]
-				   : 0;
+	uint64_t limited = less(p->limited_recs, p->lost[LOSS_RATE_LIMIT]);
 
 	if (limited > n)
 		limited = n;
@@ -475,7 +474,7 @@ static void open_note(struct stream *st, struct open_step *open, uint32_t nopen)
 	st->nopen = nopen;
 }
 
-/* NULL: there are no more, or there is no way to find the next one: the rest of this chunk is void, and that is counted. */
+/* NULL: there are no more, or no way to find the next one: the rest of this chunk is void, and that is counted. */
 static const struct scope_rec_hdr *rec_at(struct chunk_ctx *x, uint32_t at)
 {
 	const struct scope_rec_hdr *r;

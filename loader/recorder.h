@@ -116,7 +116,7 @@ void follow__unwatch(struct recorder *r);
 
 /*
  * Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). Where nothing is decoded:
- * whether no records of any have been made for a while.
+ * whether none has handed in a record for a while.
  */
 bool follow__settled(const struct recorder *r, uint64_t quiet_ns);
 

@@ -18,9 +18,14 @@ die() {
 	exit 1
 }
 
-# recorder_on NAME OPTION...: when it is there, it records.
+# recorder_on NAME OPTION...: traces in $tmp/NAME; when it is there, it records.
 recorder_on() {
-	record_bg "$@" || until_true 50 grep -q '^ncclscope: Recording' "$tmp/$1.err" && return
+	recorder_with "$1" -o "$tmp/$1" "${@:2}"
+}
+
+# recorder_with NAME OPTION...: the same, with no other options than these.
+recorder_with() {
+	recorder_bg "$@" || until_true 50 grep -q '^ncclscope: Recording' "$tmp/$1.err" && return
 	cat "$tmp/$1.err" >&2
 	die "no recorder: see above"
 }

@@ -42,7 +42,7 @@ job() {
 
 # recorded SIZE ITERS CASE OPTION...
 recorded() {
-	recorder_bg trace "${@:4}" || die "no recorder: $(cat "$tmp/trace.err")"
+	recorder_with trace "${@:4}"
 	job "$1" "$2" "$3" "$plugin"
 	stop_recorder
 	sed -n 's/^Loss: //p' "$tmp/trace.err" >>"$tmp/loss"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # `record --raw` without -o decodes nothing, and yet the capture has all that a trace needs: a job from its start with all
-# its context, one that runs before and after, what hangs, what is lost. What the recorder says of losses is what the
-# conversion says.
+# its context, one that runs before and after, what hangs, what is lost. How many of the plugin's records are lost the recorder
+# says as the conversion does.
 . "$(dirname "$0")/lib.sh"
 
 # capture NAME [OPTION...] [-- CMD...]: as record, into $tmp/NAME.raw alone.
