@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The network as JSON: net of events, flows, drops. */
 #include <stdio.h>
+#include <string.h>
 #include "session.h"
 #include "trace.h"
 #include "trace_keys.h"
@@ -38,14 +39,27 @@ struct net_of {
 	struct flow_figures fig;
 };
 
+/* A connection that was made anew with the addresses of one before it has its name, too. */
+static bool is_named(const struct net_of *of, const struct flow *flow)
+{
+	uint32_t i;
+
+	for (i = 0; i < of->n && i < FLOWS_MAX; i++)
+		if (!memcmp(&of->list[i]->tuple, &flow->tuple, sizeof(flow->tuple)))
+			return true;
+	return false;
+}
+
 static void note_flow(void *arg, struct flow *flow)
 {
 	struct net_of *of = arg;
 
+	flow_figures__add(&of->fig, of->flows, flow, of->from_ns, of->to_ns);
+	if (is_named(of, flow))
+		return;
 	if (of->n < FLOWS_MAX)
 		of->list[of->n] = flow;
 	of->n++;
-	flow_figures__add(&of->fig, of->flows, flow, of->from_ns, of->to_ns);
 }
 
 static void put_flows(struct json *j, const struct net_of *of, uint32_t what)

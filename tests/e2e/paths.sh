@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 
 uid=65534 other=65533
-small=("$job" --ranks 2 --bytes 64K --iters 2 --json)
+# It stays for a while: a directory named by the job needs its environment, which goes with it.
+small=("$job" --ranks 2 --bytes 64K --iters 2 --linger-ms 300 --json)
 # as UID COMMAND...
 as() {
 	local id=$1

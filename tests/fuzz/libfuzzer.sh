@@ -3,7 +3,7 @@
 # Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS (60) each: libfuzzer.sh DIRECTORY
 # PROGRAM:MAX_LEN:SEEDS[,SEEDS...]... What was found before (tests/fuzz/found/PROGRAM) is a seed as well.
 # What one finds lies in DIRECTORY/PROGRAM-*: give it to the program as an argument to see it again, and put
-# it there once it is mended.
+# it there once it is mended. Of a run whose files are out of reach its log has the input: base64 -d | gzip -d.
 out=$1
 shift
 [ $# -gt 0 ] || {
@@ -21,6 +21,7 @@ run_one()
 	shift 2
 	[ -d "$found/$name" ] && set -- "$@" "$found/$name"
 	mkdir "$work/$name"
+	: >"$work/$name.begun"
 	"$out/$name" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
 		-print_final_stats=1 -artifact_prefix="$out/$name-" "$work/$name" "$@" >"$work/$name.log" 2>&1 ||
 		touch "$work/$name.failed"
@@ -47,6 +48,11 @@ for spec in "$first" "$@"; do
 	name=${spec%%:*}
 	if [ ! -e "$work/$name.log" ] || [ -e "$work/$name.failed" ]; then
 		tail -n 60 "$work/$name.log"
+		for input in "$out/$name"-*-*; do
+			[ "$input" -nt "$work/$name.begun" ] || continue
+			echo "${input##*/}:"
+			gzip -9 <"$input" | base64 -w 900
+		done
 		echo "not ok $name"
 		rc=1
 	else

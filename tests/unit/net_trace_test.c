@@ -572,6 +572,32 @@ static void test_long_op(void **state)
 	must_have(net_text(ops[1]), "\"txBytes\":1000,\"rxBytes\":0,\"retrans\":0,");
 }
 
+/* A connection that is made anew with the addresses of the one before it bears its name: named once. */
+static void test_same_addresses(void **state)
+{
+	uint32_t coll, op;
+	struct conn *c;
+
+	(void)state;
+	at(90 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	coll = operation(app);
+	op = op_start(proxy, coll, true, 1);
+	quick_step(proxy, op, c, SCOPE_TX, 1000);
+	gone(c);
+	at(k.now_ns + 1 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	quick_step(proxy, op, c, SCOPE_TX, 2000);
+	quick_step(proxy, op, connect_it(2, JOB, SCOPE_FLOW_OPEN), SCOPE_TX, 4000);
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+	must_have(net_text(coll), "{\"flows\":[" A_FLOW ",\"10.0.0.1:41001>10.0.0.2:5001\"],"
+				  "\"nFlows\":2,\"txBytes\":7000,");
+	must_have(net_text(op), "{\"flow\":" A_FLOW ",\"flows\":[" A_FLOW ",");
+}
+
 /* The recording ends within an operation: what its steps did is its own, too. */
 static void test_unfinished(void **state)
 {
@@ -1012,6 +1038,7 @@ int main(void)
 		TEST(test_open_calls),
 		TEST(test_late_op),
 		TEST(test_long_op),
+		TEST(test_same_addresses),
 		TEST(test_unfinished),
 		TEST(test_flow_lines),
 		TEST_WITH(test_flows_mode, setup_flows),
