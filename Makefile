@@ -52,7 +52,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      pipeline pipeline_node feed raw who net_names \
 	      decode decode_sched decode_net proc correlate slab hung clock nccl_names \
 	      sched_timeline sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
-	      trace trace_sched trace_net trace_node trace_rdma header summary out zst out_dir json \
+	      trace trace_sched trace_net trace_node trace_rdma header summary out out_threads zst out_dir json \
 	      options plugin_path pid_stat elf_file log progress \
 	      check check_json check_keys check_rules check_net lines schema \
 	      report report_files report_read report_stat report_verdict report_text report_json \
@@ -62,7 +62,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      status status_file status_field status_self status_show live human \
 	      top top_model top_text top_screen
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
-LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo
+LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo -pthread
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
 PLUGIN_SRC := plugin area buffer probes names cuda

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "cmd.h"
@@ -17,6 +18,7 @@
 #include "log.h"
 #include "options.h"
 #include "out.h"
+#include "out_threads.h"
 #include "pipeline.h"
 #include "progress.h"
 #include "raw.h"
@@ -28,12 +30,15 @@ struct convert_options {
 	char *file;
 	char *dir;
 	bool strict, compress;
+	uint32_t threads;
 };
 
 struct convert {
 	struct convert_options opt;
 	struct session s;
 	struct raw_reader reader;
+	struct out_threads *threads;
+	uint64_t begin_ns;
 	uint64_t now_ns;	  /* of the newest tick */
 	uint64_t trim_offset;	  /* where to give memory back */
 	uint64_t inputs, context; /* of these, records of kernel context */
@@ -48,6 +53,7 @@ static void session_init(struct convert *c)
 	c->s.dir = c->opt.dir;
 	c->s.own_files = true;
 	c->s.compress = c->opt.compress;
+	c->s.out_threads = c->threads;
 	invoking_user(&c->s.uid, &c->s.gid);
 }
 
@@ -167,16 +173,18 @@ static int take_all(struct convert *c)
 
 static void print_cost(const struct convert *c)
 {
-	double cpu, n = (double)(c->records + c->context);
+	double cpu, took = (double)(monotonic_ns() - c->begin_ns) / NSEC_PER_SEC,
+		    n = (double)(c->records + c->context);
 	struct rusage ru;
 
 	getrusage(RUSAGE_SELF, &ru);
 	cpu = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
 	      (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
 	pr_debug("Inputs: %llu, records of context: %llu, of NCCL: %llu; CPU %.3f s, %.0f ns a "
-		 "record; peak %ld KiB\n",
+		 "record; took %.3f s; peak %ld KiB\n",
 		 (unsigned long long)c->inputs, (unsigned long long)c->context,
-		 (unsigned long long)c->records, cpu, n > 0 ? cpu * 1e9 / n : 0, ru.ru_maxrss);
+		 (unsigned long long)c->records, cpu, n > 0 ? cpu * 1e9 / n : 0, took,
+		 ru.ru_maxrss);
 }
 
 /* Makes -o's directory now: a mistake in its name should be told of at once. */
@@ -215,14 +223,17 @@ static int run(struct convert *c)
 {
 	int err;
 
+	c->begin_ns = monotonic_ns();
 	session_init(c);
 	err = check_dir(c);
 	if (!err)
 		err = open_capture(c);
 	if (err)
 		return EXIT_FAILED;
+	c->threads = c->s.out_threads = out_threads__new(c->opt.threads);
 	err = take_all(c);
 	session_end(c);
+	out_threads__free(c->threads);
 	if (!err && c->torn)
 		pr_warn("'%s' ends before its recording does: what was open then is unfinished\n",
 			c->opt.file);
@@ -233,13 +244,17 @@ static int run(struct convert *c)
 	return c->opt.strict && (c->lost || c->torn) ? EXIT_LOST : EXIT_OK;
 }
 
-enum { OPT_STRICT = 256, OPT_COMPRESS };
+enum { OPT_STRICT = 256, OPT_COMPRESS, OPT_THREADS };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0,
 	 "Write traces to DIR (default as record's: ncclscope_dump-JOB, or -TIME without a job id)",
 	 0},
 	{"compress", OPT_COMPRESS, NULL, 0, "Compress them by zstd: trace_*.jsonl.zst", 0},
+	{"threads", OPT_THREADS, "N", 0,
+	 "Compress and write by N more threads, a process' trace by one of them (default: 1, or "
+	 "none where there is but one CPU)",
+	 0},
 	{"strict", OPT_STRICT, NULL, 0,
 	 "Exit with status 5 if any record was lost, or the file lacks the end of a recording", 0},
 	{"verbose", 'v', NULL, 0, "Say more: what it cost", 0},
@@ -250,6 +265,7 @@ static const struct argp_option options[] = {
 static error_t parse_one(int key, char *arg, struct argp_state *state)
 {
 	struct convert_options *o = state->input;
+	uint64_t n = 0;
 
 	switch (key) {
 	case 'o':
@@ -260,6 +276,12 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
+		return 0;
+	case OPT_THREADS:
+		if (parse_count(arg, &n) || n > OUT_THREADS_MAX)
+			argp_error(state, "--threads '%s': a number up to %d", arg,
+				   OUT_THREADS_MAX);
+		o->threads = (uint32_t)n;
 		return 0;
 	case 'v':
 		log_level = LOG_DEBUG;
@@ -295,6 +317,7 @@ int cmd_convert(int argc, char **argv)
 {
 	static struct convert c;
 
+	c.opt.threads = get_nprocs() > 1;
 	options__parse(&argp, argc, argv, 0, &c.opt);
 	limits_raise();
 	return run(&c);

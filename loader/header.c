@@ -11,6 +11,7 @@
 #include "header.h"
 #include "log.h"
 #include "nccl_names.h"
+#include "out_threads.h"
 #include "session.h"
 #include "version.h"
 
@@ -141,6 +142,8 @@ static int file_open(struct proc *p)
 			&p->out, d->fd, path, stem, s->own_files ? s->uid : p->id.uid,
 			s->own_files ? s->gid : p->id.gid);
 	p->out.write_lost = write_lost;
+	if (d && !err)
+		p->out.writer = out_threads__next(s->out_threads);
 	if (err && !p->out_failed)
 		pr_err("Failed to open a trace file in '%s': %s, process %u is not recorded until "
 		       "that works; its records are counted as lost\n",

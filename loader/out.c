@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "out.h"
+#include "out_threads.h"
 #include "zst.h"
 
 #define FLUSH_BYTES (48 * 1024)
@@ -106,7 +107,7 @@ void out_line_end(struct out_file *f, const struct json *j, enum out_kind kind, 
 	f->counts[kind]++;
 	f->pending[kind]++;
 	if (f->len >= FLUSH_BYTES)
-		out_file__flush(f);
+		out_file__push(f);
 }
 
 /* Lines that tell something; the others are about the file, and told again. */
@@ -121,34 +122,17 @@ static uint64_t count_lines(const uint64_t *counts)
 	return n;
 }
 
-/* The lines in buf cannot be written: forget them, and what of them reached the file. */
-static void drop_pending(struct out_file *f, int err, bool torn)
-{
-	uint64_t n = count_lines(f->pending);
-	int i;
-
-	for (i = 0; i < OUT_KINDS; i++)
-		f->counts[i] -= f->pending[i];
-	f->write_lost += n;
-	if (!f->failing)
-		pr_warn("Failed to write '%s': %s, continuing without %llu lines; lost lines are "
-			"counted\n",
-			f->path, strerror(-err), (unsigned long long)n);
-	f->failing = true;
-	/* Only then: it gives the reserve back, too. */
-	if (torn && ftruncate(f->fd, (off_t)f->size))
-		pr_debug("Failed to truncate '%s': %s\n", f->path, strerror(errno));
-}
+/* ---- Into the file ------------------------------------------------------------------------------ */
 
 /*
  * Room for the lines, and for the end of the file behind them: where that is not to be had, the disk counts
  * as full while the last lines still fit. Not every file system can; it then does without.
  */
-static int reserve(const struct out_file *f, size_t len)
+static int reserve(const struct out_file *f, size_t len, bool ending)
 {
 	int err;
 
-	if (f->ending)
+	if (ending)
 		return 0;
 	do {
 		err = fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)f->size, (off_t)len + RESERVE)
@@ -186,33 +170,94 @@ static void end_frame(struct out_file *f)
 		f->size += len;
 }
 
-int out_file__flush(struct out_file *f)
+void out_batch__write(struct out_batch *batch)
 {
-	const char *data = f->buf;
-	size_t done = 0, len = f->len;
+	struct out_file *f = batch->file;
+	size_t done = 0, len = batch->len;
+	const char *data = batch->buf;
 	int err = 0;
 
-	if (!f->len)
-		return 0;
 	if (f->zst)
-		err = zst_writer__put(f->zst, f->buf, f->len, f->ending, &data, &len);
+		err = zst_writer__put(f->zst, batch->buf, batch->len, batch->ending, &data, &len);
 	if (!err)
-		err = reserve(f, len);
+		err = reserve(f, len, batch->ending);
 	if (!err)
 		err = write_all(f->fd, data, len, &done);
 	if (f->zst)
 		zst_writer__written(f->zst, !err);
-	if (err) {
-		drop_pending(f, err, done > 0);
-	} else {
+	batch->err = err;
+	if (!err)
 		f->size += len;
-		if (f->failing)
-			pr_info("Writing '%s' works again\n", f->path);
-		f->failing = false;
+	/* Only where there is something: it gives the reserve back, too. */
+	batch->torn = err && done && ftruncate(f->fd, (off_t)f->size);
+}
+
+/* Lines that cannot be written. */
+static void count_dropped(struct out_file *f, const struct out_batch *batch)
+{
+	uint64_t n = count_lines(batch->kinds);
+	int i;
+
+	for (i = 0; i < OUT_KINDS; i++)
+		f->counts[i] -= batch->kinds[i];
+	f->write_lost += n;
+	if (!f->failing)
+		pr_warn("Failed to write '%s': %s, continuing without %llu lines; lost lines are "
+			"counted\n",
+			f->path, strerror(-batch->err), (unsigned long long)n);
+	if (batch->torn)
+		pr_debug("Failed to truncate '%s'\n", f->path);
+}
+
+void out_batch__account(const struct out_batch *batch)
+{
+	struct out_file *f = batch->file;
+
+	if (batch->err)
+		count_dropped(f, batch);
+	else if (f->failing)
+		pr_info("Writing '%s' works again\n", f->path);
+	f->failing = batch->err;
+}
+
+static struct out_batch batch_of(struct out_file *f)
+{
+	struct out_batch batch = {
+		.file = f, .buf = f->buf, .len = f->len, .cap = f->cap, .ending = f->ending};
+
+	memcpy(batch.kinds, f->pending, sizeof(batch.kinds));
+	return batch;
+}
+
+/* Takes all lines out of the buffer. 0 or -errno; where a thread writes, 0: it is not known yet. */
+static int hand_over(struct out_file *f)
+{
+	struct out_batch batch = batch_of(f);
+
+	if (f->writer) {
+		out_writer__put(f->writer, &batch);
+		f->buf = batch.buf; /* another one */
+		f->cap = batch.cap;
+	} else {
+		out_batch__write(&batch);
+		out_batch__account(&batch);
 	}
 	f->len = 0;
 	memset(f->pending, 0, sizeof(f->pending));
-	return err;
+	return batch.err;
+}
+
+void out_file__push(struct out_file *f)
+{
+	if (f->len)
+		hand_over(f);
+}
+
+int out_file__flush(struct out_file *f)
+{
+	int err = f->len ? hand_over(f) : 0;
+
+	return f->writer ? out_writer__settle(f->writer, f) : err;
 }
 
 bool out_file__is_gone(const struct out_file *f)

@@ -34,18 +34,35 @@ extern const char *const out_kind_names[OUT_KINDS];
 #define OUT_LINE_MAX (1u << 20) /* bytes of a line, '\n' included: the format's own limit */
 
 struct out_file {
+	/* A thread's that writes, while it has lines of this file; else the owner's. */
 	int fd;
 	struct zst_writer *zst; /* NULL: the file is text; owned */
-	char *path;		/* for messages; owned */
-	char *buf;		/* whole lines not yet written */
+	uint64_t size;		/* bytes of the file that are whole lines */
+
+	/* The owner's. */
+	char *path; /* for messages; owned */
+	char *buf;  /* whole lines not yet written */
 	size_t len, cap;
-	uint64_t size;		     /* bytes of the file that are whole lines */
 	uint64_t oldest_ns;	     /* when the first line in buf was added */
-	uint64_t counts[OUT_KINDS];  /* lines in the file and in buf */
+	uint64_t counts[OUT_KINDS];  /* lines in the file and on their way */
 	uint64_t pending[OUT_KINDS]; /* of these, lines in buf */
 	uint64_t write_lost; /* lines lost to write errors and not yet reported in the trace */
 	bool failing;
 	bool ending; /* what comes now may use the room that was kept for it; set by the owner */
+	struct out_writer
+		*writer;    /* NULL: who adds lines writes them; set by the owner; out_threads.h */
+	uint32_t in_flight; /* batches that the writer has */
+};
+
+/* Whole lines on their way into a file. */
+struct out_batch {
+	struct out_file *file;
+	char *buf; /* of out_file, or a writer's own */
+	size_t len, cap;
+	uint64_t kinds[OUT_KINDS];
+	bool ending;
+	int err;   /* on the way back: 0 or -errno */
+	bool torn; /* and a part of what failed could not be taken out of the file again */
 };
 
 /*
@@ -77,6 +94,15 @@ void out_line_end(struct out_file *f, const struct json *j, enum out_kind kind, 
 
 /* Writes what is buffered. Returns 0 or -errno; lines that cannot be written are dropped and counted. */
 int out_file__flush(struct out_file *f);
+
+/* The same, but where a thread writes, what becomes of it is known later. */
+void out_file__push(struct out_file *f);
+
+/* For whoever writes a batch, one after the other of a file: into the file, and batch->err and torn are set. */
+void out_batch__write(struct out_batch *batch);
+
+/* For the file's owner: what became of a batch, in their order. */
+void out_batch__account(const struct out_batch *batch);
 
 /* Somebody has deleted it: what is in it nobody will read. */
 bool out_file__is_gone(const struct out_file *f);

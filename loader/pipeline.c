@@ -293,7 +293,7 @@ static void tick_proc(struct proc *p, const struct input_tick *in)
 		trace__clock(p, in->now_ns);
 	if (in->flags & INPUT_FOLLOW) {
 		trace__lost(p, in->now_ns, false);
-		out_file__flush(&p->out);
+		out_file__push(&p->out);
 	}
 }
 
@@ -322,7 +322,7 @@ static int on_hung(struct session *s)
 		if (p->ended_ns || !hung__due(&p->corr))
 			continue;
 		hung__tell(&p->corr);
-		out_file__flush(&p->out);
+		out_file__push(&p->out);
 	}
 	return 0;
 }

@@ -93,9 +93,11 @@ struct session {
 	uint64_t collectives; /* to record of each process; 0: all */
 	uid_t uid;	      /* who called us, through sudo: owner of directories that we make */
 	gid_t gid;
-	bool own_files;	   /* they are uid's; else the recorded process' user's */
-	bool compress;	   /* by zstd */
-	bool mute;	   /* nothing is written, only counted */
+	bool own_files; /* they are uid's; else the recorded process' user's */
+	bool compress;	/* by zstd */
+	struct out_threads
+		*out_threads; /* that write traces; NULL: who makes the lines; the owner's */
+	bool mute;	      /* nothing is written, only counted */
 	bool capture_only; /* mute, and decoded is only what tells who is recorded and what is lost */
 	uint64_t heard_ns; /* then: when the newest record of an operation was handed in */
 	struct clock_fit clock;

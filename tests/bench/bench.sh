@@ -29,7 +29,7 @@ export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 rc=0 given=''
-for name in ROUNDS JOB_ITERS EVENTS GROWTH_ROUNDS RECORDS; do
+for name in ROUNDS JOB_ITERS EVENTS GROWTH_ROUNDS SCHED_ROUNDS RECORDS; do
 	[ -z "${!name:-}" ] || given+=" $name=${!name}"
 done
 begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
@@ -80,7 +80,7 @@ else
 	bench convert convert.sh --rounds "${ROUNDS:-5}" --records "${RECORDS:-20000000}"
 	bench growth growth.sh --rounds "${GROWTH_ROUNDS:-3}" --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
 	bench job job_cost.sh --rounds "${ROUNDS:-5}" --iters "${JOB_ITERS:-200,20000}"
-	bench sched sched_cost.sh --rounds "${ROUNDS:-9}"
+	bench sched sched_cost.sh --rounds "${SCHED_ROUNDS:-25}"
 	bench net net_cost.sh --rounds "${ROUNDS:-11}"
 fi
 
@@ -150,11 +150,12 @@ page() {
 		(["", "ms"] | row), "|---|---|", (.cases[] | [.name, (.ms | of(""))] | row), "", goals'
 	section convert '
 		"\n## Traces of a capture\n",
-		"`ncclscope convert`, one thread, of captures of the stand-in'\''s AllReduce, to memory: `off` without kernel context, `on` with, `short` with and a",
-		"tenth as long. Medians of \(.rounds) rounds, of CPU time.\n",
-		(["", "records of NCCL", "of the kernel", "both, a second", "ns each", "bytes of trace for each of NCCL", "of the capture", "peak MiB"] | row),
-		"|---|---|---|---|---|---|---|---|",
-		(.cases[] | [.case, .nccl, .context, .perSecond, .nsEach, .outEach, .rawEach, (.peakKiB / 1024)] | map(if type == "number" then num else . end) | row), "", goals'
+		"`ncclscope convert` of captures of the stand-in'\''s AllReduce, to memory: `off` without kernel context, `on` with, `short` with and a",
+		"tenth as long. Medians of \(.rounds) rounds: of one thread (`--threads=0`) the records in a second of its CPU time, of two, of which",
+		"one writes (`--threads=1`), those in a second.\n",
+		(["", "records of NCCL", "of the kernel", "both, a second of one thread", "ns each", "two threads, a second", "bytes of trace for each of NCCL", "of the capture", "peak MiB"] | row),
+		"|---|---|---|---|---|---|---|---|---|",
+		(.cases[] | [.case, .nccl, .context, .perSecond, .nsEach, .perSecondTwo, .outEach, .rawEach, (.peakKiB / 1024)] | map(if type == "number" then num else . end) | row), "", goals'
 	section job '
 		"\n## A whole job\n",
 		"The stand-in'\''s AllReduce, four ranks over loopback TCP, which share the CPUs with the recorder. Pairs of runs next to each other;",

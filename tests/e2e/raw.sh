@@ -73,6 +73,32 @@ unpacked() {
 		zstd -qdc "$2/${file##*/}.zst" | cmp - "$file" || return 1
 	done
 }
+by_threads() {
+	local n
+	for n in 0 1 3; do
+		"$scope" convert -q --threads=$n "$tmp/all.raw" -o "$tmp/all.$n" && diff -rq "$tmp/all" "$tmp/all.$n" &&
+			"$scope" convert -q --threads=$n --compress "$tmp/all.raw" -o "$tmp/all.zst$n" && unpacked all "$tmp/all.zst$n" || return 1
+	done
+}
+t "convert --threads: the same, by any number" by_threads
+lines_in() {
+	cat "$1"/*.jsonl | grep -cvE '^\{"recordType":"(header|lost|footer)"'
+}
+# on_full_disk THREADS: lines that are there, and lines that are said to be lost
+on_full_disk() {
+	mkdir -p "$tmp/disk"
+	mount -t tmpfs -o size=400k none "$tmp/disk" || return 1
+	"$scope" convert --threads="$1" "$tmp/all.raw" -o "$tmp/disk" 2>"$tmp/disk.say"
+	"$scope" check -q "$tmp/disk" && echo "$(lines_in "$tmp/disk") $(sed -n 's/^Loss: .*(write-error \([0-9]*\))$/\1/p' "$tmp/disk.say")"
+	umount "$tmp/disk"
+}
+for n in 0 2; do
+	read -r there lost <<<"$(on_full_disk $n)"
+	t "convert --threads=$n to a full disk: $there lines are there, $lost are lost" \
+		eval '[ "$there" -gt 100 ] && [ "$lost" -gt 100 ] && same $((there + lost)) $(lines_in "$tmp/all") "of all"'
+done
+is "convert --threads: which numbers" "$("$scope" convert --threads=65 "$tmp/all.raw" 2>&1 | head -n 1)" \
+	"ncclscope convert: --threads '65': a number up to 64"
 t "convert --compress" eval '"$scope" convert -q --compress "$tmp/all.raw" -o "$tmp/all.zst" && unpacked all "$tmp/all.zst"'
 record packed --compress --strict -- "$job" --json "${args[@]}"
 t "record --compress" eval '[ $rc = 0 ] && "$scope" check --strict "$tmp/packed" && [ -z "$(find "$tmp/packed" -name "*.jsonl")" ]'

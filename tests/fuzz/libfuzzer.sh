@@ -48,8 +48,7 @@ for spec in "$first" "$@"; do
 	name=${spec%%:*}
 	if [ ! -e "$work/$name.log" ] || [ -e "$work/$name.failed" ]; then
 		tail -n 60 "$work/$name.log"
-		for input in "$out/$name"-*-*; do
-			[ "$input" -nt "$work/$name.begun" ] || continue
+		find "$out" -maxdepth 1 -name "$name-*-*" -newer "$work/$name.begun" | while read -r input; do
 			echo "${input##*/}:"
 			gzip -9 <"$input" | base64 -w 900
 		done

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/out.c: names, whole lines, and a disk that is full (RLIMIT_FSIZE; a tmpfs where we are root). */
+/*
+ * loader/out.c: names, whole lines, and a disk that is full (RLIMIT_FSIZE; a tmpfs where we are root); by itself, and with
+ * out_threads.c, whose data races TSan would see.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,10 +20,24 @@
 #include <cmocka.h>
 #include "log.h"
 #include "out.h"
+#include "out_threads.h"
 #include "zst.h"
 
 static char dir[] = "/tmp/ncclscope-out-XXXXXX";
 static int dirfd_;
+static struct out_threads *threads; /* NULL: none */
+
+static void open_text(struct out_file *f, const char *stem)
+{
+	assert_int_equal(out_file__open(f, dirfd_, dir, stem, getuid(), getgid()), 0);
+	f->writer = out_threads__next(threads);
+}
+
+static void open_zst(struct out_file *f, const char *stem)
+{
+	assert_int_equal(out_file__open_zst(f, dirfd_, dir, stem, getuid(), getgid()), 0);
+	f->writer = out_threads__next(threads);
+}
 
 static void line(struct out_file *f, enum out_kind kind, size_t len, char c)
 {
@@ -146,7 +163,7 @@ static void test_large(void **state)
 	uint64_t i;
 
 	(void)state;
-	assert_int_equal(out_file__open(&f, dirfd_, dir, "large", getuid(), getgid()), 0);
+	open_text(&f, "large");
 	line(&f, OUT_HEADER, OUT_LINE_MAX - 1, 'h');
 	for (i = 0; i < 100000; i++)
 		line(&f, OUT_EVENT, 20 + i % 50, 'x');
@@ -154,6 +171,7 @@ static void test_large(void **state)
 	assert_int_equal(out_file__flush(&f), 0);
 	assert_int_equal((uint64_t)size_of("large.jsonl"), f.size);
 	out_file__close(&f);
+	assert_int_equal(unlinkat(dirfd_, "large.jsonl", 0), 0);
 }
 
 /* Full: lines are lost and counted, none is torn, and it goes on when there is room again. */
@@ -161,7 +179,7 @@ static void full(int (*limit)(uint64_t bytes), int error)
 {
 	struct out_file f;
 
-	assert_int_equal(out_file__open(&f, dirfd_, dir, "full", getuid(), getgid()), 0);
+	open_text(&f, "full");
 	line(&f, OUT_HEADER, 1000, 'h');
 	assert_int_equal(out_file__flush(&f), 0);
 	assert_int_equal(limit(8192), 0);
@@ -243,14 +261,15 @@ static void test_compressed(void **state)
 	struct out_file f;
 
 	(void)state;
-	assert_int_equal(out_file__open_zst(&f, dirfd_, dir, "zst", getuid(), getgid()), 0);
+	open_zst(&f, "zst");
 	line(&f, OUT_HEADER, 1000, 'h');
 	assert_int_equal(out_file__flush(&f), 0);
 	assert_string_equal(letters_of("zst.jsonl.zst", 0), "h");
 	line(&f, OUT_EVENT, 30000, 'a');
 	line(&f, OUT_EVENT, 30000, 'b');
 	line(&f, OUT_EVENT, 300, 'c');
-	assert_string_equal(letters_of("zst.jsonl.zst", 0), "hab"); /* by 48 KiB */
+	if (!threads)
+		assert_string_equal(letters_of("zst.jsonl.zst", 0), "hab"); /* by 48 KiB */
 	assert_int_equal(out_file__flush(&f), 0);
 	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habc");
 	assert_true(f.size < 1000 && (uint64_t)size_of("zst.jsonl.zst") == f.size);
@@ -272,6 +291,8 @@ static void test_compressed(void **state)
 	out_file__close(&f);
 	assert_string_equal(letters_of("zst.jsonl.zst", 0), "habclmf");
 	assert_string_equal(letters_of("zst.jsonl.zst", 1), "habclm"); /* torn */
+	if (!threads)
+		assert_int_equal(unlinkat(dirfd_, "zst.jsonl.zst", 0), 0);
 }
 
 /* No byte of it can be trusted. */
@@ -319,7 +340,7 @@ static void full_to_the_end(void)
 	struct stat st;
 
 	assert_int_equal(limit_by_tmpfs(8192), 0);
-	assert_int_equal(out_file__open(&f, dirfd_, dir, "end", getuid(), getgid()), 0);
+	open_text(&f, "end");
 	line(&f, OUT_HEADER, 1000, 'h');
 	do
 		line(&f, OUT_EVENT, 99, 'a');
@@ -357,6 +378,63 @@ static void test_full_disk(void **state)
 	assert_int_equal(umount(dir), 0);
 }
 
+/* Four files at a time, more than threads: each has its own lines in their order, text or not. */
+static void test_several(void **state)
+{
+	struct out_file f[4];
+	char name[32], letters[64];
+	uint32_t i, n;
+
+	(void)state;
+	for (n = 0; n < 4; n++) {
+		snprintf(name, sizeof(name), "several-%u", n);
+		(n % 2 ? open_zst : open_text)(&f[n], name);
+	}
+	for (i = 0; i < 40; i++) {
+		for (n = 0; n < 4; n++)
+			line(&f[n], OUT_EVENT, 5000 + 997 * n, (char)('a' + (i + n) % 26));
+		if (i % 8 == 7)
+			out_file__push(&f[i / 8 % 4]);
+	}
+	for (n = 0; n < 4; n++) {
+		out_file__close(&f[n]);
+		for (i = 0; i < 40; i++)
+			letters[i] = (char)('a' + (i + n) % 26);
+		letters[i] = 0;
+		snprintf(name, sizeof(name), "several-%u.jsonl%s", n, n % 2 ? ".zst" : "");
+		if (n % 2)
+			assert_string_equal(letters_of(name, 0), letters);
+		else
+			assert_lines(name, letters);
+		assert_int_equal(unlinkat(dirfd_, name, 0), 0);
+	}
+}
+
+/* Full while much is on its way: what is in the file, and what is said to be lost, is all there was. */
+static void test_full_meanwhile(void **state)
+{
+	struct out_file f;
+	uint32_t i;
+
+	(void)state;
+	open_text(&f, "meanwhile");
+	assert_int_equal(limit_by_rlimit(1 << 20), 0);
+	for (i = 0; i < 3000; i++)
+		line(&f, OUT_EVENT, 999, 'a');
+	out_file__flush(&f);
+	assert_int_equal(f.counts[OUT_EVENT] * 1000, f.size);
+	assert_int_equal(f.counts[OUT_EVENT] + f.write_lost, 3000);
+	assert_true(f.counts[OUT_EVENT] > 900 && f.write_lost > 1900);
+	assert_int_equal((uint64_t)size_of("meanwhile.jsonl"), f.size);
+	assert_int_equal(limit_by_rlimit(0), 0);
+	line(&f, OUT_EVENT, 999, 'b');
+	assert_int_equal(out_file__flush(&f), 0);
+	assert_false(f.failing);
+	assert_int_equal(out_file__flush(&f), 0);
+	out_file__close(&f);
+	assert_int_equal(unlinkat(dirfd_, "meanwhile.jsonl", 0), 0);
+}
+
 static void test_deleted(void **state)
 {
 	struct out_file f = {0};
@@ -376,13 +454,28 @@ static void test_deleted(void **state)
 	out_file__close(&f);
 }
 
+static int begin_threads(void **state)
+{
+	(void)state;
+	threads = out_threads__new(2);
+	return !threads;
+}
+
+#define TESTS_OF_WRITING                                                                           \
+	cmocka_unit_test(test_large), cmocka_unit_test(test_several),                              \
+		cmocka_unit_test(test_full_limit), cmocka_unit_test(test_full_meanwhile),          \
+		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_compressed)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_directories),
-		cmocka_unit_test(test_large),	   cmocka_unit_test(test_full_limit),
-		cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_deleted),
-		cmocka_unit_test(test_compressed), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_deleted),
+		TESTS_OF_WRITING,
+		cmocka_unit_test_setup(test_large, begin_threads), /* from here on */
+		TESTS_OF_WRITING,
+		cmocka_unit_test(test_damaged),
 	};
 	char command[64];
 	int failed;
@@ -392,6 +485,7 @@ int main(void)
 		return 1;
 	dirfd_ = open(dir, O_RDONLY | O_DIRECTORY);
 	failed = cmocka_run_group_tests_name("out", tests, NULL, NULL);
+	out_threads__free(threads);
 	close(dirfd_);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command) || failed;

@@ -8,7 +8,7 @@ UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno
 UNIT_LIB    := $(UNIT_OUT)/loader.a
 UNIT_LOADER := elf correlate decode raw report export protobuf json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms slab status
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
-	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/check_json_test \
+	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
 
 export CMOCKA_MESSAGE_OUTPUT := TAP
@@ -52,6 +52,23 @@ $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/pl
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(UNIT_SAN) -pthread $^ -lcmocka -o $@
 
+# The same test with TSan, as there are threads.
+OUT_TSAN := out out_threads out_dir zst json log
+
+$(UNIT_OUT)/tsan/%.o: loader/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=thread $(LOADER_DEF) -c $< -o $@
+
+$(UNIT_OUT)/tsan/%.o: $(UNIT_DIR)/%.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=thread -Iloader -c $< -o $@
+
+$(UNIT_OUT)/out_tsan_test: $(UNIT_OUT)/tsan/out_test.o $(OUT_TSAN:%=$(UNIT_OUT)/tsan/%.o)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) -fsanitize=thread $^ -lcmocka $(LOADER_LIB) -o $@
+
 # A libcuda for the test of the GPU's UUID, in three versions.
 FAKE_CUDA      := $(UNIT_OUT)/cuda/libcuda.so.1 $(UNIT_OUT)/cuda-no-v2/libcuda.so.1 \
 		  $(UNIT_OUT)/cuda-no-uuid/libcuda.so.1
@@ -76,7 +93,7 @@ $(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
 .PRECIOUS: $(UNIT_OUT)/%.o
 
 TEST_PROGS += $(UNIT_PROGS)
-TESTS_UNIT += $(foreach t,$(UNIT_LOADER) plugin cuda,"$(UNIT_OUT)/$(t)_test") \
+TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan plugin cuda,"$(UNIT_OUT)/$(t)_test") \
 	      "tests/unit/export.sh $(BUILD)/ncclscope" \
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Threads that write; see out_threads.h. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include "out_threads.h"
+
+#define BATCHES	 8	     /* that a thread may have: while it writes one, the next are made */
+#define CAP_KEPT (256 << 10) /* a buffer that a long line has made larger is not kept */
+
+/* Batches are numbered: up to `back` accounted, up to `written` in their files, up to `filled` handed over. */
+struct out_writer {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t more, done;
+	struct out_batch
+		batches[BATCHES]; /* from `written` to `filled` the thread's, else the owner's */
+	uint32_t back;		  /* the owner's */
+	uint32_t written, filled; /* under the lock */
+	bool ends;		  /* likewise */
+};
+
+struct out_threads {
+	uint32_t n, next;
+	struct out_writer writers[];
+};
+
+/* ---- The thread ---------------------------------------------------------------------------------- */
+
+static void *writer_main(void *arg)
+{
+	struct out_writer *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	for (;;) {
+		while (w->written == w->filled && !w->ends)
+			pthread_cond_wait(&w->more, &w->lock);
+		if (w->written == w->filled)
+			break;
+		pthread_mutex_unlock(&w->lock);
+		out_batch__write(&w->batches[w->written % BATCHES]);
+		pthread_mutex_lock(&w->lock);
+		w->written++;
+		pthread_cond_signal(&w->done);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+/* ---- The owner ----------------------------------------------------------------------------------- */
+
+/* Waits until less than `n` batches are the thread's. How many it has written so far. */
+static uint32_t wait_for(struct out_writer *w, uint32_t n)
+{
+	uint32_t written;
+
+	pthread_mutex_lock(&w->lock);
+	while (w->filled - w->written >= n)
+		pthread_cond_wait(&w->done, &w->lock);
+	written = w->written;
+	pthread_mutex_unlock(&w->lock);
+	return written;
+}
+
+/* Up to `written`. What became of the last of these that was of `file`. */
+static int account(struct out_writer *w, uint32_t written, const struct out_file *file)
+{
+	struct out_batch *batch;
+	int err = 0;
+
+	for (; w->back != written; w->back++) {
+		batch = &w->batches[w->back % BATCHES];
+		out_batch__account(batch);
+		batch->file->in_flight--;
+		if (batch->file == file)
+			err = batch->err;
+		if (batch->cap > CAP_KEPT) {
+			free(batch->buf);
+			batch->buf = NULL;
+			batch->cap = 0;
+		}
+	}
+	return err;
+}
+
+void out_writer__put(struct out_writer *w, struct out_batch *batch)
+{
+	struct out_batch *slot, empty;
+
+	account(w, wait_for(w, BATCHES), NULL);
+	slot = &w->batches[w->filled % BATCHES];
+	empty = *slot;
+	*slot = *batch;
+	batch->buf = empty.buf;
+	batch->cap = empty.cap;
+	slot->file->in_flight++;
+	pthread_mutex_lock(&w->lock);
+	w->filled++;
+	pthread_cond_signal(&w->more);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int out_writer__settle(struct out_writer *w, const struct out_file *file)
+{
+	int err = 0;
+
+	while (file->in_flight)
+		err = account(w, wait_for(w, w->filled - w->back), file);
+	return err;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------------- */
+
+static int writer_start(struct out_writer *w)
+{
+	sigset_t all, was;
+	int err;
+
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->more, NULL);
+	pthread_cond_init(&w->done, NULL);
+	/* Signals are the owner's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	err = pthread_create(&w->thread, NULL, writer_main, w);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	if (!err)
+		pthread_setname_np(w->thread, "ncclscope-write");
+	return err;
+}
+
+static void writer_end(struct out_writer *w)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&w->lock);
+	w->ends = true;
+	pthread_cond_signal(&w->more);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	for (i = 0; i < BATCHES; i++)
+		free(w->batches[i].buf);
+}
+
+struct out_threads *out_threads__new(uint32_t n)
+{
+	struct out_threads *t;
+
+	if (n > OUT_THREADS_MAX)
+		n = OUT_THREADS_MAX;
+	t = calloc(1, sizeof(*t) + n * sizeof(t->writers[0]));
+	while (t && t->n < n && !writer_start(&t->writers[t->n]))
+		t->n++;
+	if (!t || t->n)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void out_threads__free(struct out_threads *t)
+{
+	uint32_t i;
+
+	for (i = 0; t && i < t->n; i++)
+		writer_end(&t->writers[i]);
+	free(t);
+}
+
+struct out_writer *out_threads__next(struct out_threads *t)
+{
+	return t ? &t->writers[t->next++ % t->n] : NULL;
+}
