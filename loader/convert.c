@@ -6,6 +6,8 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -313,11 +315,21 @@ static const struct argp argp = {
 	       "Exit status: 0 ok, 1 failed, 2 usage, 5 data lost under --strict.",
 };
 
+/* That we may run on. */
+static int cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? get_nprocs() : CPU_COUNT(&set);
+}
+
 int cmd_convert(int argc, char **argv)
 {
 	static struct convert c;
 
-	c.opt.threads = get_nprocs() > 1;
+	c.opt.threads = cpus() > 1;
+	/* A file that may not get larger is like a full disk. */
+	signal(SIGXFSZ, SIG_IGN);
 	options__parse(&argp, argc, argv, 0, &c.opt);
 	limits_raise();
 	return run(&c);

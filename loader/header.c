@@ -357,6 +357,9 @@ int header__write(struct proc *p)
 	out_line_end(&p->out, &j, OUT_HEADER, p->corr.now_ns);
 	/* At once, and alone: a trace without a header is none. */
 	err = out_file__flush(&p->out);
+	if (!err &&
+	    !p->out.counts[OUT_HEADER]) /* a long one is written at its end, as other lines are */
+		err = -EIO;
 	out_file__shrink(&p->out);
 	return err;
 }

@@ -170,14 +170,21 @@ static void end_frame(struct out_file *f)
 		f->size += len;
 }
 
+/* What follows the whole lines goes. 0 or -errno; where that fails, nothing may be written behind it. */
+static int cut_off(struct out_file *f)
+{
+	f->torn = ftruncate(f->fd, (off_t)f->size);
+	return f->torn ? -errno : 0;
+}
+
 void out_batch__write(struct out_batch *batch)
 {
 	struct out_file *f = batch->file;
 	size_t done = 0, len = batch->len;
 	const char *data = batch->buf;
-	int err = 0;
+	int err = f->torn ? cut_off(f) : 0;
 
-	if (f->zst)
+	if (f->zst && !err)
 		err = zst_writer__put(f->zst, batch->buf, batch->len, batch->ending, &data, &len);
 	if (!err)
 		err = reserve(f, len, batch->ending);
@@ -188,8 +195,8 @@ void out_batch__write(struct out_batch *batch)
 	batch->err = err;
 	if (!err)
 		f->size += len;
-	/* Only where there is something: it gives the reserve back, too. */
-	batch->torn = err && done && ftruncate(f->fd, (off_t)f->size);
+	else if (done) /* only then: it gives the reserve back, too */
+		cut_off(f);
 }
 
 /* Lines that cannot be written. */
@@ -205,8 +212,6 @@ static void count_dropped(struct out_file *f, const struct out_batch *batch)
 		pr_warn("Failed to write '%s': %s, continuing without %llu lines; lost lines are "
 			"counted\n",
 			f->path, strerror(-batch->err), (unsigned long long)n);
-	if (batch->torn)
-		pr_debug("Failed to truncate '%s'\n", f->path);
 }
 
 void out_batch__account(const struct out_batch *batch)
@@ -291,7 +296,7 @@ void out_file__close(struct out_file *f)
 	out_file__flush(f);
 	if (f->zst)
 		end_frame(f);
-	if (ftruncate(f->fd, (off_t)f->size)) /* what of the reserve was not needed */
+	if (cut_off(f)) /* what of the reserve was not needed, too */
 		pr_debug("Failed to truncate '%s': %s\n", f->path, strerror(errno));
 	close(f->fd);
 	zst_writer__free(f->zst);

@@ -34,14 +34,17 @@ extern const char *const out_kind_names[OUT_KINDS];
 #define OUT_LINE_MAX (1u << 20) /* bytes of a line, '\n' included: the format's own limit */
 
 struct out_file {
-	/* A thread's that writes, while it has lines of this file; else the owner's. */
-	int fd;
+	/* A thread's that writes, while it has lines of this file, which stays where it is then; else the owner's. */
 	struct zst_writer *zst; /* NULL: the file is text; owned */
 	uint64_t size;		/* bytes of the file that are whole lines */
+	bool torn;		/* there are others behind them, which could not be cut off yet */
+
+	/* Both's, for as long as it is open. */
+	int fd;
+	char *path; /* for messages; owned */
 
 	/* The owner's. */
-	char *path; /* for messages; owned */
-	char *buf;  /* whole lines not yet written */
+	char *buf; /* whole lines not yet written */
 	size_t len, cap;
 	uint64_t oldest_ns;	     /* when the first line in buf was added */
 	uint64_t counts[OUT_KINDS];  /* lines in the file and on their way */
@@ -61,8 +64,7 @@ struct out_batch {
 	size_t len, cap;
 	uint64_t kinds[OUT_KINDS];
 	bool ending;
-	int err;   /* on the way back: 0 or -errno */
-	bool torn; /* and a part of what failed could not be taken out of the file again */
+	int err; /* on the way back: 0 or -errno */
 };
 
 /*
@@ -98,10 +100,10 @@ int out_file__flush(struct out_file *f);
 /* The same, but where a thread writes, what becomes of it is known later. */
 void out_file__push(struct out_file *f);
 
-/* For whoever writes a batch, one after the other of a file: into the file, and batch->err and torn are set. */
+/* For whoever writes a batch, one after the other of a file: into the file, and batch->err is set. */
 void out_batch__write(struct out_batch *batch);
 
-/* For the file's owner: what became of a batch, in their order. */
+/* For the file's owner: what became of a batch, in their order, goes into the file's counts. */
 void out_batch__account(const struct out_batch *batch);
 
 /* Somebody has deleted it: what is in it nobody will read. */

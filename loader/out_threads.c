@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include "log.h"
 #include "out_threads.h"
 
-#define BATCHES	 8	     /* that a thread may have: while it writes one, the next are made */
-#define CAP_KEPT (256 << 10) /* a buffer that a long line has made larger is not kept */
+#define BATCHES	 8	    /* that a thread may have: while it writes one, the next are made */
+#define CAP_KEPT (96 << 10) /* a buffer that a long line has made larger is not kept */
 
 /* Batches are numbered: up to `back` accounted, up to `written` in their files, up to `filled` handed over. */
 struct out_writer {
@@ -111,47 +113,74 @@ int out_writer__settle(struct out_writer *w, const struct out_file *file)
 
 /* ---- All of them ----------------------------------------------------------------------------------- */
 
+/* Signals are the owner's, but for what a thread does wrong itself. */
+static void owners_signals(sigset_t *set)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+	size_t i;
+
+	sigfillset(set);
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(set, own[i]);
+}
+
+static void writer_free(struct out_writer *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < BATCHES; i++)
+		free(w->batches[i].buf);
+	pthread_cond_destroy(&w->done);
+	pthread_cond_destroy(&w->more);
+	pthread_mutex_destroy(&w->lock);
+}
+
+/* 0 or -errno. */
 static int writer_start(struct out_writer *w)
 {
-	sigset_t all, was;
+	sigset_t set, was;
 	int err;
 
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->more, NULL);
 	pthread_cond_init(&w->done, NULL);
-	/* Signals are the owner's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	err = pthread_create(&w->thread, NULL, writer_main, w);
+	owners_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, &was);
+	err = -pthread_create(&w->thread, NULL, writer_main, w);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	if (!err)
+	if (err)
+		writer_free(w);
+	else
 		pthread_setname_np(w->thread, "ncclscope-write");
 	return err;
 }
 
 static void writer_end(struct out_writer *w)
 {
-	uint32_t i;
-
 	pthread_mutex_lock(&w->lock);
 	w->ends = true;
 	pthread_cond_signal(&w->more);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
-	for (i = 0; i < BATCHES; i++)
-		free(w->batches[i].buf);
+	writer_free(w);
 }
 
 struct out_threads *out_threads__new(uint32_t n)
 {
 	struct out_threads *t;
+	int err = 0;
 
 	if (n > OUT_THREADS_MAX)
 		n = OUT_THREADS_MAX;
-	t = calloc(1, sizeof(*t) + n * sizeof(t->writers[0]));
-	while (t && t->n < n && !writer_start(&t->writers[t->n]))
+	t = n ? calloc(1, sizeof(*t) + n * sizeof(t->writers[0])) : NULL;
+	if (!t)
+		return NULL;
+	while (t->n < n && !(err = writer_start(&t->writers[t->n])))
 		t->n++;
-	if (!t || t->n)
+	if (err)
+		pr_warn("Failed to start thread %u of %u that write: %s, continuing with %u\n",
+			t->n + 1, n, strerror(-err), t->n);
+	if (t->n)
 		return t;
 	free(t);
 	return NULL;

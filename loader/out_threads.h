@@ -13,7 +13,10 @@
 
 struct out_threads;
 
-/* Up to n threads, at most OUT_THREADS_MAX. NULL: there can be none. The caller's, for out_threads__free(). */
+/*
+ * Up to n threads, at most OUT_THREADS_MAX; says so where there are less. NULL: there is none. The caller's, for
+ * out_threads__free().
+ */
 struct out_threads *out_threads__new(uint32_t n);
 
 /* Ends the threads; their files have been closed. NULL is fine. */

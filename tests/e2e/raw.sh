@@ -84,18 +84,38 @@ t "convert --threads: the same, by any number" by_threads
 lines_in() {
 	cat "$1"/*.jsonl | grep -cvE '^\{"recordType":"(header|lost|footer)"'
 }
-# on_full_disk THREADS: lines that are there, and lines that are said to be lost
-on_full_disk() {
-	mkdir -p "$tmp/disk"
-	mount -t tmpfs -o size=400k none "$tmp/disk" || return 1
-	"$scope" convert --threads="$1" "$tmp/all.raw" -o "$tmp/disk" 2>"$tmp/disk.say"
-	"$scope" check -q "$tmp/disk" && echo "$(lines_in "$tmp/disk") $(sed -n 's/^Loss: .*(write-error \([0-9]*\))$/\1/p' "$tmp/disk.say")"
-	umount "$tmp/disk"
+# on_disk SIZE CAPTURE OPTION...: converts to a disk of that size; what it says is in $tmp/disk.say, what it made in $tmp/disk.
+on_disk() {
+	rm -rf "$tmp/disk"
+	mkdir "$tmp/disk" "$tmp/mnt" 2>/dev/null
+	mount -t tmpfs -o size="$1" none "$tmp/mnt" || return 1
+	"$scope" convert --strict "$tmp/$2.raw" -o "$tmp/mnt" "${@:3}" >"$tmp/disk.say" 2>&1
+	rc=$?
+	cp -r "$tmp/mnt/." "$tmp/disk"
+	umount "$tmp/mnt"
+}
+# Lines that are there and lines that are said to be lost are all there were.
+adds_up() {
+	there=$(lines_in "$tmp/disk") lost=$(sed -n 's/^Loss: .*(write-error \([0-9]*\))$/\1/p' "$tmp/disk.say")
+	"$scope" check -q "$tmp/disk" && same $rc 5 "exit status" && [ "$there" -gt 100 ] && [ "${lost:-0}" -gt 100 ] &&
+		same $((there + lost)) "$(lines_in "$tmp/all")" "lines" && return
+	cat "$tmp/disk.say"
+	return 1
 }
 for n in 0 2; do
-	read -r there lost <<<"$(on_full_disk $n)"
-	t "convert --threads=$n to a full disk: $there lines are there, $lost are lost" \
-		eval '[ "$there" -gt 100 ] && [ "$lost" -gt 100 ] && same $((there + lost)) $(lines_in "$tmp/all") "of all"'
+	t "convert --threads=$n to a full disk" eval 'on_disk 400k all --threads=$n && adds_up'
+done
+# A header that is longer than what is written at a time, and than the disk has room for: then there is no trace at all.
+record long --sched=off --net=off --raw "$tmp/long.raw" -- "$job" --json --ranks 2 --bytes 64K --iters 50 --name "$(printf '\1%.0s' {1..9000})"
+headers_first() {
+	local file
+	[ "$(head -c 60000 "$tmp/long"/*.jsonl | grep -c '^{"recordType":"header".*u0001')" = 2 ] || return 1
+	for file in "$tmp/disk"/*; do
+		[ ! -s "$file" ] || [[ $(head -c 22 "$file") = '{"recordType":"header"' ]] || return 1
+	done
+}
+for n in 0 1; do
+	t "convert --threads=$n, a header that finds no room" eval 'on_disk 44k long --threads=$n && headers_first && same $rc 5 "exit status"'
 done
 is "convert --threads: which numbers" "$("$scope" convert --threads=65 "$tmp/all.raw" 2>&1 | head -n 1)" \
 	"ncclscope convert: --threads '65': a number up to 64"

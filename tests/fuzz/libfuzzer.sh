@@ -50,7 +50,7 @@ for spec in "$first" "$@"; do
 		tail -n 60 "$work/$name.log"
 		find "$out" -maxdepth 1 -name "$name-*-*" -newer "$work/$name.begun" | while read -r input; do
 			echo "${input##*/}:"
-			gzip -9 <"$input" | base64 -w 900
+			gzip -9 <"$input" | base64 -w 0; echo
 		done
 		echo "not ok $name"
 		rc=1

@@ -25,7 +25,8 @@
 
 static char dir[] = "/tmp/ncclscope-out-XXXXXX";
 static int dirfd_;
-static struct out_threads *threads; /* NULL: none */
+/* NULL: none. They outlive a test that fails, and so must its files: they are static. */
+static struct out_threads *threads;
 
 static void open_text(struct out_file *f, const char *stem)
 {
@@ -159,7 +160,7 @@ static void test_directories(void **state)
 /* Long lines and many: the buffer grows, lines stay whole and in order. */
 static void test_large(void **state)
 {
-	struct out_file f;
+	static struct out_file f;
 	uint64_t i;
 
 	(void)state;
@@ -177,7 +178,7 @@ static void test_large(void **state)
 /* Full: lines are lost and counted, none is torn, and it goes on when there is room again. */
 static void full(int (*limit)(uint64_t bytes), int error)
 {
-	struct out_file f;
+	static struct out_file f;
 
 	open_text(&f, "full");
 	line(&f, OUT_HEADER, 1000, 'h');
@@ -258,7 +259,7 @@ static const char *letters_of(const char *name, size_t cut)
 /* What has been flushed can be read, whatever comes then; and a disk that was full costs no more than its lines. */
 static void test_compressed(void **state)
 {
-	struct out_file f;
+	static struct out_file f;
 
 	(void)state;
 	open_zst(&f, "zst");
@@ -336,7 +337,7 @@ static int limit_by_tmpfs(uint64_t bytes)
 /* Full to the last byte that lines may have: what tells of it still fits, and the rest is given back. */
 static void full_to_the_end(void)
 {
-	struct out_file f;
+	static struct out_file f;
 	struct stat st;
 
 	assert_int_equal(limit_by_tmpfs(8192), 0);
@@ -381,7 +382,7 @@ static void test_full_disk(void **state)
 /* Four files at a time, more than threads: each has its own lines in their order, text or not. */
 static void test_several(void **state)
 {
-	struct out_file f[4];
+	static struct out_file f[4];
 	char name[32], letters[64];
 	uint32_t i, n;
 
@@ -413,7 +414,7 @@ static void test_several(void **state)
 /* Full while much is on its way: what is in the file, and what is said to be lost, is all there was. */
 static void test_full_meanwhile(void **state)
 {
-	struct out_file f;
+	static struct out_file f;
 	uint32_t i;
 
 	(void)state;
@@ -461,10 +462,26 @@ static int begin_threads(void **state)
 	return !threads;
 }
 
+static void test_no_threads(void **state)
+{
+	(void)state;
+	assert_null(out_threads__new(0));
+	assert_null(out_threads__next(NULL));
+	out_threads__free(NULL);
+}
+
+static int no_limit(void **state)
+{
+	(void)state;
+	return limit_by_rlimit(0);
+}
+
 #define TESTS_OF_WRITING                                                                           \
 	cmocka_unit_test(test_large), cmocka_unit_test(test_several),                              \
-		cmocka_unit_test(test_full_limit), cmocka_unit_test(test_full_meanwhile),          \
-		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_compressed)
+		cmocka_unit_test_teardown(test_full_limit, no_limit),                              \
+		cmocka_unit_test_teardown(test_full_meanwhile, no_limit),                          \
+		cmocka_unit_test(test_full_disk),                                                  \
+		cmocka_unit_test_teardown(test_compressed, no_limit)
 
 int main(void)
 {
@@ -472,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directories),
 		cmocka_unit_test(test_deleted),
+		cmocka_unit_test(test_no_threads),
 		TESTS_OF_WRITING,
 		cmocka_unit_test_setup(test_large, begin_threads), /* from here on */
 		TESTS_OF_WRITING,
