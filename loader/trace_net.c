@@ -39,27 +39,26 @@ struct net_of {
 	struct flow_figures fig;
 };
 
-/* A connection that was made anew with the addresses of one before it has its name, too. */
-static bool is_named(const struct net_of *of, const struct flow *flow)
+/* A connection that was made anew with the addresses of one before it has its name, too. Its place in the list. */
+static uint32_t place_of(const struct net_of *of, const struct flow *flow)
 {
 	uint32_t i;
 
 	for (i = 0; i < of->n && i < FLOWS_MAX; i++)
 		if (!memcmp(&of->list[i]->tuple, &flow->tuple, sizeof(flow->tuple)))
-			return true;
-	return false;
+			return i;
+	return of->n;
 }
 
 static void note_flow(void *arg, struct flow *flow)
 {
 	struct net_of *of = arg;
+	uint32_t at = place_of(of, flow);
 
 	flow_figures__add(&of->fig, of->flows, flow, of->from_ns, of->to_ns);
-	if (is_named(of, flow))
-		return;
-	if (of->n < FLOWS_MAX)
-		of->list[of->n] = flow;
-	of->n++;
+	if (at < FLOWS_MAX)
+		of->list[at] = flow;
+	of->n += at == of->n;
 }
 
 static void put_flows(struct json *j, const struct net_of *of, uint32_t what)

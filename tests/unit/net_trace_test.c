@@ -587,6 +587,7 @@ static void test_same_addresses(void **state)
 	gone(c);
 	at(k.now_ns + 1 * MS);
 	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c->tcp.use.srtt_us = 8 * 250;
 	quick_step(proxy, op, c, SCOPE_TX, 2000);
 	quick_step(proxy, op, connect_it(2, JOB, SCOPE_FLOW_OPEN), SCOPE_TX, 4000);
 	stop(op);
@@ -596,6 +597,7 @@ static void test_same_addresses(void **state)
 	must_have(net_text(coll), "{\"flows\":[" A_FLOW ",\"10.0.0.1:41001>10.0.0.2:5001\"],"
 				  "\"nFlows\":2,\"txBytes\":7000,");
 	must_have(net_text(op), "{\"flow\":" A_FLOW ",\"flows\":[" A_FLOW ",");
+	must_have(net_text(op), "\"rtt\":250.000,"); /* of the one that is there */
 }
 
 /* The recording ends within an operation: what its steps did is its own, too. */
