@@ -128,6 +128,8 @@ static json_t *options_doc(const struct recorder *r)
 	json_object_set_new(o, "pids", pids);
 	if (r->opt.dir)
 		json_object_set_new(o, "output", status_text(r->opt.dir, strlen(r->opt.dir)));
+	if (r->opt.raw)
+		json_object_set_new(o, "capture", status_text(r->opt.raw, strlen(r->opt.raw)));
 	if (r->opt.cmd)
 		json_object_set_new(o, "command",
 				    status_text(r->opt.cmd[0], strlen(r->opt.cmd[0])));

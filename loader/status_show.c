@@ -117,6 +117,16 @@ __attribute__((format(printf, 2, 3))) static void put_line(FILE *f, const char *
 #define RECORDER_ROW "%8s  %-7s  %6s  %6s  %5s  %4s  %-20s  %s"
 #define RECORDER_OUT 30 /* what is left of the line */
 
+/* The first directory that it writes to; before there is one, what it was told; the capture where that is all. */
+static const char *where_to(const json_t *out, const json_t *opt)
+{
+	bool given = json_object_get(opt, "output");
+
+	if (json_array_size(out))
+		return json_string_value(json_array_get(out, 0));
+	return status_field__string(opt, given ? "output" : "capture");
+}
+
 static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 {
 	char pid[CELL], up[CELL], cpu[CELL], mem[CELL], ring[CELL], mask[CELL], state[CELL];
@@ -136,10 +146,7 @@ static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 			 : 0);
 	if (json_array_size(out) > 1)
 		snprintf(more, sizeof(more), " +%zu", json_array_size(out) - 1);
-	human__clean(where,
-		     json_array_size(out) ? json_string_value(json_array_get(out, 0))
-					  : status_field__string(opt, "output"),
-		     RECORDER_OUT - strlen(more), true);
+	human__clean(where, where_to(out, opt), RECORDER_OUT - strlen(more), true);
 	strcat(where, more);
 	put_line(f, RECORDER_ROW, human__count(pid, status_field__number(r, "pid")),
 		 human__clean(state, status_field__string(r, "state"), 7, false),

@@ -46,7 +46,7 @@ struct top {
 	size_t nrows, room;
 	enum top_sort sort;
 	/* of all recorders */
-	uint32_t recorders, silent, processes;
+	uint32_t recorders, silent, captures, processes;
 	double records; /* a second */
 	uint64_t lost, lost_new;
 	double cpu;	 /* of one CPU, 0.1 is 10 % */

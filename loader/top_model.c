@@ -184,7 +184,7 @@ static int add_process(struct top *t, const json_t *recorder, const json_t *p, c
 static int add_recorder(struct top *t, const json_t *r)
 {
 	const json_t *was = recorder_before(t, r), *p;
-	const json_t *ring = get(r, "ring");
+	const json_t *ring = get(r, "ring"), *opt = get(r, "options");
 	uint64_t updated = num(r, "updatedUs"), lost = status_field__lost(r, NULL, 0);
 	uint64_t from = was ? num(was, "updatedUs") : num(r, "startedUs");
 	double us = (double)less(updated, from);
@@ -195,6 +195,7 @@ static int add_recorder(struct top *t, const json_t *r)
 		return 0;
 	t->recorders++;
 	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
+	t->captures += get(opt, "capture") && !get(opt, "output");
 	t->lost += lost;
 	t->lost_new += was ? less(lost, status_field__lost(was, NULL, 0)) : 0;
 	t->memory += num(get(r, "self"), "memory");
@@ -337,7 +338,7 @@ int top__read(struct top *t)
 	}
 	keep_older(t, reading);
 	t->nrows = 0;
-	t->recorders = t->silent = t->processes = 0;
+	t->recorders = t->silent = t->captures = t->processes = 0;
 	t->records = t->cpu = t->ring = 0;
 	t->lost = t->lost_new = t->memory = 0;
 	json_array_foreach (t->now, i, r)

@@ -55,10 +55,11 @@ void top_text__recorders(const struct top *t, char line[TOP_LINE])
 			 "No recorder runs on this node. Start one: ncclscope record");
 		return;
 	}
-	snprintf(line, TOP_LINE, "%u recorder%s%s, %.1f%% of a CPU, %s memory, ring %.0f%% full",
+	snprintf(line, TOP_LINE, "%u recorder%s%s, %.1f%% of a CPU, %s memory, ring %.0f%% full%s",
 		 t->recorders, t->recorders == 1 ? "" : "s",
 		 t->silent ? " (silent: stopped, or without a CPU)" : "", t->cpu * 100,
-		 human__bytes(memory, t->memory), t->ring * 100);
+		 human__bytes(memory, t->memory), t->ring * 100,
+		 t->captures ? " (--raw: no operations)" : "");
 }
 
 void top_text__titles(char line[TOP_LINE])

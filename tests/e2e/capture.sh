@@ -69,6 +69,8 @@ knows() {
 		all(.communicators == 1 and .records > 1000 and $now - .lastRecordUs < 1e6)'
 }
 t "status knows processes, communicators, and that records come" until_true 5 knows
+is "status names the capture" "$("$scope" status --json | jq -c '.recorders | map(.options.capture)') $("$scope" status | grep -c "hangs.raw$")" "[\"$tmp/hangs.raw\"] 1"
+is "top says why it has no operations" "$("$scope" top -b -n 1 | grep -c '^1 recorder, .* (--raw: no operations)$')" 1
 kill -STOP "${ranks[1]}"
 sleep 3
 kill -CONT "${ranks[1]}"
