@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # What following the network costs those who do not ask for it, iperf3 between two network namespaces while a job
-# is recorded beside it, and what recording with everything on costs the job itself, the stand-in's bandwidth.
+# is recorded beside it, and what recording with everything on costs the job itself, the stand-in's bandwidth: into
+# traces, and into a capture (--raw), from which traces are made when the job has ended.
 #
 # Usage: net_cost.sh [--rounds N] [--seconds S] [--only net|job] [--options OPTIONS] [--json]
-# A round measures without, with, with, without a recorder; what counts is the median, over the rounds, of the
-# ratio within a round. OPTIONS are the recorder's beside the job: --options --net=off tells the rest's part.
+# A round measures without, with, with, without a recorder (the job: without, with, capture, capture, with, without);
+# what counts is the median, over the rounds, of the ratio within a round. OPTIONS are the recorder's beside the job:
+# --options --net=off tells the rest's part.
 # shellcheck disable=SC2154 # set in lib.sh, to which net_lib.sh does not lead it
 usage() {
 	echo "Usage: net_cost.sh [--rounds N] [--seconds S] [--only net|job] [--options OPTIONS] [--json]" >&2
@@ -47,9 +49,9 @@ note() { # CASE FIGURE VALUE
 		'{round: $round, step: $step, case: $case, figure: $figure, value: $value}' >>"$tmp/values"
 }
 
-# recorder_on OPTION...: when it is there, it records.
+# recorder_on FUNCTION OPTION...: when it is there, it records. FUNCTION is of lib.sh.
 recorder_on() {
-	record_bg trace -v "$@" && return
+	"$1" trace -v "${@:2}" && return
 	cat "$tmp/trace.err" >&2
 	exit 1
 }
@@ -136,7 +138,7 @@ iperf() {
 	rm -f "$tmp/windows"
 	sleep 0.5
 	step=before && iperf_window
-	recorder_on --sched=off --net=events
+	recorder_on record_bg --sched=off --net=events
 	sleep 0.3
 	step=on && iperf_window
 	step=on2 && iperf_window
@@ -163,14 +165,15 @@ job_values() {
 	note "AllReduce, 2 ranks, 64M" "quiet tenth" "$(sed -n 2p "$tmp/busbw")"
 }
 
+# job_with FUNCTION OPTION...
 job_with() {
 	local begin begin_ns
 	# shellcheck disable=SC2086
-	recorder_on $options
+	recorder_on "$@" $options
 	begin=${EPOCHREALTIME/./}
 	begin_ns=$(cpu_ns "$recorder")
 	job_values
-	echo "$(($(cpu_ns "$recorder") - begin_ns)) $((${EPOCHREALTIME/./} - begin))" >>"$tmp/recorder"
+	echo "$(($(cpu_ns "$recorder") - begin_ns)) $((${EPOCHREALTIME/./} - begin))" >>"$tmp/$1"
 	recorder_off
 }
 
@@ -197,8 +200,10 @@ net_round() {
 
 job_round() {
 	step=before && job_values
-	step=on && job_with
-	step=on2 && job_with
+	step=on && job_with record_bg
+	step=raw && job_with recorder_bg --raw "$tmp/trace"
+	step=raw2 && job_with recorder_bg --raw "$tmp/trace"
+	step=on2 && job_with record_bg
 	step=after && job_values
 }
 
@@ -210,12 +215,19 @@ for round in $(seq "$rounds"); do
 done
 [ ! -t 2 ] || printf '\r%20s\r' '' >&2
 
-cpu=$(awk '{ cpu += $1; us += $2 } END { print us ? cpu / us / 10 : "null" }' "$tmp/recorder" 2>/dev/null || echo null)
-jq -s --argjson rounds "$rounds" --argjson others "$others" --argjson lost "$(jq -s add "$tmp/lost")" --argjson cpu "${cpu:-null}" '
+# cpu_of FUNCTION: of the recorder, in percent of one
+cpu_of() {
+	cat "$tmp/$1" 2>/dev/null | awk '{ cpu += $1; us += $2 } END { print us ? cpu / us / 10 : "null" }'
+}
+jq -s --argjson rounds "$rounds" --argjson others "$others" --argjson lost "$(jq -s add "$tmp/lost")" \
+	--argjson cpu "$(cpu_of record_bg)" --argjson cpuRaw "$(cpu_of recorder_bg)" '
 	def at(q): sort | .[(length - 1) * q | round];
 	def spread: {median: at(0.5), p25: at(0.25), p75: at(0.75)};
-	map([.case, .figure]) as $order
-	| {rounds: $rounds, disturbed: $others, lost: $lost, recorderCpuPercent: $cpu, cases: (group_by([.case, .figure]) | map(
+	(map(select(.step | startswith("raw") | not)) + map(select(.case | startswith("AllReduce")) | select(.step | startswith("on") | not)
+		| .case += ", captured" | .step |= sub("raw"; "on"))) as $values
+	| ($values | map([.case, .figure])) as $order
+	| {rounds: $rounds, disturbed: $others, lost: $lost, recorderCpuPercent: $cpu, captureCpuPercent: $cpuRaw,
+		cases: ($values | group_by([.case, .figure]) | map(
 		(group_by(.round) | map(map({(.step): .value}) | add | .base = (.before + .after) / 2)) as $r
 		| {case: .[0].case, figure: .[0].figure, without: ($r | map(.base) | spread),
 			noise: ($r | map(100 * (.after / .before - 1)) | spread),
@@ -238,6 +250,6 @@ jq -r '
 		"\(.target)%", (if .met then "met" else "MISSED" end)])
 		| @tsv)' "$tmp/result" |
 	awk -F '\t' '{ printf "%-24s %10s  %-26s %-26s %7s %s\n", $1, $2, $3, $4, $5, $6 }'
-jq -r '"Records lost: \(.lost)", (select(.recorderCpuPercent) | "The recorder itself, beside AllReduce: \(.recorderCpuPercent | round)% of a CPU"),
+jq -r '"Records lost: \(.lost)", (select(.recorderCpuPercent) | "The recorder itself, beside AllReduce: \(.recorderCpuPercent | round)% of a CPU, for a capture \(.captureCpuPercent | round)%"),
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) steps: the figures are worth less")' "$tmp/result"
 exit 0
