@@ -142,7 +142,7 @@ static int file_open(struct proc *p)
 			&p->out, d->fd, path, stem, s->own_files ? s->uid : p->id.uid,
 			s->own_files ? s->gid : p->id.gid);
 	p->out.write_lost = write_lost;
-	if (d && !err)
+	if (!err)
 		p->out.writer = out_threads__next(s->out_threads);
 	if (err && !p->out_failed)
 		pr_err("Failed to open a trace file in '%s': %s, process %u is not recorded until "
@@ -357,9 +357,6 @@ int header__write(struct proc *p)
 	out_line_end(&p->out, &j, OUT_HEADER, p->corr.now_ns);
 	/* At once, and alone: a trace without a header is none. */
 	err = out_file__flush(&p->out);
-	if (!err &&
-	    !p->out.counts[OUT_HEADER]) /* a long one is written at its end, as other lines are */
-		err = -EIO;
 	out_file__shrink(&p->out);
 	return err;
 }

@@ -223,6 +223,8 @@ void out_batch__account(const struct out_batch *batch)
 	else if (f->failing)
 		pr_info("Writing '%s' works again\n", f->path);
 	f->failing = batch->err;
+	if (batch->err)
+		f->err = batch->err;
 }
 
 static struct out_batch batch_of(struct out_file *f)
@@ -234,11 +236,13 @@ static struct out_batch batch_of(struct out_file *f)
 	return batch;
 }
 
-/* Takes all lines out of the buffer. 0 or -errno; where a thread writes, 0: it is not known yet. */
-static int hand_over(struct out_file *f)
+void out_file__push(struct out_file *f)
 {
-	struct out_batch batch = batch_of(f);
+	struct out_batch batch;
 
+	if (!f->len)
+		return;
+	batch = batch_of(f);
 	if (f->writer) {
 		out_writer__put(f->writer, &batch);
 		f->buf = batch.buf; /* another one */
@@ -249,20 +253,18 @@ static int hand_over(struct out_file *f)
 	}
 	f->len = 0;
 	memset(f->pending, 0, sizeof(f->pending));
-	return batch.err;
-}
-
-void out_file__push(struct out_file *f)
-{
-	if (f->len)
-		hand_over(f);
 }
 
 int out_file__flush(struct out_file *f)
 {
-	int err = f->len ? hand_over(f) : 0;
+	int err;
 
-	return f->writer ? out_writer__settle(f->writer, f) : err;
+	out_file__push(f);
+	if (f->writer)
+		out_writer__settle(f->writer, f);
+	err = f->err;
+	f->err = 0;
+	return err;
 }
 
 bool out_file__is_gone(const struct out_file *f)

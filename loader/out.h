@@ -51,6 +51,7 @@ struct out_file {
 	uint64_t pending[OUT_KINDS]; /* of these, lines in buf */
 	uint64_t write_lost; /* lines lost to write errors and not yet reported in the trace */
 	bool failing;
+	int err;     /* of batches that could not be written since the last out_file__flush() */
 	bool ending; /* what comes now may use the room that was kept for it; set by the owner */
 	struct out_writer
 		*writer;    /* NULL: who adds lines writes them; set by the owner; out_threads.h */
@@ -94,10 +95,13 @@ int out_file__open_zst(struct out_file *f, int dirfd, const char *dir, const cha
 struct json out_line_begin(struct out_file *f, size_t max);
 void out_line_end(struct out_file *f, const struct json *j, enum out_kind kind, uint64_t now_ns);
 
-/* Writes what is buffered. Returns 0 or -errno; lines that cannot be written are dropped and counted. */
+/*
+ * Writes what is buffered, and waits until all is written. 0 or -errno, of any lines since the last flush: those that
+ * cannot be written are dropped and counted.
+ */
 int out_file__flush(struct out_file *f);
 
-/* The same, but where a thread writes, what becomes of it is known later. */
+/* Writes what is buffered, or has a thread do it: the next flush tells what became of it. */
 void out_file__push(struct out_file *f);
 
 /* For whoever writes a batch, one after the other of a file: into the file, and batch->err is set. */

@@ -64,32 +64,27 @@ static uint32_t wait_for(struct out_writer *w, uint32_t n)
 	return written;
 }
 
-/* Up to `written`. What became of the last of these that was of `file`. */
-static int account(struct out_writer *w, uint32_t written, const struct out_file *file)
+static void account(struct out_writer *w, uint32_t written)
 {
 	struct out_batch *batch;
-	int err = 0;
 
 	for (; w->back != written; w->back++) {
 		batch = &w->batches[w->back % BATCHES];
 		out_batch__account(batch);
 		batch->file->in_flight--;
-		if (batch->file == file)
-			err = batch->err;
 		if (batch->cap > CAP_KEPT) {
 			free(batch->buf);
 			batch->buf = NULL;
 			batch->cap = 0;
 		}
 	}
-	return err;
 }
 
 void out_writer__put(struct out_writer *w, struct out_batch *batch)
 {
 	struct out_batch *slot, empty;
 
-	account(w, wait_for(w, BATCHES), NULL);
+	account(w, wait_for(w, BATCHES));
 	slot = &w->batches[w->filled % BATCHES];
 	empty = *slot;
 	*slot = *batch;
@@ -102,13 +97,10 @@ void out_writer__put(struct out_writer *w, struct out_batch *batch)
 	pthread_mutex_unlock(&w->lock);
 }
 
-int out_writer__settle(struct out_writer *w, const struct out_file *file)
+void out_writer__settle(struct out_writer *w, const struct out_file *file)
 {
-	int err = 0;
-
 	while (file->in_flight)
-		err = account(w, wait_for(w, w->filled - w->back), file);
-	return err;
+		account(w, wait_for(w, w->filled - w->back));
 }
 
 /* ---- All of them ----------------------------------------------------------------------------------- */

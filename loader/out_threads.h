@@ -31,7 +31,7 @@ struct out_writer *out_threads__next(struct out_threads *t);
  */
 void out_writer__put(struct out_writer *w, struct out_batch *batch);
 
-/* Waits until the thread has nothing more of the file. What became of the last that it had: 0 or -errno. */
-int out_writer__settle(struct out_writer *w, const struct out_file *file);
+/* Waits until the thread has nothing more of the file, and accounts it. */
+void out_writer__settle(struct out_writer *w, const struct out_file *file);
 
 #endif

@@ -165,6 +165,7 @@ page() {
 		(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low.")'
 	section growth '
 		"\n## Growth\n",
+		"Medians of \(.rounds) rounds; of more than 10^7 events there is one run.\n",
 		(if "'"$svg"'" != "" then "![CPU time for each callback, over processes, channels and events](performance-growth.svg)\n" else "" end),
 		(["", "", "ns, job", "ns, recorder"] | row), "|---|---|---|---|",
 		(.axes[] | .name as $n | .points[] | [$n, (.x | tostring), (.job | num), (.recorder | num)] | row), "", goals'
@@ -177,7 +178,7 @@ page() {
 			(.percent | num), (.target.percent | num), (if .met then "met" else "**missed**" end)] | row)'
 	section net '
 		"\n## The network'\''s context\n",
-		"Gbit/s of iperf3 that is not recorded, GB/s of an AllReduce that is: medians and quartiles.\n",
+		"Gbit/s of iperf3 that is not recorded, GB/s of an AllReduce that is, captured: with --raw. Medians and quartiles.\n",
 		(["", "without", "with, %", "target, %", ""] | row), "|---|---|---|---|---|",
 		(.cases[] | [("\(.case) \(.figure)"), (.without.median | num), (.percent | quartiles), (.target | tostring), (if .met then "met" else "**missed**" end)] | row)'
 }

@@ -49,9 +49,9 @@ note() { # CASE FIGURE VALUE
 		'{round: $round, step: $step, case: $case, figure: $figure, value: $value}' >>"$tmp/values"
 }
 
-# recorder_on FUNCTION OPTION...: when it is there, it records. FUNCTION is of lib.sh.
+# recorder_on OPTION...: when it is there, it records into $tmp/trace.
 recorder_on() {
-	"$1" trace -v "${@:2}" && return
+	recorder_bg trace -v "$@" && return
 	cat "$tmp/trace.err" >&2
 	exit 1
 }
@@ -138,7 +138,7 @@ iperf() {
 	rm -f "$tmp/windows"
 	sleep 0.5
 	step=before && iperf_window
-	recorder_on record_bg --sched=off --net=events
+	recorder_on -o "$tmp/trace" --sched=off --net=events
 	sleep 0.3
 	step=on && iperf_window
 	step=on2 && iperf_window
@@ -165,7 +165,7 @@ job_values() {
 	note "AllReduce, 2 ranks, 64M" "quiet tenth" "$(sed -n 2p "$tmp/busbw")"
 }
 
-# job_with FUNCTION OPTION...
+# job_with OPTION...
 job_with() {
 	local begin begin_ns
 	# shellcheck disable=SC2086
@@ -173,7 +173,7 @@ job_with() {
 	begin=${EPOCHREALTIME/./}
 	begin_ns=$(cpu_ns "$recorder")
 	job_values
-	echo "$(($(cpu_ns "$recorder") - begin_ns)) $((${EPOCHREALTIME/./} - begin))" >>"$tmp/$1"
+	echo "$(($(cpu_ns "$recorder") - begin_ns)) $((${EPOCHREALTIME/./} - begin))" >>"$tmp/cpu.${step%2}"
 	recorder_off
 }
 
@@ -200,10 +200,10 @@ net_round() {
 
 job_round() {
 	step=before && job_values
-	step=on && job_with record_bg
-	step=raw && job_with recorder_bg --raw "$tmp/trace"
-	step=raw2 && job_with recorder_bg --raw "$tmp/trace"
-	step=on2 && job_with record_bg
+	step=on && job_with -o "$tmp/trace"
+	step=raw && job_with --raw "$tmp/trace"
+	step=raw2 && job_with --raw "$tmp/trace"
+	step=on2 && job_with -o "$tmp/trace"
 	step=after && job_values
 }
 
@@ -215,12 +215,12 @@ for round in $(seq "$rounds"); do
 done
 [ ! -t 2 ] || printf '\r%20s\r' '' >&2
 
-# cpu_of FUNCTION: of the recorder, in percent of one
+# cpu_of STEP: of the recorder, in percent of one
 cpu_of() {
-	cat "$tmp/$1" 2>/dev/null | awk '{ cpu += $1; us += $2 } END { print us ? cpu / us / 10 : "null" }'
+	cat "$tmp/cpu.$1" 2>/dev/null | awk '{ cpu += $1; us += $2 } END { print us ? cpu / us / 10 : "null" }'
 }
 jq -s --argjson rounds "$rounds" --argjson others "$others" --argjson lost "$(jq -s add "$tmp/lost")" \
-	--argjson cpu "$(cpu_of record_bg)" --argjson cpuRaw "$(cpu_of recorder_bg)" '
+	--argjson cpu "$(cpu_of on)" --argjson cpuRaw "$(cpu_of raw)" '
 	def at(q): sort | .[(length - 1) * q | round];
 	def spread: {median: at(0.5), p25: at(0.25), p75: at(0.75)};
 	(map(select(.step | startswith("raw") | not)) + map(select(.case | startswith("AllReduce")) | select(.step | startswith("on") | not)

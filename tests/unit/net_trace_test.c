@@ -65,6 +65,13 @@ static struct conn *connect_it(uint32_t n, uint32_t tgid, uint16_t why)
 	return c;
 }
 
+/* The job has one since 90 ms. */
+static struct conn *connected(void)
+{
+	at(90 * MS);
+	return connect_it(0, JOB, SCOPE_FLOW_OPEN);
+}
+
 static void gone(struct conn *c)
 {
 	c->tcp.state = 7;
@@ -372,8 +379,7 @@ static void test_send(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	at(95 * MS);
 	retrans(c, 1);
 	at(99 * MS);
@@ -484,8 +490,7 @@ static void test_open_calls(void **state)
 	uint32_t step;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	step = start(proxy, SCOPE_PROXY_STEP, op_start(proxy, operation(app), true, 1));
 	state_of(proxy, step, SEND_WAIT, 4096);
 	at(100 * MS);
@@ -508,8 +513,7 @@ static void test_late_op(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	op = op_start(app, operation(app), true, 1);
 	at(100 * MS);
 	for (i = 0; i < 3; i++)
@@ -548,8 +552,7 @@ static void test_long_op(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	op = pxn_op_start();
 	quick_step(proxy, op, c, SCOPE_TX, 1000);
 	flush(proxy, SCOPE_FLUSH_AGE);
@@ -579,8 +582,7 @@ static void test_same_addresses(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	coll = operation(app);
 	op = op_start(proxy, coll, true, 1);
 	quick_step(proxy, op, c, SCOPE_TX, 1000);
@@ -607,8 +609,7 @@ static void test_unfinished(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	coll = operation(app);
 	op = op_start(proxy, coll, true, 1);
 	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
@@ -886,8 +887,7 @@ static void test_many_drops(void **state)
 	uint32_t i;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	for (i = 0; i < 3 * FLOW_DROPS_MAX; i++)
 		dropped(c, FILTER, 0x1000, 1);
 	look_on(1000 * MS);
@@ -909,8 +909,7 @@ static void test_process_end(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	op = op_start(proxy, operation(app), true, 1);
 	at(100 * MS);
 	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
@@ -941,8 +940,7 @@ static void test_lost(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	c->lost = 3;
 	used(c, proxy, SCOPE_TX, 10);
 	c->lost = 4;
@@ -1013,8 +1011,7 @@ static void test_off(void **state)
 	struct conn *c;
 
 	(void)state;
-	at(90 * MS);
-	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connected();
 	op = op_start(proxy, operation(app), true, 1);
 	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
 	dropped(c, FILTER, 0x1000, 1);
