@@ -117,9 +117,12 @@ static __always_inline enum sent chunk_send(struct task_struct *task,
 					    const struct scope_tbuf_hdr *tb, __u64 addr,
 					    __u32 reason, __u64 limited)
 {
-	/* Before the ring has a place for it: what comes in between, if we are preempted, comes before it. */
-	__u32 seq = sched_seq();
+	__u32 seq;
 	enum sent sent;
+
+	irqs_tell_copy(task, (__u32)bpf_get_current_pid_tgid());
+	/* Before the ring has a place for it: what comes in between, if we are preempted, comes before it. */
+	seq = sched_seq();
 
 	if (!may_send(sizeof(struct scope_ev_chunk) + tb->len))
 		return SENT_LIMITED;
@@ -384,6 +387,7 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 		return 0;
 	}
 	dead = BPF_CORE_READ(task, signal, live.counter) == 0;
+	irqs_tell_copy(task, tid);
 	seq = sched_seq();
 	forget(tgid, tid, dead); /* first: nothing of this thread comes behind its end */
 	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead, seq);
@@ -429,6 +433,7 @@ int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 
 	if (!stat && !scope_is_recorded(tgid))
 		return 0;
+	irqs_tell_copy(task, old);
 	seq = sched_seq();
 	forget(tgid, tid, true);
 	/* A thread that is not the first takes over the first one's number. */

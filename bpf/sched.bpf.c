@@ -29,12 +29,13 @@ struct scope_cpu {
 	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
 	__u32 seq;     /* of its switch records */
 	__u32 irq_depth;
-	__u32 irq_tid; /* the thread below */
-	__u32 flags;   /* of the switch that is being recorded: see switch_record() */
-	__u32 pad;
+	__u32 irq_tid;	 /* the thread below */
+	__u32 flags;	 /* of the switch that is being recorded: see switch_record() */
+	__u16 irqs_wait; /* some may have gathered that are not told yet */
+	__u16 irqs_busy; /* they are being written */
 	__u64 irq_ns;
-	__u64 curr; /* the task_struct that runs, since the first switch that we see */
-	__u64 pad2; /* a cache line each */
+	__u64 curr;	     /* the task_struct that runs, since the first switch that we see */
+	__u64 irq_nested_ns; /* an interrupt within another ended last */
 };
 
 _Static_assert(sizeof(struct scope_cpu) == 64 &&
@@ -187,12 +188,29 @@ static __always_inline void task_wait(struct scope_task *t, __u32 cpu, __u64 now
 
 /* ---- Switches ----------------------------------------------------------------------------------- */
 
+/*
+ * What came on top of a thread is told before it leaves the CPU. It can leave it within an interrupt, and even while that is
+ * being written, where interrupts are threads' (PREEMPT_RT) and we can be preempted (from Linux 7.0 on).
+ */
+static __always_inline void irqs_flush(struct scope_cpu *c, struct task_struct *prev)
+{
+	struct scope_irqs *q;
+
+	if (!c->irqs_wait || c->irqs_busy)
+		return;
+	c->irqs_wait = 0;
+	q = irqs_here();
+	if (q)
+		irqs_tell(q, prev);
+}
+
 /* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
 static __always_inline void switch_out(struct scope_cpu *c, struct scope_ev_switch *e,
 				       struct task_struct *prev, bool preempt)
 {
 	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, e->h.ts_ns);
 
+	irqs_flush(c, prev);
 	if (!t)
 		return;
 	c->flags |= SCOPE_SWITCH_PREV;
@@ -382,33 +400,72 @@ static __always_inline void irq_enter(struct scope_cpu *c, __u32 tid, __u64 now)
 		c->irq_ns = now;
 }
 
+/* Begins a record with the interrupt that began at `ns`, if that cannot go into the one that is being filled. */
+static __always_inline void irqs_begin(struct scope_irqs *q, __u32 cpu, __u32 tid, __u64 ns)
+{
+	struct scope_ev_irq *e = &q->rec;
+	__u32 n = SCOPE_IRQS_N(e->fill);
+
+	if (n >= SCOPE_IRQS || (n && (e->tid != tid || ns - e->h.ts_ns > SCOPE_IRQS_NS))) {
+		irqs_tell(q, (void *)bpf_get_current_task());
+		n = 0;
+	}
+	if (n)
+		return;
+	e->fill = (SCOPE_IRQS_NR(e->fill) + 1) << 8;
+	barrier(); /* first: who copies sees that it is another */
+	e->h = (struct scope_ev_short){SCOPE_ABI, SCOPE_EV_IRQ, 0, ns};
+	e->tid = tid;
+	e->cpu = cpu;
+}
+
+static __always_inline void irqs_add(struct scope_irqs *q, struct scope_cpu *c, bool soft,
+				     __u16 vec, __u64 now)
+{
+	__u32 n = SCOPE_IRQS_N(q->rec.fill) % SCOPE_IRQS;
+	struct scope_irq *i = &q->rec.at[n];
+	__u64 dur;
+
+	barrier();
+	/* Who came while we told the record before is nested too. */
+	if (c->irq_nested_ns > now)
+		now = c->irq_nested_ns;
+	dur = now - c->irq_ns;
+	i->after_ns = c->irq_ns - q->rec.h.ts_ns;
+	i->dur_ns = dur < (__u32)-1 ? dur : (__u32)-1;
+	i->vec = vec;
+	i->soft = soft;
+	i->pad = 0;
+	barrier(); /* who copies sees it whole, or not at all */
+	q->rec.fill++;
+}
+
 static __always_inline void irq_exit(struct scope_cpu *c, __u32 cpu, __u32 tid, bool soft,
 				     __u16 vec, __u64 now)
 {
-	struct scope_ev_irq *e = NULL;
-	struct scope_task *t;
+	struct scope_irqs *q;
 
-	if (c->irq_tid != tid || !c->irq_depth || --c->irq_depth)
+	if (c->irq_tid != tid || !c->irq_depth)
 		return;
-	if (scope_may_tell((void *)bpf_get_current_task(), sizeof(*e)))
-		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) { /* its thread's next record shows that one is missing */
-		t = task_find(tid);
-		if (t)
-			t->seq++;
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	if (c->irq_depth > 1) {
+		c->irq_depth--;
+		c->irq_nested_ns = now;
 		return;
 	}
-	*e = (struct scope_ev_irq){
-		.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(*e), c->irq_ns},
-		.tid = tid,
-		.cpu = cpu,
-		.dur_ns = now - c->irq_ns,
-		.soft = soft,
-		.vec = vec,
-	};
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
-	scope_count(SCOPE_STAT_SCHED, 1);
+	q = irqs_here();
+	if (q && !c->irqs_busy) {
+		c->irqs_busy = 1;
+		barrier();
+		irqs_begin(q, cpu, tid, c->irq_ns);
+		irqs_add(q, c, soft, vec, now);
+		barrier();
+		c->irqs_busy = 0;
+		c->irqs_wait = 1;
+	} else {
+		irqs_count(tid, false);
+	}
+	barrier(); /* last: one that came meanwhile did not write */
+	c->irq_depth = 0;
 }
 
 SEC("?tp_btf/irq_handler_entry")

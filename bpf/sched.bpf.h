@@ -89,6 +89,95 @@ static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t,
 	return 0;
 }
 
+/*
+ * What has come on top of the thread that runs on a CPU, until there are SCOPE_IRQS of them or it leaves the CPU. A chunk of
+ * the thread or its end needs them before: these, and the loader when it reads a buffer from outside, tell a copy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scope_irqs);
+} scope_irqs SCOPE_SHARED SEC(".maps");
+
+static __always_inline struct scope_irqs *irqs_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scope_irqs, &zero);
+}
+
+static __always_inline __u32 irqs_size(__u32 n)
+{
+	return offsetof(struct scope_ev_irq, at) + n * sizeof(struct scope_irq);
+}
+
+static __always_inline void irqs_count(__u32 tid, bool told)
+{
+	struct scope_task *t = told ? NULL : task_find(tid);
+
+	if (t) /* its next record shows that one is missing */
+		__sync_fetch_and_add(&t->seq, 1);
+	scope_count(told ? SCOPE_STAT_SCHED : SCOPE_STAT_SCHED_LOST, 1);
+}
+
+/*
+ * Only where nothing else on the CPU writes them: at a switch, and at the end of the outermost interrupt. `task`: whose
+ * share of the ring it is.
+ */
+static TASK_INLINE int irqs_tell(struct scope_irqs *q, struct task_struct *task)
+{
+	__u32 n = SCOPE_IRQS_N(q->rec.fill), size;
+
+	if (!n || n > SCOPE_IRQS)
+		return 0;
+	size = irqs_size(n);
+	q->rec.h.size = size;
+	irqs_count(q->rec.tid,
+		   scope_may_tell(task, size) &&
+			   !bpf_ringbuf_output(&scope_ring, &q->rec, size, BPF_RB_NO_WAKEUP));
+	q->rec.fill = SCOPE_IRQS_NR(q->rec.fill) << 8;
+	return 0;
+}
+
+/*
+ * Those of thread `tid`, which this one is or was, before a record of its that is younger. An interrupt or, where we can be
+ * preempted, another thread may write them meanwhile: who begins another record has told this one.
+ */
+static TASK_INLINE int irqs_tell_copy(struct task_struct *task, __u32 tid)
+{
+	struct scope_irqs *q = scope_sched ? irqs_here() : NULL;
+	struct scope_ev_irq *e = NULL;
+	__u64 fill;
+	__u32 n;
+
+	if (!q)
+		return 0;
+	fill = q->rec.fill;
+	barrier();
+	n = SCOPE_IRQS_N(fill);
+	if (!n || n > SCOPE_IRQS || q->rec.tid != tid || q->copied == fill)
+		return 0;
+	q->copied = fill;
+	if (scope_may_tell(task, sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) {
+		irqs_count(tid, false);
+		return 0;
+	}
+	*e = q->rec;
+	barrier();
+	if (SCOPE_IRQS_NR(q->rec.fill) != SCOPE_IRQS_NR(fill)) {
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	e->fill = fill;
+	e->h.size = irqs_size(n);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	irqs_count(tid, true);
+	return 0;
+}
+
 /* A thread that was not known so far is in `state`. NULL: it is on its way out, or the map is full. */
 static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
 						 bool born, __u64 now)

@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #endif
 
-#define SCOPE_ABI 2 /* bumped on any incompatible change */
+#define SCOPE_ABI 2 /* bumped when what the plugin knows changes; for the rest RAW_VERSION is */
 
 /* ---- Ids ---------------------------------------------------------------------------------------
  *
@@ -510,16 +510,38 @@ struct scope_ev_migrate {
 	char curr_comm[SCOPE_COMM_LEN];
 };
 
-/* One stay in hard or soft interrupt, those nested in it included; h.ts_ns is its begin. */
-struct scope_ev_irq {
-	struct scope_ev_short h;
-	__u32 tid;
-	__u32 cpu;
-	__u64 dur_ns;
+/* One stay in hard or soft interrupt, those nested in it included. */
+struct scope_irq {
+	__u32 after_ns; /* it began, h.ts_ns of its record */
+	__u32 dur_ns;
+	__u16 vec;
 	__u8 soft; /* 0: hard, vec is the interrupt's number; 1: soft, vec as in /proc/softirqs */
 	__u8 pad;
-	__u16 vec;
-	__u32 pad2;
+};
+
+#define SCOPE_IRQS    16      /* in a record, at most; its size says how many there are */
+#define SCOPE_IRQS_NS 1000000 /* between the begins of the first and the last */
+
+/*
+ * What came on top of a thread, in order; before its switch, its chunk and its end, if these are younger. A chunk and the end may find some that
+ * have not been told yet: then the record comes again, with those and more.
+ */
+struct scope_ev_irq {
+	struct scope_ev_short h; /* ts_ns: the first one's begin */
+	__u32 tid;
+	__u32 cpu;
+	__u64 fill; /* which record of its CPU's it is, from 1, << 8 | SCOPE_IRQS_UNTOLD | how many there are: one access for all */
+	struct scope_irq at[SCOPE_IRQS];
+};
+
+#define SCOPE_IRQS_NR(fill) ((fill) >> 8)
+#define SCOPE_IRQS_N(fill)  ((__u32)((fill)&0x7f))
+#define SCOPE_IRQS_UNTOLD   0x80 /* the loader has read it where it gathers */
+
+/* Those that gather on a CPU, in the BPF map scope_irqs; the loader reads it too. */
+struct scope_irqs {
+	struct scope_ev_irq rec; /* h.size is not set; none in it: told */
+	__u64 copied;		 /* rec.fill of the last that was told as a copy */
 };
 
 /*
@@ -748,7 +770,9 @@ SCOPE_ABI_SIZE(scope_ev_short, 16);
 SCOPE_ABI_SIZE(scope_ev_thread, 64);
 SCOPE_ABI_SIZE(scope_ev_switch, 88);
 SCOPE_ABI_SIZE(scope_ev_migrate, 72);
-SCOPE_ABI_SIZE(scope_ev_irq, 40);
+SCOPE_ABI_SIZE(scope_irq, 12);
+SCOPE_ABI_SIZE(scope_ev_irq, 224);
+SCOPE_ABI_SIZE(scope_irqs, 232);
 SCOPE_ABI_SIZE(scope_task, 40);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);

@@ -298,14 +298,17 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 			    attach_record_fn fn, void *arg, int *status)
 {
 	struct attach *a = calloc(1, sizeof(*a));
+	int ncpus = libbpf_num_possible_cpus(), err;
 	bool net = features->net;
-	int err;
 
-	if (!a) {
+	if (a && ncpus > 0)
+		a->irqs = calloc((size_t)ncpus * 3, sizeof(*a->irqs));
+	if (!a || !a->irqs) {
 		pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
 		*status = EXIT_FAILED;
-		return NULL;
+		goto cleanup;
 	}
+	a->ncpus = ncpus;
 	a->fn = fn;
 	a->arg = arg;
 	a->btf = btf__load_vmlinux_btf();
@@ -373,13 +376,59 @@ int attach__poll(struct attach *a, int timeout_ms)
 	return a->taken;
 }
 
+static bool irqs_lookup(const struct attach *a, struct scope_irqs *all)
+{
+	uint32_t zero = 0;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.scope_irqs), &zero, all);
+}
+
+/*
+ * Interrupts that BPF has not told of yet, kept in irqs: as many as there were first, of what there was then, unless that had become
+ * another record afterwards.
+ */
+static void irqs_look(struct attach *a)
+{
+	struct scope_irqs *then = a->irqs, *was = then + a->ncpus, *now = was + a->ncpus;
+	uint64_t fill;
+	int i;
+
+	a->nirqs = 0;
+	if (!irqs_lookup(a, was) || !irqs_lookup(a, then) || !irqs_lookup(a, now))
+		return;
+	for (i = 0; i < a->ncpus; i++) {
+		fill = was[i].rec.fill;
+		if (!SCOPE_IRQS_N(fill) || SCOPE_IRQS_N(fill) > SCOPE_IRQS ||
+		    SCOPE_IRQS_NR(fill) != SCOPE_IRQS_NR(now[i].rec.fill))
+			continue;
+		then[i].rec.fill = fill | SCOPE_IRQS_UNTOLD;
+		then[i].rec.h.size = (uint32_t)(offsetof(struct scope_ev_irq, at) +
+						SCOPE_IRQS_N(fill) * sizeof(struct scope_irq));
+		then[a->nirqs++] = then[i];
+	}
+}
+
+static void irqs_tell(const struct attach *a)
+{
+	int i;
+
+	for (i = 0; i < a->nirqs; i++)
+		a->fn(a->arg, &a->irqs[i].rec, a->irqs[i].rec.h.size);
+}
+
 void attach__drain(struct attach *a)
 {
 	uint64_t end = monotonic_ns() + DRAIN_NS;
+	int n;
 
+	/* First: what is not there then has been told before, and the ring holds it. */
+	irqs_look(a);
 	/* With the probes off nothing new comes: then all of it, however long that takes. */
-	while (attach__poll(a, 0) > 0 && (a->detached || monotonic_ns() < end))
-		;
+	do
+		n = attach__poll(a, 0);
+	while (n > 0 && (a->detached || monotonic_ns() < end));
+	if (!n)
+		irqs_tell(a);
 }
 
 int attach__ring_fd(const struct attach *a)
@@ -440,6 +489,7 @@ void attach__close(struct attach *a)
 	if (a->skel)
 		attach__detach(a);
 	ring_buffer__free(a->ring);
+	free(a->irqs);
 	if (a->pids)
 		munmap(a->pids, a->npids);
 	net_close(&a->net);

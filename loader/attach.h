@@ -57,7 +57,7 @@ bool attach__by_perf(const struct attach *a);
  */
 int attach__poll(struct attach *a, int timeout_ms);
 
-/* Takes what the ring holds now; one that fills faster is left after a while. */
+/* Takes what the ring holds now, and what BPF is about to put there; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
 
 /* The ring's map; its first two pages say how much of it is in use. */

@@ -46,6 +46,9 @@ struct attach {
 	int taken;     /* records in this poll */
 	uint8_t *pids; /* BPF's scope_pids, mapped; NULL: not */
 	size_t npids;
+	/* For irqs_look(): an element for each of ncpus, thrice; of the first, nirqs are set. */
+	struct scope_irqs *irqs;
+	int ncpus, nirqs;
 	struct attach_net net;
 };
 

@@ -297,8 +297,7 @@ static void decode_outside(struct recorder *r, struct outside *o)
 {
 	size_t i;
 
-	if (o->n)
-		attach__drain(r->attach);
+	attach__drain(r->attach);
 	for (i = 0; i < o->n; i++) {
 		feed__outside(r, o->chunks[i]);
 		free(o->chunks[i]);

@@ -527,28 +527,62 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 	return lost;
 }
 
-void sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who)
+/* false: it comes too late. What was before the thread, as another had its number, is none of its. */
+static bool irq_add(struct sched *s, struct sched_thread *t, uint64_t start_ns,
+		    const struct scope_irq *from)
 {
-	struct sched_thread *t = sched__find(s, e->tid);
-	uint64_t start_ns = e->h.ts_ns;
 	struct sched_irq *irq;
 
-	*who = t;
-	if (t && t->irqs.size && t->irqs.end - t->irqs.first == t->irqs.size &&
-	    t->cursor.irq == t->irqs.first &&
-	    !ring_grows(s, t->irqs.size, sizeof(*irq), SCHED_SLICES_MAX))
-		cursor_next_irq(t, &t->cursor);
-	if (!t || !RING_ROOM(s, &t->irqs, SCHED_SLICES_MAX))
-		return;
+	if (start_ns < t->since_ns)
+		return true;
 	if (t->irqs.end > t->irqs.first) {
 		irq = irq_at(t, t->irqs.end - 1);
 		if (start_ns < irq->start_ns + irq->dur_ns)
-			return;
+			return false;
 	}
+	if (t->irqs.size && t->irqs.end - t->irqs.first == t->irqs.size &&
+	    t->cursor.irq == t->irqs.first &&
+	    !ring_grows(s, t->irqs.size, sizeof(*irq), SCHED_SLICES_MAX))
+		cursor_next_irq(t, &t->cursor);
+	if (!RING_ROOM(s, &t->irqs, SCHED_SLICES_MAX))
+		return true;
 	irq = irq_at(t, t->irqs.end++);
 	irq->start_ns = start_ns;
-	irq->dur_ns = e->dur_ns;
-	irq->net_rx = e->soft && e->vec == NET_RX_SOFTIRQ;
+	irq->dur_ns = from->dur_ns;
+	irq->net_rx = from->soft && from->vec == NET_RX_SOFTIRQ;
+	return true;
+}
+
+/* How many of them have come already. UINT32_MAX: what was read where it gathered has overtaken this one. */
+static uint32_t irqs_known(struct sched_cpu *c, uint64_t fill)
+{
+	uint64_t last = c->irqs_fill;
+
+	if (SCOPE_IRQS_NR(fill) < SCOPE_IRQS_NR(last))
+		return fill & SCOPE_IRQS_UNTOLD ? SCOPE_IRQS : UINT32_MAX;
+	if (SCOPE_IRQS_NR(fill) > SCOPE_IRQS_NR(last) || SCOPE_IRQS_N(fill) > SCOPE_IRQS_N(last))
+		c->irqs_fill = fill;
+	return SCOPE_IRQS_NR(fill) > SCOPE_IRQS_NR(last) ? 0 : SCOPE_IRQS_N(last);
+}
+
+uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who)
+{
+	size_t n = (e->h.size - offsetof(struct scope_ev_irq, at)) / sizeof(e->at[0]), i;
+	struct sched_thread *t = sched__find(s, e->tid);
+	uint32_t known, lost = 0;
+
+	*who = t;
+	if (e->cpu >= s->ncpus)
+		return 0;
+	known = irqs_known(&s->cpus[e->cpu], e->fill);
+	if (known == UINT32_MAX)
+		return 1;
+	if (n > SCOPE_IRQS_N(e->fill))
+		n = SCOPE_IRQS_N(e->fill);
+	for (i = known; t && i < n && i < SCOPE_IRQS; i++)
+		if (!irq_add(s, t, e->h.ts_ns + e->at[i].after_ns, &e->at[i]))
+			lost = 1;
+	return lost;
 }
 
 uint32_t sched__counted(struct sched *s, struct sched_thread *t, uint32_t seq)

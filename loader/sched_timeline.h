@@ -133,8 +133,9 @@ struct sched_cpu {
 	struct sched_run *at;
 	uint32_t size;
 	uint64_t first, end;
-	uint64_t known_ns; /* who ran before this is forgotten */
-	uint32_t seq;	   /* of its last switch record; BPF counts from 1 */
+	uint64_t known_ns;  /* who ran before this is forgotten */
+	uint32_t seq;	    /* of its last switch record; BPF counts from 1 */
+	uint64_t irqs_fill; /* of its last record of interrupts: scope_ev_irq.fill */
 };
 
 struct sched {
@@ -184,7 +185,8 @@ void sched__thread(struct sched *s, const struct scope_ev_thread *e);
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who);
 uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who);
-void sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
+/* One that comes again counts with what is new in it. Lost is the record itself, or some of it, that comes too late. */
+uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
 /* A thread was seen running at ts_ns, after `seq` records (0: not counted). */
 uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_t ts_ns);
 /* There have been `seq` records of a thread (0: not counted), of which all that came are in. */

@@ -22,6 +22,7 @@ static bool in_rules; /* of what holds between keys and lines, of which not all 
 /* The kernel, as far as its records make sense: time, and how many a thread and a CPU have made. */
 static uint64_t kernel_ns;
 static uint32_t thread_seq[256], cpu_seq[64];
+static uint64_t irq_nr;
 
 /* And its connections: what BPF keeps of them. Two that are neighbours are the two ends of one. */
 #define K_FLOWS 16
@@ -272,14 +273,22 @@ static void migrate(struct session *s, const struct fuzz_item *it)
 
 static void irq(struct session *s, const struct fuzz_item *it)
 {
+	uint64_t nr = (irq_nr += it->rec_pos >> 8 & 1) - (it->rec_pos >> 9 & it->rec_pos >> 10 & 1);
+	size_t n = it->rec_cnt % (SCOPE_IRQS + 1), i;
 	struct scope_ev_irq e = {
-		.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(e), kernel_ns - (it->rec_pos & 0xfff)},
+		.h = {SCOPE_ABI, SCOPE_EV_IRQ, (uint32_t)offsetof(struct scope_ev_irq, at[n]),
+		      kernel_ns - (it->rec_pos & 0xfff)},
 		.tid = tid_of(it->proc),
 		.cpu = cpu_of(it->rec_pos >> 12),
-		.dur_ns = it->rec_pos >> 63 ? it->rec_pos : it->rec_pos >> 20 & 0xfff,
-		.soft = it->rec_pos >> 40 & 1,
+		.fill = nr << 8 | (it->rec_pos & SCOPE_IRQS_UNTOLD) | n,
 	};
 
+	for (i = 0; i < n; i++)
+		e.at[i] = (struct scope_irq){
+			.after_ns = (uint32_t)(i * (it->rec_pos >> 32 & 0xff)),
+			.dur_ns = (uint32_t)(it->rec_pos >> (it->rec_pos >> 63 ? 0 : 52)),
+			.vec = it->rec_pos >> 20 & 3,
+			.soft = it->rec_pos >> 40 & 1};
 	decode__event(s, &e, sizeof(e));
 }
 
@@ -706,6 +715,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	kernel_ns = 1000000;
 	memset(thread_seq, 0, sizeof(thread_seq));
 	memset(cpu_seq, 0, sizeof(cpu_seq));
+	irq_nr = 0;
 	memset(k_flows, 0, sizeof(k_flows));
 	while (size >= sizeof(it)) {
 		memcpy(&it, data, sizeof(it));

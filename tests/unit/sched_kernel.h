@@ -10,6 +10,7 @@
 #define NCCLSCOPE_TESTS_SCHED_KERNEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ struct k_cpu {
 	struct k_run *runs;
 	uint32_t nruns;
 	uint32_t waiters, seq; /* struct scope_cpu */
+	uint64_t irqs;	       /* records of them */
 };
 
 struct kernel {
@@ -424,16 +426,17 @@ static inline void k_irq(struct kernel *k, uint32_t cpu, uint64_t begin_ns)
 {
 	struct k_task *t = k->cpus[cpu].curr;
 	struct scope_ev_irq e = {
-		.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(e), begin_ns},
+		.h = {SCOPE_ABI, SCOPE_EV_IRQ, offsetof(struct scope_ev_irq, at[1]), begin_ns},
 		.cpu = cpu,
-		.dur_ns = k->now_ns - begin_ns,
+		.fill = ++k->cpus[cpu].irqs << 8 | 1,
+		.at = {{.dur_ns = (uint32_t)(k->now_ns - begin_ns)}},
 	};
 
 	if (!t || !t->recorded || !t->bpf.known)
 		return;
 	e.tid = t->tid;
 	K_ADD(t->irqs, t->nirqs);
-	t->irqs[t->nirqs++] = (struct k_irq){begin_ns, e.dur_ns};
+	t->irqs[t->nirqs++] = (struct k_irq){begin_ns, e.at[0].dur_ns};
 	if (!k_ring(k, &e))
 		t->nirqs--; /* told by nobody */
 }

@@ -285,9 +285,97 @@ static void test_time_goes_back(void **state)
 	assert_int_equal(span.unknown_ns, 0);
 }
 
+/* The record `nr` of CPU 0's, with n interrupts of 2 ns at ts_ns, 4 ns later and so on; how many records were lost. */
+static uint32_t irqs(uint32_t tid, uint64_t ts_ns, uint64_t nr, uint32_t n, uint64_t flags)
+{
+	struct scope_ev_irq e = {.h = {SCOPE_ABI, SCOPE_EV_IRQ,
+				       (uint32_t)offsetof(struct scope_ev_irq, at[n]), ts_ns},
+				 .tid = tid,
+				 .fill = nr << 8 | flags | n};
+	struct sched_thread *who;
+	uint32_t i, missing;
+
+	for (i = 0; i < n; i++)
+		e.at[i] =
+			(struct scope_irq){.after_ns = 4 * i, .dur_ns = 2, .vec = 3, .soft = i & 1};
+	missing = sched__irq(&s, &e, &who);
+	assert_ptr_equal(who, sched__find(&s, tid));
+	return missing;
+}
+
+/* Several in a record; what came already, or is not the thread's, is none. */
+static void test_irqs(void **state)
+{
+	struct sched_thread *t;
+	struct sched_span span;
+
+	(void)state;
+	at(10);
+	t = sched__find(&s, running(0, 0)->tid);
+	assert_int_equal(irqs(t->tid, 2, 1, 1, 0), 0);	/* another had its number */
+	assert_int_equal(irqs(t->tid, 20, 2, 2, 0), 0); /* a copy */
+	assert_int_equal(irqs(t->tid, 20, 2, 3, SCOPE_IRQS_UNTOLD), 0);
+	assert_int_equal(irqs(t->tid, 20, 2, 2, 0), 0);
+	assert_int_equal(irqs(t->tid, 20, 2, 4, 0), 0); /* told */
+	assert_int_equal(t->irqs.end, 4);
+	at(50);
+	k_blocks(&k, 0, POLL, NULL);
+	span = span_of(t, 10, 50);
+	assert_int_equal(span.sums.irq_ns, 8);
+	assert_int_equal(span.sums.net_rx_ns, 4);
+	assert_int_equal(span_of(t, 22, 28).sums.irq_ns, 2);
+}
+
+/* What the loader reads where it gathers may be older than what it has, and be read anew when nothing is left of it. */
+static void test_irqs_untold(void **state)
+{
+	struct sched_thread *t;
+
+	(void)state;
+	at(10);
+	t = sched__find(&s, running(0, 0)->tid);
+	assert_int_equal(irqs(t->tid, 20, 2, 3, SCOPE_IRQS_UNTOLD), 0);
+	assert_int_equal(irqs(t->tid, 60, 3, 1, 0), 0);
+	assert_int_equal(irqs(t->tid, 20, 2, 2, SCOPE_IRQS_UNTOLD), 0);
+	assert_int_equal(irqs(t->tid, 80, 5, 1, SCOPE_IRQS_UNTOLD), 0);
+	assert_int_equal(irqs(t->tid, 70, 4, 2, 0), 1); /* overtaken */
+	assert_int_equal(t->irqs.end, 5);
+	at(100);
+	k_blocks(&k, 0, POLL, NULL);
+	sched_thread__prune(&s, t, 100, false);
+	assert_int_equal(t->irqs.first, 5);
+	assert_int_equal(irqs(t->tid, 80, 5, 1, 0), 0);
+	assert_int_equal(t->irqs.end, 5);
+	assert_int_equal(irqs(t->tid, 60, 6, 1, 0), 0); /* nothing is there to be before */
+}
+
+static void test_irqs_bad(void **state)
+{
+	struct scope_ev_irq e = {.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(e), 20},
+				 .fill = 1 << 8 | 0x7f};
+	struct sched_thread *who;
+
+	(void)state;
+	at(10);
+	e.tid = running(0, 0)->tid;
+	e.cpu = s.ncpus;
+	assert_int_equal(sched__irq(&s, &e, &who), 0);
+	assert_int_equal(who->irqs.end, 0);
+	e.cpu = 0;
+	assert_int_equal(sched__irq(&s, &e, &who), 0); /* 16 at a time, without a length */
+	assert_int_equal(who->irqs.end, SCOPE_IRQS);
+	e.tid++;
+	e.fill = UINT64_MAX;
+	assert_int_equal(sched__irq(&s, &e, &who), 0);
+	assert_null(who);
+}
+
 static void test_irq(void **state)
 {
-	struct scope_ev_irq over = {.h = {SCOPE_ABI, SCOPE_EV_IRQ, sizeof(over), 35}, .dur_ns = 50};
+	struct scope_ev_irq over = {
+		.h = {SCOPE_ABI, SCOPE_EV_IRQ, offsetof(struct scope_ev_irq, at[1]), 35},
+		.fill = 1000 << 8 | 1,
+		.at = {{.dur_ns = 50}}};
 	struct sched_thread *who;
 	struct sched_span span;
 	struct k_task *t;
@@ -1382,6 +1470,9 @@ int main(void)
 		TEST(test_mark_in_wait),
 		TEST(test_mark_in_second_wait),
 		TEST(test_time_goes_back),
+		TEST(test_irqs),
+		TEST(test_irqs_untold),
+		TEST(test_irqs_bad),
 		TEST(test_irq),
 		TEST(test_exit),
 		TEST(test_number_of_another),

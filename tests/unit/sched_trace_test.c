@@ -633,7 +633,7 @@ static void test_bad_records(void **state)
 	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
 				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
-				       [SCOPE_EV_IRQ] = sizeof(struct scope_ev_irq)};
+				       [SCOPE_EV_IRQ] = offsetof(struct scope_ev_irq, at[1])};
 	uint64_t bad = 0;
 	uint32_t size;
 	void *exact;
