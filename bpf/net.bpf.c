@@ -91,6 +91,52 @@ struct {
 } scope_tuples SEC(".maps");
 
 /*
+ * Sides of flows that were found empty and have not moved bytes since, by hash: nearly all calls of NCCL's threads find
+ * nothing, over and over, and need no more than this look. One that is here has its empty_since_ns; one whose slot is
+ * another's by now goes the long way. BPF writes it: when a call finds nothing, after one has moved bytes, and when a socket
+ * is another flow. A side whose calls come in by another way than sock_called() is never here.
+ */
+#define EMPTY_BITS 12
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << EMPTY_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_empty SEC(".maps");
+
+/* The socket and the direction as a number: the verifier lets nobody calculate with a pointer, but for a difference of two. */
+static __always_inline __u64 side_of(struct sock *sk, __u32 dir)
+{
+	__u64 side = (__u64)sk - (__u64)&scope_sched;
+
+	barrier_var(side);
+	return side + dir;
+}
+
+static __always_inline __u64 *empty_slot(__u64 side)
+{
+	__u32 slot = side * 0x9e3779b97f4a7c15 >> (64 - EMPTY_BITS);
+
+	return bpf_map_lookup_elem(&scope_empty, &slot);
+}
+
+static __always_inline void empty_forget(__u64 side)
+{
+	__u64 *slot = empty_slot(side);
+
+	if (slot && *slot == side)
+		*slot = 0;
+}
+
+/* Both sides: the socket is another flow from now on. */
+static __always_inline void empties_forget(struct sock *sk)
+{
+	empty_forget(side_of(sk, SCOPE_TX));
+	empty_forget(side_of(sk, SCOPE_RX));
+}
+
+/*
  * What a new flow is made of, by connect(2) and otherwise. No scratch of the CPU's: a program of a tracepoint may be preempted by another
  * from Linux 7.0 on.
  */
@@ -431,20 +477,22 @@ static __always_inline void count_first(struct tcp_sock *tp, struct scope_flow *
 		f->at[dir] = begin;
 }
 
-/* A call by this thread on a TCP socket: ret bytes, 0 if that is not known, or -EAGAIN. */
-static __always_inline int called(struct tcp_sock *tp, int ret, __u32 dir, bool trusted)
+/* A call by this thread on a TCP socket: ret bytes, 0 if that is not known, or -EAGAIN. true: the flow was not known so far. */
+static __always_inline bool called(struct tcp_sock *tp, int ret, __u32 dir, bool trusted)
 {
 	__u64 ids = bpf_get_current_pid_tgid(), sk = (__u64)tp;
 	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
+	bool fresh = false;
 
 	if (!f || f->stage != FLOW_READY || (ret >= 0 && !flow_is(f, (struct sock *)tp, trusted))) {
 		if (ret < 0 && !is_connected(tp, trusted))
-			return 0;
+			return false;
 		if (!flow_see(sk, ids >> 32, ids, bpf_get_current_uid_gid()))
-			return 0; /* the next call makes it good */
+			return false; /* the next call makes it good */
 		f = bpf_map_lookup_elem(&scope_flows, &sk);
 		if (!f)
-			return 0;
+			return true;
+		fresh = true;
 		if (ret >= 0)
 			count_first(tp, f, dir, ret);
 	}
@@ -452,7 +500,7 @@ static __always_inline int called(struct tcp_sock *tp, int ret, __u32 dir, bool 
 		found_none(f, dir);
 	else
 		moved(tp, f, dir, ret, trusted);
-	return 0;
+	return fresh;
 }
 
 static __always_inline bool is_ours(int ret)
@@ -462,22 +510,35 @@ static __always_inline bool is_ours(int ret)
 
 static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 {
+	__u64 key = (__u64)sk, side, *slot;
 	struct scope_flow *f;
 	struct tcp_sock *tp;
-	__u64 key;
 
 	if (!is_ours(ret))
 		return 0;
-	if (ret < 0) { /* nearly all calls of NCCL's threads: not a step more than this */
-		key = (__u64)sk;
+	side = side_of(sk, dir);
+	slot = empty_slot(side);
+	if (!slot)
+		return 0;
+	if (ret < 0) {
+		if (*slot == side)
+			return 0;
 		f = bpf_map_lookup_elem(&scope_flows, &key);
 		if (f) {
+			if (f->stage == FLOW_READY)
+				*slot = side; /* first: another thread's call may have bytes now, and takes it back */
 			found_none(f, dir);
 			return 0;
 		}
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
-	return tp ? called(tp, ret, dir, true) : 0;
+	if (!tp)
+		return 0;
+	if (called(tp, ret, dir, true))
+		empties_forget(sk);
+	else if (*slot == side)
+		*slot = 0;
+	return 0;
 }
 
 SEC("?tp_btf/sock_send_length")
@@ -501,7 +562,9 @@ int BPF_PROG(scope_net_adj, struct sock *sk)
 	if (!scope_is_recorded(bpf_get_current_pid_tgid() >> 32))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	return tp ? called(tp, 0, SCOPE_RX, true) : 0;
+	if (tp)
+		called(tp, 0, SCOPE_RX, true);
+	return 0;
 }
 
 SEC("?fexit/tcp_sendmsg")
@@ -542,7 +605,9 @@ int BPF_KRETPROBE(scope_sendmsg_r, int ret)
 		return 0;
 	sk = *at;
 	bpf_map_delete_elem(&scope_sending, &tid);
-	return is_ours(ret) ? called((struct tcp_sock *)sk, ret, SCOPE_TX, false) : 0;
+	if (is_ours(ret))
+		called((struct tcp_sock *)sk, ret, SCOPE_TX, false);
+	return 0;
 }
 
 /* ---- Beginning and end ------------------------------------------------------------------------- */
@@ -552,8 +617,10 @@ static __always_inline int opening(struct sock *sk, struct scope_flow *f)
 {
 	__u64 ids = bpf_get_current_pid_tgid(), key = (__u64)sk;
 
-	if (f)
+	if (f) {
+		empties_forget(sk);
 		flow_forget(key, f);
+	}
 	if (scope_is_recorded(ids >> 32) && bpf_skc_to_tcp_sock(sk))
 		flow_add(key, &opening_flow, ids >> 32, ids, bpf_get_current_uid_gid());
 	return 0;
@@ -613,6 +680,7 @@ int BPF_PROG(scope_net_state, struct sock *sk, int old, int state)
 	}
 	if (f->stage == FLOW_OPENING && state == TCP_ESTABLISHED)
 		return flow_begin(key, f, SCOPE_FLOW_OPEN, state);
+	empties_forget(sk);
 	return flow_forget(key, f); /* never came about; or is another's by now */
 }
 
@@ -624,6 +692,7 @@ int BPF_PROG(scope_net_gone, struct sock *sk)
 
 	if (!f)
 		return 0;
+	empties_forget(sk);
 	if (f->stage == FLOW_READY) {
 		if (f->side[SCOPE_TX].calls)
 			use_tell(key, f, SCOPE_TX);

@@ -79,6 +79,7 @@ void net_choose(struct scope_bpf *skel, const struct attach_features *f, const s
 	program_enable(skel->progs.scope_net_files, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_flows, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_tuples, f->net);
+	bpf_map__set_autocreate(skel->maps.scope_empty, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_sending, by_function);
 }
 
