@@ -60,7 +60,7 @@ recorder_on() {
 recorder_off() {
 	stop_recorder
 	sed -n 's/.*\(of these lost\|ring full\) //p' "$tmp/trace.err" >>"$tmp/lost"
-	bpftool prog show 2>/dev/null | grep -q ' name scope_' && others=$((others + 1))
+	nobody_records || others=$((others + 1))
 	rm -rf "${tmp:?}/trace"
 }
 

@@ -72,7 +72,7 @@ with() {
 	measure
 	stop_recorder
 	sed -n 's/.*of these lost //p' "$tmp/$step.err" >>"$tmp/lost"
-	bpftool prog show 2>/dev/null | grep -q ' name scope_switch ' && others=$((others + 1))
+	nobody_records || others=$((others + 1))
 	rm -rf "${tmp:?}/$step"
 }
 

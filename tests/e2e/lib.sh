@@ -144,6 +144,15 @@ stop_recorder() {
 	rc=$?
 }
 
+no_programs() {
+	! bpftool prog show 2>/dev/null | grep -q ' name scope_'
+}
+
+# nobody_records: ours has ended, and there is no other. The kernel frees a recorder's programs a while after its end.
+nobody_records() {
+	until_true 5 no_programs
+}
+
 # job_bg NAME [OPTION...]: the stand-in job with our plugin in the background, $starter its pid.
 job_bg() {
 	local name=$1
