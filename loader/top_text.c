@@ -59,7 +59,9 @@ void top_text__recorders(const struct top *t, char line[TOP_LINE])
 		 t->recorders, t->recorders == 1 ? "" : "s",
 		 t->silent ? " (silent: stopped, or without a CPU)" : "", t->cpu * 100,
 		 human__bytes(memory, t->memory), t->ring * 100,
-		 t->captures ? " (--raw: no operations)" : "");
+		 !t->captures		      ? ""
+		 : t->captures < t->recorders ? " (some --raw: no operations of theirs)"
+					      : " (--raw: no operations)");
 }
 
 void top_text__titles(char line[TOP_LINE])

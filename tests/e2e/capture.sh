@@ -71,6 +71,11 @@ knows() {
 t "status knows processes, communicators, and that records come" until_true 5 knows
 is "status names the capture" "$("$scope" status --json | jq -c '.recorders | map(.options.capture)') $("$scope" status | grep -c "hangs.raw$")" "[\"$tmp/hangs.raw\"] 1"
 is "top says why it has no operations" "$("$scope" top -b -n 1 | grep -c '^1 recorder, .* (--raw: no operations)$')" 1
+capturing=$recorder
+record_bg beside
+t "top beside one that traces, too" until_true 5 eval '"$scope" top -b -n 1 | grep -q "^2 recorders, .* (some --raw: no operations of theirs)$"'
+stop_recorder
+recorder=$capturing
 kill -STOP "${ranks[1]}"
 sleep 3
 kill -CONT "${ranks[1]}"
