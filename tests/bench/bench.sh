@@ -32,6 +32,7 @@ failed=0 rc=0 given=''
 for name in ROUNDS JOB_ITERS EVENTS GROWTH_ROUNDS SCHED_ROUNDS RECORDS; do
 	[ -z "${!name:-}" ] || given+=" $name=${!name}"
 done
+commit=$(git -C "$(dirname "$0")" describe --always --dirty 2>/dev/null || echo "not known")
 begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
 svg=${out:+${out%.md}-growth.svg}
 
@@ -116,6 +117,7 @@ page() {
 		|---|---|
 		| machine | $(machine | head -n 1) |
 		| system | $(machine | tail -n 1) |
+		| commit | $commit |
 		| begun | $begun |
 		| ended | $(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg) |
 		| command | \`$command$given\` |
