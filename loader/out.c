@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "log.h"
@@ -126,14 +127,18 @@ static uint64_t count_lines(const uint64_t *counts)
 
 /*
  * Room for the lines, and for the end of the file behind them: where that is not to be had, the disk counts
- * as full while the last lines still fit. Not every file system can; it then does without.
+ * as full while the last lines still fit. Not every file system can; it then does without. A limit of our files' size
+ * (RLIMIT_FSIZE) is as good as a full disk; fallocate() does not ask for it.
  */
 static int reserve(const struct out_file *f, size_t len, bool ending)
 {
+	struct rlimit limit;
 	int err;
 
 	if (ending)
 		return 0;
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && f->size + len + RESERVE > limit.rlim_cur)
+		return -EFBIG;
 	do {
 		err = fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)f->size, (off_t)len + RESERVE)
 			      ? -errno

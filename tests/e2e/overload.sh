@@ -136,6 +136,15 @@ is "disk full: said for each file, not for each line" \
 	"$(grep -o "Failed to write '[^']*'.*No space left" "$tmp/full.err" | sort | uniq -c |
 		awk '{ n++; many += $1 > 10 } END { print n, many + 0 }')" "2 0"
 
+# As good as full: no file of the recorder's may get larger than this.
+ulimit -S -f 512
+during limited 1 true "${lines[@]}"
+ulimit -S -f unlimited
+exact "size of files limited" limited lines write-error limited-job
+t "size of files limited: much was lost" [ "$(lost write-error)" -gt 10000 ]
+t "size of files limited: every trace has its end" holds limited '[records("header", "footer") | length] == [2, 2]'
+t "size of files limited: said" grep -q "Failed to write '.*File too large" "$tmp/limited.err"
+
 # With room again; and a process that begins while there is none for its header.
 full_for_a_time() {
 	another "$1-other"
