@@ -517,11 +517,9 @@ static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 	if (!is_ours(ret))
 		return 0;
 	side = side_of(sk, dir);
-	slot = empty_slot(side);
-	if (!slot)
-		return 0;
 	if (ret < 0) {
-		if (*slot == side)
+		slot = empty_slot(side);
+		if (!slot || *slot == side)
 			return 0;
 		f = bpf_map_lookup_elem(&scope_flows, &key);
 		if (f) {
@@ -536,8 +534,8 @@ static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 		return 0;
 	if (called(tp, ret, dir, true))
 		empties_forget(sk);
-	else if (*slot == side)
-		*slot = 0;
+	else
+		empty_forget(side);
 	return 0;
 }
 
@@ -612,15 +610,20 @@ int BPF_KRETPROBE(scope_sendmsg_r, int ret)
 
 /* ---- Beginning and end ------------------------------------------------------------------------- */
 
+/* The socket is no flow any more, or another one. */
+static __always_inline int flow_drop(struct sock *sk, struct scope_flow *f)
+{
+	empties_forget(sk);
+	return flow_forget((__u64)sk, f);
+}
+
 /* connect(2): who opens a flow is known here only, what comes next comes from the network. */
 static __always_inline int opening(struct sock *sk, struct scope_flow *f)
 {
 	__u64 ids = bpf_get_current_pid_tgid(), key = (__u64)sk;
 
-	if (f) {
-		empties_forget(sk);
-		flow_forget(key, f);
-	}
+	if (f)
+		flow_drop(sk, f);
 	if (scope_is_recorded(ids >> 32) && bpf_skc_to_tcp_sock(sk))
 		flow_add(key, &opening_flow, ids >> 32, ids, bpf_get_current_uid_gid());
 	return 0;
@@ -680,8 +683,7 @@ int BPF_PROG(scope_net_state, struct sock *sk, int old, int state)
 	}
 	if (f->stage == FLOW_OPENING && state == TCP_ESTABLISHED)
 		return flow_begin(key, f, SCOPE_FLOW_OPEN, state);
-	empties_forget(sk);
-	return flow_forget(key, f); /* never came about; or is another's by now */
+	return flow_drop(sk, f); /* never came about; or is another's by now */
 }
 
 SEC("?tp_btf/tcp_destroy_sock")
@@ -692,7 +694,6 @@ int BPF_PROG(scope_net_gone, struct sock *sk)
 
 	if (!f)
 		return 0;
-	empties_forget(sk);
 	if (f->stage == FLOW_READY) {
 		if (f->side[SCOPE_TX].calls)
 			use_tell(key, f, SCOPE_TX);
@@ -700,7 +701,7 @@ int BPF_PROG(scope_net_gone, struct sock *sk)
 			use_tell(key, f, SCOPE_RX);
 		flow_tell(key, f, SCOPE_FLOW_GONE, 0, 0);
 	}
-	return flow_forget(key, f);
+	return flow_drop(sk, f);
 }
 
 /* A reset for no socket has none: the verifier wants that asked first. */

@@ -107,11 +107,6 @@ static __always_inline struct scope_irqs *irqs_here(void)
 	return bpf_map_lookup_elem(&scope_irqs, &zero);
 }
 
-static __always_inline __u32 irqs_size(__u32 n)
-{
-	return offsetof(struct scope_ev_irq, at) + n * sizeof(struct scope_irq);
-}
-
 static __always_inline void irqs_count(__u32 tid, bool told)
 {
 	struct scope_task *t = told ? NULL : task_find(tid);
@@ -131,7 +126,7 @@ static TASK_INLINE int irqs_tell(struct scope_irqs *q, struct task_struct *task)
 
 	if (!n || n > SCOPE_IRQS)
 		return 0;
-	size = irqs_size(n);
+	size = SCOPE_IRQS_SIZE(n);
 	q->rec.h.size = size;
 	irqs_count(q->rec.tid,
 		   scope_may_tell(task, size) &&
@@ -172,7 +167,7 @@ static TASK_INLINE int irqs_tell_copy(struct task_struct *task, __u32 tid)
 		return 0;
 	}
 	e->fill = fill;
-	e->h.size = irqs_size(n);
+	e->h.size = SCOPE_IRQS_SIZE(n);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	irqs_count(tid, true);
 	return 0;

@@ -519,7 +519,7 @@ struct scope_irq {
 	__u8 pad;
 };
 
-#define SCOPE_IRQS    16      /* in a record, at most; its size says how many there are */
+#define SCOPE_IRQS    16      /* in a record, at most */
 #define SCOPE_IRQS_NS 1000000 /* between the begins of the first and the last */
 
 /*
@@ -536,7 +536,9 @@ struct scope_ev_irq {
 
 #define SCOPE_IRQS_NR(fill) ((fill) >> 8)
 #define SCOPE_IRQS_N(fill)  ((__u32)((fill)&0x7f))
-#define SCOPE_IRQS_UNTOLD   0x80 /* the loader has read it where it gathers */
+#define SCOPE_IRQS_SIZE(n)                                                                         \
+	((__u32)(__builtin_offsetof(struct scope_ev_irq, at) + (n) * sizeof(struct scope_irq)))
+#define SCOPE_IRQS_UNTOLD 0x80 /* the loader has read it where it gathers */
 
 /* Those that gather on a CPU, in the BPF map scope_irqs; the loader reads it too. */
 struct scope_irqs {

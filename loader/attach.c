@@ -402,8 +402,7 @@ static void irqs_look(struct attach *a)
 		    SCOPE_IRQS_NR(fill) != SCOPE_IRQS_NR(now[i].rec.fill))
 			continue;
 		then[i].rec.fill = fill | SCOPE_IRQS_UNTOLD;
-		then[i].rec.h.size = (uint32_t)(offsetof(struct scope_ev_irq, at) +
-						SCOPE_IRQS_N(fill) * sizeof(struct scope_irq));
+		then[i].rec.h.size = SCOPE_IRQS_SIZE(SCOPE_IRQS_N(fill));
 		then[a->nirqs++] = then[i];
 	}
 }

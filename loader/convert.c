@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -328,8 +327,6 @@ int cmd_convert(int argc, char **argv)
 	static struct convert c;
 
 	c.opt.threads = cpus() > 1;
-	/* A file that may not get larger is like a full disk. */
-	signal(SIGXFSZ, SIG_IGN);
 	options__parse(&argp, argc, argv, 0, &c.opt);
 	limits_raise();
 	return run(&c);

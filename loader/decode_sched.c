@@ -64,7 +64,7 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
 				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
-				       [SCOPE_EV_IRQ] = offsetof(struct scope_ev_irq, at[1])};
+				       [SCOPE_EV_IRQ] = SCOPE_IRQS_SIZE(1)};
 	struct sched_thread *who = NULL;
 	uint32_t lost = 0;
 

@@ -67,7 +67,6 @@ static int run(char **argv, const char *plugin)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
 	limits_restore(); /* while we are root still */
 	invoking_user(&uid, &gid);
 	err = become(uid, gid);

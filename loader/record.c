@@ -65,7 +65,6 @@ static void setup_signals(void)
 	if (!sigaction(SIGHUP, NULL, &was) && was.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not get larger is like a full disk */
 }
 
 /* ---- The loop ---------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Resource limits; see rlimits.h. */
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include "rlimits.h"
@@ -14,6 +15,8 @@ static struct {
 	{.resource = RLIMIT_MEMLOCK, .to_infinity = true},
 };
 
+static void (*on_xfsz)(int) = SIG_ERR;
+
 #define NLIMITS (sizeof(limits) / sizeof(*limits))
 
 void limits_raise(void)
@@ -21,6 +24,7 @@ void limits_raise(void)
 	struct rlimit want;
 	unsigned int i;
 
+	on_xfsz = signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < NLIMITS; i++) {
 		if (getrlimit(limits[i].resource, &limits[i].was))
 			continue;
@@ -41,4 +45,6 @@ void limits_restore(void)
 	for (i = 0; i < NLIMITS; i++)
 		if (limits[i].saved)
 			setrlimit(limits[i].resource, &limits[i].was);
+	if (on_xfsz != SIG_ERR)
+		signal(SIGXFSZ, on_xfsz);
 }

@@ -3,7 +3,10 @@
 #ifndef NCCLSCOPE_RLIMITS_H
 #define NCCLSCOPE_RLIMITS_H
 
-/* Files to the hard limit (two descriptors a process); locked memory for kernels before 5.11. */
+/*
+ * Files to the hard limit (two descriptors a process); locked memory for kernels before 5.11. A file that may not get larger
+ * is an error, like a full disk, not a signal.
+ */
 void limits_raise(void);
 
 /* As they were before limits_raise(); for the child, before exec. */
