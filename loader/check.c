@@ -22,7 +22,8 @@ static const char usage[] =
 	"  --compat        accept what the original minimal_profiler writes\n"
 	"  --strict        warnings are errors\n"
 	"  --json          findings as one JSON object\n"
-	"  --max-errors N  print at most N findings, 0: all (default 100); all are counted\n"
+	"  --max-errors N  print at most N errors, N warnings and N notes, 0: all (default 100);\n"
+	"                  all are counted\n"
 	"  -q, --quiet     print nothing, only the exit status counts\n"
 	"  -h, --help      this text\n\n"
 	"Exit status: 0 clean, 1 something is wrong, 2 usage.\n";
@@ -30,6 +31,11 @@ static const char usage[] =
 /* ------------------------------------------------------------------ findings */
 
 static const char *const level_names[] = {"error", "warning", "note"};
+
+static uint64_t of_all_levels(const uint64_t *nr)
+{
+	return nr[FIND_ERROR] + nr[FIND_WARNING] + nr[FIND_NOTE];
+}
 
 const char *quote(const char *s, size_t len)
 {
@@ -69,7 +75,7 @@ static void print_json(struct check *c, enum level level, uint64_t line, const c
 		c->err = -ENOMEM;
 		return;
 	}
-	fputs(c->nr_shown ? ",\n" : "\n", stdout);
+	fputs(of_all_levels(c->nr_shown) ? ",\n" : "\n", stdout);
 	json_dumpf(obj, stdout, JSON_COMPACT);
 	json_decref(obj);
 }
@@ -83,7 +89,8 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 	if (c->strict && level == FIND_WARNING)
 		level = FIND_ERROR;
 	c->nr[level]++;
-	if (c->quiet || (c->max_shown && c->nr_shown >= c->max_shown))
+	/* Each level has its own limit: where records were lost, warnings would hide every error. */
+	if (c->quiet || (c->max_shown && c->nr_shown[level] >= c->max_shown))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
@@ -96,7 +103,7 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 		       level_names[level], message, code);
 	else
 		printf("%s: %s: %s [%s]\n", c->file, level_names[level], message, code);
-	c->nr_shown++;
+	c->nr_shown[level]++;
 }
 
 /* ------------------------------------------------------------------ lines */
@@ -213,18 +220,17 @@ static const struct lines_ops check_ops = {
 
 static void print_end(const struct check *c, uint64_t matched, uint64_t unmatched)
 {
-	uint64_t found = c->nr[FIND_ERROR] + c->nr[FIND_WARNING] + c->nr[FIND_NOTE];
+	uint64_t not_shown = of_all_levels(c->nr) - of_all_levels(c->nr_shown);
 	json_t *obj;
 
 	if (c->json && !c->quiet) {
-		obj = json_pack("{sI sI sI sI sI s{sI sI} sI}", "files", (json_int_t)c->nr_files,
-				"records", (json_int_t)c->nr_records, "errors",
-				(json_int_t)c->nr[FIND_ERROR], "warnings",
-				(json_int_t)c->nr[FIND_WARNING], "notes",
-				(json_int_t)c->nr[FIND_NOTE], "pxn", "matched", (json_int_t)matched,
-				"unmatched", (json_int_t)unmatched, "notShown",
-				(json_int_t)(found - c->nr_shown));
-		fputs(c->nr_shown ? "\n],\n" : "],\n", stdout);
+		obj = json_pack(
+			"{sI sI sI sI sI s{sI sI} sI}", "files", (json_int_t)c->nr_files, "records",
+			(json_int_t)c->nr_records, "errors", (json_int_t)c->nr[FIND_ERROR],
+			"warnings", (json_int_t)c->nr[FIND_WARNING], "notes",
+			(json_int_t)c->nr[FIND_NOTE], "pxn", "matched", (json_int_t)matched,
+			"unmatched", (json_int_t)unmatched, "notShown", (json_int_t)not_shown);
+		fputs(of_all_levels(c->nr_shown) ? "\n],\n" : "],\n", stdout);
 		if (obj)
 			json_dumpf(obj, stdout, JSON_EMBED);
 		fputs("}\n", stdout);
@@ -232,9 +238,9 @@ static void print_end(const struct check *c, uint64_t matched, uint64_t unmatche
 	}
 	if (c->quiet)
 		return;
-	if (found > c->nr_shown)
+	if (not_shown)
 		pr_info("%llu more findings not shown, see --max-errors\n",
-			(unsigned long long)(found - c->nr_shown));
+			(unsigned long long)not_shown);
 	if (matched + unmatched)
 		pr_info("PXN: %llu operations joined with their origin, %llu without it\n",
 			(unsigned long long)matched, (unsigned long long)unmatched);

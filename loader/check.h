@@ -20,12 +20,12 @@ struct proc;
 
 struct check {
 	bool compat, json, quiet, strict;
-	uint64_t max_shown; /* 0: all */
+	uint64_t max_shown; /* of a level; 0: all */
 	const char *file;   /* in force, as given by the user */
 	uint64_t line;
 	struct json_doc doc;
 	struct progress progress;
-	uint64_t nr[NR_FIND], nr_shown, nr_files, nr_records;
+	uint64_t nr[NR_FIND], nr_shown[NR_FIND], nr_files, nr_records;
 	struct proc *proc;
 	struct pxn *pxn;
 	int err; /* first -errno that ends the run, such as -ENOMEM */

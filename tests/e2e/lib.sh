@@ -239,7 +239,9 @@ said() {
 
 # clean NAME: `ncclscope check` finds nothing.
 clean() {
-	"$scope" check "$tmp/$1"/*.jsonl
+	"$scope" check "$tmp/$1"/*.jsonl >"$tmp/findings" 2>&1 && { cat "$tmp/findings"; return; }
+	sort -t: -s -k 3,3 "$tmp/findings" # errors first: what loses records warns a lot
+	return 1
 }
 
 # lossless NAME: nothing lost by the account of the footers, one for each file.

@@ -412,7 +412,6 @@ expect gap 0 'gap.jsonl:34: warning: .* which is not in the file \[parent-missin
 # ... but kernel context that was lost explains none of it
 sed 's/write-error/context-ring-full/' gap.jsonl >no-gap.jsonl
 expect no-gap 1 'no-gap.jsonl:34: error: .* which is not in the file \[parent-missing\]' "$tool" check no-gap.jsonl
-
 # ---- events that are told while they are open
 broken S open 7 key-missing "key 'ts' is missing" '7s/"ts":9000001200000.000,//'
 for key in eventType age quiet parentObj eventAddr details lastState; do
@@ -504,9 +503,13 @@ expect quiet 1 '' "$tool" check -q empty
 [ -s stderr ] && fail "quiet: said $(cat stderr)"
 expect limit 1 '([^
 ]*
-){2}[^
+){5}[^
 ]*' "$tool" check --max-errors 3 "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
 grep -q 'more findings not shown' stderr || fail "limit: $(cat stderr)"
+# warnings do not hide the error behind them
+expect limit-level 1 '[^ ]*:2: warning: [^
+]* \[orphan\]
+empty: error: the file is empty \[header-first\]' "$tool" check --max-errors 1 trace_1_pid4714.jsonl empty
 expect json 1 '.*"file":"empty","line":0,"level":"error","code":"header-first","message":"the file is empty".*"errors": 1.*' \
 	"$tool" check --json empty
 if command -v jq >/dev/null; then
