@@ -1154,7 +1154,8 @@ static void rule_steps(struct check *c, const struct proc *p, const struct event
 
 static void rule_exec(struct check *c, const struct proc *p, const struct event *ev)
 {
-	int64_t end = ev->exec_source == EXEC_KERNEL ? ev->k_end : ev->proxy_end;
+	bool kernel = ev->exec_source == EXEC_KERNEL;
+	int64_t end = kernel ? ev->k_end : ev->proxy_end;
 	/* A child that came later than the writer waits is no mistake of the writer. */
 	enum level level = ev->flags & EV_LATE_CHILD ? FIND_WARNING : FIND_ERROR;
 
@@ -1167,16 +1168,15 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 			us(ev->proxy_max > ev->k_end ? ev->proxy_max : ev->k_end));
 	if (ev->exec_source == EXEC_ENQUEUE)
 		return;
-	if (!end)
+	if (!(kernel ? ev->k_end : ev->proxy_max))
 		gap(c, p, ev->line, "exec-source",
 		    "exec.source is %s but %s 0x%llx has no such child that stopped",
-		    ev->exec_source == EXEC_PROXY ? "proxy" : "kernel", etype_names[ev->type],
-		    ULL(ev->id));
+		    kernel ? "kernel" : "proxy", etype_names[ev->type], ULL(ev->id));
 	else if (ev->exec_stop < end)
 		find_at(c, level, ev->line, "exec-children",
 			"exec.stop of %s 0x%llx is %s, but a child stopped at %s",
 			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(end));
-	else if (ev->exec_source == EXEC_PROXY && ev->exec_stop > ev->proxy_max)
+	else if (!kernel && ev->exec_stop > ev->proxy_max)
 		/* The line of the last one may be among what is lost. */
 		find_at(c, p->nr_lost ? FIND_WARNING : level, ev->line, "exec-children",
 			"exec.stop of %s 0x%llx is %s, but its last child stopped at %s",
@@ -1240,7 +1240,8 @@ static void sum_children(struct proc *p, enum etype type)
 		}
 		if (ev->flags & EV_UNFINISHED)
 			continue;
-		if (type == ET_PROXY_OP && !ev->proxy_max)
+		/* Without steps its own stop counts; where they may be among what is lost, it may be too late. */
+		if (type == ET_PROXY_OP && !ev->proxy_max && !p->nr_lost)
 			max_of(&parent->proxy_end, ev->stop);
 		if (type != ET_KERNEL_CH)
 			max_of(&parent->proxy_max, ev->stop);

@@ -412,6 +412,14 @@ expect gap 0 'gap.jsonl:34: warning: .* which is not in the file \[parent-missin
 # ... but kernel context that was lost explains none of it
 sed 's/write-error/context-ring-full/' gap.jsonl >no-gap.jsonl
 expect no-gap 1 'no-gap.jsonl:34: error: .* which is not in the file \[parent-missing\]' "$tool" check no-gap.jsonl
+# an operation whose steps are lost, and its own stop is behind the last of them
+sed -E '24,31d;48{p;s/.*/{"recordType":"lost","from":1.000,"to":2.000,"n":8,"cause":"write-error"}/}
+49s/"header":1/"header":1,"lost":1/;49s/"lost":\{\}/"lost":{"write-error":8}/
+49s/"event":19/"event":17/;49s/"state":19/"state":13/' "$traces/good.jsonl" >steps.jsonl
+expect lost-steps 0 '' "$tool" check steps.jsonl
+sed 's/write-error/context-ring-full/' steps.jsonl >no-steps.jsonl
+expect no-steps 1 'no-steps.jsonl:27: error: .* but a child stopped at 8993953423050.000 \[exec-children\]' "$tool" check no-steps.jsonl
+
 # ---- events that are told while they are open
 broken S open 7 key-missing "key 'ts' is missing" '7s/"ts":9000001200000.000,//'
 for key in eventType age quiet parentObj eventAddr details lastState; do
