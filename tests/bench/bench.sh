@@ -3,18 +3,20 @@
 # All that measures, one after the other, and what it found as one page: with the machine, its load and the command.
 #
 # Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]
-# NAMES: callback, floors, startup, convert, job, growth, sched, net. -o: the page goes there, the plot of growth beside it.
+# NAMES: callback, floors, startup, convert, job, growth, sched, net. -o: the page goes there, the plot of growth beside it;
+# what this run does not measure is on it as it was measured last (results are kept in build/tests/bench/results).
 # --quick: each shortly, to see that it runs; figures are printed and mean little. As a test it fails if one does not run.
 usage() {
 	echo "Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]" >&2
 	exit 2
 }
 
-command="make bench" quick='' only=callback,floors,startup,convert,job,growth,sched,net out=''
+names=callback,floors,startup,convert,growth,job,sched,net
+quick='' only=$names out=''
 while [ $# -gt 0 ]; do
 	case $1 in
-	--quick) quick=1 command="make bench-quick" ;;
-	--only) only=${2:?} command="tests/bench/bench.sh --only $2" && shift ;;
+	--quick) quick=1 ;;
+	--only) only=${2:?} && shift ;;
 	-o) out=${2:?} && shift ;;
 	*) usage ;;
 	esac
@@ -28,13 +30,22 @@ here=$(cd "$(dirname "$0")" && pwd)
 export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0 rc=0 given=''
-for name in ROUNDS JOB_ITERS EVENTS GROWTH_ROUNDS SCHED_ROUNDS RECORDS; do
-	[ -z "${!name:-}" ] || given+=" $name=${!name}"
-done
-commit=$(git -C "$(dirname "$0")" describe --always --dirty 2>/dev/null || echo "not known")
-begun="$(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg)"
+failed=0 rc=0
+commit=$(git -C "$here" describe --always --dirty 2>/dev/null || echo "not known")
+programs=$(realpath -m "${BUILD:-$here/../../build}")/tests/bench
 svg=${out:+${out%.md}-growth.svg}
+
+# How quiet the machine is: mean ns of one and the same loop. What others do to it is done to the figures.
+loop_ns() {
+	"$programs/callback" --ops 20000 </dev/null | jq '.proxy.mean * 100 | round / 100'
+}
+
+# run_of BEGUN BEGAN LOAD LOOP SCRIPT OPTION...: when and how this was measured.
+run_of() {
+	jq -n --arg begun "$1" --argjson seconds $((SECONDS - $2)) --arg load "$3" --argjson before "$4" --argjson after "$(loop_ns)" \
+		--arg commit "$commit" --arg command "${*:5}" \
+		'{begun: $begun, seconds: $seconds, load: $load, loop: [$before, $after], commit: $commit, command: $command}'
+}
 
 # once NAME SCRIPT OPTION...: its result in $work/NAME.json.
 once() {
@@ -48,14 +59,17 @@ once() {
 # bench NAME SCRIPT OPTION...: "ok" or "not ok" of the run, whatever the figures. Others may be at work on the
 # machine: what fails is tried once more.
 bench() {
-	local name=$1 began=$SECONDS
+	local name=$1 began=$SECONDS begun load loop
 	case ,$only, in *,"$name",*) ;; *) return ;; esac
+	begun=$(date -u '+%Y-%m-%d %H:%M') load=$(cut -d' ' -f1 /proc/loadavg) loop=$(loop_ns)
 	once "$@"
 	[ $rc = 0 ] || [ $rc = 77 ] || once "$@"
 	if [ $rc = 77 ]; then
 		echo "skip bench: $name: $(cat "$work/$name.json" "$work/err" | tail -n 1)"
 	elif [ $rc = 0 ]; then
 		echo "ok bench: $name ($((SECONDS - began)) s)"
+		run_of "$begun" "$began" "$load" "$loop" "${@:2}" >"$work/run"
+		jq --slurpfile run "$work/run" '.run = $run[0]' "$work/$name.json" >"$work/of" && mv "$work/of" "$work/$name.json"
 		return
 	else
 		echo "not ok bench: $name"
@@ -87,6 +101,12 @@ fi
 
 # ---- The page
 
+if [ -z "$quick" ]; then
+	mkdir -p "$programs/results"
+	cp "$work"/*.json "$programs/results/" 2>/dev/null
+	[ -z "$out" ] || cp "$programs"/results/*.json "$work/"
+fi
+
 machine() {
 	echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(awk '/MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo) GiB"
 	echo "$(uname -sr), $(. /etc/os-release && echo "$PRETTY_NAME"), $(systemd-detect-virt 2>/dev/null || true)"
@@ -109,7 +129,7 @@ page() {
 	cat <<-END
 		# Performance
 
-		Made by \`$command\`; no figure here is set by hand. Where there are two in parentheses, the median lies between them in 95 of 100
+		Made by \`make bench\`; no figure here is set by hand. Where there are two in parentheses, the median lies between them in 95 of 100
 		cases, or in fewer where there are less than six values. Nothing was pinned to quiet CPUs but what says so: others on the machine
 		are in the noise.
 
@@ -117,11 +137,16 @@ page() {
 		|---|---|
 		| machine | $(machine | head -n 1) |
 		| system | $(machine | tail -n 1) |
-		| commit | $commit |
-		| begun | $begun |
-		| ended | $(date -u '+%Y-%m-%d %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg) |
-		| command | \`$command$given\` |
+
+		Each part is the last run of it, and this was the machine's state. The loop is one and the same before and after each (\`callback\`
+		without a plugin, ns of each turn): where it took longer, others had the machine, and the figures have that in them, too.
+
+		| of tests/bench | begun, UTC | s | commit | load before | loop before | after |
+		|---|---|---|---|---|---|---|
 	END
+	for name in ${names//,/ }; do
+		section "$name" '.run | ["`\(.command)`", .begun, (.seconds | tostring), .commit, .load, (.loop[] | num)] | row'
+	done
 	section callback '
 		"\n## A callback\n",
 		"ns of CPU time for each callback, on the proxy thread of `tests/bench/callback.c`, which replays AllReduces: 8 channels, 16 steps, all states,",
