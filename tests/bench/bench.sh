@@ -31,7 +31,11 @@ export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 rc=0
-commit=$(git -C "$here" describe --always --dirty 2>/dev/null || echo "not known")
+# What is measured: the last commit that changed it, and whether something of it is not committed yet.
+measured=(bpf include loader plugin vmlinux)
+commit=$(cd "$here/../.." && git log -1 --format=%h -- "${measured[@]}" 2>/dev/null)
+git -C "$here/../.." diff --quiet HEAD -- "${measured[@]}" 2>/dev/null || commit=${commit:+$commit, changed}
+commit=${commit:-not known}
 programs=$(realpath -m "${BUILD:-$here/../../build}")/tests/bench
 svg=${out:+${out%.md}-growth.svg}
 
