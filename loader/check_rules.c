@@ -1156,6 +1156,7 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 {
 	bool kernel = ev->exec_source == EXEC_KERNEL;
 	int64_t end = kernel ? ev->k_end : ev->proxy_end;
+	int64_t last = kernel ? ev->k_end : ev->proxy_max;
 	/* A child that came later than the writer waits is no mistake of the writer. */
 	enum level level = ev->flags & EV_LATE_CHILD ? FIND_WARNING : FIND_ERROR;
 
@@ -1168,7 +1169,7 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 			us(ev->proxy_max > ev->k_end ? ev->proxy_max : ev->k_end));
 	if (ev->exec_source == EXEC_ENQUEUE)
 		return;
-	if (!(kernel ? ev->k_end : ev->proxy_max))
+	if (!last)
 		gap(c, p, ev->line, "exec-source",
 		    "exec.source is %s but %s 0x%llx has no such child that stopped",
 		    kernel ? "kernel" : "proxy", etype_names[ev->type], ULL(ev->id));
@@ -1176,11 +1177,11 @@ static void rule_exec(struct check *c, const struct proc *p, const struct event 
 		find_at(c, level, ev->line, "exec-children",
 			"exec.stop of %s 0x%llx is %s, but a child stopped at %s",
 			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(end));
-	else if (!kernel && ev->exec_stop > ev->proxy_max)
+	else if (!kernel && ev->exec_stop > last)
 		/* The line of the last one may be among what is lost. */
 		find_at(c, p->nr_lost ? FIND_WARNING : level, ev->line, "exec-children",
 			"exec.stop of %s 0x%llx is %s, but its last child stopped at %s",
-			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(ev->proxy_max));
+			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(last));
 }
 
 /* What an operation moved, its ProxyOps moved, and what these did, their steps. */

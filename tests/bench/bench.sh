@@ -4,14 +4,14 @@
 #
 # Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]
 # NAMES: callback, floors, startup, convert, job, growth, sched, net. -o: the page goes there, the plot of growth beside it;
-# what this run does not measure is on it as it was measured last (results are kept in build/tests/bench/results).
+# what this run does not measure is on it as it was measured last for a page (kept in build/tests/bench/results).
 # --quick: each shortly, to see that it runs; figures are printed and mean little. As a test it fails if one does not run.
 usage() {
 	echo "Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]" >&2
 	exit 2
 }
 
-names=callback,floors,startup,convert,growth,job,sched,net
+names=callback,floors,startup,convert,job,growth,sched,net
 quick='' only=$names out=''
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -44,13 +44,6 @@ loop_ns() {
 	"$programs/callback" --ops 20000 </dev/null | jq '.proxy.mean * 100 | round / 100'
 }
 
-# run_of BEGUN BEGAN LOAD LOOP SCRIPT OPTION...: when and how this was measured.
-run_of() {
-	jq -n --arg begun "$1" --argjson seconds $((SECONDS - $2)) --arg load "$3" --argjson before "$4" --argjson after "$(loop_ns)" \
-		--arg commit "$commit" --arg command "${*:5}" \
-		'{begun: $begun, seconds: $seconds, load: $load, loop: [$before, $after], commit: $commit, command: $command}'
-}
-
 # once NAME SCRIPT OPTION...: its result in $work/NAME.json.
 once() {
 	local name=$1 script=$2
@@ -72,8 +65,9 @@ bench() {
 		echo "skip bench: $name: $(cat "$work/$name.json" "$work/err" | tail -n 1)"
 	elif [ $rc = 0 ]; then
 		echo "ok bench: $name ($((SECONDS - began)) s)"
-		run_of "$begun" "$began" "$load" "$loop" "${@:2}" >"$work/run"
-		jq --slurpfile run "$work/run" '.run = $run[0]' "$work/$name.json" >"$work/of" && mv "$work/of" "$work/$name.json"
+		jq --arg command "${*:2}" --arg begun "$begun" --argjson seconds $((SECONDS - began)) --arg commit "$commit" --arg load "$load" \
+			--argjson before "$loop" --argjson after "$(loop_ns)" '.run = ($ARGS.named | del(.before, .after) + {loop: [$before, $after]})' \
+			"$work/$name.json" >"$work/with_run" && mv "$work/with_run" "$work/$name.json"
 		return
 	else
 		echo "not ok bench: $name"
@@ -105,10 +99,10 @@ fi
 
 # ---- The page
 
-if [ -z "$quick" ]; then
+if [ -n "$out" ] && [ -z "$quick" ]; then
 	mkdir -p "$programs/results"
 	cp "$work"/*.json "$programs/results/" 2>/dev/null
-	[ -z "$out" ] || cp "$programs"/results/*.json "$work/"
+	cp "$programs"/results/*.json "$work/"
 fi
 
 machine() {

@@ -239,9 +239,11 @@ said() {
 
 # clean NAME: `ncclscope check` finds nothing.
 clean() {
-	"$scope" check "$tmp/$1"/*.jsonl >"$tmp/findings" 2>&1 && { cat "$tmp/findings"; return; }
+	local status
+	"$scope" check "$tmp/$1"/*.jsonl >"$tmp/findings" 2>&1
+	status=$?
 	sort -t: -s -k 3,3 "$tmp/findings" # errors first: what loses records warns a lot
-	return 1
+	return $status
 }
 
 # lossless NAME: nothing lost by the account of the footers, one for each file.
