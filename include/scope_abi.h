@@ -661,6 +661,8 @@ struct scope_ev_retrans {
 	__u32 lost;
 };
 
+#define SCOPE_SYMBOL_LEN 128 /* of a kernel function's name, with its 0: KSYM_NAME_LEN before 6.1 */
+
 struct scope_ev_drop {
 	struct scope_ev_short h;
 	__u64 sk;	/* of the flow: the receiver's if it is recorded, else the sender's */

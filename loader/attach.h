@@ -84,6 +84,11 @@ int attach__flows(struct attach *a, attach_flow_fn fn, void *arg);
 int attach__find_flows(struct attach *a);
 /* Of enum skb_drop_reason, without its prefix; NULL: unknown. */
 const char *attach__drop_reason(const struct attach *a, uint32_t reason);
+/*
+ * Name of the kernel's function that an address is in, "" on error. 0; -ENOENT: it is in none; -EOPNOTSUPP: this kernel does not tell
+ * (before 5.13); another -errno.
+ */
+int attach__symbol(struct attach *a, uint64_t address, char *name, size_t size);
 /* Time that a CPU has spent in NET_RX soft interrupts, in ns since attach; 0 without `irq`. */
 uint64_t attach__net_rx(const struct attach *a, uint32_t cpu);
 

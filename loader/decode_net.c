@@ -190,15 +190,10 @@ static void on_retrans(struct session *s, const struct scope_ev_retrans *ev)
 /* What the kernel frees in the normal course of things. */
 static bool is_harmless(const struct net_names *known, const struct scope_ev_drop *ev)
 {
-	static const char *const names[] = {"QUEUE_PURGE", "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE",
-					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED"};
-	const char *reason, *where;
-	size_t i;
+	const char *reason = net_names__reason(known, ev->reason), *where;
 
-	reason = net_names__reason(known, ev->reason);
-	for (i = 0; reason && i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(reason, names[i]))
-			return true;
+	if (net_names__is_harmless(known, ev->reason))
+		return true;
 	/* Segments for a connection in TIME_WAIT. */
 	if (!reason || strcmp(reason, "NOT_SPECIFIED"))
 		return false;

@@ -109,21 +109,36 @@ void feed__clock(struct recorder *r)
 	pipeline__feed(&r->s, INPUT_CLOCK, &in, sizeof(in));
 }
 
-static void feed_symbol(struct recorder *r, uint64_t address)
+/* "" where there is none. Not every kernel tells a single one; then all are read. */
+static void function_at(struct recorder *r, uint64_t address, char *text, size_t size)
+{
+	bool loaded = r->ksyms.loaded;
+	const char *name;
+	int err = attach__symbol(r->attach, address, text, size);
+
+	if (!err || err == -ENOENT)
+		return;
+	name = ksyms__name(&r->ksyms, address);
+	if (!loaded)
+		pr_debug("Functions of the kernel, for where packets are dropped: %zu\n",
+			 r->ksyms.n);
+	if (name)
+		snprintf(text, size, "%s", name);
+}
+
+/* Where a packet was dropped, unless that is nothing that anybody hears of. */
+static void feed_symbol(struct recorder *r, const struct scope_ev_drop *drop)
 {
 	struct {
 		struct input_name in;
 		char text[NET_NAME_LEN];
-	} symbol = {0};
-	const char *name;
+	} symbol = {.in = {.number = drop->location}};
 
-	if (net_names__has_symbol(&r->s.net.names, address))
+	if (net_names__is_harmless(&r->s.net.names, drop->reason) ||
+	    net_names__has_symbol(&r->s.net.names, drop->location))
 		return;
-	name = ksyms__name(&r->ksyms, address);
-	symbol.in.number = address;
-	symbol.in.len = name ? (uint32_t)strnlen(name, NET_NAME_LEN - 1) : 0;
-	if (name)
-		memcpy(symbol.text, name, symbol.in.len);
+	function_at(r, drop->location, symbol.text, sizeof(symbol.text));
+	symbol.in.len = (uint32_t)strlen(symbol.text);
 	pipeline__feed(&r->s, INPUT_SYMBOL, &symbol, sizeof(symbol.in) + symbol.in.len);
 }
 
@@ -142,7 +157,7 @@ void feed__record(struct recorder *r, const void *data, size_t size)
 	if (size >= sizeof(*h) && h->kind == SCOPE_EV_CHUNK)
 		cover(r, h->ts_ns);
 	else if (size >= sizeof(*drop) && h->kind == SCOPE_EV_DROP && r->s.net_mode)
-		feed_symbol(r, drop->location);
+		feed_symbol(r, drop);
 	pipeline__feed(&r->s, INPUT_RING, data, size);
 }
 

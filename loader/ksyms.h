@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names for addresses in the kernel, from /proc/kallsyms: where a packet was dropped. Read at the first question, since
- * it is 10 MB of text, and most recordings never ask.
+ * Names for addresses in the kernel, from /proc/kallsyms: where a packet was dropped, on kernels that do not tell a single
+ * one. Read at the first question, since it is 10 MB of text, tens of milliseconds of a CPU.
  */
 #ifndef NCCLSCOPE_KSYMS_H
 #define NCCLSCOPE_KSYMS_H

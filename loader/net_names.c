@@ -5,6 +5,18 @@
 #include <string.h>
 #include "net_names.h"
 
+static bool is_harmless(const char *reason)
+{
+	static const char *const names[] = {"QUEUE_PURGE", "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE",
+					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(reason, names[i]))
+			return true;
+	return false;
+}
+
 int net_names__add_reason(struct net_names *n, uint32_t reason, const char *name)
 {
 	char *copy;
@@ -16,6 +28,7 @@ int net_names__add_reason(struct net_names *n, uint32_t reason, const char *name
 		return -ENOMEM;
 	free(n->reasons[reason]);
 	n->reasons[reason] = copy;
+	n->harmless[reason] = is_harmless(copy);
 	return 0;
 }
 
@@ -53,6 +66,11 @@ int net_names__add_symbol(struct net_names *n, uint64_t address, const char *nam
 const char *net_names__reason(const struct net_names *n, uint32_t reason)
 {
 	return reason < NET_REASONS_MAX ? n->reasons[reason] : NULL;
+}
+
+bool net_names__is_harmless(const struct net_names *n, uint32_t reason)
+{
+	return reason < NET_REASONS_MAX && n->harmless[reason];
 }
 
 const char *net_names__symbol(const struct net_names *n, uint64_t address)

@@ -10,10 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "hash.h"
+#include "scope_abi.h"
 
 #define NET_REASONS_MAX 256 /* of enum skb_drop_reason; Linux 6.18 has 120 */
 #define NET_SYMBOLS_MAX 4096
-#define NET_NAME_LEN	128 /* of a function's name, with its 0: KSYM_NAME_LEN before 6.1 */
+#define NET_NAME_LEN	SCOPE_SYMBOL_LEN
 
 struct net_symbol {
 	uint64_t address; /* key */
@@ -24,6 +25,7 @@ struct net_symbol {
 /* All zero at first. */
 struct net_names {
 	char *reasons[NET_REASONS_MAX]; /* owned; NULL: it has no name */
+	bool harmless[NET_REASONS_MAX];
 	struct net_symbol *symbols;
 };
 
@@ -34,6 +36,8 @@ int net_names__add_symbol(struct net_names *n, uint64_t address, const char *nam
 
 /* Valid until net_names__free(); NULL: it has no name. */
 const char *net_names__reason(const struct net_names *n, uint32_t reason);
+/* Whether the kernel frees packets for that reason in the normal course of things, whatever function does it. */
+bool net_names__is_harmless(const struct net_names *n, uint32_t reason);
 const char *net_names__symbol(const struct net_names *n, uint64_t address);
 
 /* Whether net_names__add_symbol() has been called for it. */

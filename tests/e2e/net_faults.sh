@@ -15,6 +15,10 @@ as_tcp_info() {
 		and near(.seen.sndbufLimited; .tcp.sndbufLimited; 0.05; 20000) and .seen.retrans == .tcp.retrans)
 		| [length, (.[:3][] | {flow, tcp, seen: (.seen | {why, busy, rwndLimited, sndbufLimited, retrans}?)})] | tojson')" "[0]"
 }
+# functions_read NAME: how often all of them were, which takes a CPU for tens of milliseconds. Of a recording with -v.
+functions_read() {
+	grep -c "debug: Functions of the kernel" "$tmp/$1.err"
+}
 # small NAME KEY...: facts that are no more than 0.2.
 small() {
 	local key
@@ -25,13 +29,16 @@ small() {
 
 # ---- (g) Nothing
 
+record_opts=-v
 net_record clean --ranks 4 --bytes 2M --iters 6 --linger-ms 300
+record_opts=''
 t "nothing: right, clean, lossless" good clean
 is "nothing: the kernel sent nothing again" "$(retrans_of "$ns_a") $(retrans_of "$ns_b")" "0 0"
 nfacts clean "$limits + {steps: (events | map(select(.net)) | sum(.net.retrans) + sum(.net.lost) + sum(.net.rxOoo) + sum(.net.drops | length))}"
 is "nothing: no flow did" "$(look '[.it, .others | .n, .retrans, .lost]')" '[2,0,0,6,0,0]'
 is "nothing: no drops" "$(fact drops)" 0
 is "nothing: no event tells of any" "$(fact steps)" 0
+is "nothing: and nobody reads the names of all functions of the kernel" "$(functions_read clean)" 0
 t "nothing: busy and limits are the kernel's" as_tcp_info clean
 clean_rtt=$(fact it.rtt) clean_busy=$(fact it.busy)
 
@@ -125,17 +132,20 @@ fi
 
 net_up 1
 if in_net "$ns_a" tc qdisc add dev v0 root tbf rate 50mbit burst 6kb limit 10kb; then
+	record_opts=-v
 	net_record queue --ranks 4 --bytes 512K --iters 4 --linger-ms 300
+	record_opts=''
 	dropped=$(in_net "$ns_a" tc -s qdisc show dev v0 | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p')
 	t "full queue: right, clean, lossless" good queue
 	t "full queue: packets were dropped" above "$dropped" 20
 	# Not those of connections that nobody has seen to begin yet.
 	nfacts queue '($truth | map({key: .flow, value: .netns}) | from_entries) as $by | records("drop") | {reasons: (map(.reason | sub("_.*"; "")) | unique),
 		tx: (map(select(.dir == "tx")) | sum(.n)), rx: (map(select(.dir == "rx")) | sum(.n)),
-		strangers: (map(select($by[.flow] and ($by[.flow] == $a) != (.dir == "tx"))) | length)}' --argjson a "$(inode_of "$ns_a")"
+		named: all(.where | test("^[a-z_]")), strangers: (map(select($by[.flow] and ($by[.flow] == $a) != (.dir == "tx"))) | length)}' --argjson a "$(inode_of "$ns_a")"
 	t "full queue: as many drops as tc counts ($dropped), to the sender" between "$(fact tx)" "$(jq -n "$dropped * 0.98")" "$dropped"
 	t "full queue: and to the receiver" between "$(fact rx)" "$(jq -n "$dropped * 0.98")" "$dropped"
 	is "full queue: with the reason, at the right ends" "$(look '[.reasons, .strangers]')" '[["QDISC"],0]'
+	is "full queue: in functions that have names, asked for one by one" "$(look '[.named]') $(functions_read queue)" '[true] 0'
 else
 	skip "full queue" "takes tc's tbf"
 fi
