@@ -157,6 +157,7 @@ void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 	if (last && (ticks <= last->ticks || ns <= last->ns))
 		return;
 	check_fit(fit, ticks, ns);
+	fit->begin = fit->end = (struct clock_pair){0};
 	ring_add(&fit->fine, pair);
 	if (!coarse || ns - coarse->ns >= COARSE_NS)
 		ring_add(&fit->coarse, pair);
@@ -193,17 +194,21 @@ bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns)
 	return fit->source == SCOPE_CLOCK_MONOTONIC || (last && ns <= last->ns);
 }
 
-uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks)
+uint64_t clock_fit__to_ns(struct clock_fit *fit, uint8_t source, uint64_t ticks)
 {
 	const struct clock_ring *r = &fit->fine;
 	uint32_t i;
 
 	if (source == SCOPE_CLOCK_MONOTONIC || source != fit->source || r->n < 2)
 		return source == SCOPE_CLOCK_MONOTONIC ? ticks : 0;
+	if (ticks >= fit->begin.ticks && ticks < fit->end.ticks) /* mostly */
+		return on_line(&fit->begin, &fit->end, ticks);
 	if (ticks < pair_at(r, 0)->ticks && fit->coarse.n > 1)
 		r = &fit->coarse;
 	i = segment(r, ticks);
-	return on_line(pair_at(r, i), pair_at(r, i + 1), ticks);
+	fit->begin = *pair_at(r, i);
+	fit->end = *pair_at(r, i + 1);
+	return on_line(&fit->begin, &fit->end, ticks);
 }
 
 int64_t realtime_offset_ns(uint64_t *error_ns)

@@ -32,6 +32,8 @@ struct clock_ring {
 struct clock_fit {
 	struct clock_pair pairs[CLOCK_HISTORY], coarse_pairs[CLOCK_COARSE];
 	struct clock_ring fine, coarse;
+	struct clock_pair begin,
+		end;		/* around what was asked for last; nothing lies between two of 0 */
 	uint8_t source;		/* enum scope_clock of the ticks */
 	uint64_t hz;		/* measured over the whole history, 0 before the second pair */
 	uint64_t error_ns;	/* largest |predicted - measured| of a new pair, ever */
@@ -52,7 +54,7 @@ bool clock_pair__read(uint8_t source, struct clock_pair *pair);
 void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns);
 
 /* CLOCK_MONOTONIC in ns of a record. `source` is the record's; ns pass through. */
-uint64_t clock_fit__to_ns(const struct clock_fit *fit, uint8_t source, uint64_t ticks);
+uint64_t clock_fit__to_ns(struct clock_fit *fit, uint8_t source, uint64_t ticks);
 
 /* Whether what was made until `ns` lies within the pairs; else add another before it is converted. */
 bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns);

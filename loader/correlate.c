@@ -428,6 +428,11 @@ static void gone_expire(struct correlate *c)
 
 	for (; ev; ev = next) {
 		next = ev->next;
+		if (next) { /* nobody has looked at it for as long */
+			__builtin_prefetch(&next->id);
+			__builtin_prefetch(&next->what);
+			__builtin_prefetch(&next->list_ns);
+		}
 		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
 			return;
 		/* A graph's replays name the captured call as their parent for as long as it lives. */

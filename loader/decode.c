@@ -422,27 +422,38 @@ static void call_decode(struct chunk_ctx *x, const struct call *call, uint32_t p
 	x->stream->rec_pos += r->kind != SCOPE_REC_STRING; /* as the plugin counts */
 }
 
+#define NO_CALL UINT64_MAX /* later than any other */
+
+static uint64_t call_ticks(const struct call *at, const struct call *end)
+{
+	if (at == end)
+		return NO_CALL;
+	return at->ticks < NO_CALL ? at->ticks : NO_CALL - 1;
+}
+
 /* All in the order of time; records that lie in the chunk never overtake each other. */
 static void calls_decode(struct chunk_ctx *x, const struct calls *calls)
 {
 	const struct call *head[SCOPE_STEP_PARTS + 1], *end[SCOPE_STEP_PARTS + 1];
+	uint64_t ticks[SCOPE_STEP_PARTS + 1], least;
 	uint32_t i, first;
 
-	for (i = 0; i < SCOPE_STEP_PARTS; i++) {
-		head[i] = calls->part[i];
-		end[i] = head[i] + calls->npart[i];
+	for (i = 0; i <= SCOPE_STEP_PARTS; i++) {
+		head[i] = i < SCOPE_STEP_PARTS ? calls->part[i] : calls->call;
+		end[i] = head[i] + (i < SCOPE_STEP_PARTS ? calls->npart[i] : calls->n);
+		ticks[i] = call_ticks(head[i], end[i]);
 	}
-	head[i] = calls->call;
-	end[i] = head[i] + calls->n;
 	for (;;) {
 		first = SCOPE_STEP_PARTS;
-		for (i = 0; i < SCOPE_STEP_PARTS; i++)
-			if (head[i] < end[i] &&
-			    (head[first] == end[first] || head[i]->ticks < head[first]->ticks))
-				first = i;
-		if (head[first] == end[first])
+		least = ticks[first];
+		for (i = 0; i < SCOPE_STEP_PARTS; i++) { /* no branch: nobody can foretell it */
+			first = ticks[i] < least ? i : first;
+			least = ticks[i] < least ? ticks[i] : least;
+		}
+		if (least == NO_CALL)
 			return;
 		call_decode(x, head[first]++, first);
+		ticks[first] = call_ticks(head[first], end[first]);
 	}
 }
 

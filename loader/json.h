@@ -16,6 +16,8 @@ struct json {
 	char *end;
 };
 
+#define JSON_TEXT_MAX 79
+
 /* A literal, such as a key with its quotes and colon. */
 #define json_lit(j, s) json_raw(j, s, sizeof(s) - 1)
 
@@ -23,6 +25,19 @@ static inline void json_raw(struct json *j, const char *s, size_t len)
 {
 	memcpy(j->at, s, len);
 	j->at += len;
+}
+
+/* Text that was made before, JSON already. */
+struct json_text {
+	uint8_t len;
+	char at[JSON_TEXT_MAX];
+};
+
+/* Takes JSON_TEXT_MAX bytes of room, however short it is: a copy whose length is known is no call. */
+static inline void json_ready(struct json *j, const struct json_text *t)
+{
+	memcpy(j->at, t->at, sizeof(t->at));
+	j->at += t->len;
 }
 
 static inline void json_char(struct json *j, char c)

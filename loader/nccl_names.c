@@ -9,66 +9,83 @@
 #include "nccl_profiler.h"
 #include "scope_abi.h"
 
+#define TEXT(t)                                                                                    \
+	{                                                                                          \
+		sizeof(t) - 1, t                                                                   \
+	}
+#define TYPE(what, type, brief) [what] = {type, brief, TEXT(",\"type\":\"" type "\"")}
+
 static const struct {
 	const char *type;
 	const char *brief;
+	struct json_text text;
 } types[SCOPE_NTYPES] = {
-	[SCOPE_GROUP] = {"ncclProfileGroup", "group"},
-	[SCOPE_COLL] = {"ncclProfileColl", "coll"},
-	[SCOPE_P2P] = {"ncclProfileP2p", "p2p"},
-	[SCOPE_PROXY_OP] = {"ncclProfileProxyOp", "proxyop"},
-	[SCOPE_PROXY_STEP] = {"ncclProfileProxyStep", "proxystep"},
-	[SCOPE_PROXY_CTRL] = {"ncclProfileProxyCtrl", "proxyctrl"},
-	[SCOPE_KERNEL_CH] = {"ncclProfileKernelCh", "kernelch"},
-	[SCOPE_NET_PLUGIN] = {"ncclProfileNetPlugin", "netplugin"},
-	[SCOPE_GROUP_API] = {"ncclProfileGroupApi", "groupapi"},
-	[SCOPE_COLL_API] = {"ncclProfileCollApi", "collapi"},
-	[SCOPE_P2P_API] = {"ncclProfileP2pApi", "p2papi"},
-	[SCOPE_KERNEL_LAUNCH] = {"ncclProfileKernelLaunch", "kernellaunch"},
-	[SCOPE_CE_COLL] = {"ncclProfileCeColl", "cecoll"},
-	[SCOPE_CE_SYNC] = {"ncclProfileCeSync", "cesync"},
-	[SCOPE_CE_BATCH] = {"ncclProfileCeBatch", "cebatch"},
-	[SCOPE_KERNEL_PHASE] = {"ncclProfileKernelPhase", "kernelphase"},
+	TYPE(SCOPE_GROUP, "ncclProfileGroup", "group"),
+	TYPE(SCOPE_COLL, "ncclProfileColl", "coll"),
+	TYPE(SCOPE_P2P, "ncclProfileP2p", "p2p"),
+	TYPE(SCOPE_PROXY_OP, "ncclProfileProxyOp", "proxyop"),
+	TYPE(SCOPE_PROXY_STEP, "ncclProfileProxyStep", "proxystep"),
+	TYPE(SCOPE_PROXY_CTRL, "ncclProfileProxyCtrl", "proxyctrl"),
+	TYPE(SCOPE_KERNEL_CH, "ncclProfileKernelCh", "kernelch"),
+	TYPE(SCOPE_NET_PLUGIN, "ncclProfileNetPlugin", "netplugin"),
+	TYPE(SCOPE_GROUP_API, "ncclProfileGroupApi", "groupapi"),
+	TYPE(SCOPE_COLL_API, "ncclProfileCollApi", "collapi"),
+	TYPE(SCOPE_P2P_API, "ncclProfileP2pApi", "p2papi"),
+	TYPE(SCOPE_KERNEL_LAUNCH, "ncclProfileKernelLaunch", "kernellaunch"),
+	TYPE(SCOPE_CE_COLL, "ncclProfileCeColl", "cecoll"),
+	TYPE(SCOPE_CE_SYNC, "ncclProfileCeSync", "cesync"),
+	TYPE(SCOPE_CE_BATCH, "ncclProfileCeBatch", "cebatch"),
+	TYPE(SCOPE_KERNEL_PHASE, "ncclProfileKernelPhase", "kernelphase"),
 };
 
-static const char *const states[NCCL_PROFILER_NSTATES] = {
-	[ncclProfilerProxyOpSendPosted] = "ProxyOpSendPosted",
-	[ncclProfilerProxyOpSendRemFifoWait] = "ProxyOpSendRemFifoWait",
-	[ncclProfilerProxyOpSendTransmitted] = "ProxyOpSendTransmitted",
-	[ncclProfilerProxyOpSendDone] = "ProxyOpSendDone",
-	[ncclProfilerProxyOpRecvPosted] = "ProxyOpRecvPosted",
-	[ncclProfilerProxyOpRecvReceived] = "ProxyOpRecvReceived",
-	[ncclProfilerProxyOpRecvTransmitted] = "ProxyOpRecvTransmitted",
-	[ncclProfilerProxyOpRecvDone] = "ProxyOpRecvDone",
-	[ncclProfilerProxyStepSendGPUWait] = "ProxyStepSendGPUWait",
-	[ncclProfilerProxyStepSendWait] = "ProxyStepSendWait",
-	[ncclProfilerProxyStepRecvWait] = "ProxyStepRecvWait",
-	[ncclProfilerProxyStepRecvFlushWait] = "ProxyStepRecvFlushWait",
-	[ncclProfilerProxyStepRecvGPUWait] = "ProxyStepRecvGPUWait",
-	[ncclProfilerProxyCtrlIdle] = "ProxyCtrlIdle",
-	[ncclProfilerProxyCtrlActive] = "ProxyCtrlActive",
-	[ncclProfilerProxyCtrlSleep] = "ProxyCtrlSleep",
-	[ncclProfilerProxyCtrlWakeup] = "ProxyCtrlWakeup",
-	[ncclProfilerProxyCtrlAppend] = "ProxyCtrlAppend",
-	[ncclProfilerProxyCtrlAppendEnd] = "ProxyCtrlAppendEnd",
-	[ncclProfilerProxyOpInProgress_v4] = "ProxyOpInProgress",
-	[ncclProfilerProxyStepSendPeerWait_v4] = "ProxyStepSendPeerWait",
-	[ncclProfilerNetPluginUpdate] = "NetPluginUpdate",
-	[ncclProfilerKernelChStop] = "KernelChStop",
-	[ncclProfilerGroupStartApiStop] = "GroupStartApiStop",
-	[ncclProfilerGroupEndApiStart] = "GroupEndApiStart",
-	[ncclProfilerCeCollStart] = "CeCollStart",
-	[ncclProfilerCeCollComplete] = "CeCollComplete",
-	[ncclProfilerCeSyncStart] = "CeSyncStart",
-	[ncclProfilerCeSyncComplete] = "CeSyncComplete",
-	[ncclProfilerCeBatchStart] = "CeBatchStart",
-	[ncclProfilerCeBatchComplete] = "CeBatchComplete",
-	[ncclProfilerKernelPhaseStop] = "KernelPhaseStop",
+#define STATE(state, number, name) [state] = {name, TEXT(",\"name\":\"" name "\",\"id\":" #number)}
+
+static const struct {
+	const char *name;
+	struct json_text text;
+} states[NCCL_PROFILER_NSTATES] = {
+	STATE(ncclProfilerProxyOpSendPosted, 0, "ProxyOpSendPosted"),
+	STATE(ncclProfilerProxyOpSendRemFifoWait, 1, "ProxyOpSendRemFifoWait"),
+	STATE(ncclProfilerProxyOpSendTransmitted, 2, "ProxyOpSendTransmitted"),
+	STATE(ncclProfilerProxyOpSendDone, 3, "ProxyOpSendDone"),
+	STATE(ncclProfilerProxyOpRecvPosted, 4, "ProxyOpRecvPosted"),
+	STATE(ncclProfilerProxyOpRecvReceived, 5, "ProxyOpRecvReceived"),
+	STATE(ncclProfilerProxyOpRecvTransmitted, 6, "ProxyOpRecvTransmitted"),
+	STATE(ncclProfilerProxyOpRecvDone, 7, "ProxyOpRecvDone"),
+	STATE(ncclProfilerProxyStepSendGPUWait, 8, "ProxyStepSendGPUWait"),
+	STATE(ncclProfilerProxyStepSendWait, 9, "ProxyStepSendWait"),
+	STATE(ncclProfilerProxyStepRecvWait, 10, "ProxyStepRecvWait"),
+	STATE(ncclProfilerProxyStepRecvFlushWait, 11, "ProxyStepRecvFlushWait"),
+	STATE(ncclProfilerProxyStepRecvGPUWait, 12, "ProxyStepRecvGPUWait"),
+	STATE(ncclProfilerProxyCtrlIdle, 13, "ProxyCtrlIdle"),
+	STATE(ncclProfilerProxyCtrlActive, 14, "ProxyCtrlActive"),
+	STATE(ncclProfilerProxyCtrlSleep, 15, "ProxyCtrlSleep"),
+	STATE(ncclProfilerProxyCtrlWakeup, 16, "ProxyCtrlWakeup"),
+	STATE(ncclProfilerProxyCtrlAppend, 17, "ProxyCtrlAppend"),
+	STATE(ncclProfilerProxyCtrlAppendEnd, 18, "ProxyCtrlAppendEnd"),
+	STATE(ncclProfilerProxyOpInProgress_v4, 19, "ProxyOpInProgress"),
+	STATE(ncclProfilerProxyStepSendPeerWait_v4, 20, "ProxyStepSendPeerWait"),
+	STATE(ncclProfilerNetPluginUpdate, 21, "NetPluginUpdate"),
+	STATE(ncclProfilerKernelChStop, 22, "KernelChStop"),
+	STATE(ncclProfilerGroupStartApiStop, 23, "GroupStartApiStop"),
+	STATE(ncclProfilerGroupEndApiStart, 24, "GroupEndApiStart"),
+	STATE(ncclProfilerCeCollStart, 25, "CeCollStart"),
+	STATE(ncclProfilerCeCollComplete, 26, "CeCollComplete"),
+	STATE(ncclProfilerCeSyncStart, 27, "CeSyncStart"),
+	STATE(ncclProfilerCeSyncComplete, 28, "CeSyncComplete"),
+	STATE(ncclProfilerCeBatchStart, 29, "CeBatchStart"),
+	STATE(ncclProfilerCeBatchComplete, 30, "CeBatchComplete"),
+	STATE(ncclProfilerKernelPhaseStop, 31, "KernelPhaseStop"),
 };
 
 const char *event_type_name(uint32_t what)
 {
 	return what < SCOPE_NTYPES ? types[what].type : NULL;
+}
+
+const struct json_text *event_type_text(uint32_t what)
+{
+	return what < SCOPE_NTYPES ? &types[what].text : NULL;
 }
 
 const char *event_type_short(uint32_t what)
@@ -78,7 +95,12 @@ const char *event_type_short(uint32_t what)
 
 const char *event_state_name(uint32_t state)
 {
-	return state < NCCL_PROFILER_NSTATES ? states[state] : NULL;
+	return state < NCCL_PROFILER_NSTATES ? states[state].name : NULL;
+}
+
+const struct json_text *event_state_text(uint32_t state)
+{
+	return state < NCCL_PROFILER_NSTATES ? &states[state].text : NULL;
 }
 
 static int mask_word(const char *word, size_t len, uint32_t *mask)

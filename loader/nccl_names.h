@@ -8,13 +8,19 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "json.h"
 
 /* "ncclProfileColl"; NULL for a bit that no version of the ABI has. `what` is enum scope_what. */
 const char *event_type_name(uint32_t what);
+/* ,"type":"ncclProfileColl" of the same. */
+const struct json_text *event_type_text(uint32_t what);
 /* "coll": the name in --mask and in summaries. */
 const char *event_type_short(uint32_t what);
 /* "ProxyOpInProgress"; NULL for an unknown state. */
 const char *event_state_name(uint32_t state);
+
+/* ,"name":"ProxyOpInProgress","id":19 of the same. */
+const struct json_text *event_state_text(uint32_t state);
 
 /*
  * A mask from text: decimal, 0x hex, or a list such as "coll,proxystep" ("all", "none"). 0 or -EINVAL.

@@ -16,6 +16,7 @@
 #include "rdma.h"
 #include "scope_abi.h"
 #include "target.h"
+#include "trace_text.h"
 #include "who.h"
 
 /* Why records were lost; the causes of the trace's `lost` records. */
@@ -104,6 +105,7 @@ struct proc {
 	uint64_t lost[LOSS_CAUSES];	     /* all */
 	uint64_t lost_reported[LOSS_CAUSES]; /* of these, in the trace */
 	uint64_t lost_from_ns;		     /* newest time before the loss */
+	struct trace_texts texts;
 	struct out_file out;
 	bool out_failed; /* no file could be opened: said, counted, and tried again */
 	bool header_written;

@@ -54,17 +54,11 @@ void trace_end(struct proc *p, struct json *j, enum out_kind kind)
 
 /* ---- Parts of an event ------------------------------------------------------------------------- */
 
-static void put_where(struct json *j, const struct proc *p, uint64_t ts_ns,
-		      const struct corr_thread *t)
+static void put_where(struct json *j, struct proc *p, uint64_t ts_ns, const struct corr_thread *t)
 {
 	json_lit(j, "{\"ts\":");
 	json_us(j, ts_ns);
-	KEY_U64(j, "pid", p->id.ns_tgid);
-	KEY_U64(j, "tid", t->tid);
-	if (p->id.tgid != p->id.ns_tgid)
-		KEY_U64(j, "hostPid", p->id.tgid);
-	if (t->host_tid != t->tid)
-		KEY_U64(j, "hostTid", t->host_tid);
+	put_thread(j, p, t);
 	json_char(j, '}');
 }
 
@@ -97,24 +91,6 @@ static uint16_t func_id(const struct corr_event *ev)
 	default:
 		return 0;
 	}
-}
-
-static void put_comm(struct json *j, const struct corr_comm *comm, bool pxn)
-{
-	uint64_t hash = comm && !pxn ? comm->info.hash : 0;
-	int32_t rank = comm && !pxn ? comm->info.rank : -1;
-
-	json_lit(j, ",\"gpuUuid\":");
-	if (comm && !pxn && comm->info.gpu_uuid[0])
-		json_str(j, comm->info.gpu_uuid, SCOPE_GPU_UUID_LEN);
-	else
-		json_lit(j, "\"\"");
-	KEY_U64(j, "commId", hash);
-	if (!pxn) {
-		json_lit(j, ",\"commHash\":");
-		json_hex(j, hash);
-	}
-	KEY_I64(j, "rank", rank);
 }
 
 /* ---- Details, by type. Each writes its keys with a leading comma but for the first --------------- */
@@ -369,7 +345,6 @@ void trace__event(void *arg, const struct corr_event *ev)
 {
 	struct proc *p = arg;
 	struct json j = trace_begin(p, EVENT_MAX);
-	const char *type = event_type_name(ev->what);
 	struct sched_join join;
 
 	sched_join__of(&p->corr, ev, &join);
@@ -379,9 +354,9 @@ void trace__event(void *arg, const struct corr_event *ev)
 	if (!j.at)
 		return;
 	json_lit(&j, "{\"recordType\":\"event\"");
-	KEY_STR(&j, "type", type, strlen(type));
+	json_ready(&j, event_type_text(ev->what));
 	KEY_STRING(&j, "func", func_id(ev));
-	put_comm(&j, ev->comm, ev->pxn);
+	put_comm(&j, p, ev->pxn ? NULL : ev->comm, ev->pxn);
 	json_lit(&j, ",\"start\":");
 	put_where(&j, p, ev->start_ns, &ev->start_thread);
 	if (ev->stopped) {
@@ -408,7 +383,7 @@ void trace__event(void *arg, const struct corr_event *ev)
 }
 
 /* Where an operation is, when NCCL has enqueued it or is about to. */
-static void put_progress(struct json *j, const struct proc *p, const struct corr_event *ev)
+static void put_progress(struct json *j, struct proc *p, const struct corr_event *ev)
 {
 	const char *name = event_state_name(ev->last_state);
 
@@ -439,7 +414,7 @@ void trace__open(void *arg, const struct corr_event *ev, uint32_t more)
 	json_lit(&j, "{\"recordType\":\"open\"");
 	KEY_STR(&j, "eventType", type, strlen(type));
 	KEY_STRING(&j, "func", func_id(ev));
-	put_comm(&j, ev->comm, ev->pxn);
+	put_comm(&j, p, ev->pxn ? NULL : ev->comm, ev->pxn);
 	json_lit(&j, ",\"start\":");
 	put_where(&j, p, ev->start_ns, &ev->start_thread);
 	KEY_US(&j, "ts", now);
@@ -482,7 +457,7 @@ static void put_state_arg(struct json *j, const struct corr_state *st)
 
 void trace__state(void *arg, const struct corr_event *ev, const struct corr_state *st)
 {
-	const char *name = event_state_name(st->id);
+	const struct json_text *name = event_state_text(st->id);
 	struct proc *p = arg;
 	struct json j;
 
@@ -495,14 +470,8 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 	json_lit(&j, "{\"recordType\":\"state\",\"eventAddr\":");
 	json_hex(&j, ev->id);
 	KEY_US(&j, "ts", st->ts_ns);
-	KEY_STR(&j, "name", name, strlen(name));
-	KEY_U64(&j, "id", st->id);
-	KEY_U64(&j, "pid", p->id.ns_tgid);
-	KEY_U64(&j, "tid", st->thread.tid);
-	if (p->id.tgid != p->id.ns_tgid)
-		KEY_U64(&j, "hostPid", p->id.tgid);
-	if (st->thread.host_tid != st->thread.tid)
-		KEY_U64(&j, "hostTid", st->thread.host_tid);
+	json_ready(&j, name);
+	put_thread(&j, p, &st->thread);
 	if (st->has_arg)
 		put_state_arg(&j, st);
 	if (st->repeats) {
@@ -536,7 +505,7 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 		json_lit(&j, ",\"func\":\"ProfilerInit\"");
 	else
 		json_lit(&j, ",\"func\":\"ProfilerFinalize\"");
-	put_comm(&j, comm, false);
+	put_comm(&j, p, comm, false);
 	json_lit(&j, ",\"start\":");
 	put_where(&j, p, ts_ns, thread);
 	json_lit(&j, ",\"stop\":");

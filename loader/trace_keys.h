@@ -54,6 +54,11 @@
 struct json trace_begin(struct proc *p, size_t max);
 void trace_end(struct proc *p, struct json *j, enum out_kind kind);
 
+/* ,"pid":1,"tid":2 and what the host calls them where that is something else. trace_text.c */
+void put_thread(struct json *j, struct proc *p, const struct corr_thread *t);
+/* ,"gpuUuid":... to ,"rank":... of a communicator; NULL: not known, or of another process (`pxn`). */
+void put_comm(struct json *j, struct proc *p, const struct corr_comm *comm, bool pxn);
+
 /* A system call's name, or "pagefault", "io", "stopped", "other". */
 const char *sched_why_name(int32_t why);
 /* ,"sched":{...} of an event; nothing where it is not known. trace_sched.c */

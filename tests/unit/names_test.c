@@ -14,6 +14,13 @@
 #include "plugin.h"
 #include "syscalls.h"
 
+/* Ready for a line: what its parts would be. */
+static void is_text(const struct json_text *t, const char *want)
+{
+	assert_int_equal(t->len, strlen(want));
+	assert_memory_equal(t->at, want, t->len);
+}
+
 static void test_types(void **state)
 {
 	static const struct {
@@ -38,16 +45,20 @@ static void test_types(void **state)
 		{0x8000, "ncclProfileKernelPhase", "kernelphase"},
 	};
 	uint32_t i, mask;
+	char text[80];
 
 	(void)state;
 	for (i = 0; i < 16; i++) {
 		assert_int_equal(types[i].bit, 1u << i);
 		assert_string_equal(event_type_name(i), types[i].name);
+		snprintf(text, sizeof(text), ",\"type\":\"%s\"", types[i].name);
+		is_text(event_type_text(i), text);
 		assert_string_equal(event_type_short(i), types[i].brief);
 		assert_int_equal(event_mask_parse(types[i].brief, &mask), 0);
 		assert_int_equal(mask, types[i].bit);
 	}
 	assert_null(event_type_name(16));
+	assert_null(event_type_text(16));
 	assert_null(event_type_short(UINT32_MAX));
 }
 
@@ -69,12 +80,17 @@ static void test_states(void **state)
 					    "CeCollComplete",	      "CeSyncStart",
 					    "CeSyncComplete",	      "CeBatchStart",
 					    "CeBatchComplete",	      "KernelPhaseStop"};
+	char text[80];
 	uint32_t i;
 
 	(void)state;
-	for (i = 0; i < 32; i++)
+	for (i = 0; i < 32; i++) {
 		assert_string_equal(event_state_name(i), names[i]);
+		snprintf(text, sizeof(text), ",\"name\":\"%s\",\"id\":%u", names[i], i);
+		is_text(event_state_text(i), text);
+	}
 	assert_null(event_state_name(32));
+	assert_null(event_state_text(32));
 	assert_null(event_state_name(255));
 }
 
