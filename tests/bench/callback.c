@@ -24,8 +24,10 @@
 #define CHANNELS_MAX 32
 #define DEPTH	     4 /* steps of a connection in flight: NCCL's 8 slots by 2 a slice, ring/Simple */
 #define WARM_UP	     16 /* operations before anything counts */
-#define HIST_TICKS   (1u << 20)
-#define CALLS_MAX    (1u << 17) /* of one operation on one thread */
+#define WINDOW                                                                                     \
+	1400 /* callbacks of the proxy's, with a few flushes in them: 8 channels' operation */
+#define HIST_TICKS (1u << 20)
+#define CALLS_MAX  (1u << 17) /* of one operation on one thread */
 
 #define MASK_BELOW                                                                                 \
 	(ncclProfileProxyOp | ncclProfileProxyStep | ncclProfileKernelCh | ncclProfileNetPlugin)
@@ -595,20 +597,42 @@ static double quantile_ns(const struct side *s, double q, double rate, uint32_t 
 	return t > pair ? (double)(t - pair) / rate : 0;
 }
 
-/* `points`: where NCCL would call with everything on; what a callback costs is the time over these. */
-static void print_side(const char *name, struct side *s, uint64_t points, double rate,
+/*
+ * Of so many operations each the time, in order; how many such windows there are. A buffer is flushed every few
+ * hundred callbacks: the quietest of single operations with few channels would be those in which none is.
+ */
+static int windows(double *op_ns, int ops)
+{
+	int n = opt.ops / ops, i, k;
+	double sum;
+
+	for (i = 0; i < n; i++) {
+		for (sum = 0, k = 0; k < ops; k++)
+			sum += op_ns[i * ops + k];
+		op_ns[i] = sum;
+	}
+	qsort(op_ns, (size_t)n, sizeof(*op_ns), by_ns);
+	return n;
+}
+
+/*
+ * `points`: where NCCL would call in an operation with everything on; what a callback costs is the time over these.
+ * `ops`: operations of a window.
+ */
+static void print_side(const char *name, struct side *s, uint64_t points, int ops, double rate,
 		       uint32_t pair)
 {
 	uint64_t n = points * (uint64_t)opt.ops;
+	int nwindows = windows(s->op_ns, ops);
+	double window = (double)points * ops;
 
-	qsort(s->op_ns, (size_t)opt.ops, sizeof(*s->op_ns), by_ns);
 	printf(",\"%s\":{\"points\":%llu,\"calls\":%llu,\"allCalls\":%llu", name,
 	       (unsigned long long)n, (unsigned long long)(s->calls - s->ncalls),
 	       (unsigned long long)s->calls);
 	if (!s->each)
 		printf(",\"mean\":%.3f,\"median\":%.3f,\"quiet\":%.3f",
-		       (double)s->cpu_ns / (double)n, s->op_ns[opt.ops / 2] / (double)points,
-		       s->op_ns[opt.ops / 10] / (double)points);
+		       (double)s->cpu_ns / (double)n, s->op_ns[nwindows / 2] / window,
+		       s->op_ns[nwindows / 10] / window);
 	else if (s->nhist)
 		printf(",\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p999\":%.1f,\"max\":%.1f",
 		       quantile_ns(s, 0.5, rate, pair), quantile_ns(s, 0.9, rate, pair),
@@ -619,14 +643,15 @@ static void print_side(const char *name, struct side *s, uint64_t points, double
 
 static void print(double rate, uint32_t pair)
 {
-	uint64_t conns = 2 * (uint64_t)opt.channels;
+	uint64_t points = 2 * (uint64_t)opt.channels * (3 + 5 * (uint64_t)opt.steps) +
+			  3 * (uint64_t)opt.channels + 7;
+	int ops = (int)((WINDOW + points - 1) / points);
 
+	ops = ops < opt.ops ? ops : opt.ops;
 	printf("{\"pid\":%d,\"mask\":%d,\"ops\":%d,\"channels\":%d,\"steps\":%d,\"clockNs\":%.1f",
 	       getpid(), event_mask, opt.ops, opt.channels, opt.steps, pair / rate);
-	print_side("app", &app, 12, rate, pair);
-	print_side("proxy", &proxy,
-		   conns * (3 + 5 * (uint64_t)opt.steps) + 3 * (uint64_t)opt.channels + 7, rate,
-		   pair);
+	print_side("app", &app, 12, ops, rate, pair);
+	print_side("proxy", &proxy, points, ops, rate, pair);
 	puts("}");
 }
 
