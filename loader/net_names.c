@@ -7,8 +7,10 @@
 
 static bool is_harmless(const char *reason)
 {
+	/* What was there already, in order or waiting for what is missing (OFOMERGE), is dropped when it comes again. */
 	static const char *const names[] = {"QUEUE_PURGE", "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE",
-					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED"};
+					    "TCP_OLD_ACK", "NOT_DROPPED_YET", "CONSUMED",
+					    "TCP_OFOMERGE"};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -13,6 +13,7 @@
 #define BACKLOG	  3 /* reasons of drops, by this kernel's numbers */
 #define FILTER	  7
 #define PURGE	  8
+#define MERGE	  9
 
 /* ---- Connections, as BPF knows them ------------------------------------------------------------- */
 
@@ -176,6 +177,7 @@ static void name_drops(void)
 	assert_int_equal(net_names__add_reason(n, BACKLOG, "SOCKET_BACKLOG"), 0);
 	assert_int_equal(net_names__add_reason(n, FILTER, "NETFILTER_DROP"), 0);
 	assert_int_equal(net_names__add_reason(n, PURGE, "QUEUE_PURGE"), 0);
+	assert_int_equal(net_names__add_reason(n, MERGE, "TCP_OFOMERGE"), 0);
 	assert_int_equal(net_names__add_symbol(n, 0x1000, "nf_hook_slow"), 0);
 }
 
@@ -842,6 +844,7 @@ static void test_drops(void **state)
 	dropped(rx, BACKLOG, 0x2000, 50);
 	dropped(rx, FILTER, 0x2000, 20);
 	dropped(rx, PURGE, 0x1000, 9); /* what is left when a socket is closed */
+	dropped(rx, MERGE, 0x1000, 9); /* what has come before, and waits for what is missing */
 	look_on(1000 * MS);
 	dropped(rx, FILTER, 0x1000, 1);
 	look_on(2000 * MS);
