@@ -145,15 +145,27 @@ static __always_inline void scope_count(__u32 which, __u64 n)
 		*v += n;
 }
 
+/* The ring's position when the loader was last woken past the threshold. */
+__u64 scope_woken_at SCOPE_SHARED;
+
 /*
  * One policy for all records: wake the loader past a threshold, or when `urgent`; it consumes at each
- * poll timeout anyway. Waking it for every record would cost the job 2 us each.
+ * poll timeout anyway. Waking it costs the job 2 us: not for every record, and not again before as much has come
+ * on top, for one that has been woken and is behind is on its way. Two CPUs at the same time may both.
  */
 static __always_inline __u64 scope_wake_flags(bool urgent)
 {
-	if (urgent || bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) >= scope_wake_bytes)
+	__u64 at;
+
+	if (urgent)
 		return BPF_RB_FORCE_WAKEUP;
-	return BPF_RB_NO_WAKEUP;
+	if (bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) < scope_wake_bytes)
+		return BPF_RB_NO_WAKEUP;
+	at = bpf_ringbuf_query(&scope_ring, BPF_RB_PROD_POS);
+	if (at - scope_woken_at < scope_wake_bytes)
+		return BPF_RB_NO_WAKEUP;
+	scope_woken_at = at;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 #define SCOPE_WAKE_EVERY                                                                           \
