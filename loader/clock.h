@@ -32,8 +32,8 @@ struct clock_ring {
 struct clock_fit {
 	struct clock_pair pairs[CLOCK_HISTORY], coarse_pairs[CLOCK_COARSE];
 	struct clock_ring fine, coarse;
-	struct clock_pair begin,
-		end;		/* around what was asked for last; nothing lies between two of 0 */
+	/* Around what was asked for last; between two of 0 lies nothing. */
+	struct clock_pair begin, end;
 	uint8_t source;		/* enum scope_clock of the ticks */
 	uint64_t hz;		/* measured over the whole history, 0 before the second pair */
 	uint64_t error_ns;	/* largest |predicted - measured| of a new pair, ever */

@@ -16,8 +16,6 @@ struct json {
 	char *end;
 };
 
-#define JSON_TEXT_MAX 79
-
 /* A literal, such as a key with its quotes and colon. */
 #define json_lit(j, s) json_raw(j, s, sizeof(s) - 1)
 
@@ -26,6 +24,8 @@ static inline void json_raw(struct json *j, const char *s, size_t len)
 	memcpy(j->at, s, len);
 	j->at += len;
 }
+
+#define JSON_TEXT_MAX 79
 
 /* Text that was made before, JSON already. */
 struct json_text {
