@@ -157,6 +157,7 @@ void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 	if (last && (ticks <= last->ticks || ns <= last->ns))
 		return;
 	check_fit(fit, ticks, ns);
+	/* The fine ring may forget it now: then the coarse one is asked. */
 	fit->begin = fit->end = (struct clock_pair){0};
 	ring_add(&fit->fine, pair);
 	if (!coarse || ns - coarse->ns >= COARSE_NS)

@@ -356,7 +356,7 @@ void trace__event(void *arg, const struct corr_event *ev)
 	json_lit(&j, "{\"recordType\":\"event\"");
 	json_ready(&j, event_type_text(ev->what));
 	KEY_STRING(&j, "func", func_id(ev));
-	put_comm(&j, p, ev->pxn ? NULL : ev->comm, ev->pxn);
+	put_comm(&j, p, ev->comm, ev->pxn);
 	json_lit(&j, ",\"start\":");
 	put_where(&j, p, ev->start_ns, &ev->start_thread);
 	if (ev->stopped) {
@@ -414,7 +414,7 @@ void trace__open(void *arg, const struct corr_event *ev, uint32_t more)
 	json_lit(&j, "{\"recordType\":\"open\"");
 	KEY_STR(&j, "eventType", type, strlen(type));
 	KEY_STRING(&j, "func", func_id(ev));
-	put_comm(&j, p, ev->pxn ? NULL : ev->comm, ev->pxn);
+	put_comm(&j, p, ev->comm, ev->pxn);
 	json_lit(&j, ",\"start\":");
 	put_where(&j, p, ev->start_ns, &ev->start_thread);
 	KEY_US(&j, "ts", now);

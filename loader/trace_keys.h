@@ -56,7 +56,7 @@ void trace_end(struct proc *p, struct json *j, enum out_kind kind);
 
 /* ,"pid":1,"tid":2 and what the host calls them where that is something else. trace_text.c */
 void put_thread(struct json *j, struct proc *p, const struct corr_thread *t);
-/* ,"gpuUuid":... to ,"rank":... of a communicator; NULL: not known, or of another process (`pxn`). */
+/* ,"gpuUuid":... to ,"rank":... of a communicator; NULL: not known. `pxn`: of another process, which nothing is said of. */
 void put_comm(struct json *j, struct proc *p, const struct corr_comm *comm, bool pxn);
 
 /* A system call's name, or "pagefault", "io", "stopped", "other". */

@@ -57,7 +57,7 @@ void put_comm(struct json *j, struct proc *p, const struct corr_comm *comm, bool
 	const struct scope_comm *c;
 	struct trace_comm *of;
 
-	if (!comm) {
+	if (!comm || pxn) {
 		comm_keys(j, "", 0, -1, pxn);
 		return;
 	}

@@ -103,6 +103,9 @@ static void test_comms(void **state)
 	put_comm(&j, p, NULL, true);
 	is_line(&j, ",\"gpuUuid\":\"\",\"commId\":0,\"rank\":-1");
 	j = begin();
+	put_comm(&j, p, &comm[3], true); /* a step that was told of another's ProxyOp later */
+	is_line(&j, ",\"gpuUuid\":\"\",\"commId\":0,\"rank\":-1");
+	j = begin();
 	put_comm(&j, p, NULL, false);
 	is_line(&j, ",\"gpuUuid\":\"\",\"commId\":0,\"commHash\":\"0x0\",\"rank\":-1");
 	free(p);
