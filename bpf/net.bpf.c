@@ -503,32 +503,42 @@ static __always_inline bool called(struct tcp_sock *tp, int ret, __u32 dir, bool
 	return fresh;
 }
 
-static __always_inline bool is_ours(int ret)
+/* Bytes, or the poll of a non-blocking socket; anything else moves nothing and waits for nothing. */
+static __always_inline bool counts(int ret)
 {
-	return (ret > 0 || ret == -EAGAIN) && scope_is_recorded(bpf_get_current_pid_tgid() >> 32);
+	return ret > 0 || ret == -EAGAIN;
+}
+
+static __always_inline bool is_ours(void)
+{
+	return scope_is_recorded(bpf_get_current_pid_tgid() >> 32);
+}
+
+/* true: there is no more to it than that it found nothing. */
+static __always_inline bool still_empty(struct sock *sk, __u64 side, __u32 dir)
+{
+	__u64 key = (__u64)sk, *slot = empty_slot(side);
+	struct scope_flow *f;
+
+	/* First, and before asking whose call it is: nearly all calls end here. */
+	if (!slot || *slot == side || !is_ours())
+		return true;
+	f = bpf_map_lookup_elem(&scope_flows, &key);
+	if (!f)
+		return false;
+	if (f->stage == FLOW_READY)
+		*slot = side; /* first: another thread's call may have bytes now, and takes it back */
+	found_none(f, dir);
+	return true;
 }
 
 static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 {
-	__u64 key = (__u64)sk, side, *slot;
-	struct scope_flow *f;
+	__u64 side = side_of(sk, dir);
 	struct tcp_sock *tp;
 
-	if (!is_ours(ret))
+	if (!counts(ret) || (ret < 0 ? still_empty(sk, side, dir) : !is_ours()))
 		return 0;
-	side = side_of(sk, dir);
-	if (ret < 0) {
-		slot = empty_slot(side);
-		if (!slot || *slot == side)
-			return 0;
-		f = bpf_map_lookup_elem(&scope_flows, &key);
-		if (f) {
-			if (f->stage == FLOW_READY)
-				*slot = side; /* first: another thread's call may have bytes now, and takes it back */
-			found_none(f, dir);
-			return 0;
-		}
-	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
@@ -603,7 +613,7 @@ int BPF_KRETPROBE(scope_sendmsg_r, int ret)
 		return 0;
 	sk = *at;
 	bpf_map_delete_elem(&scope_sending, &tid);
-	if (is_ours(ret))
+	if (counts(ret) && is_ours())
 		called((struct tcp_sock *)sk, ret, SCOPE_TX, false);
 	return 0;
 }
