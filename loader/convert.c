@@ -172,6 +172,11 @@ static int take_all(struct convert *c)
 
 /* ---- The command ------------------------------------------------------------------------------- */
 
+static double seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
 static void print_cost(const struct convert *c)
 {
 	double cpu, took = (double)(monotonic_ns() - c->begin_ns) / NSEC_PER_SEC,
@@ -179,13 +184,12 @@ static void print_cost(const struct convert *c)
 	struct rusage ru;
 
 	getrusage(RUSAGE_SELF, &ru);
-	cpu = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
-	      (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
-	pr_debug("Inputs: %llu, records of context: %llu, of NCCL: %llu; CPU %.3f s, %.0f ns a "
-		 "record; took %.3f s; peak %ld KiB\n",
+	cpu = seconds(&ru.ru_utime) + seconds(&ru.ru_stime);
+	pr_debug("Inputs: %llu, records of context: %llu, of NCCL: %llu; CPU %.3f s, %.3f s of it "
+		 "the kernel's, %.0f ns a record; took %.3f s; peak %ld KiB\n",
 		 (unsigned long long)c->inputs, (unsigned long long)c->context,
-		 (unsigned long long)c->records, cpu, n > 0 ? cpu * 1e9 / n : 0, took,
-		 ru.ru_maxrss);
+		 (unsigned long long)c->records, cpu, seconds(&ru.ru_stime),
+		 n > 0 ? cpu * 1e9 / n : 0, took, ru.ru_maxrss);
 }
 
 /* Makes -o's directory now: a mistake in its name should be told of at once. */

@@ -3,21 +3,25 @@
 # What it takes to make traces of inputs: a capture of the stand-in job, with kernel context and without, recorded once and
 # converted over and over, as text and with --compress, by one thread (--threads=0) and with another that writes. A line
 # each: records of NCCL and of the kernel; how many of both one thread does in a second of CPU time (the machine may be
-# shared), ns of CPU each, the median and the least, and how many two do in a second; bytes of traces, and of the capture, for
-# each of NCCL; peak memory. And of a tenth as many records, to see that memory does not grow.
+# shared), ns of CPU each, the median, the kernel's part of it and the least, and how many two do in a second; bytes of traces,
+# and of the capture, for each of NCCL; peak memory. And of a tenth as many records, to see that memory does not grow.
 #
-# Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]
+# The memory that the traces go to is touched right before: a virtual machine may have given it back to its host, and would
+# wait for it page by page, which says nothing about us. --cold leaves that out.
+#
+# Usage: convert.sh [--records N] [--rounds N] [--cold] [--json] [NCCLSCOPE...]
 # --records: of NCCL in a capture, about (1,000,000). With several programs, each round takes all of them by turns.
 usage() {
-	echo "Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]" >&2
+	echo "Usage: convert.sh [--records N] [--rounds N] [--cold] [--json] [NCCLSCOPE...]" >&2
 	exit 2
 }
 
-records=1000000 rounds=5 json='' programs=()
+records=1000000 rounds=5 cold='' json='' programs=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--records) records=${2:?} && shift ;;
 	--rounds) rounds=${2:?} && shift ;;
+	--cold) cold=1 ;;
 	--json) json=1 ;;
 	-*) usage ;;
 	*) programs+=("$(realpath "$1")") ;;
@@ -52,17 +56,28 @@ make_capture off "$records" --sched=off --net=off
 make_capture on "$records"
 make_capture short $((records / 10))
 
+# warm BYTES: this machine has so much memory that nobody uses.
+warm() {
+	[ -z "$cold" ] || return 0
+	head -c "$1" /dev/zero >"$tmp/warm"
+	rm -f "$tmp/warm"
+}
+
+declare -A bytes # of a case's traces, once they have been made
+
 # value PROGRAM CASE THREADS ROUND [OPTION...]
 value() {
 	local program=$1 name=$2 threads=$3 round=$4 say out=$tmp/out
 	shift 4
 	rm -rf "$out"
+	warm "${bytes[$name$*]:-0}"
 	say=$("$program" convert -v --threads="$threads" "$@" "$tmp/$name.raw" -o "$out" 2>&1 | grep -o 'Inputs: .*') || exit 1
-	[ "$round" = 0 ] || sed -E "s/.*context: ([0-9]+), of NCCL: ([0-9]+); CPU ([0-9.]+) s, .* took ([0-9.]+) s; peak ([0-9]+) KiB.*/\1 \2 \3 \4 \5/" <<<"$say" |
+	bytes[$name$*]=$(cat "$out"/* | wc -c)
+	[ "$round" = 0 ] || sed -E "s/.*context: ([0-9]+), of NCCL: ([0-9]+); CPU ([0-9.]+) s, ([0-9.]+) s of .* took ([0-9.]+) s; peak ([0-9]+) KiB.*/\1 \2 \3 \4 \5 \6/" <<<"$say" |
 		jq -cRn --arg program "${program##*/}" --arg case "$name${1:+ $1}" --argjson threads "$threads" \
-			--argjson raw "$(stat -c %s "$tmp/$name.raw")" --argjson bytes "$(cat "$out"/* | wc -c)" \
+			--argjson raw "$(stat -c %s "$tmp/$name.raw")" --argjson bytes "${bytes[$name$*]}" \
 			'input | split(" ") | map(tonumber) | {program: $program, case: $case, threads: $threads, nccl: .[1], context: .[0], all: (.[0] + .[1]), cpu: .[2],
-				took: .[3], peakKiB: .[4], raw: $raw, bytes: $bytes}' >>"$tmp/values"
+				kernel: .[3], took: .[4], peakKiB: .[5], raw: $raw, bytes: $bytes}' >>"$tmp/values"
 }
 # values PROGRAM CASE ROUND [OPTION...]: by one thread, and with another.
 values() {
@@ -82,8 +97,8 @@ done
 result=$(jq -sc --argjson rounds "$rounds" 'def median: sort | .[length / 2 | floor];
 	{"off": 4e6, "on": 2e6} as $min | {"on --compress": 30} as $max
 	| {rounds: $rounds, cases: (group_by([.program, .case]) | map(map(select(.threads == 0)) as $one | map(select(.threads == 1)) as $two
-		| .[0] + {cpu: ($one | map(.cpu) | median), least: ($one | map(.cpu) | min), took: ($two | map(.took) | median), peakKiB: (map(.peakKiB) | max)}
-		| . + {perSecond: (.all / .cpu | floor), perSecondTwo: (.all / .took | floor), nsEach: (.cpu * 1e9 / .all | round), nsLeast: (.least * 1e9 / .all | round),
+		| .[0] + {cpu: ($one | map(.cpu) | median), kernel: ($one | map(.kernel) | median), least: ($one | map(.cpu) | min), took: ($two | map(.took) | median), peakKiB: (map(.peakKiB) | max)}
+		| . + {perSecond: (.all / .cpu | floor), perSecondTwo: (.all / .took | floor), nsEach: (.cpu * 1e9 / .all | round), nsKernel: (.kernel * 1e9 / .all | round), nsLeast: (.least * 1e9 / .all | round),
 			outEach: (.bytes * 10 / .nccl | round / 10), rawEach: (.raw * 10 / .nccl | round / 10)}))}
 	| .targets = [.cases[]
 		| (select($min[.case]) | {what: "records of capture \(.case), text, one thread", unit: "a second of CPU", value: .perSecond, min: $min[.case], met: (.perSecond >= $min[.case])},
@@ -92,7 +107,7 @@ result=$(jq -sc --argjson rounds "$rounds" 'def median: sort | .[length / 2 | fl
 if [ "$json" ]; then
 	jq . <<<"$result"
 else
-	printf '%-12s %-15s %9s %9s %10s %6s %6s %11s %9s %8s %8s\n' program context nccl kernel records/s ns least two/s B/nccl raw peakMiB
-	jq -r '.cases[] | [.program, (.case | gsub(" "; ",")), .nccl, .context, .perSecond, .nsEach, .nsLeast, .perSecondTwo, .outEach, .rawEach, (.peakKiB / 1024 | round)] | @tsv' <<<"$result" |
-		awk -F'\t' '{ printf "%-12s %-15s %9d %9d %10d %6d %6d %11d %9.1f %8.1f %8d\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
+	printf '%-12s %-15s %9s %9s %10s %6s %6s %6s %11s %9s %8s %8s\n' program context nccl kernel records/s ns sys least two/s B/nccl raw peakMiB
+	jq -r '.cases[] | [.program, (.case | gsub(" "; ",")), .nccl, .context, .perSecond, .nsEach, .nsKernel, .nsLeast, .perSecondTwo, .outEach, .rawEach, (.peakKiB / 1024 | round)] | @tsv' <<<"$result" |
+		awk -F'\t' '{ printf "%-12s %-15s %9d %9d %10d %6d %6d %6d %11d %9.1f %8.1f %8d\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 }'
 fi
