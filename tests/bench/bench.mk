@@ -5,7 +5,7 @@
 
 BENCH_DIR   := tests/bench
 BENCH_OUT   := $(BUILD)/tests/bench
-BENCH_PROGS := $(addprefix $(BENCH_OUT)/,switches callback floors empty_plugin.so seed_plugin.so)
+BENCH_PROGS := $(addprefix $(BENCH_OUT)/,switches callback floors hooks hooks.bpf.o empty_plugin.so seed_plugin.so)
 
 TEST_PROGS += $(BENCH_PROGS)
 TESTS_SLOW += "$(BENCH_DIR)/bench.sh --quick"
@@ -14,6 +14,16 @@ $(BENCH_OUT)/%.so: $(BENCH_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -pthread $< -o $@
+
+$(BENCH_OUT)/hooks.bpf.o: $(BENCH_DIR)/hooks.bpf.c
+	$(call msg,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+
+$(BENCH_OUT)/hooks: $(BENCH_DIR)/hooks.c
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $< -lbpf -o $@
 
 $(BENCH_OUT)/%: $(BENCH_DIR)/%.c
 	$(call msg,CC,$@)

@@ -4,7 +4,7 @@
 # for what is measured, and values that become medians.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm # traces on a disk would be the disk's cost
 # shellcheck source=../e2e/lib.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/${e2e_lib:-lib.sh}"
 benches=$build/tests/bench
 
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
@@ -34,6 +34,12 @@ recorder_with() {
 note() {
 	jq -cn --argjson round "$round" --argjson key "$1" --argjson value "$2" '{round: $round, key: $key, value: $value}' \
 		>>"$tmp/values"
+}
+
+# cpu_ns PID...: CPU time of these so far, all threads.
+cpu_ns() {
+	local pid
+	for pid; do cat "/proc/$pid/task"/*/schedstat; done 2>/dev/null | awk '{ ns += $1 } END { printf "%.0f", ns }'
 }
 
 progress() {

@@ -1,89 +1,168 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What a whole job loses: the stand-in's AllReduce over TCP, four ranks, with nothing, with the plugin disarmed, with
-# everything recorded and with everything in a capture (record --raw), by turns. It shares its CPUs with the recorder.
+# What a whole job loses by being recorded: the stand-in's AllReduce over TCP, whose ranks share their CPUs with the
+# recorder. One job runs all the time, recorders come to it and go, and what it does beside one, into traces or into a
+# capture (record --raw), is held against what it does right before and after it. So is what it does while empty BPF
+# programs are at the tracepoints that a recorder looks at most: nobody who looks at each of these events takes less.
+# What the plugin takes while nobody records is jobs with it and without by turns.
 #
-# Usage: job_cost.sh [--rounds N] [--iters LARGE,SMALL] [--json]
-# LARGE: of 64 MiB, SMALL: of 64 KiB. A round takes nothing, disarmed, everything, a capture, and all again from there
-# back to nothing.
+# Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[,...]] [--options OPTIONS] [--json]
+# S: of each look at the job. OPTIONS are the recorder's: --options --net=off tells the rest's part.
 usage() {
-	echo "Usage: job_cost.sh [--rounds N] [--iters LARGE,SMALL] [--json]" >&2
+	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[,...]] [--options OPTIONS] [--json]" >&2
 	exit 2
 }
 
-rounds=5 iters=200,20000 json=''
+rounds=11 seconds=2 cases=4x64M,4x64K,2x64M options='' json=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--rounds) rounds=${2:?} && shift ;;
-	--iters) iters=${2:?} && shift ;;
+	--seconds) seconds=${2:?} && shift ;;
+	--cases) cases=${2:?} && shift ;;
+	--options) options=${2:?} && shift ;;
 	--json) json=1 ;;
 	*) usage ;;
 	esac
 	shift
 done
 case $rounds in '' | *[!0-9]* | 0*) usage ;; esac
-large=${iters%,*} small=${iters#*,}
-case $large$small in '' | *[!0-9]*) usage ;; esac
+case $seconds in '' | *[!0-9]* | 0*) usage ;; esac
+IFS=, read -r -a cases <<<"$cases"
 
-export E2E_TIMEOUT=$((rounds * (160 + 8 * large / 2 + 8 * small / 200) + 120))
+export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 30) + 120)))
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
-export STANDIN_TIMEOUT=$((60 + large + small / 100))
+command -v python3 >/dev/null || skip_all "needs python3"
 
-# job SIZE ITERS CASE PLUGIN: seconds that its iterations took, those of the rank that took longest.
-job() {
-	NCCL_PROFILER_PLUGIN=$4 "$job" --ranks 4 --op allreduce --bytes "$1" --warmup $(($2 / 20 + 1)) --iters "$2" --no-check \
-		--json >"$tmp/job.json" 2>"$tmp/job.err" || {
+# CLOCK_MONOTONIC, as the job's iterations have it
+now_ns() {
+	python3 -c 'import time; print(time.monotonic_ns())'
+}
+
+# job_begin CASE PLUGIN: it runs until job_end.
+job_begin() {
+	NCCL_PROFILER_PLUGIN=$2 "$job" --ranks "${1%x*}" --op allreduce --bytes "${1#*x}" --iters 1000000 --no-check \
+		--timeout "$E2E_TIMEOUT" --json >"$tmp/job.json" 2>"$tmp/job.err" &
+	starter=$!
+	sleep 1
+}
+# job_end CASE: us of an AllReduce in each window are noted.
+job_end() {
+	kill -USR1 "$starter"
+	wait "$starter" || {
 		cat "$tmp/job.err" >&2
 		die "the job failed"
 	}
-	note "[\"$1\", \"$3\"]" "$(jq '[.rank[] | [.iterations[] | select(.warmup | not).us] | add / 1e6] | max' "$tmp/job.json")"
+	jq -Rs 'rtrimstr("\n") | split("\n") | map(split(" ") | {round: .[0] | tonumber, what: .[1], begin: .[2] | tonumber, end: .[3] | tonumber})' \
+		"$tmp/windows" >"$tmp/windows.json"
+	jq -c --arg case "$1" --slurpfile windows "$tmp/windows.json" '
+		[.rank[0].iterations[] | .start_ns / 1000 + .us] as $ends
+		| $windows[0][] | . as $w
+		| ($ends | bsearch($w.begin / 1000) | if . < 0 then -1 - . else . end) as $from
+		| ($ends | bsearch($w.end / 1000) | if . < 0 then -2 - . else . end) as $to
+		| select($to > $from)
+		| {round, key: [$case, .what], value: (($ends[$to] - $ends[$from]) / ($to - $from))}' "$tmp/job.json" >>"$tmp/values"
+	rm -f "$tmp/windows"
 }
 
-# recorded SIZE ITERS CASE OPTION...
+# window WHAT: what the job does from now on
+window() {
+	local begin
+	begin=$(now_ns)
+	sleep "$seconds"
+	echo "$round $1 $begin $(now_ns)" >>"$tmp/windows"
+}
+
+# recorded CASE WHAT OPTION...
 recorded() {
-	recorder_with trace "${@:4}"
-	job "$1" "$2" "$3" "$plugin"
+	local cpu
+	# shellcheck disable=SC2086
+	recorder_with trace "${@:3}" $options
+	sleep 0.3
+	cpu=$(cpu_ns "$recorder")
+	window "$2"
+	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 10000000)))
 	stop_recorder
 	sed -n 's/^Loss: //p' "$tmp/trace.err" >>"$tmp/loss"
 	rm -rf "${tmp:?}/trace"
+	nobody_records || echo other >>"$tmp/others"
+	sleep 0.2
 }
 
-size() {
-	job "$1" "$2" nothing none
-	job "$1" "$2" disarmed "$plugin"
-	recorded "$1" "$2" everything -o "$tmp/trace"
-	recorded "$1" "$2" captured --raw "$tmp/trace"
-	recorded "$1" "$2" captured --raw "$tmp/trace"
-	recorded "$1" "$2" everything -o "$tmp/trace"
-	job "$1" "$2" disarmed "$plugin"
-	job "$1" "$2" nothing none
+# hooked: empty programs where a recorder has its own.
+hooked() {
+	local hooks
+	rm -f "$tmp/hooks"
+	"$benches/hooks" "$benches/hooks.bpf.o" >"$tmp/hooks" 2>"$tmp/hooks.err" &
+	hooks=$!
+	until_true 20 [ -s "$tmp/hooks" ] || {
+		cat "$tmp/hooks.err" >&2
+		die "no empty programs"
+	}
+	sleep 0.3
+	window hooked
+	kill "$hooks"
+	wait "$hooks" 2>/dev/null
+	sleep 0.2
 }
 
-for round in $(seq "$rounds"); do
-	size 64M "$large"
-	size 64K "$small"
-	progress
+# with_recorders CASE: windows without a recorder lie around each that has one.
+with_recorders() {
+	job_begin "$1" "$plugin"
+	for round in $(seq "$rounds"); do
+		window before
+		recorded "$1" everything -o "$tmp/trace"
+		window between
+		recorded "$1" captured --raw "$tmp/trace"
+		window behind
+		hooked
+		window after
+		progress
+	done
+	job_end "$1"
+}
+
+# without_recorder CASE WHAT PLUGIN
+without_recorder() {
+	job_begin "$1" "$3"
+	window "$2"
+	job_end "$1"
+}
+
+for case in "${cases[@]}"; do
+	with_recorders "$case"
+	for round in $(seq "$rounds"); do
+		[ $((round % 2)) = 0 ] || without_recorder "$case" nothing none
+		without_recorder "$case" disarmed "$plugin"
+		[ $((round % 2)) = 1 ] || without_recorder "$case" nothing none
+	done
 done
 
-# A pair: of one half of a round, so next to each other in time.
-jq -s --argjson rounds "$rounds" --argjson iters "[$large, $small]" --argjson lost "$(grep -cv '^0$' "$tmp/loss")" "$stats"'
-	{"64M": {disarmed: 0.1, everything: 2, captured: 2}, "64K": {disarmed: 0.1, everything: 5, captured: 5}} as $max
-	| group_by([.round, .key[0]]) | map({size: .[0].key[0], of: (group_by(.key[1]) | map({(.[0].key[1]): map(.value)}) | add)})
-	| {rounds: $rounds, lossy: $lost, cases: (group_by(.size) | sort_by(.[0].size) | reverse | map(.[0].size as $size
-		| {size: $size, iters: (if $size == "64M" then $iters[0] else $iters[1] end), seconds: (map(.of.nothing[]) | spread),
-			noise: (map(100 * (.of.nothing[1] / .of.nothing[0] - 1)) | spread),
-			disarmed: (map(range(2) as $i | 100 * (.of.disarmed[$i] / .of.nothing[$i] - 1)) | spread),
-			everything: (map(range(2) as $i | 100 * (.of.everything[$i] / .of.nothing[$i] - 1)) | spread),
-			captured: (map(range(2) as $i | 100 * (.of.captured[$i] / .of.nothing[$i] - 1)) | spread)}))}
-	| .targets = [.cases[] | . as $c | ("disarmed", "everything", "captured") | {what: "\($c.size), \(.)", unit: "%", value: $c[.].median, ci: $c[.].ci,
-		max: $max[$c.size][.], met: ($c[.].median <= $max[$c.size][.]), within: ($c[.].ci[0] <= $max[$c.size][.])}]' \
-	"$tmp/values" >"$tmp/result" || die "no result"
+touch "$tmp/others"
+jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(grep -cv '^0$' "$tmp/loss")" \
+	--argjson others "$(wc -l <"$tmp/others")" --arg order "${cases[*]}" "$stats"'
+	def more(a; b): 100 * (a / b - 1);
+	def target: if endswith("64K") then 5 else 2 end;
+	($order | split(" ")) as $order
+	| {rounds: $rounds, seconds: $seconds, lossy: $lost, disturbed: $others, cases: (group_by(.key[0]) | map(.[0].key[0] as $case
+		| (group_by(.round) | map(group_by(.key[1]) | map({(.[0].key[1]): map(.value)}) | add)) as $r
+		| {case: $case, us: ($r | map((.before + .between + .behind + .after)[]) | spread),
+			noise: ($r | map(more(.between[0]; .before[0]), more(.behind[0]; .between[0]), more(.after[0]; .behind[0])) | spread),
+			disarmed: ($r | map(more(.disarmed[0]; .nothing[0])) | spread),
+			everything: ($r | map(more(.everything[0]; (.before[0] + .between[0]) / 2)) | spread),
+			captured: ($r | map(more(.captured[0]; (.between[0] + .behind[0]) / 2)) | spread),
+			hooked: ($r | map(more(.hooked[0]; (.behind[0] + .after[0]) / 2)) | spread),
+			recorder: ($r | map(.["everything, recorder"][0]) | median), capture: ($r | map(.["captured, recorder"][0]) | median)})
+		| sort_by(.case as $c | $order | index($c)))}
+	| .targets = [.cases[] | . as $c | ("disarmed", "everything", "captured") | {what: "\($c.case), \(.)", unit: "%", value: $c[.].median, ci: $c[.].ci,
+		max: (if . == "disarmed" then 0.1 else $c.case | target end)}
+		| .met = (.value <= .max) | .within = (.ci[0] <= .max)]' "$tmp/values" >"$tmp/result" || die "no result"
 if [ -n "$json" ]; then
 	cat "$tmp/result"
 	exit 0
 fi
 jq -r 'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
-	(.cases[] | "\(.size) x \(.iters): \(.seconds.median | num) s, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of)"),
+	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%"),
 	(.targets[] | "\(.what): at most \(.max)% \(if .met then "met" elif .within then "not shown: within the noise" else "MISSED" end)"),
+	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) windows: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"
