@@ -49,7 +49,7 @@ sysctl -qw kernel.bpf_stats_enabled=1
 "$benches/callback" --cpus "$home,$one" --rate 250 --ops "$ops" --plugin "$plugin" >"$tmp/run" || die "the bench failed"
 flush_stats >"$tmp/flush"
 sysctl -qw kernel.bpf_stats_enabled="$was"
-begin=$(awk '{ ns += $1 } END { printf "%.0f", ns }' "/proc/$recorder/task"/*/schedstat)
+begin=$(cpu_ns "$recorder")
 stop_recorder
 
 jq -n --slurpfile floors "$tmp/floors" --slurpfile hit "$tmp/hit" --slurpfile flush "$tmp/flush" --slurpfile run "$tmp/run" \

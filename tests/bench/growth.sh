@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Does an event cost the same however many there are? Processes, channels and events grow; what a callback costs the
-# job, and what a record costs the recorder, in CPU time. Over events, of which there are the most, with --compress:
+# job, and what a record costs the recorder, in CPU time; beside it, what one costs that a plugin does nothing in, for
+# processes that take turns have cold caches whoever has what to do in them. Over events, of which there are the most, with --compress:
 # 10^8 are 21 GB of text, and what the machine then takes for memory is not the recorder's cost.
 #
 # Usage: growth.sh [--rounds N] [--events N] [--svg FILE] [--json]
@@ -30,10 +31,6 @@ export E2E_TIMEOUT=$((rounds * (600 + most / 20000) + 60))
 long=10000000
 usual=$((most < 400000 ? most : 400000)) # callbacks of a run that does not grow in them
 
-cpu_ns() {
-	awk '{ ns += $1 } END { printf "%.0f", ns }' "/proc/$1/task"/*/schedstat
-}
-
 # jobs PROCESSES OPTION...: all at the same time.
 jobs() {
 	local i pids=() n=$1
@@ -46,14 +43,21 @@ jobs() {
 	wait "${pids[@]}" || die "the bench failed"
 }
 
-# grow AXIS X PROCESSES CHANNELS CALLBACKS: 340,000 callbacks a second, all processes together. Without the plugin
-# first: processes that take turns have cold caches anyway.
+# quiet: ns of a callback in the runs, those that others disturb least.
+quiet() {
+	cat "$tmp"/run.* | jq -s 'map(.proxy.quiet) | add / length'
+}
+
+# grow AXIS X PROCESSES CHANNELS CALLBACKS: 340,000 callbacks a second, all processes together. Without a plugin first.
 grow() {
-	local each=$(($4 * 170 + 7)) nothing begin used how options=(--sched=off --net=off)
+	local each=$(($4 * 170 + 7)) short nothing empty begin used how options=(--sched=off --net=off)
 	[ "$1" != events ] || options+=(--compress)
 	how=(--rate $((340000 / $3 / each + 1)) --channels "$4" --ops)
-	jobs "$3" "${how[@]}" $(($5 > usual ? usual / $3 / each + 1 : $5 / $3 / each + 1))
-	nothing=$(cat "$tmp"/run.* | jq -s 'map(.proxy.quiet) | add / length')
+	short=$((($5 > usual ? usual : $5) / $3 / each + 1))
+	jobs "$3" "${how[@]}" $short
+	nothing=$(quiet)
+	jobs "$3" "${how[@]}" $short --plugin "$benches/empty_plugin.so"
+	empty=$(quiet)
 	recorder_on armed "${options[@]}"
 	taskset -cp "$home" "$recorder" >/dev/null
 	begin=$(cpu_ns "$recorder")
@@ -62,9 +66,10 @@ grow() {
 	used=$(($(cpu_ns "$recorder") - begin))
 	stop_recorder
 	grep -q '^Loss: 0' "$tmp/armed.err" || die "with $1 $2: $(grep '^Loss' "$tmp/armed.err")"
-	note "[\"$1\", $2]" "$(cat "$tmp"/run.* | jq -sc --argjson used $used --argjson nothing "$nothing" '
+	note "[\"$1\", $2]" "$(cat "$tmp"/run.* | jq -sc --argjson used $used --argjson nothing "$nothing" --argjson empty "$empty" '
 		(map(.app.allCalls + .proxy.allCalls) | add) as $calls
-		| {calls: $calls, job: ((map(.proxy.quiet) | add / length) - $nothing), recorder: ($used / $calls)}')"
+		| {calls: $calls, job: ((map(.proxy.quiet) | add / length) - $nothing), recorder: ($used / $calls),
+			empty: ($empty - $nothing)}')"
 	rm -rf "${tmp:?}/armed" "$tmp"/run.*
 }
 # As many traces as processes, and none of them open.
@@ -84,36 +89,37 @@ done
 
 jq -s --argjson rounds "$rounds" "$stats"'
 	{rounds: $rounds, axes: (group_by(.key[0]) | map({name: .[0].key[0], points: (group_by(.key[1])
-		| map({x: .[0].key[1], job: (map(.value.job) | median), recorder: (map(.value.recorder) | median)}))}))}
+		| map({x: .[0].key[1], job: (map(.value.job) | median), recorder: (map(.value.recorder) | median),
+			empty: (map(.value.empty) | median)}))}))}
 	| .targets = [.axes[] | . as $a | ("job", "recorder") as $k | ($a.points | map(.[$k]) | 100 * (max / min - 1)) as $p
 		| {what: "\($k), over \($a.name)", unit: "%", value: $p, max: 20, met: ($p <= 20)}]' "$tmp/values" >"$tmp/result" || die "no result"
 
 # A panel for each axis: its x by the logarithm, ns from 0.
 if [ -n "$svg" ]; then
-	jq -r '([.axes[].points[] | .job, .recorder] | max) as $top | .axes[] | .name as $n | .points[] | [$n, .x, .job, .recorder, $top] | @tsv' "$tmp/result" |
+	jq -r '([.axes[].points[] | .job, .recorder] | max) as $top | .axes[] | .name as $n | .points[] | [$n, .x, .job, .recorder, .empty, $top] | @tsv' "$tmp/result" |
 		awk -F '\t' '
 		function y(v) { return 220 - 180 * v / (top * 1.1) }
 		function finish() {
-			for (k = 1; k <= 2; k++)
+			for (k = 1; k <= 3; k++)
 				printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"%s\"/>\n", color[k], path[k]
-			path[1] = path[2] = ""
+			path[1] = path[2] = path[3] = ""
 		}
 		BEGIN {
-			color[1] = "#1b6ca8"; color[2] = "#c1440e"
+			color[1] = "#1b6ca8"; color[2] = "#c1440e"; color[3] = "#888888"
 			print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"900\" height=\"270\" font-family=\"sans-serif\" font-size=\"11\">"
 			print "<rect width=\"900\" height=\"270\" fill=\"white\"/>"
-			print "<text x=\"50\" y=\"16\">ns of CPU time for each callback: <tspan fill=\"#1b6ca8\">of the job</tspan>, <tspan fill=\"#c1440e\">of the recorder</tspan></text>"
+			print "<text x=\"50\" y=\"16\">ns of CPU time for each callback: <tspan fill=\"#1b6ca8\">of the job</tspan>, <tspan fill=\"#c1440e\">of the recorder</tspan>, <tspan fill=\"#888888\">of the job with a plugin that does nothing</tspan></text>"
 		}
 		{
 			if ($1 != last) {
-				finish(); panel++; i = 0; last = $1; left = 50 + (panel - 1) * 285; top = $5
+				finish(); panel++; i = 0; last = $1; left = 50 + (panel - 1) * 285; top = $6
 				printf "<path d=\"M%d 30V220H%d\" fill=\"none\" stroke=\"#888\"/><text x=\"%d\" y=\"255\">%s</text>\n", left, left + 240, left + 95, $1
 				for (v = 0; v <= top; v += step(top))
 					printf "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n", left - 4, y(v) + 4, v
 			}
 			x = left + 15 + 65 * i++
 			printf "<text x=\"%.1f\" y=\"236\" text-anchor=\"middle\">%s</text>\n", x, $2
-			for (k = 1; k <= 2; k++) {
+			for (k = 1; k <= 3; k++) {
 				path[k] = path[k] sprintf("%.1f,%.1f ", x, y($(k + 2)))
 				printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", x, y($(k + 2)), color[k]
 			}
@@ -126,5 +132,5 @@ if [ -n "$json" ]; then
 	exit 0
 fi
 jq -r 'def num: . * 10 | round / 10 | tostring;
-	(.axes[] | "\(.name): " + (.points | map("\(.x): \(.job | num) ns job, \(.recorder | num) ns recorder") | join("; "))),
+	(.axes[] | "\(.name): " + (.points | map("\(.x): \(.job | num) ns job (\(.empty | num) with an empty plugin), \(.recorder | num) ns recorder") | join("; "))),
 	(.targets[] | "\(.what): \(.value | num)% (at most \(.max)%) \(if .met then "met" else "MISSED" end)")' "$tmp/result"

@@ -29,7 +29,7 @@ case $rounds in '' | *[!0-9]* | 0*) usage ;; esac
 case $seconds in '' | *[!0-9]* | 0*) usage ;; esac
 IFS=, read -r -a cases <<<"$cases"
 
-export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 30) + 120)))
+export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 90) + 300)))
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
 command -v python3 >/dev/null || skip_all "needs python3"
