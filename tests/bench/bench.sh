@@ -82,7 +82,7 @@ if [ -n "$quick" ]; then
 	bench floors floors.sh --ops 100
 	bench startup startup.sh --rounds 2
 	bench convert convert.sh --rounds 1 --records 100000
-	bench job job_cost.sh --rounds 1 --seconds 1 --cases 4x64M,4x64K
+	bench job job_cost.sh --rounds 1 --seconds 1 --cases 4x4M,4x64K
 	bench growth growth.sh --rounds 1 --events 100000
 	bench sched sched_cost.sh --rounds 1 --seconds 0.2
 	bench net net_cost.sh --rounds 1 --seconds 1

@@ -61,7 +61,9 @@ job_end() {
 		| ($ends | bsearch($w.begin / 1000) | if . < 0 then -1 - . else . end) as $from
 		| ($ends | bsearch($w.end / 1000) | if . < 0 then -2 - . else . end) as $to
 		| select($to > $from)
-		| {round, key: [$case, .what], value: (($ends[$to] - $ends[$from]) / ($to - $from))}' "$tmp/job.json" >>"$tmp/values"
+		| {round, key: [$case, .what], value: (($ends[$to] - $ends[$from]) / ($to - $from))}' "$tmp/job.json" >"$tmp/seen"
+	[ "$(wc -l <"$tmp/seen")" = "$(wc -l <"$tmp/windows")" ] || die "$1: too few operations in $seconds s, look longer (--seconds)"
+	cat "$tmp/seen" >>"$tmp/values"
 	rm -f "$tmp/windows"
 }
 
@@ -81,7 +83,7 @@ recorded() {
 	sleep 0.3
 	cpu=$(cpu_ns "$recorder")
 	window "$2"
-	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 10000000)))
+	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 100000)))e-2
 	stop_recorder
 	sed -n 's/^Loss: //p' "$tmp/trace.err" >>"$tmp/loss"
 	rm -rf "${tmp:?}/trace"
