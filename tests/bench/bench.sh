@@ -178,7 +178,7 @@ page() {
 		"`ncclscope convert` of captures of the stand-in'\''s AllReduce, to memory: `off` without kernel context, `on` with, `short` with and a",
 		"tenth as long. Medians of \(.rounds) rounds: of one thread (`--threads=0`) the records in a second of its CPU time, of two, of which",
 		"one writes (`--threads=1`), those in a second. The memory that the traces go to was touched right before, as a virtual machine may have",
-		"given it back to its host and waits for each page of it (`--cold`).\n",
+		"given it back to its host and waits for each page of it (`--cold` leaves that out).\n",
 		(["", "records of NCCL", "of the kernel", "both, a second of one thread", "ns each", "of these the operating system", "two threads, a second", "bytes of trace for each of NCCL", "of the capture", "peak MiB"] | row),
 		"|---|---|---|---|---|---|---|---|---|---|",
 		(.cases[] | [.case, .nccl, .context, .perSecond, .nsEach, .nsKernel, .perSecondTwo, .outEach, .rawEach, (.peakKiB / 1024)] | map(if type == "number" then num else . end) | row), "", goals'

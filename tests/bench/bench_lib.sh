@@ -30,6 +30,17 @@ recorder_with() {
 	die "no recorder: see above"
 }
 
+# recorder_gone NAME: the one of recorder_on or recorder_with ends, with its trace. What it lost is a line in $tmp/loss, and that
+# somebody else records one in $tmp/others.
+touch "$tmp/others"
+recorder_gone() {
+	stop_recorder INT
+	sed -n 's/^Loss: //p' "$tmp/$1.err" >>"$tmp/loss"
+	rm -rf "${tmp:?}/$1"
+	nobody_records || echo other >>"$tmp/others"
+	sleep 0.3
+}
+
 # note KEY VALUE: a value of this round, both JSON.
 note() {
 	jq -cn --argjson round "$round" --argjson key "$1" --argjson value "$2" '{round: $round, key: $key, value: $value}' \

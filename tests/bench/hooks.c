@@ -36,6 +36,10 @@ int main(int argc, char **argv)
 	}
 	bpf_object__for_each_program(prog, obj) n +=
 		bpf_program__autoload(prog) && bpf_program__attach(prog); /* while we are there */
+	if (!n) {
+		fprintf(stderr, "Failed to attach any program of '%s'\n", argv[1]);
+		return 1;
+	}
 	printf("%d\n", n);
 	fflush(stdout);
 	pause();

@@ -84,11 +84,7 @@ recorded() {
 	cpu=$(cpu_ns "$recorder")
 	window "$2"
 	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 100000)))e-2
-	stop_recorder
-	sed -n 's/^Loss: //p' "$tmp/trace.err" >>"$tmp/loss"
-	rm -rf "${tmp:?}/trace"
-	nobody_records || echo other >>"$tmp/others"
-	sleep 0.2
+	recorder_gone trace
 }
 
 # hooked: empty programs where a recorder has its own.
@@ -140,7 +136,6 @@ for case in "${cases[@]}"; do
 	done
 done
 
-touch "$tmp/others"
 jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(grep -cv '^0$' "$tmp/loss")" \
 	--argjson others "$(wc -l <"$tmp/others")" --arg order "${cases[*]}" "$stats"'
 	def more(a; b): 100 * (a / b - 1);

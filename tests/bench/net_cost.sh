@@ -84,14 +84,9 @@ recorded() {
 	cpu=$(cpu_ns "$recorder")
 	window recorded
 	note '["recorder"]' $((($(cpu_ns "$recorder") - cpu) / seconds))e-7
-	stop_recorder
-	sed -n 's/^Loss: //p' "$tmp/trace.err" >>"$tmp/loss"
-	rm -rf "${tmp:?}/trace"
-	nobody_records || echo other >>"$tmp/others"
-	sleep 0.3
+	recorder_gone trace
 }
 
-touch "$tmp/others"
 iperf_begin
 job_begin
 sleep 1
