@@ -5,7 +5,7 @@
 
 BENCH_DIR   := tests/bench
 BENCH_OUT   := $(BUILD)/tests/bench
-BENCH_PROGS := $(addprefix $(BENCH_OUT)/,switches callback floors hooks hooks.bpf.o empty_plugin.so seed_plugin.so)
+BENCH_PROGS := $(addprefix $(BENCH_OUT)/,switches callback floors own_memory hooks hooks.bpf.o empty_plugin.so seed_plugin.so)
 
 TEST_PROGS += $(BENCH_PROGS)
 TESTS_SLOW += "$(BENCH_DIR)/bench.sh --quick"

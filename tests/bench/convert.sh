@@ -6,22 +6,20 @@
 # shared), ns of CPU each, the median, the kernel's part of it and the least, and how many two do in a second; bytes of traces,
 # and of the capture, for each of NCCL; peak memory. And of a tenth as many records, to see that memory does not grow.
 #
-# The memory that the traces go to is touched right before: a virtual machine may have given it back to its host, and would
-# wait for it page by page, which says nothing about us. --cold leaves that out.
+# In a virtual machine, own_memory comes first: see there.
 #
-# Usage: convert.sh [--records N] [--rounds N] [--cold] [--json] [NCCLSCOPE...]
+# Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]
 # --records: of NCCL in a capture, about (1,000,000). With several programs, each round takes all of them by turns.
 usage() {
-	echo "Usage: convert.sh [--records N] [--rounds N] [--cold] [--json] [NCCLSCOPE...]" >&2
+	echo "Usage: convert.sh [--records N] [--rounds N] [--json] [NCCLSCOPE...]" >&2
 	exit 2
 }
 
-records=1000000 rounds=5 cold='' json='' programs=()
+records=1000000 rounds=5 json='' programs=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--records) records=${2:?} && shift ;;
 	--rounds) rounds=${2:?} && shift ;;
-	--cold) cold=1 ;;
 	--json) json=1 ;;
 	-*) usage ;;
 	*) programs+=("$(realpath "$1")") ;;
@@ -30,10 +28,9 @@ while [ $# -gt 0 ]; do
 done
 case $records$rounds in *[!0-9]*) usage ;; esac
 
-[ -w /dev/shm ] && export TMPDIR=/dev/shm # traces on a disk would be the disk's cost
 export E2E_TIMEOUT=$((rounds * records / 10000 + 600))
-# shellcheck source=../e2e/lib.sh
-. "$(dirname "$0")/../e2e/lib.sh"
+# shellcheck source=bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 [ ${#programs[@]} -gt 0 ] || programs=("$scope")
 for program in "${programs[@]}"; do
 	"$program" convert --help | grep -q -e --threads || {
@@ -56,26 +53,15 @@ make_capture off "$records" --sched=off --net=off
 make_capture on "$records"
 make_capture short $((records / 10))
 
-# warm BYTES: this machine has so much memory that nobody uses.
-warm() {
-	[ -z "$cold" ] || return 0
-	head -c "$1" /dev/zero >"$tmp/warm"
-	rm -f "$tmp/warm"
-}
-
-declare -A bytes # of a case's traces, once they have been made
-
 # value PROGRAM CASE THREADS ROUND [OPTION...]
 value() {
 	local program=$1 name=$2 threads=$3 round=$4 say out=$tmp/out
 	shift 4
 	rm -rf "$out"
-	warm "${bytes[$name$*]:-0}"
 	say=$("$program" convert -v --threads="$threads" "$@" "$tmp/$name.raw" -o "$out" 2>&1 | grep -o 'Inputs: .*') || exit 1
-	bytes[$name$*]=$(cat "$out"/* | wc -c)
 	[ "$round" = 0 ] || sed -E "s/.*context: ([0-9]+), of NCCL: ([0-9]+); CPU ([0-9.]+) s, ([0-9.]+) s of .* took ([0-9.]+) s; peak ([0-9]+) KiB.*/\1 \2 \3 \4 \5 \6/" <<<"$say" |
 		jq -cRn --arg program "${program##*/}" --arg case "$name${1:+ $1}" --argjson threads "$threads" \
-			--argjson raw "$(stat -c %s "$tmp/$name.raw")" --argjson bytes "${bytes[$name$*]}" \
+			--argjson raw "$(stat -c %s "$tmp/$name.raw")" --argjson bytes "$(cat "$out"/* | wc -c)" \
 			'input | split(" ") | map(tonumber) | {program: $program, case: $case, threads: $threads, nccl: .[1], context: .[0], all: (.[0] + .[1]), cpu: .[2],
 				kernel: .[3], took: .[4], peakKiB: .[5], raw: $raw, bytes: $bytes}' >>"$tmp/values"
 }
@@ -94,7 +80,7 @@ for ((round = 0; round <= rounds; round++)); do # the first warms up
 	done
 done
 
-result=$(jq -sc --argjson rounds "$rounds" 'def median: sort | .[length / 2 | floor];
+result=$(jq -sc --argjson rounds "$rounds" "$stats"'
 	{"off": 4e6, "on": 2e6} as $min | {"on --compress": 30} as $max
 	| {rounds: $rounds, cases: (group_by([.program, .case]) | map(map(select(.threads == 0)) as $one | map(select(.threads == 1)) as $two
 		| .[0] + {cpu: ($one | map(.cpu) | median), kernel: ($one | map(.kernel) | median), least: ($one | map(.cpu) | min), took: ($two | map(.took) | median), peakKiB: (map(.peakKiB) | max)}
