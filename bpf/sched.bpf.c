@@ -21,49 +21,6 @@ static __always_inline void emit(void *record, __u32 size, __u64 flags, bool may
 		scope_count(ours ? SCOPE_STAT_SCHED_LOST : SCOPE_STAT_SCHED_OTHERS, 1);
 }
 
-/* ---- CPUs --------------------------------------------------------------------------------------- */
-
-struct scope_cpu {
-	__u64 net_rx_ns; /* in soft interrupts that handle packets, in all; the loader reads it: first */
-	__u64 net_rx_since_ns;
-	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
-	__u32 seq;     /* of its switch records */
-	__u32 irq_depth;
-	__u32 irq_tid;	 /* the thread below */
-	__u32 flags;	 /* of the switch that is being recorded: see switch_record() */
-	__u16 irqs_wait; /* some may have gathered that are not told yet */
-	__u16 irqs_busy; /* they are being written */
-	__u64 irq_ns;
-	__u64 curr;	     /* the task_struct that runs, since the first switch that we see */
-	__u64 irq_nested_ns; /* an interrupt within another ended last */
-};
-
-_Static_assert(sizeof(struct scope_cpu) == 64 &&
-		       __builtin_offsetof(struct scope_cpu, net_rx_ns) == 0,
-	       "attach__net_rx() of the loader");
-
-/* By number. BPF writes all of it; the loader sets the size. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE); /* begins at a page: a cache line each */
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scope_cpu);
-} scope_cpus SEC(".maps");
-
-static __always_inline struct scope_cpu *cpu_get(__u32 cpu)
-{
-	return bpf_map_lookup_elem(&scope_cpus, &cpu);
-}
-
-static __always_inline void waiters_add(__u32 cpu, __s32 n)
-{
-	struct scope_cpu *c = cpu_get(cpu);
-
-	if (c)
-		__sync_fetch_and_add(&c->waiters, n);
-}
-
 /* ---- Quotas ------------------------------------------------------------------------------------- */
 
 static __always_inline __u64 quota_throttled_ns(__u64 tg)
@@ -213,6 +170,7 @@ static __always_inline void switch_out(struct scope_cpu *c, struct scope_ev_swit
 	irqs_flush(c, prev);
 	if (!t)
 		return;
+	task_waits_no_more(t); /* nobody may have told that it got its CPU */
 	c->flags |= SCOPE_SWITCH_PREV;
 	e->prev_seq = ++t->seq;
 	if (preempt || !task_state(prev)) {
@@ -235,12 +193,11 @@ static __always_inline void switch_in(struct scope_cpu *c, struct scope_ev_switc
 	c->flags |= SCOPE_SWITCH_NEXT;
 	e->next_seq = ++t->seq;
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns) {
-		waiters_add(t->cpu, -1);
 		e->wait_ns = t->wait_ns;
 		e->throttled_ns = quota_end(t, e->h.ts_ns - t->wait_ns);
 	}
+	task_waits_no_more(t);
 	t->state = SCOPE_TASK_RUN;
-	t->wait_ns = 0;
 }
 
 /* One party with room is enough. A switch between two others that a recorded thread waits for is nobody's. */

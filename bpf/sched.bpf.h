@@ -10,6 +10,51 @@
 
 #define PF_EXITING 0x00000004
 
+/* ---- CPUs --------------------------------------------------------------------------------------- */
+
+struct scope_cpu {
+	__u64 net_rx_ns; /* in soft interrupts that handle packets, in all; the loader reads it: first */
+	__u64 net_rx_since_ns;
+	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
+	__u32 seq;     /* of its switch records */
+	__u32 irq_depth;
+	__u32 irq_tid;	 /* the thread below */
+	__u32 flags;	 /* of the switch that is being recorded: see switch_record() */
+	__u16 irqs_wait; /* some may have gathered that are not told yet */
+	__u16 irqs_busy; /* they are being written */
+	__u64 irq_ns;
+	__u64 curr;	     /* the task_struct that runs, since the first switch that we see */
+	__u64 irq_nested_ns; /* an interrupt within another ended last */
+};
+
+_Static_assert(sizeof(struct scope_cpu) == 64 &&
+		       __builtin_offsetof(struct scope_cpu, net_rx_ns) == 0,
+	       "attach__net_rx() of the loader");
+
+/* By number. BPF writes all of it; the loader sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins at a page: a cache line each */
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scope_cpu);
+} scope_cpus SCOPE_SHARED SEC(".maps");
+
+static __always_inline struct scope_cpu *cpu_get(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&scope_cpus, &cpu);
+}
+
+static __always_inline void waiters_add(__u32 cpu, __s32 n)
+{
+	struct scope_cpu *c = cpu_get(cpu);
+
+	if (c)
+		__sync_fetch_and_add(&c->waiters, n);
+}
+
+/* ---- Threads ------------------------------------------------------------------------------------ */
+
 /*
  * By tid, without a hash: each switch of a recorded thread looks up two. BPF takes a free slot at fork or first sight
  * and gives it back at exit. Where two threads take one at the same time, the other is found to be missing at its
@@ -49,11 +94,25 @@ static __always_inline struct scope_task *task_find(__u32 tid)
 	return bpf_map_lookup_elem(&scope_tasks, &tid);
 }
 
+/*
+ * One that runs, or is gone, keeps no CPU's switches of interest. The kernel skips a program now and then, and is then silent
+ * about what it would have told: a wait that nobody ended would count for good.
+ */
+static __always_inline void task_waits_no_more(struct scope_task *t)
+{
+	if (t->state == SCOPE_TASK_WAIT && t->wait_ns)
+		waiters_add(t->cpu, -1);
+	t->wait_ns = 0;
+}
+
 static __always_inline void task_forget(__u32 tid)
 {
-	struct scope_task *t = task_slot(tid);
+	struct scope_task *t = task_find(tid);
 
-	if (t && t->tid == tid)
+	if (!t)
+		return;
+	task_waits_no_more(t);
+	if (t == task_slot(tid))
 		t->tid = 0;
 	else
 		bpf_map_delete_elem(&scope_tasks, &tid);

@@ -387,12 +387,27 @@ static void ran_on(struct sched_thread *t, uint32_t cpu)
 		t->ran_on[cpu / 64] |= 1ull << cpu % 64;
 }
 
-static uint32_t switch_out(struct sched *s, const struct scope_ev_switch *e, struct sched_thread *t)
+/*
+ * The thread was on the CPU, and nobody has told when it came: the kernel skips a program now and then. Not before what that
+ * CPU told last.
+ */
+static void came_untold(struct sched *s, struct sched_thread *t, uint64_t told_ns)
+{
+	const struct sched_slice *last = last_slice(t);
+
+	if (last && last->state != SCHED_RUN && last->state != SCHED_UNKNOWN)
+		slice_begin(s, t, told_ns, SCHED_UNKNOWN, SCHED_NO_CPU);
+}
+
+/* `told_ns`: of the CPU's record before. */
+static uint32_t switch_out(struct sched *s, const struct scope_ev_switch *e, struct sched_thread *t,
+			   uint64_t told_ns)
 {
 	uint32_t lost = gap(s, t, e->prev_seq);
 	bool runq = e->prev_state == SCOPE_TASK_WAIT;
 	struct sched_slice *sl;
 
+	came_untold(s, t, told_ns < e->h.ts_ns ? told_ns : e->h.ts_ns);
 	/* Where it ran is news if its run was not seen to begin. */
 	if (last_slice(t) && last_slice(t)->state == SCHED_RUN)
 		last_slice(t)->cpu = e->cpu;
@@ -487,9 +502,18 @@ static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns
 	comm_copy(run->comm, comm);
 }
 
+/* When the CPU told of a switch last; 0: it never has, or that is forgotten. */
+static uint64_t cpu_told(const struct sched *s, uint32_t cpu)
+{
+	const struct sched_cpu *c = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
+
+	return c && c->end > c->first ? c->at[(c->end - 1) % c->size].end_ns : 0;
+}
+
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who)
 {
 	struct sched_thread *t;
+	uint64_t told_ns = cpu_told(s, e->cpu);
 	uint32_t lost = 0, n;
 
 	*who = NULL;
@@ -498,7 +522,7 @@ uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct 
 	if (e->flags & SCOPE_SWITCH_PREV) {
 		t = thread_of(s, e->prev_tid, e->prev_tgid, e->prev_seq);
 		*who = t;
-		lost = t ? switch_out(s, e, t) : 0;
+		lost = t ? switch_out(s, e, t, told_ns) : 0;
 	}
 	if (e->flags & SCOPE_SWITCH_NEXT) {
 		t = thread_of(s, e->next_tid, 0, e->next_seq);

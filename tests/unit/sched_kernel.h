@@ -246,6 +246,9 @@ static inline void k_switch_out(struct kernel *k, struct scope_ev_switch *e, str
 {
 	if (!k_get(k, prev, SCOPE_TASK_RUN))
 		return;
+	if (prev->bpf.state == SCOPE_TASK_WAIT && prev->bpf.wait_ns)
+		k->cpus[prev->bpf.cpu].waiters--;
+	prev->bpf.wait_ns = 0;
 	e->flags |= SCOPE_SWITCH_PREV;
 	e->prev_seq = ++prev->bpf.seq;
 	if (how->blocks) {
@@ -357,6 +360,18 @@ static inline void k_switch(struct kernel *k, uint32_t cpu, const struct k_out *
 		k_count(prev, e.prev_seq, got);
 	if (e.flags & SCOPE_SWITCH_NEXT)
 		k_count(next, e.next_seq, got);
+}
+
+/* The same, but that the kernel skips the program and nobody hears of it. */
+static inline void k_switch_untold(struct kernel *k, uint32_t cpu, struct k_task *next)
+{
+	struct k_cpu *c = &k->cpus[cpu];
+
+	next->state = SCOPE_TASK_RUN;
+	next->cpu = cpu;
+	K_ADD(c->runs, c->nruns);
+	c->runs[c->nruns++] = (struct k_run){k->now_ns, next};
+	c->curr = next;
 }
 
 static inline void k_blocks(struct kernel *k, uint32_t cpu, int32_t why, struct k_task *next)

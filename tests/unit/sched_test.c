@@ -879,6 +879,39 @@ static void test_gap_of_cpu(void **state)
 }
 
 /*
+ * The kernel has skipped the program when a thread got its CPU: it shows when it leaves it again. It ran since what that
+ * CPU told last, or later; and does not wait any more.
+ */
+static void test_switch_untold(void **state)
+{
+	struct k_task *t, *a = hog(0, "a"), *b = hog(1, "b");
+	struct sched_span span;
+
+	(void)state;
+	prime(0);
+	at(10);
+	t = running(0, 0);
+	at(20);
+	k_preempts(&k, 0, a);
+	at(25);
+	k_preempts(&k, 0, b);
+	at(30);
+	k_switch_untold(&k, 0, t);
+	at(50);
+	k_preempts(&k, 0, a);
+	assert_int_equal(k.cpus[0].waiters, 1);
+	at(60);
+	k_preempts(&k, 0, t);
+	assert_int_equal(k.cpus[0].waiters, 0);
+	span = span_of(thread(t), 10, 60);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.on_cpu_ns, 10);
+	assert_int_equal(span.sums.runq_ns, 15);
+	assert_int_equal(span.unknown_ns, 25);
+	assert_int_equal(lost, 0);
+}
+
+/*
  * Where it waited is lost with the record of its move; who ran all that time on the CPU that it
  * came to is not to blame.
  */
@@ -1489,6 +1522,7 @@ int main(void)
 		TEST(test_gap_at_exit),
 		TEST(test_introduction_lost),
 		TEST(test_gap_of_cpu),
+		TEST(test_switch_untold),
 		TEST(test_gap_of_move),
 		TEST(test_gap_and_quota),
 		TEST(test_old_chunk),
