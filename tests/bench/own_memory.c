@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK (512l << 10)
+#define BLOCK (512L << 10)
 
 static int fail(const char *doing, const char *path)
 {
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	long page = sysconf(_SC_PAGESIZE), blocks, i;
 	int fd;
 
-	blocks = argc == 3 ? strtol(argv[2], NULL, 10) * ((1l << 20) / BLOCK) : 0;
+	blocks = argc == 3 ? strtol(argv[2], NULL, 10) * ((1L << 20) / BLOCK) : 0;
 	if (blocks < 1) {
 		fprintf(stderr, "Usage: own_memory FILE MIB\n");
 		return 2;
