@@ -389,14 +389,15 @@ static void ran_on(struct sched_thread *t, uint32_t cpu)
 
 /*
  * The thread was on the CPU, and nobody has told when it came: the kernel skips a program now and then. Not before what that
- * CPU told last.
+ * CPU told last; and what it was seen in counts already.
  */
 static void came_untold(struct sched *s, struct sched_thread *t, uint64_t told_ns)
 {
 	const struct sched_slice *last = last_slice(t);
 
 	if (last && last->state != SCHED_RUN && last->state != SCHED_UNKNOWN)
-		slice_begin(s, t, told_ns, SCHED_UNKNOWN, SCHED_NO_CPU);
+		slice_begin(s, t, told_ns > t->seen_ns ? told_ns : t->seen_ns, SCHED_UNKNOWN,
+			    SCHED_NO_CPU);
 }
 
 /* `told_ns`: of the CPU's record before. */
@@ -407,7 +408,7 @@ static uint32_t switch_out(struct sched *s, const struct scope_ev_switch *e, str
 	bool runq = e->prev_state == SCOPE_TASK_WAIT;
 	struct sched_slice *sl;
 
-	came_untold(s, t, told_ns < e->h.ts_ns ? told_ns : e->h.ts_ns);
+	came_untold(s, t, told_ns);
 	/* Where it ran is news if its run was not seen to begin. */
 	if (last_slice(t) && last_slice(t)->state == SCHED_RUN)
 		last_slice(t)->cpu = e->cpu;

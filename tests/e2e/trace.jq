@@ -64,7 +64,7 @@ def by_name($name): map(.[]) | group_by(.[$name]) | map({name: .[0][$name], us: 
 # The slices of each thread as sums up to the begin of each: {tid: {ts: [...], run: [...], runq: [...], blocked: [...]}}.
 def timelines:
 	records("slice") | group_by(.tid) | map({key: "\(.[0].tid)", value: (
-		. as $s | {ts: map(.ts), state: map(.state), stop: ($s[-1].ts + $s[-1].dur)}
+		. as $s | {ts: map(.ts), dur: map(.dur), state: map(.state), stop: ($s[-1].ts + $s[-1].dur)}
 		+ (["run", "runq", "blocked"] | map(. as $state | {key: $state, value: [foreach ($s[], null) as $x (
 			{sum: 0, next: 0}; {sum: .next, next: (.next + (if $x.state == $state then $x.dur else 0 end))}; .sum)]})
 			| from_entries))}) | from_entries;
@@ -74,7 +74,7 @@ def last_before($t):
 		| if $a[$mid] <= $t then .lo = $mid else .hi = $mid end) | .lo;
 def spent($state; $t):
 	(.ts | last_before($t)) as $i | .[$state][$i]
-		+ if .state[$i] == $state and $t > .ts[$i] then ([$t, (.ts[$i + 1] // .stop)] | min) - .ts[$i] else 0 end;
+		+ if .state[$i] == $state and $t > .ts[$i] then [$t - .ts[$i], .dur[$i]] | min else 0 end; # what is unknown has no slice
 def spent($state; $from; $to): spent($state; $to) - spent($state; $from);
 
 # ---- Boundaries of a recording

@@ -909,6 +909,24 @@ static void test_switch_untold(void **state)
 	assert_int_equal(span.sums.runq_ns, 15);
 	assert_int_equal(span.unknown_ns, 25);
 	assert_int_equal(lost, 0);
+	/* What a thread was seen in has been told to events: that stays. */
+	at(70);
+	k_preempts(&k, 0, a);
+	at(80);
+	k_switch_untold(&k, 0, t);
+	at(85);
+	seen(t);
+	span = span_of(thread(t), 60, 85);
+	assert_int_equal(span.sums.runq_ns, 15);
+	at(100);
+	k_preempts(&k, 0, a);
+	at(110);
+	k_preempts(&k, 0, t);
+	assert_int_equal(span_of(thread(t), 60, 85).sums.runq_ns, 15);
+	span = span_of(thread(t), 60, 110);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.runq_ns, 25);
+	assert_int_equal(span.unknown_ns, 15);
 }
 
 /*
