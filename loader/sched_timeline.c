@@ -479,47 +479,44 @@ static void run_forget(struct sched_cpu *c)
 	c->known_ns = c->at[c->first++ % c->size].end_ns;
 }
 
-static void cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns, uint32_t tgid,
-		    const char *comm)
+/* Returns when the CPU had told of a switch before; 0: it never had, or that is forgotten. */
+static uint64_t cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns, uint32_t tgid,
+			const char *comm)
 {
 	struct sched_cpu *c = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
+	uint64_t told_ns = 0;
 	struct sched_run *run;
 	bool whole;
 
 	if (!c)
-		return;
+		return 0;
+	if (c->end > c->first)
+		told_ns = c->at[(c->end - 1) % c->size].end_ns;
 	if (c->end - c->first == SCHED_RUNS_MAX)
 		run_forget(c);
 	if (!RING_ROOM(s, c, SCHED_RUNS_MAX))
-		return;
+		return told_ns;
 	/* After a gap it was somebody else for a part of the time: nobody is blamed. */
 	whole = seq == c->seq + 1;
 	c->seq = seq;
-	if (c->end > c->first && end_ns < c->at[(c->end - 1) % c->size].end_ns)
-		return;
+	if (end_ns < told_ns)
+		return told_ns;
 	run = &c->at[c->end++ % c->size];
 	run->end_ns = end_ns;
 	run->tgid = whole ? tgid : 0;
 	comm_copy(run->comm, comm);
-}
-
-/* When the CPU told of a switch last; 0: it never has, or that is forgotten. */
-static uint64_t cpu_told(const struct sched *s, uint32_t cpu)
-{
-	const struct sched_cpu *c = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
-
-	return c && c->end > c->first ? c->at[(c->end - 1) % c->size].end_ns : 0;
+	return told_ns;
 }
 
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who)
 {
 	struct sched_thread *t;
-	uint64_t told_ns = cpu_told(s, e->cpu);
 	uint32_t lost = 0, n;
+	uint64_t told_ns;
 
 	*who = NULL;
-	cpu_ran(s, e->cpu, e->cpu_seq, e->h.ts_ns,
-		e->flags & SCOPE_SWITCH_WATCHED ? e->prev_tgid : 0, e->prev_comm);
+	told_ns = cpu_ran(s, e->cpu, e->cpu_seq, e->h.ts_ns,
+			  e->flags & SCOPE_SWITCH_WATCHED ? e->prev_tgid : 0, e->prev_comm);
 	if (e->flags & SCOPE_SWITCH_PREV) {
 		t = thread_of(s, e->prev_tid, e->prev_tgid, e->prev_seq);
 		*who = t;

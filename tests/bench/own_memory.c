@@ -24,6 +24,7 @@ int main(int argc, char **argv)
 {
 	static char zeros[BLOCK];
 	long page = sysconf(_SC_PAGESIZE), blocks, i;
+	ssize_t n;
 	int fd;
 
 	blocks = argc == 3 ? strtol(argv[2], NULL, 10) * ((1L << 20) / BLOCK) : 0;
@@ -35,9 +36,13 @@ int main(int argc, char **argv)
 	if (fd < 0)
 		return fail("create", argv[1]);
 	/* All of it first: what is given back early would be taken again. */
-	for (i = 0; i < blocks; i++)
-		if (write(fd, zeros, BLOCK) != BLOCK)
+	for (i = 0; i < blocks; i++) {
+		n = write(fd, zeros, BLOCK);
+		if (n >= 0 && n < BLOCK) /* the last that had room */
+			errno = ENOSPC;
+		if (n < BLOCK)
 			return fail("write", argv[1]);
+	}
 	for (i = 0; i < blocks; i++)
 		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, i * BLOCK + page,
 			      BLOCK - page))

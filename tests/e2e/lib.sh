@@ -144,6 +144,12 @@ stop_recorder() {
 	rc=$?
 }
 
+# bpf_of KIND PID: those of BPF's programs (prog) or maps (map) that the process holds, a list as bpftool has it.
+bpf_of() {
+	bpftool -j "$1" show | jq -c --argjson ids "$(sed -n "s/^$1_id:[[:blank:]]*//p" "/proc/$2/fdinfo/"* | jq -s .)" \
+		'map(select(.id as $id | $ids | index($id)))'
+}
+
 no_programs() {
 	! bpftool prog show 2>/dev/null | grep -q ' name scope_'
 }

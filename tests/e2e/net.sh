@@ -158,8 +158,7 @@ is "a process that is not recorded: none of them is in an event" "$(fact named)"
 
 # programs PID: names of its programs.
 programs() {
-	bpftool prog show -j | jq -c --argjson ids "$(sed -n 's/^prog_id:[[:blank:]]*//p' "/proc/$1/fdinfo/"* | jq -s .)" \
-		'[.[] | select(.id as $id | $ids | index($id)) | .name] | unique'
+	bpf_of prog "$1" | jq -c 'map(.name) | unique'
 }
 networks='map(select(test("^scope_(net|rst|retrans|drop|sendmsg)")))'
 # mode NAME OPTION...: records a job that is started meanwhile; $loaded tells of its programs.

@@ -233,6 +233,13 @@ static inline void k_bpf_wait(struct kernel *k, struct k_task *t, uint32_t cpu)
 	k->cpus[cpu].waiters++;
 }
 
+static inline void k_bpf_waits_no_more(struct kernel *k, struct k_task *t)
+{
+	if (t->bpf.state == SCOPE_TASK_WAIT && t->bpf.wait_ns)
+		k->cpus[t->bpf.cpu].waiters--;
+	t->bpf.wait_ns = 0;
+}
+
 /* ---- Switches -------------------------------------------------------------------------------- */
 
 struct k_out {
@@ -246,9 +253,7 @@ static inline void k_switch_out(struct kernel *k, struct scope_ev_switch *e, str
 {
 	if (!k_get(k, prev, SCOPE_TASK_RUN))
 		return;
-	if (prev->bpf.state == SCOPE_TASK_WAIT && prev->bpf.wait_ns)
-		k->cpus[prev->bpf.cpu].waiters--;
-	prev->bpf.wait_ns = 0;
+	k_bpf_waits_no_more(k, prev);
 	e->flags |= SCOPE_SWITCH_PREV;
 	e->prev_seq = ++prev->bpf.seq;
 	if (how->blocks) {
@@ -269,7 +274,6 @@ static inline void k_switch_in(struct kernel *k, struct scope_ev_switch *e, stru
 	e->flags |= SCOPE_SWITCH_NEXT;
 	e->next_seq = ++next->bpf.seq;
 	if (next->bpf.state == SCOPE_TASK_WAIT && next->bpf.wait_ns) {
-		k->cpus[next->bpf.cpu].waiters--;
 		e->wait_ns = next->bpf.wait_ns;
 		if (next->bpf.quota && throttled_ns > k->now_ns - e->wait_ns)
 			e->throttled_ns = k->now_ns - e->wait_ns;
@@ -277,8 +281,8 @@ static inline void k_switch_in(struct kernel *k, struct scope_ev_switch *e, stru
 			e->throttled_ns = throttled_ns;
 		next->bpf.quota = false;
 	}
+	k_bpf_waits_no_more(k, next);
 	next->bpf.state = SCOPE_TASK_RUN;
-	next->bpf.wait_ns = 0;
 }
 
 static inline void k_true_out(struct kernel *k, struct k_task *t, uint32_t cpu,
@@ -322,6 +326,20 @@ static inline void k_true_in(struct kernel *k, struct k_task *t, uint32_t cpu, u
 	k_stay(k, t, SCOPE_TASK_RUN, cpu)->migrated = was != K_NO_CPU && was != cpu;
 }
 
+static inline void k_true_switch(struct kernel *k, uint32_t cpu, const struct k_out *how,
+				 struct k_task *next, uint64_t throttled)
+{
+	struct k_cpu *c = &k->cpus[cpu];
+
+	if (c->curr)
+		k_true_out(k, c->curr, cpu, how);
+	if (next)
+		k_true_in(k, next, cpu, throttled);
+	K_ADD(c->runs, c->nruns);
+	c->runs[c->nruns++] = (struct k_run){k->now_ns, next};
+	c->curr = next;
+}
+
 /* `cpu` goes from what runs there to `next` (NULL: idle), after `how`. */
 static inline void k_switch(struct kernel *k, uint32_t cpu, const struct k_out *how,
 			    struct k_task *next, uint64_t throttled_ns)
@@ -346,32 +364,14 @@ static inline void k_switch(struct kernel *k, uint32_t cpu, const struct k_out *
 		e.cpu_seq = ++c->seq;
 	if (prev && prev->recorded)
 		k_switch_out(k, &e, prev, how);
-	if (prev)
-		k_true_out(k, prev, cpu, how);
 	if (next && next->recorded)
 		k_switch_in(k, &e, next, throttled_ns);
-	if (next)
-		k_true_in(k, next, cpu, e.throttled_ns);
-	K_ADD(c->runs, c->nruns);
-	c->runs[c->nruns++] = (struct k_run){k->now_ns, next};
-	c->curr = next;
+	k_true_switch(k, cpu, how, next, e.throttled_ns);
 	got = of_interest && k_ring(k, &e);
 	if (e.flags & SCOPE_SWITCH_PREV)
 		k_count(prev, e.prev_seq, got);
 	if (e.flags & SCOPE_SWITCH_NEXT)
 		k_count(next, e.next_seq, got);
-}
-
-/* The same, but that the kernel skips the program and nobody hears of it. */
-static inline void k_switch_untold(struct kernel *k, uint32_t cpu, struct k_task *next)
-{
-	struct k_cpu *c = &k->cpus[cpu];
-
-	next->state = SCOPE_TASK_RUN;
-	next->cpu = cpu;
-	K_ADD(c->runs, c->nruns);
-	c->runs[c->nruns++] = (struct k_run){k->now_ns, next};
-	c->curr = next;
 }
 
 static inline void k_blocks(struct kernel *k, uint32_t cpu, int32_t why, struct k_task *next)
@@ -382,6 +382,12 @@ static inline void k_blocks(struct kernel *k, uint32_t cpu, int32_t why, struct 
 static inline void k_preempts(struct kernel *k, uint32_t cpu, struct k_task *next)
 {
 	k_switch(k, cpu, &(struct k_out){0}, next, 0);
+}
+
+/* The same, but that the kernel skips the program and nobody hears of it. */
+static inline void k_preempts_untold(struct kernel *k, uint32_t cpu, struct k_task *next)
+{
+	k_true_switch(k, cpu, &(struct k_out){0}, next, 0);
 }
 
 /* ---- Wake-ups, births, moves, ends ----------------------------------------------------------- */

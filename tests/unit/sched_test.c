@@ -896,7 +896,7 @@ static void test_switch_untold(void **state)
 	at(25);
 	k_preempts(&k, 0, b);
 	at(30);
-	k_switch_untold(&k, 0, t);
+	k_preempts_untold(&k, 0, t);
 	at(50);
 	k_preempts(&k, 0, a);
 	assert_int_equal(k.cpus[0].waiters, 1);
@@ -913,7 +913,7 @@ static void test_switch_untold(void **state)
 	at(70);
 	k_preempts(&k, 0, a);
 	at(80);
-	k_switch_untold(&k, 0, t);
+	k_preempts_untold(&k, 0, t);
 	at(85);
 	seen(t);
 	span = span_of(thread(t), 60, 85);
