@@ -294,6 +294,17 @@ static void map_pids(struct attach *a)
 	a->npids = size;
 }
 
+static int map_pos(struct attach *a)
+{
+	void *at = mmap(NULL, 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
+			bpf_map__fd(a->skel->maps.scope_ring), 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	a->pos = at;
+	return 0;
+}
+
 struct attach *attach__open(uint64_t ring_bytes, struct attach_features *features,
 			    attach_record_fn fn, void *arg, int *status)
 {
@@ -328,7 +339,7 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	a->btf = NULL;
 	map_pids(a);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.scope_ring), on_record, a, NULL);
-	if (!a->ring) {
+	if (!a->ring || map_pos(a)) {
 		pr_err("Failed to map the ring buffer: %s\n", strerror(errno));
 		*status = EXIT_FAILED;
 		goto cleanup;
@@ -430,9 +441,14 @@ void attach__drain(struct attach *a)
 		irqs_tell(a);
 }
 
-int attach__ring_fd(const struct attach *a)
+/* The consumer's position begins the first page, the producer's the second. */
+struct ring_pos attach__ring(const struct attach *a)
 {
-	return bpf_map__fd(a->skel->maps.scope_ring);
+	struct ring_pos pos;
+
+	pos.consumed = a->pos[0]; /* first: the other one is not behind it */
+	pos.produced = a->pos[(size_t)sysconf(_SC_PAGESIZE) / sizeof(*a->pos)];
+	return pos;
 }
 
 uint64_t attach__stat(const struct attach *a, uint32_t which)
@@ -488,6 +504,8 @@ void attach__close(struct attach *a)
 	if (a->skel)
 		attach__detach(a);
 	ring_buffer__free(a->ring);
+	if (a->pos)
+		munmap((void *)a->pos, 2 * (size_t)sysconf(_SC_PAGESIZE));
 	free(a->irqs);
 	if (a->pids)
 		munmap(a->pids, a->npids);

@@ -23,6 +23,11 @@ struct attach_features {
 	bool drop_reasons; /* and why */
 };
 
+/* Bytes since the ring was made; the difference is what it holds. */
+struct ring_pos {
+	uint64_t produced, consumed;
+};
+
 /* A ring record; see scope_abi.h. */
 typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
 
@@ -60,8 +65,8 @@ int attach__poll(struct attach *a, int timeout_ms);
 /* Takes what the ring holds now, and what BPF is about to put there; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
 
-/* The ring's map; its first two pages say how much of it is in use. */
-int attach__ring_fd(const struct attach *a);
+/* How far the ring has been written and read. Any thread may ask. */
+struct ring_pos attach__ring(const struct attach *a);
 
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);

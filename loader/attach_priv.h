@@ -39,6 +39,7 @@ struct attach {
 	struct scope_bpf *skel;
 	struct btf *btf; /* the kernel's, while opening; NULL: it has none */
 	struct ring_buffer *ring;
+	const volatile unsigned long *pos; /* its first two pages, mapped; NULL: not */
 	struct attach_probe plugin[ATTACH_MAX_PLUGINS];
 	bool detached; /* nothing more comes into the ring */
 	attach_record_fn fn;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,12 +172,11 @@ static json_t *outputs_doc(const struct session *s)
 	return a;
 }
 
-/* The ring's pages: the consumer's position begins the first one, the producer's the second. */
-static uint64_t ring_used(const struct status_self *s)
+static uint64_t ring_used(const struct recorder *r)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE) / sizeof(*s->ring);
+	struct ring_pos pos = attach__ring(r->attach);
 
-	return s->ring ? s->ring[page] - s->ring[0] : 0;
+	return pos.produced - pos.consumed;
 }
 
 /* Of processes that have ended, too. */
@@ -244,7 +242,7 @@ static json_t *recorder_doc(const struct status_self *s, const struct recorder *
 			 "startTime", (json_int_t)s->start, "startedUs", us(r->s.attach_ns),
 			 "updatedUs", us(monotonic_ns()), "options", options_doc(r), "features",
 			 features_doc(&r->s), "outputs", outputs_doc(&r->s), "ring", "bytes",
-			 (json_int_t)r->s.ring_bytes, "used", (json_int_t)ring_used(s), "counts",
+			 (json_int_t)r->s.ring_bytes, "used", (json_int_t)ring_used(r), "counts",
 			 counts_doc(r), "lost", lost_doc(&r->s), "self", self_doc(s), "processes",
 			 procs_doc(&r->s));
 }
@@ -259,10 +257,9 @@ static uint64_t cpu_ns(void)
 
 /* ---- Its file ---------------------------------------------------------------------------------- */
 
-static void start(struct status_self *s, const struct recorder *r)
+static void start(struct status_self *s)
 {
 	struct pid_stat self;
-	void *ring;
 
 	s->tried = true;
 	s->dirfd = pid_stat__read(getpid(), &self) ? -ESRCH : status_dir__make(status_dir());
@@ -273,9 +270,6 @@ static void start(struct status_self *s, const struct recorder *r)
 	}
 	s->start = self.start;
 	status_dir__expire(s->dirfd);
-	ring = mmap(NULL, 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
-		    attach__ring_fd(r->attach), 0);
-	s->ring = ring == MAP_FAILED ? NULL : ring;
 }
 
 void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
@@ -286,7 +280,7 @@ void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 	int err;
 
 	if (!s->tried)
-		start(s, r);
+		start(s);
 	if (s->dirfd < 0 || now < s->next_ns)
 		return;
 	begin = cpu_ns();
@@ -310,9 +304,6 @@ void status_self__close(struct status_self *s)
 	if (!s->tried || s->dirfd < 0)
 		return;
 	status_file__remove(s->dirfd, getpid());
-	if (s->ring)
-		munmap((void *)s->ring, 2 * (size_t)sysconf(_SC_PAGESIZE));
-	s->ring = NULL;
 	close(s->dirfd);
 	s->dirfd = -1;
 }

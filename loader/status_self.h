@@ -13,8 +13,7 @@ struct status_self { /* zero at first */
 	int dirfd;	/* -1 once tried: no file */
 	uint64_t start; /* of our process, in clock ticks */
 	uint64_t next_ns;
-	uint64_t cost_ns;		    /* of the last write, all in all */
-	const volatile unsigned long *ring; /* the ring's first two pages; NULL: not mapped */
+	uint64_t cost_ns; /* of the last write, all in all */
 };
 
 /* Writes the file if it is time. Failure is no disaster: nobody sees us in `ncclscope status`. */
