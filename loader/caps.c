@@ -13,19 +13,22 @@ static const unsigned int kept[] = {
 	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files: the very libraries that they have loaded */
 	CAP_CHOWN,		/* a trace is the job's user's */
 	CAP_SYSLOG,		/* /proc/kallsyms: where a packet was dropped, before 5.13 */
-	CAP_SYS_ADMIN,		/* perf's uprobes; the last, see below */
+	CAP_SYS_ADMIN,		/* perf's uprobes */
+	CAP_SYS_NICE,		/* out of SCHED_IDLE again, without RLIMIT_NICE */
 };
 
-int caps__drop(bool perf)
+int caps__drop(bool perf, bool nice)
 {
-	unsigned int n = sizeof(kept) / sizeof(kept[0]) - !perf, i;
+	const unsigned int n = sizeof(kept) / sizeof(kept[0]);
 	unsigned long long held = 0;
+	unsigned int i;
 
 	if (capng_get_caps_process())
 		return -EIO;
 	for (i = 0; i < n; i++)
 		if (capng_have_capability(CAPNG_PERMITTED, kept[i]))
 			held |= 1ull << kept[i];
+	held &= ~((perf ? 0 : 1ull << CAP_SYS_ADMIN) | (nice ? 0 : 1ull << CAP_SYS_NICE));
 	capng_clear(CAPNG_SELECT_ALL);
 	for (i = 0; i < n; i++)
 		if (held >> kept[i] & 1)

@@ -16,6 +16,7 @@
 #include "job.h"
 #include "log.h"
 #include "notify.h"
+#include "pace.h"
 #include "patience.h"
 #include "pipeline.h"
 #include "plugin_path.h"
@@ -93,7 +94,10 @@ static void tick_hung(struct recorder *r, uint64_t now)
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		due |= !p->ended_ns && hung__due(&p->corr);
-	if (!due || attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
+	if (!due)
+		return;
+	pace__sample(r->pace);
+	if (attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
 		return;
 	follow__read_outside(r, monotonic_ns(), r->s.capture_only ? HUNG_SILENT_NS : 0, false);
 	follow__ask_sleepers(r, 0);
@@ -169,6 +173,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	tick_pipeline(r, now, late);
 	scan__tick(r, monotonic_ns());
 	if (now >= r->next_node_ns) {
+		pace__sample(r->pace); /* threads that run, or wait for a disk */
 		feed__node(r);
 		pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
@@ -199,7 +204,7 @@ static bool job_has_ended(struct recorder *r)
 	return r->job_ended;
 }
 
-static int run(struct recorder *r, uint64_t until_ns)
+static int loop(struct recorder *r, uint64_t until_ns)
 {
 	uint64_t now, drain_until = 0;
 	int n = 0;
@@ -216,6 +221,7 @@ static int run(struct recorder *r, uint64_t until_ns)
 		}
 		tick(r, now, n >= ATTACH_POLL_MAX);
 		now = monotonic_ns();
+		pace__turn(r->pace, now, n < ATTACH_POLL_MAX);
 		if (stop_signals || now >= until_ns || has_enough(r))
 			return EXIT_OK;
 		if (job_has_ended(r) && !drain_until)
@@ -224,6 +230,24 @@ static int run(struct recorder *r, uint64_t until_ns)
 		if (r->job_ended && (now >= drain_until || (!n && !r->s.procs)))
 			return EXIT_OK;
 	}
+}
+
+static struct ring_pos ring_of(const void *attach)
+{
+	return attach__ring(attach);
+}
+
+static int run(struct recorder *r, uint64_t until_ns)
+{
+	uint64_t late;
+	int status;
+
+	r->pace = pace__begin(ring_of, r->attach, r->s.ring_bytes);
+	status = loop(r, until_ns);
+	late = pace__end(r->pace);
+	r->pace = NULL;
+	pr_debug("Gave way to others: late %llu times\n", (unsigned long long)late);
+	return status;
 }
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
@@ -428,7 +452,7 @@ static void drop_privileges(struct recorder *r)
 	int err;
 
 	patience__end(); /* a thread keeps what it was born with */
-	err = caps__drop(attach__by_perf(r->attach));
+	err = caps__drop(attach__by_perf(r->attach), !limits_nice());
 	if (err)
 		pr_warn("Failed to drop capabilities: %s, continuing with them\n", strerror(-err));
 }

@@ -45,6 +45,7 @@ struct recorder {
 	struct record_options opt;
 	struct session s;
 	struct attach *attach;
+	struct pace *pace; /* NULL: at normal priority */
 	struct ksyms ksyms;
 	struct raw_writer *raw; /* NULL: none; goes on over all windows */
 	struct node_sampler node;

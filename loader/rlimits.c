@@ -5,14 +5,18 @@
 #include <sys/resource.h>
 #include "rlimits.h"
 
+#define NICE_NONE 20 /* nice value 0, in RLIMIT_NICE's terms */
+
 static struct {
 	int resource;
-	bool to_infinity; /* else to the hard limit */
+	bool to_infinity; /* else to the hard limit, */
+	rlim_t at_least;  /* which is raised to this */
 	bool saved;
 	struct rlimit was;
 } limits[] = {
 	{.resource = RLIMIT_NOFILE},
 	{.resource = RLIMIT_MEMLOCK, .to_infinity = true},
+	{.resource = RLIMIT_NICE, .at_least = NICE_NONE},
 };
 
 static void (*on_xfsz)(int) = SIG_ERR;
@@ -30,12 +34,22 @@ void limits_raise(void)
 			continue;
 		limits[i].saved = true;
 		want = limits[i].was;
+		if (want.rlim_max < limits[i].at_least)
+			want.rlim_max = limits[i].at_least;
 		want.rlim_cur = want.rlim_max;
 		if (limits[i].to_infinity)
 			want.rlim_cur = want.rlim_max = RLIM_INFINITY;
 		/* What is refused shows where it is needed, with a message that says what it was for. */
 		setrlimit(limits[i].resource, &want);
 	}
+}
+
+bool limits_nice(void)
+{
+	struct rlimit now;
+	int nice = getpriority(PRIO_PROCESS, 0);
+
+	return !getrlimit(RLIMIT_NICE, &now) && now.rlim_cur >= (rlim_t)(NICE_NONE - nice);
 }
 
 void limits_restore(void)

@@ -92,13 +92,14 @@ fi
 # ---- Started as root: what is left of it
 
 record_bg left
+[ "$(prlimit -p $recorder --nice --raw --noheadings -o SOFT)" -ge 20 ] || kept="$kept sys_nice" # no CAP_SYS_RESOURCE to raise it
 is "recorder of root: what it may" "$(status_of $recorder CapPrm) $(status_of $recorder CapEff)" \
 	"$(bits $kept) $(bits $kept)"
 is "recorder of root: nothing to gain" "$(status_of $recorder CapInh) $(status_of $recorder CapBnd) $(status_of $recorder CapAmb) $(
 	status_of $recorder NoNewPrivs)" "$(bits) $(bits) $(bits) 1"
 stop_recorder
 is "documented: the same" "$(sed -n 's/^| CAP_\([A-Z_]*\) | kept |.*/\L\1/p' "$top/docs/privileges.md" | sort | xargs)" \
-	"$(tr ' ' '\n' <<<"$kept" | sort | sed '/sys_admin/d' | xargs)"
+	"$(tr ' ' '\n' <<<"$kept" | sort | sed '/sys_admin/d; /sys_nice/d' | xargs)"
 try root env
 t "recorder of root: other users' jobs, running and new" complete root
 
