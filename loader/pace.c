@@ -15,6 +15,7 @@
 
 #define LOOK_NS	  (50 * 1000000ull)
 #define LATE_NS	  (100 * 1000000ull) /* since the last turn: counters are sampled so often */
+#define LASTS_NS  (300 * 1000000ull) /* at least, SPARE: who is late is seen, and gets its turn */
 #define SAMPLE_NS 3000000L
 #define SPARE	  8 /* of the ring one part in so many may fill up; there BPF begins to share it out */
 
@@ -171,7 +172,7 @@ struct pace *pace__begin(pace_ring_fn ring, const void *arg, uint64_t ring_bytes
 	return NULL;
 }
 
-/* Whether what comes while it may have to wait has room. */
+/* Whether what comes has room for long enough. */
 static void count(struct pace *p, uint64_t now_ns)
 {
 	struct ring_pos pos;
@@ -179,7 +180,7 @@ static void count(struct pace *p, uint64_t now_ns)
 	if (now_ns - p->since_ns < LATE_NS)
 		return;
 	pos = p->ring(p->arg);
-	p->calm = (double)(pos.produced - p->since_produced) * LATE_NS <
+	p->calm = (double)(pos.produced - p->since_produced) * LASTS_NS <
 		  (double)p->spare * (double)(now_ns - p->since_ns);
 	p->since_ns = now_ns;
 	p->since_produced = pos.produced;

@@ -101,14 +101,14 @@ static void test_ring_fills(void **state)
 
 	(void)state;
 	turns(15, 100);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 80; i++) {
 		/* This thread may have to wait itself, and be late for that. */
-		if (i < 10 && sched_getscheduler(0) != SCHED_IDLE)
+		if (i < 40 && sched_getscheduler(0) != SCHED_IDLE)
 			assert_true(monotonic_ns() - turn_ns > 90 * MS);
-		come(RING / 100);
+		come(RING / 400);
 		sleep_ms(10);
 		turn_ns = monotonic_ns();
-		pace__turn(pace, turn_ns, i < 10);
+		pace__turn(pace, turn_ns, i < 40);
 	}
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
