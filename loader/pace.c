@@ -78,9 +78,10 @@ static void sleep_until(struct pace *p, uint64_t ns)
 static void *watch(void *arg)
 {
 	struct pace *p = arg;
-	int err = be(
-		0, SCHED_IDLE); /* on itself, whom nobody waits for: whether there is a way back */
+	int err;
 
+	/* On itself, whom nobody waits for: whether there is a way back. */
+	err = be(0, SCHED_IDLE);
 	if (!err)
 		err = be(0, SCHED_OTHER);
 	pthread_mutex_lock(&p->lock);
