@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Threads that write; see out_threads.h. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
 #include "out_threads.h"
+#include "thread.h"
 
 #define BATCHES	 8	    /* that a thread may have: while it writes one, the next are made */
 #define CAP_KEPT (96 << 10) /* a buffer that a long line has made larger is not kept */
@@ -105,17 +105,6 @@ void out_writer__settle(struct out_writer *w, const struct out_file *file)
 
 /* ---- All of them ----------------------------------------------------------------------------------- */
 
-/* Signals are the owner's, but for what a thread does wrong itself. */
-static void owners_signals(sigset_t *set)
-{
-	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-	size_t i;
-
-	sigfillset(set);
-	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(set, own[i]);
-}
-
 static void writer_free(struct out_writer *w)
 {
 	uint32_t i;
@@ -130,20 +119,14 @@ static void writer_free(struct out_writer *w)
 /* 0 or -errno. */
 static int writer_start(struct out_writer *w)
 {
-	sigset_t set, was;
 	int err;
 
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->more, NULL);
 	pthread_cond_init(&w->done, NULL);
-	owners_signals(&set);
-	pthread_sigmask(SIG_BLOCK, &set, &was);
-	err = -pthread_create(&w->thread, NULL, writer_main, w);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	err = thread__start(&w->thread, writer_main, w, "ncclscope-write");
 	if (err)
 		writer_free(w);
-	else
-		pthread_setname_np(w->thread, "ncclscope-write");
 	return err;
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "clock.h"
 #include "log.h"
 #include "pace.h"
+#include "thread.h"
 
 #define LOOK_NS	  (50 * 1000000ull)
 #define LATE_NS	  (100 * 1000000ull) /* since the last turn: counters are sampled so often */
@@ -96,24 +96,17 @@ static void *watch(void *arg)
 	return NULL;
 }
 
+/* 0 or -errno. */
 static int watch_start(struct pace *p)
 {
 	pthread_condattr_t attr;
-	sigset_t all, was;
-	int err;
 
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &was);
-	err = -pthread_create(&p->thread, NULL, watch, p);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	if (!err)
-		pthread_setname_np(p->thread, "ncclscope-pace");
-	return err;
+	return thread__start(&p->thread, watch, p, "ncclscope-pace");
 }
 
 /* What it found, trying. */

@@ -54,8 +54,8 @@ $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/pl
 	$(Q)$(CC) $(UNIT_SAN) -pthread $^ -lcmocka -o $@
 
 # The same tests with TSan, as there are threads.
-OUT_TSAN  := out out_threads out_dir zst json log
-PACE_TSAN := pace clock log
+OUT_TSAN  := out out_threads thread out_dir zst json log
+PACE_TSAN := pace thread clock log
 
 $(UNIT_OUT)/tsan/%.o: loader/%.c
 	$(call msg,CC,$@)
