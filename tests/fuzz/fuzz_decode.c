@@ -87,10 +87,11 @@ const char *quote(const char *s, size_t len)
 	return s;
 }
 
-static void rules_must_hold(enum kind kind, enum etype etype)
+/* `broken`: a key has the job's nonsense for a value; nothing is asked for that the line would explain. */
+static void rules_must_hold(enum kind kind, enum etype etype, bool broken)
 {
 	in_rules = true;
-	rules_record(&checker, &checker.doc.nodes[0], kind, etype, false);
+	rules_record(&checker, &checker.doc.nodes[0], kind, etype, broken);
 	in_rules = false;
 }
 
@@ -98,12 +99,15 @@ static void line_must_be_good(const char *line, size_t len)
 {
 	enum etype etype;
 	enum kind kind;
+	bool broken;
 
 	checker.line++;
-	if (json_doc__parse(&checker.doc, line, len))
+	if (json_doc__parse(&checker.doc, line, len)) {
 		checker.nr[FIND_ERROR]++;
-	else if (!keys_check(&checker, &checker.doc.nodes[0], &kind, &etype))
-		rules_must_hold(kind, etype);
+	} else {
+		broken = keys_check(&checker, &checker.doc.nodes[0], &kind, &etype);
+		rules_must_hold(kind, etype, broken);
+	}
 	if (checker.nr[FIND_ERROR]) {
 		fprintf(stderr, "%.*s\n", (int)len, line);
 		abort();

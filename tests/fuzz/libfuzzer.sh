@@ -52,6 +52,8 @@ for spec in "$first" "$@"; do
 			echo "${input##*/}:"
 			gzip -9 <"$input" | base64 -w 0; echo
 		done
+		# once more, for those who see the end only
+		grep -E '^line |^SUMMARY|Sanitizer: ' "$work/$name.log" | cut -c 1-300 | sort -u | head -n 8
 		echo "not ok $name"
 		rc=1
 	else
