@@ -6,14 +6,14 @@
 # programs are at the tracepoints that a recorder looks at most: nobody who looks at each of these events takes less.
 # What the plugin takes while nobody records is jobs with it and without by turns.
 #
-# Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[,...]] [--options OPTIONS] [--json]
-# S: of each look at the job. OPTIONS are the recorder's: --options --net=off tells the rest's part.
+# Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]
+# @one: all ranks are on one CPU and leave the others to whoever wants them. S: of each look at the job. OPTIONS are the recorder's: --options --net=off tells the rest's part.
 usage() {
-	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[,...]] [--options OPTIONS] [--json]" >&2
+	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]" >&2
 	exit 2
 }
 
-rounds=11 seconds=2 cases=4x64M,4x64K,2x64M options='' json=''
+rounds=11 seconds=2 cases=4x64M,4x64K,2x64M,4x64M@one,2x64M@one options='' json=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--rounds) rounds=${2:?} && shift ;;
@@ -41,7 +41,9 @@ now_ns() {
 
 # job_begin CASE PLUGIN: it runs until job_end.
 job_begin() {
-	NCCL_PROFILER_PLUGIN=$2 "$job" --ranks "${1%x*}" --op allreduce --bytes "${1#*x}" --iters 1000000 --no-check \
+	local bytes=${1#*x} cpus=()
+	[ "$bytes" = "${bytes%@one}" ] || cpus=(taskset -c "$one")
+	NCCL_PROFILER_PLUGIN=$2 "${cpus[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@one}" --iters 1000000 --no-check \
 		--timeout "$E2E_TIMEOUT" --json >"$tmp/job.json" 2>"$tmp/job.err" &
 	starter=$!
 	sleep 1
