@@ -428,16 +428,21 @@ static void irqs_tell(const struct attach *a)
 
 void attach__drain(struct attach *a)
 {
-	uint64_t end = monotonic_ns() + DRAIN_NS;
+	uint64_t end = monotonic_ns() + DRAIN_NS, until;
 	int n;
 
 	/* First: what is not there then has been told before, and the ring holds it. */
 	irqs_look(a);
-	/* With the probes off nothing new comes: then all of it, however long that takes. */
+	until = attach__ring(a).produced;
+	/*
+	 * What lies behind a record that BPF has begun and not ended yet is not to be had: for microseconds, or for as long as its CPU is
+	 * taken away from a virtual machine. With the probes off nothing new comes: then all of it, however long that takes.
+	 */
 	do
 		n = attach__poll(a, 0);
-	while (n > 0 && (a->detached || monotonic_ns() < end));
-	if (!n)
+	while ((n > 0 && (a->detached || monotonic_ns() < end)) ||
+	       (!n && attach__ring(a).consumed < until && monotonic_ns() < end));
+	if (!n && attach__ring(a).consumed >= until)
 		irqs_tell(a);
 }
 
