@@ -31,10 +31,12 @@ recorder_with() {
 }
 
 # recorder_gone NAME: the one of recorder_on or recorder_with ends, with its trace. What it lost is a line in $tmp/loss, and that
-# somebody else records one in $tmp/others.
+# somebody else records one in $tmp/others; how long its end took, in $gone_ms.
 touch "$tmp/others"
 recorder_gone() {
+	local begin=${EPOCHREALTIME/[.,]/}
 	stop_recorder INT
+	gone_ms=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
 	sed -n 's/^Loss: //p' "$tmp/$1.err" >>"$tmp/loss"
 	rm -rf "${tmp:?}/$1"
 	nobody_records || echo other >>"$tmp/others"

@@ -4,6 +4,7 @@
 # recorder. One job runs all the time, recorders come to it and go, and what it does beside one, into traces or into a
 # capture (record --raw), is held against what it does right before and after it. So is what it does while empty BPF
 # programs are at the tracepoints that a recorder looks at most: nobody who looks at each of these events takes less.
+# Traces are made of what the job leaves of the CPUs, and of the rest when the recording has ended: how long that takes is told, too.
 # What the plugin takes while nobody records is jobs with it and without by turns.
 #
 # Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]
@@ -87,6 +88,7 @@ recorded() {
 	window "$2"
 	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 100000)))e-2
 	recorder_gone trace
+	note "[\"$1\", \"$2, after\"]" "$gone_ms"
 }
 
 # hooked: empty programs where a recorder has its own.
@@ -151,6 +153,7 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 			everything: ($r | map(more(.everything[0]; (.before[0] + .between[0]) / 2)) | spread),
 			captured: ($r | map(more(.captured[0]; (.between[0] + .behind[0]) / 2)) | spread),
 			hooked: ($r | map(more(.hooked[0]; (.behind[0] + .after[0]) / 2)) | spread),
+			after: ($r | map(.["everything, after"][0]) | median),
 			recorder: ($r | map(.["everything, recorder"][0]) | median), capture: ($r | map(.["captured, recorder"][0]) | median)})
 		| sort_by(.case as $c | $order | index($c)))}
 	| .targets = [.cases[] | . as $c | ("disarmed", "everything", "captured") | {what: "\($c.case), \(.)", unit: "%", value: $c[.].median, ci: $c[.].ci,
@@ -161,7 +164,7 @@ if [ -n "$json" ]; then
 	exit 0
 fi
 jq -r 'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
-	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%"),
+	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end"),
 	(.targets[] | "\(.what): at most \(.max)% \(if .met then "met" elif .within then "not shown: within the noise" else "MISSED" end)"),
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) windows: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"
