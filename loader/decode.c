@@ -517,7 +517,7 @@ static bool is_of_comm(const struct scope_rec_hdr *r)
 	       r->kind == SCOPE_REC_FINALIZE;
 }
 
-/* For a capture alone: which communicators there are, and how many collectives. `convert` decodes the rest. */
+/* For a recorder: which communicators there are, and how many collectives. Its digest, or convert, decodes the rest. */
 static void chunk_skim(struct chunk_ctx *x, uint32_t off)
 {
 	const struct scope_rec_hdr *r;
@@ -609,7 +609,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	}
 	x.thread.tid = c->h.ns_tid;
 	x.thread.host_tid = c->h.tid;
-	x.thread.sched = s->capture_only ? NULL : decode_sched__chunk(s, x.p, c);
+	x.thread.sched = s->live ? NULL : decode_sched__chunk(s, x.p, c);
 	if (!x.p->corr.tag) {
 		x.p->corr.tag = c->tag;
 		x.p->clock = c->clock;
@@ -626,7 +626,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	if (c->reason == SCOPE_FLUSH_OUTSIDE)
 		x.stream->outside = true;
 	if (c->len || c->reason != SCOPE_FLUSH_OUTSIDE) { /* else there was nothing new */
-		if (s->capture_only)
+		if (s->live)
 			chunk_skim(&x, skip);
 		else
 			chunk_records(&x, skip);

@@ -360,7 +360,7 @@ void decode_net__samples(struct session *s, uint64_t now_ns, const struct scope_
 {
 	if (!s->net_mode)
 		return;
-	if (err && !s->net.failed) {
+	if (err && !s->net.failed && !s->echo) {
 		s->net.failed = true;
 		pr_warn("Failed to read the flows: %s; steps get theirs late\n", strerror(-err));
 	}

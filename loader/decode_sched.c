@@ -117,7 +117,7 @@ void decode_sched__exit(struct session *s, const struct scope_ev_exit *e)
 	if (!t)
 		return;
 	/* Of a capture alone the thread's own number stands still: that is no loss. */
-	count_lost(s, t, sched__exit(&s->sched, t, s->capture_only ? 0 : e->sched_seq, e->h.ts_ns));
+	count_lost(s, t, sched__exit(&s->sched, t, s->live ? 0 : e->sched_seq, e->h.ts_ns));
 	if (s->sched_mode == SCHED_MODE_SLICES)
 		write_slices(s, t, UINT64_MAX);
 	sched_thread__put(&s->sched, t);

@@ -8,15 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 #include "attach.h"
+#include "digest.h"
 #include "feed.h"
 #include "log.h"
 #include "pipeline.h"
 #include "recorder.h"
 #include "target.h"
 
-#define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s */
-#define CAPTURE_QUIET_NS                                                                           \
-	(300 * 1000000ull) /* no records of operations for so long: none is under way */
+#define FLUSH_AGE_PER_S 100		   /* buffers are handed in at an age of 1/100 s */
+#define SILENT_NS	(300 * 1000000ull) /* no records of operations for so long: none is under way */
+#define BEHIND_NS	(200 * 1000000ull)
 
 static uint64_t flush_ticks(const struct recorder *r)
 {
@@ -172,24 +173,26 @@ void follow__unwatch(struct recorder *r)
 			attach__watch(r->attach, (uint32_t)sp->pid, false);
 }
 
-/* Of a capture alone it is not known which operations are under way. */
-static bool is_quiet(const struct recorder *r, const struct proc *p, uint64_t now,
-		     uint64_t quiet_ns)
+static bool any_goes_on(const struct recorder *r)
 {
-	if (r->s.capture_only)
-		return now - r->s.heard_ns >= CAPTURE_QUIET_NS;
-	return correlate__settled(&p->corr, now, quiet_ns);
-}
-
-bool follow__settled(const struct recorder *r, uint64_t quiet_ns)
-{
-	uint64_t now = monotonic_ns();
 	const struct proc *p;
 
 	for (p = r->s.procs; p; p = p->hh.next)
-		if (!p->ended_ns && !is_quiet(r, p, now, quiet_ns))
-			return false;
-	return true;
+		if (!p->ended_ns)
+			return true;
+	return false;
+}
+
+/* Which operations are under way is known to who makes the traces, where that is not behind. */
+bool follow__settled(struct recorder *r, uint64_t quiet_ns)
+{
+	uint64_t now = monotonic_ns();
+
+	if (!any_goes_on(r))
+		return true;
+	if (!r->s.digest || digest__lag(r->s.digest).ns > BEHIND_NS)
+		return now - r->s.heard_ns >= SILENT_NS;
+	return digest__settled(r->s.digest, now, quiet_ns);
 }
 
 /* ---- Records and ends --------------------------------------------------------------------------- */
@@ -318,24 +321,16 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 	return behind;
 }
 
-void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns)
+void follow__ask_sleepers(struct recorder *r)
 {
-	const struct sched_slice *last;
 	struct sched_thread *t, *tmp;
 	struct input_still in;
 	struct scope_task task;
-	uint64_t now;
 
 	HASH_ITER (hh, r->s.sched.threads, t, tmp) {
-		last = sched_thread__last(t);
-		now = monotonic_ns();
-		/* In a capture alone BPF's word is all there is. */
-		if (!r->s.capture_only &&
-		    (!last || last->state != SCHED_BLOCKED || now - last->start_ns < silent_ns))
-			continue;
 		if (attach__task(r->attach, t->tid, &task))
 			continue;
-		in = (struct input_still){.now_ns = now, .tid = t->tid, .seq = task.seq};
+		in = (struct input_still){.now_ns = monotonic_ns(), .tid = t->tid, .seq = task.seq};
 		if (task.state == SCOPE_TASK_WAIT) {
 			in.wait_ns = task.wait_ns;
 			in.cpu = task.cpu;

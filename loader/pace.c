@@ -1,43 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Giving way, and not for too long; see pace.h. */
+/* Giving way, and for how long; see pace.h. */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "clock.h"
 #include "log.h"
 #include "pace.h"
-#include "thread.h"
 
-#define LOOK_NS	  (50 * 1000000ull)
-#define LATE_NS	  (100 * 1000000ull) /* since the last turn: counters are sampled so often */
-#define LASTS_NS  (300 * 1000000ull) /* at least, SPARE: who is late is seen, and gets its turn */
-#define SAMPLE_NS 3000000L
-#define SPARE	  8 /* of the ring one part in so many may fill up; there BPF begins to share it out */
-
-/*
- * Whoever is SCHED_IDLE holds no lock: it may get no CPU for a second, and nobody would help it. `idle` is what the thread wants to
- * be; who finds it behind makes it SCHED_OTHER, again and again, whatever it is just about to do.
- */
-struct pace {
-	pid_t tid; /* whose pace it is */
-	pace_ring_fn ring;
-	const void *arg;
-	uint64_t spare;			   /* bytes */
-	uint64_t since_ns, since_produced; /* what comes is counted from there */
-	bool calm;			   /* and it was little */
-	_Atomic uint64_t turn_ns, late;
-	atomic_bool idle, raised; /* raised: for this turn */
-	pthread_t thread;
-	pthread_mutex_t lock; /* for what follows, at the begin and the end */
-	pthread_cond_t wake;  /* of CLOCK_MONOTONIC */
-	bool tried, ends;
-	int err; /* tried: why the thread cannot change policies */
-};
+#define LATE_NS	   (500 * 1000000ull) /* who looks at traces while they are made waits for so long, */
+#define IN_TIME_NS (60 * 1000000ull)
+#define WINDOW_NS  (250 * 1000000ull) /* in which what comes is counted */
+#define SMALL	   0.02		      /* of a CPU: whom that is too much has no more to give */
+#define FULL	   3 / 4	      /* of the file */
+#define EMPTY	   1 / 2
 
 /* 0 or -errno. */
 static int be(pid_t tid, int policy)
@@ -47,190 +23,79 @@ static int be(pid_t tid, int policy)
 	return sched_setscheduler(tid, policy, &none) ? -errno : 0;
 }
 
-/* ---- The thread that looks ---------------------------------------------------------------------- */
-
-static bool is_behind(struct pace *p)
+void pace__begin(struct pace *p)
 {
-	uint64_t turn_ns = p->turn_ns;
-	struct ring_pos pos = p->ring(p->arg);
+	int err = sched_getscheduler(0) == SCHED_OTHER ? be(0, SCHED_IDLE) : -EPERM;
 
-	return pos.produced - pos.consumed > p->spare || monotonic_ns() - turn_ns > LATE_NS;
-}
-
-static void look(struct pace *p)
-{
-	if (!p->idle || !is_behind(p))
-		return;
-	be(p->tid, SCHED_OTHER);
-	if (!atomic_exchange(&p->raised, true))
-		p->late++;
-}
-
-static void sleep_until(struct pace *p, uint64_t ns)
-{
-	const struct timespec ts = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
-				    .tv_nsec = (long)(ns % NSEC_PER_SEC)};
-
-	while (!p->ends && monotonic_ns() < ns)
-		pthread_cond_timedwait(&p->wake, &p->lock, &ts);
-}
-
-static void *watch(void *arg)
-{
-	struct pace *p = arg;
-	int err;
-
-	/* On itself, whom nobody waits for: whether there is a way back. */
-	err = be(0, SCHED_IDLE);
+	*p = (struct pace){.tid = gettid()};
 	if (!err)
-		err = be(0, SCHED_OTHER);
-	pthread_mutex_lock(&p->lock);
-	p->err = err;
-	p->tried = true;
-	pthread_cond_broadcast(&p->wake);
-	while (!p->ends && !p->err) {
-		sleep_until(p, monotonic_ns() + LOOK_NS);
-		look(p);
-	}
-	pthread_mutex_unlock(&p->lock);
-	return NULL;
+		err = be(0, SCHED_OTHER); /* whether there is a way back */
+	p->may = !err;
+	if (err)
+		pr_debug("Failed to give way to others: %s, continuing at normal priority\n",
+			 strerror(-err));
 }
 
-/* 0 or -errno. */
-static int watch_start(struct pace *p)
+/* What comes takes such a share of a CPU, by what the rest has taken. */
+static void count(struct pace *p, const struct pace_load *l)
 {
-	pthread_condattr_t attr;
+	double bytes, each;
 
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->wake, &attr);
-	pthread_condattr_destroy(&attr);
-	return thread__start(&p->thread, watch, p, "ncclscope-pace");
-}
-
-/* What it found, trying. */
-static int watch_tried(struct pace *p)
-{
-	int err;
-
-	pthread_mutex_lock(&p->lock);
-	while (!p->tried)
-		pthread_cond_wait(&p->wake, &p->lock);
-	err = p->err;
-	pthread_mutex_unlock(&p->lock);
-	return err;
-}
-
-static void watch_end(struct pace *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->ends = true;
-	pthread_cond_broadcast(&p->wake);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-}
-
-static void pace_free(struct pace *p)
-{
-	pthread_cond_destroy(&p->wake);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-/* ---- The one whose pace it is ------------------------------------------------------------------- */
-
-struct pace *pace__begin(pace_ring_fn ring, const void *arg, uint64_t ring_bytes)
-{
-	struct pace *p = sched_getscheduler(0) == SCHED_OTHER ? calloc(1, sizeof(*p)) : NULL;
-	int err;
-
-	if (!p)
-		return NULL;
-	p->tid = gettid();
-	p->ring = ring;
-	p->arg = arg;
-	p->spare = ring_bytes / SPARE;
-	p->since_ns = monotonic_ns();
-	p->turn_ns = p->since_ns;
-	err = watch_start(p);
-	if (!err) {
-		err = watch_tried(p);
-		if (!err)
-			return p;
-		watch_end(p);
-	}
-	pr_debug("Failed to give way to others: %s, continuing at normal priority\n",
-		 strerror(-err));
-	pace_free(p);
-	return NULL;
-}
-
-/* Whether what comes has room for long enough. */
-static void count(struct pace *p, uint64_t now_ns)
-{
-	struct ring_pos pos;
-
-	if (now_ns - p->since_ns < LATE_NS)
+	if (l->now_ns - p->since_ns < WINDOW_NS)
 		return;
-	pos = p->ring(p->arg);
-	p->calm = (double)(pos.produced - p->since_produced) * LASTS_NS <
-		  (double)p->spare * (double)(now_ns - p->since_ns);
-	p->since_ns = now_ns;
-	p->since_produced = pos.produced;
+	bytes = (double)(l->put_bytes - p->since_bytes);
+	each = l->taken_bytes ? (double)l->cpu_ns / (double)l->taken_bytes : 0;
+	p->share = p->since_ns ? bytes * each / (double)(l->now_ns - p->since_ns) : 0;
+	p->since_ns = l->now_ns;
+	p->since_bytes = l->put_bytes;
 }
 
-void pace__turn(struct pace *p, uint64_t now_ns, bool caught_up)
+static void decide(struct pace *p, const struct pace_load *l)
 {
-	if (!p)
+	uint64_t late_ns = l->oldest_ns ? l->now_ns - l->oldest_ns : 0;
+
+	if (l->file_bytes > l->file_max * FULL)
+		p->full = true;
+	else if (l->file_bytes <= l->file_max * EMPTY)
+		p->full = false;
+	if (late_ns < IN_TIME_NS || p->share > 2 * SMALL)
+		p->quick = false;
+	else if (late_ns > LATE_NS && p->share < SMALL)
+		p->quick = true;
+}
+
+void pace__turn(struct pace *p, const struct pace_load *load)
+{
+	bool had_to = p->full || p->quick, idle;
+
+	if (!p->may)
 		return;
-	p->turn_ns = now_ns;
-	count(p, now_ns);
-	if (!p->calm) {
-		if (atomic_exchange(&p->idle, false))
-			be(p->tid, SCHED_OTHER);
+	count(p, load);
+	decide(p, load);
+	idle = !p->full && !p->quick;
+	p->raised += !idle && !had_to;
+	if (idle == p->idle)
 		return;
-	}
-	if (!caught_up || (p->idle && !p->raised))
-		return;
-	p->raised = false;
-	p->idle = true; /* first: who is not known to be idle is not helped */
-	be(p->tid, SCHED_IDLE);
+	p->idle = idle && !be(p->tid, SCHED_IDLE);
+	if (!idle)
+		be(p->tid, SCHED_OTHER);
 }
 
 void pace__raise(struct pace *p)
 {
-	if (!p || !p->idle)
+	if (!p->may || !p->idle)
 		return;
-	p->raised = true;
-	be(p->tid, SCHED_OTHER);
-}
-
-void pace__sample(struct pace *p)
-{
-	const struct timespec moment = {.tv_nsec = SAMPLE_NS};
-
-	pace__raise(p);
-	if (p && p->idle)
-		nanosleep(&moment, NULL);
-}
-
-uint64_t pace__end(struct pace *p)
-{
-	uint64_t late;
-
-	if (!p)
-		return 0;
 	p->idle = false;
 	be(p->tid, SCHED_OTHER);
-	watch_end(p);
-	late = p->late;
-	pace_free(p);
-	return late;
 }
 
-void pace__leave(void)
+bool pace__hold(void)
 {
-	if (sched_getscheduler(0) == SCHED_IDLE)
-		be(0, SCHED_OTHER);
+	return sched_getscheduler(0) == SCHED_IDLE && !be(0, SCHED_OTHER);
+}
+
+void pace__again(bool was_idle)
+{
+	if (was_idle)
+		be(0, SCHED_IDLE);
 }

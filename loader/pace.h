@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the recorder's thread is scheduled: it takes what the job leaves. As SCHED_IDLE it runs where a CPU has nothing else
- * to do, and gives way to whoever wakes up; a ring of ranks stands still while one of them has no CPU. Only when it is behind
- * does it ask for its share like everybody else, until it has caught up: another thread, which does nothing but look,
- * sees to that.
+ * How the thread that makes traces is scheduled: it takes what the job leaves. As SCHED_IDLE it runs where a CPU has nothing else
+ * to do, and gives way to whoever wakes up; a ring of ranks stands still while one of them has no CPU. What waits for it meanwhile waits in
+ * the backlog. Only where that does not last, or where catching up costs next to nothing, does it ask for its share like everybody else.
  */
 #ifndef NCCLSCOPE_PACE_H
 #define NCCLSCOPE_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "attach.h"
+#include <sys/types.h>
 
-/* How far the ring has come; asked by both threads. */
-typedef struct ring_pos (*pace_ring_fn)(const void *arg);
+/* What there is to do, as of now. */
+struct pace_load {
+	uint64_t now_ns;
+	uint64_t put_bytes, taken_bytes; /* of inputs, since the beginning */
+	uint64_t oldest_ns;		 /* since when the oldest of them waits; 0: none does */
+	uint64_t file_bytes, file_max;	 /* that they take on the disk, and may */
+	uint64_t cpu_ns;		 /* that taking them has cost so far */
+};
 
-struct pace;
+struct pace {
+	pid_t tid;	  /* whose pace it is */
+	bool may;	  /* it could leave SCHED_IDLE again */
+	bool idle;	  /* it is */
+	bool full, quick; /* why it is not: the file fills up; little comes, and it is late */
+	uint64_t raised;  /* how often it was not for these */
+	uint64_t since_ns, since_bytes;
+	double share; /* of a CPU, that what comes now will take */
+};
 
 /*
- * For the calling thread, from the first turn on. NULL: it goes on as it is, because it was given another policy than
- * SCHED_OTHER (chrt), because it could not leave SCHED_IDLE again (RLIMIT_NICE, seccomp), or for lack of memory.
+ * Of the calling thread. It stays as it is if it was given another policy than SCHED_OTHER (chrt), or if it could not leave
+ * SCHED_IDLE again (RLIMIT_NICE, seccomp).
  */
-struct pace *pace__begin(pace_ring_fn ring, const void *arg, uint64_t ring_bytes);
+void pace__begin(struct pace *p);
 
-/* A turn of the loop is over, at now_ns; `caught_up`: the ring had no more than was taken. NULL is fine, as below. */
-void pace__turn(struct pace *p, uint64_t now_ns, bool caught_up);
+/* A moment later: by another thread, which is never SCHED_IDLE. */
+void pace__turn(struct pace *p, const struct pace_load *load);
 
-/*
- * Until the next turn like everybody else: before what makes others wait who wait for the kernel's locks that we have then, as an SCHED_IDLE thread
- * may have them for a long time.
- */
+/* Like everybody else from now on, until a turn says otherwise: somebody waits for it. */
 void pace__raise(struct pace *p);
 
 /*
- * Before a look at what others' threads do at this very moment: as SCHED_IDLE one looks just when some of them sleep. The
- * same, and a moment later, so that it is any moment.
+ * The thread itself, around what takes locks that others need: it may be kept from its CPU for long with them. What it returns goes
+ * to pace__again().
  */
-void pace__sample(struct pace *p);
-
-/* As SCHED_OTHER again, for good; frees it. By the thread that began. Returns how often it was behind. */
-uint64_t pace__end(struct pace *p);
-
-/* For a child that is forked meanwhile, and has no pace. */
-void pace__leave(void);
+bool pace__hold(void);
+void pace__again(bool was_idle);
 
 #endif

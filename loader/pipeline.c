@@ -8,6 +8,7 @@
 #include "decode.h"
 #include "decode_net.h"
 #include "decode_sched.h"
+#include "digest.h"
 #include "header.h"
 #include "nccl_names.h"
 #include "pipeline.h"
@@ -475,7 +476,7 @@ int pipeline__apply(struct session *s, enum input_kind kind, const void *data, s
 }
 
 /* What the kernel did to threads and connections, and how much of it there was to be: a recorder needs none of it. */
-static bool is_for_convert(enum input_kind kind, const void *data, size_t size)
+static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 {
 	const struct scope_ev_short *h = data;
 
@@ -499,6 +500,8 @@ void pipeline__feed(struct session *s, enum input_kind kind, const void *data, s
 {
 	if (s->raw)
 		raw_writer__put(s->raw, kind, data, size);
-	if (!s->capture_only || !is_for_convert(kind, data, size))
+	if (s->digest)
+		digest__put(s->digest, kind, data, size);
+	if (!is_for_traces(kind, data, size))
 		pipeline__apply(s, kind, data, size);
 }

@@ -11,9 +11,9 @@
 #include "session.h"
 
 /*
- * Takes an input: writes it into the capture, if the session has one (s->raw), and applies it, or of a session that
- * is nothing but a capture (s->capture_only) what its recorder must know. `data` is aligned to 8 bytes. Only for what
- * we have made or read ourselves.
+ * Takes an input of a recorder's session (s->live): writes it into the capture, if it has one (s->raw), puts it to the thread that makes traces,
+ * if it has that (s->digest), and applies what the recorder itself must know. `data` is aligned to 8 bytes. Only for
+ * what we have made or read ourselves.
  */
 void pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size);
 

@@ -223,7 +223,7 @@ int pipeline_rdma(struct session *s, const void *data, size_t size)
 
 	if (!ports_check(in, size))
 		return -EINVAL;
-	for (i = 0; !s->rdma_live && i < in->nports; i++) {
+	for (i = 0; !s->live && i < in->nports; i++) {
 		p = port_find(r, port);
 		for (k = 0; p && k < r->nports; k++)
 			if (r->ports[k] == p)
@@ -236,7 +236,7 @@ int pipeline_rdma(struct session *s, const void *data, size_t size)
 		}
 		port = port_check(port, (const char *)data + size);
 	}
-	if (!s->rdma_live) {
+	if (!s->live) {
 		for (k = 0; k < r->nports; k++)
 			rdma_port__free(r->ports[k]);
 		memcpy(r->ports, ports, n * sizeof(*ports));

@@ -61,7 +61,7 @@ static void user_put(struct session *s, uint32_t uid)
 
 static void refuse(struct session *s, const struct scope_ev_hdr *id, struct session_user *u)
 {
-	if (!s->refused)
+	if (!s->refused && !s->echo)
 		pr_warn("Failed to record process %u: %u processes are recorded at the same time, "
 			"%u of user %u; continuing without it, its records are counted as lost; "
 			"see --memory\n",
@@ -122,8 +122,9 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 		return NULL;
 	}
 	s->summary.procs++;
-	pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid, id->ns_tgid,
-		 id->comm);
+	if (!s->echo)
+		pr_debug("Recording process %u (%u in its namespace) '%.16s'\n", id->tgid,
+			 id->ns_tgid, id->comm);
 	return p;
 }
 

@@ -11,12 +11,12 @@
 #include "caps.h"
 #include "cmd.h"
 #include "decode_net.h"
+#include "digest.h"
 #include "feed.h"
 #include "header.h"
 #include "job.h"
 #include "log.h"
 #include "notify.h"
-#include "pace.h"
 #include "patience.h"
 #include "pipeline.h"
 #include "plugin_path.h"
@@ -31,7 +31,7 @@
 #define FOLLOW_NS      (200 * 1000000ull) /* lines reach their file within this */
 #define CLOCK_NS       (10 * NSEC_PER_SEC)
 #define NODE_NS	       NSEC_PER_SEC
-#define HUNG_NS	       (500 * 1000000ull) /* where nobody knows what does not move, */
+#define HUNG_NS	       (250 * 1000000ull) /* whether something does not move is asked so often, */
 #define HUNG_SILENT_NS (100 * 1000000ull) /* of threads that have handed in nothing for so long */
 #define DRAIN_NS       (500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS      (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
@@ -83,24 +83,15 @@ static void look_for_flows(struct recorder *r)
 }
 
 /*
- * Events that do not move, by what is known so far: what may have moved them lies in the ring or in a silent
- * thread's buffer, and what its threads do is asked now. Of a capture alone nobody knows, and it is asked every now
- * and then.
+ * Which events do not move is known to who makes the traces. What may have moved them lies in the ring or in a silent thread's
+ * buffer, and what its threads do is asked: all of that every now and then, and that it is in.
  */
 static void tick_hung(struct recorder *r, uint64_t now)
 {
-	struct proc *p, *tmp;
-	bool due = r->s.capture_only && now >= r->next_hung_ns;
-
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		due |= !p->ended_ns && hung__due(&p->corr);
-	if (!due)
+	if (now < r->next_hung_ns || !r->s.procs || attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
 		return;
-	pace__sample(r->pace);
-	if (attach__poll(r->attach, 0) >= ATTACH_POLL_MAX)
-		return;
-	follow__read_outside(r, monotonic_ns(), r->s.capture_only ? HUNG_SILENT_NS : 0, false);
-	follow__ask_sleepers(r, 0);
+	follow__read_outside(r, monotonic_ns(), HUNG_SILENT_NS, false);
+	follow__ask_sleepers(r);
 	pipeline__feed(&r->s, INPUT_HUNG, NULL, 0);
 	r->next_hung_ns = now + HUNG_NS;
 }
@@ -127,12 +118,11 @@ static void tick_self(struct recorder *r, bool follow)
 		feed__self(r);
 }
 
-/* Nobody has decoded which records are missing; BPF knows how many, of all processes. */
+/* We do not decode which records are missing; BPF knows how many, of all processes. */
 static void count_context(struct recorder *r)
 {
-	if (r->s.capture_only)
-		r->s.summary.lost[LOSS_CONTEXT] = attach__stat(r->attach, SCOPE_STAT_SCHED_LOST) +
-						  attach__stat(r->attach, SCOPE_STAT_NET_LOST);
+	r->s.summary.lost[LOSS_CONTEXT] = attach__stat(r->attach, SCOPE_STAT_SCHED_LOST) +
+					  attach__stat(r->attach, SCOPE_STAT_NET_LOST);
 }
 
 /* The pipeline's share of a turn. `now`: all that is older is in; `late`: but what is left in the ring. */
@@ -165,7 +155,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	feed__rdma(r, false);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
-		follow__ask_sleepers(r, OUTSIDE_NS / 2);
+		follow__ask_sleepers(r);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		follow__reap(r, !late, false);
 	}
@@ -173,7 +163,6 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	tick_pipeline(r, now, late);
 	scan__tick(r, monotonic_ns());
 	if (now >= r->next_node_ns) {
-		pace__sample(r->pace); /* threads that run, or wait for a disk */
 		feed__node(r);
 		pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
@@ -221,7 +210,8 @@ static int loop(struct recorder *r, uint64_t until_ns)
 		}
 		tick(r, now, n >= ATTACH_POLL_MAX);
 		now = monotonic_ns();
-		pace__turn(r->pace, now, n < ATTACH_POLL_MAX);
+		if (r->s.digest)
+			digest__turn(r->s.digest, now);
 		if (stop_signals || now >= until_ns || has_enough(r))
 			return EXIT_OK;
 		if (job_has_ended(r) && !drain_until)
@@ -230,24 +220,6 @@ static int loop(struct recorder *r, uint64_t until_ns)
 		if (r->job_ended && (now >= drain_until || (!n && !r->s.procs)))
 			return EXIT_OK;
 	}
-}
-
-static struct ring_pos ring_of(const void *attach)
-{
-	return attach__ring(attach);
-}
-
-static int run(struct recorder *r, uint64_t until_ns)
-{
-	uint64_t late;
-	int status;
-
-	r->pace = pace__begin(ring_of, r->attach, r->s.ring_bytes);
-	status = loop(r, until_ns);
-	late = pace__end(r->pace);
-	r->pace = NULL;
-	pr_debug("Gave way to others: late %llu times\n", (unsigned long long)late);
-	return status;
 }
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
@@ -259,8 +231,7 @@ static int session_init(struct recorder *r)
 	s->dir = r->opt.dir;
 	s->raw = r->raw;
 	s->compress = r->opt.compress;
-	s->mute = s->capture_only = r->raw && !r->opt.dir;
-	s->rdma_live = true;
+	s->mute = s->live = true;
 	invoking_user(&s->uid, &s->gid);
 	node__init(&r->node, "");
 	netdev__init(&r->netdev, "");
@@ -403,6 +374,12 @@ static int prepare(struct recorder *r)
 	return EXIT_OK;
 }
 
+static int no_memory(void)
+{
+	pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
+	return EXIT_FAILED;
+}
+
 static int setup(struct recorder *r)
 {
 	struct attach_features features = wanted(&r->opt);
@@ -419,19 +396,31 @@ static int setup(struct recorder *r)
 		status = check_dir(&r->s);
 	if (status)
 		return status;
+	if (!r->raw || r->opt.dir) {
+		r->s.digest = digest__new(&r->s, r->opt.backlog_bytes);
+		if (!r->s.digest)
+			return no_memory();
+	}
 	r->attach = attach__open(r->opt.ring_bytes, &features, follow__record, r, &status);
 	if (!r->attach)
 		return status;
-	err = feed__session(r, &features);
-	if (err) {
-		pr_err("Failed to allocate: %s\n", strerror(-err));
-		return EXIT_FAILED;
-	}
+	if (feed__session(r, &features))
+		return no_memory();
 	for (i = 0; i < r->opt.npids && !status; i++)
 		status = attach_pid(r, r->opt.pids[i]);
 	if (!r->opt.npids && !status)
 		status = attach_all(r);
 	return status;
+}
+
+/* Whoever makes traces needs no more privileges than we have kept. */
+static int start_digest(struct recorder *r)
+{
+	int err = r->s.digest ? digest__start(r->s.digest) : 0;
+
+	if (err)
+		pr_err("Failed to start the thread that makes traces: %s\n", strerror(-err));
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
 static int start_job(struct recorder *r)
@@ -491,13 +480,15 @@ static void count_tails(struct recorder *r)
 /*
  * 1. Give back what we wanted of each process and let it come to rest, 2. draw the line: what is older
  * lies in the ring or in the buffers, 3. take it, 4. take the probes off, between whose parts the kernel
- * loses what is flushed then, all of it younger, 5. close the files.
+ * loses what is flushed then, all of it younger, 5. have the traces made of all that, and close them.
  */
 static void drain(struct recorder *r, const char *how)
 {
 	struct input_finish finish = {0};
 	int i, behind = 1;
 
+	if (r->s.digest)
+		digest__raise(r->s.digest);
 	follow__give_back(r);
 	follow__cut(r);
 	settle(r);
@@ -513,7 +504,7 @@ static void drain(struct recorder *r, const char *how)
 	follow__unwatch(r);
 	finish.end_ns = monotonic_ns();
 	attach__drain(r->attach);
-	follow__ask_sleepers(r, 0);
+	follow__ask_sleepers(r);
 	if (r->s.net_mode)
 		feed__flows(r);
 	attach__detach(r->attach);
@@ -524,12 +515,14 @@ static void drain(struct recorder *r, const char *how)
 	feed__rdma(r, true);
 	count_tails(r);
 	count_context(r);
+	if (r->s.digest) /* what that costs is part of what we do */
+		digest__catch_up(r->s.digest);
 	feed__self(r);
 	snprintf(finish.how, sizeof(finish.how), "%s", how);
 	pipeline__feed(&r->s, INPUT_FINISH, &finish, sizeof(finish));
 }
 
-static void print_stats(const struct recorder *r)
+static void print_stats(const struct recorder *r, const struct session *s)
 {
 	static const char *const names[SCOPE_STAT_N] = {
 		[SCOPE_STAT_CHUNKS] = "chunks",
@@ -552,17 +545,17 @@ static void print_stats(const struct recorder *r)
 	for (i = 0; i < SCOPE_STAT_N; i++)
 		pr_debug("BPF: %s %llu\n", names[i],
 			 (unsigned long long)attach__stat(r->attach, i));
-	pr_debug("Ring: %llu bytes of chunks\n", (unsigned long long)r->s.chunk_bytes);
-	pr_debug("Clock: %llu Hz, worst fit %llu ns\n", (unsigned long long)r->s.clock.hz,
-		 (unsigned long long)r->s.clock.error_ns);
+	pr_debug("Ring: %llu bytes of chunks\n", (unsigned long long)s->chunk_bytes);
+	pr_debug("Clock: %llu Hz, worst fit %llu ns\n", (unsigned long long)s->clock.hz,
+		 (unsigned long long)s->clock.error_ns);
 	pr_debug("Late states and stops: %llu, bad records: %llu, of unknown kinds: %llu\n",
-		 (unsigned long long)r->s.summary.late, (unsigned long long)r->s.bad_records,
-		 (unsigned long long)r->s.skipped_kinds);
+		 (unsigned long long)s->summary.late, (unsigned long long)s->bad_records,
+		 (unsigned long long)s->skipped_kinds);
 	pr_debug("Steps: %llu, whose flow is the thread's %llu, or helpers' %llu, not known %llu\n",
-		 (unsigned long long)r->s.net.steps, (unsigned long long)r->s.net.direct,
-		 (unsigned long long)r->s.net.helped, (unsigned long long)r->s.net.unsure);
+		 (unsigned long long)s->net.steps, (unsigned long long)s->net.direct,
+		 (unsigned long long)s->net.helped, (unsigned long long)s->net.unsure);
 	pr_debug("Kernel context lost of processes that are not recorded: %llu\n",
-		 (unsigned long long)r->s.context_lost);
+		 (unsigned long long)s->context_lost);
 }
 
 static void print_rdma(const struct rdma *r)
@@ -577,27 +570,30 @@ static void print_rdma(const struct rdma *r)
 			RDMA_DEVICES_MAX, RDMA_PORTS_MAX, RDMA_COUNTERS_MAX);
 }
 
-static void print_result(const struct recorder *r)
+/* `s`: whose traces they are, or the recorder's own where there are none. */
+static void print_result(const struct recorder *r, const struct session *s)
 {
-	struct out_dir *d = r->s.dirs;
+	struct out_dir *d = s->dirs;
 
-	print_stats(r);
+	print_stats(r, s);
 	print_rdma(&r->s.rdma);
-	if (log_level >= LOG_INFO && r->s.capture_only)
-		summary__print_capture(&r->s.summary, stderr);
+	if (log_level >= LOG_INFO && s->live)
+		summary__print_capture(&s->summary, stderr);
 	else if (log_level >= LOG_INFO)
-		summary__print(&r->s.summary, d ? d->path : "", stderr);
+		summary__print(&s->summary, d ? d->path : "", stderr);
 	if (log_level >= LOG_INFO && !r->opt.no_report)
-		report_after_record(r->s.summary.paths, d ? d->path : "", stderr);
-	if (r->s.summary.malformed || r->s.bad_records)
+		report_after_record(s->summary.paths, d ? d->path : "", stderr);
+	if (s->summary.malformed || s->bad_records)
 		pr_warn("%llu records made no sense and were skipped\n",
-			(unsigned long long)r->s.bad_records);
+			(unsigned long long)s->bad_records);
 }
 
 /* All that belongs to one window. */
 static void teardown(struct recorder *r)
 {
 	status_self__close(&r->status);
+	digest__free(r->s.digest);
+	r->s.digest = NULL;
 	attach__close(r->attach);
 	r->attach = NULL;
 	scan__free(&r->scan);
@@ -637,6 +633,25 @@ static uint64_t end_of_window(struct recorder *r)
 	return end < r->until_ns ? end : r->until_ns;
 }
 
+static int record(struct recorder *r)
+{
+	const struct session *s = &r->s;
+	int status;
+
+	notify__say("READY=1");
+	pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
+		r->opt.cmd ? r->opt.cmd[0] : "");
+	status = loop(r, end_of_window(r));
+	if (stop_signals)
+		notify__say("STOPPING=1");
+	drain(r, stop_signals ? "loader-stopped" : "detached");
+	if (r->s.digest)
+		s = digest__end(r->s.digest);
+	print_result(r, s);
+	r->lost |= summary__lost(&s->summary) != 0;
+	return status;
+}
+
 static int window(struct recorder *r)
 {
 	int status = setup(r);
@@ -645,16 +660,10 @@ static int window(struct recorder *r)
 		status = start_job(r);
 	if (!status) {
 		drop_privileges(r);
-		notify__say("READY=1");
-		pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
-			r->opt.cmd ? r->opt.cmd[0] : "");
-		status = run(r, end_of_window(r));
-		if (stop_signals)
-			notify__say("STOPPING=1");
-		drain(r, stop_signals ? "loader-stopped" : "detached");
-		print_result(r);
-		r->lost |= summary__lost(&r->s.summary) != 0;
+		status = start_digest(r);
 	}
+	if (!status)
+		status = record(r);
 	teardown(r);
 	return status;
 }

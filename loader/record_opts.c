@@ -12,7 +12,8 @@
 #include "recorder.h"
 
 enum {
-	OPT_COLLECTIVES = 256,
+	OPT_BACKLOG = 256,
+	OPT_COLLECTIVES,
 	OPT_COMPRESS,
 	OPT_DELAY,
 	OPT_EVERY,
@@ -37,6 +38,10 @@ static const struct argp_option options[] = {
 	{"duration", 'd', "TIME", 0, "Stop after TIME (500ms, 10s, 2m, 1h)", 0},
 	{"delay", OPT_DELAY, "TIME", 0,
 	 "Attach after TIME; CMD starts at once, and nothing costs it anything until then", 0},
+	{"backlog", OPT_BACKLOG, "SIZE", 0,
+	 "What may wait on the disk to go into the traces when the job leaves no CPU time for "
+	 "that; beyond, it is taken (default 4G)",
+	 0},
 	{"collectives", OPT_COLLECTIVES, "N", 0,
 	 "Stop when each process has N collectives in its trace, the next N that it begins", 0},
 	{"compress", OPT_COMPRESS, NULL, 0, "Compress the traces by zstd: trace_*.jsonl.zst", 0},
@@ -58,7 +63,7 @@ static const struct argp_option options[] = {
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"raw", OPT_RAW, "FILE", 0,
 	 "Write what comes in to FILE as it is, for 'ncclscope convert'. No traces unless -o is "
-	 "given; without -o nothing is decoded, which costs a job less",
+	 "given",
 	 0},
 	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
 	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},
@@ -116,6 +121,10 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'd':
 		o->duration_ns = parse_time(state, arg);
+		return 0;
+	case OPT_BACKLOG:
+		if (parse_size(arg, &o->backlog_bytes))
+			argp_error(state, "'%s' is no size: 512M, 16G", arg);
 		return 0;
 	case OPT_COLLECTIVES:
 		if (parse_count(arg, &o->collectives) || !o->collectives)
@@ -204,6 +213,7 @@ void record_options__parse(struct record_options *o, int argc, char **argv)
 	o->mask = (1u << SCOPE_NTYPES) - 1;
 	o->ring_bytes = 64 << 20;
 	o->memory_bytes = 1 << 30;
+	o->backlog_bytes = 4ull << 30;
 	o->sched = SCHED_MODE_EVENTS;
 	o->net = NET_MODE_EVENTS;
 	o->rdma_root = "";

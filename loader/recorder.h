@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "digest.h"
 #include "ksyms.h"
 #include "netdev.h"
 #include "node.h"
@@ -31,6 +32,7 @@ struct record_options {
 	char *plugin;
 	uint64_t ring_bytes;
 	uint64_t memory_bytes;
+	uint64_t backlog_bytes;
 	enum sched_mode sched;
 	enum net_mode net;
 	const char *rdma_root; /* "": / */
@@ -45,7 +47,6 @@ struct recorder {
 	struct record_options opt;
 	struct session s;
 	struct attach *attach;
-	struct pace *pace; /* NULL: at normal priority */
 	struct ksyms ksyms;
 	struct raw_writer *raw; /* NULL: none; goes on over all windows */
 	struct node_sampler node;
@@ -82,11 +83,8 @@ void follow__record(void *arg, const void *data, size_t size);
  */
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps);
 
-/*
- * That a thread was woken is told when it runs: asks BPF about those that have slept for silent_ns by their
- * records.
- */
-void follow__ask_sleepers(struct recorder *r, uint64_t silent_ns);
+/* That a thread was woken is told when it runs: asks BPF about all of them. */
+void follow__ask_sleepers(struct recorder *r);
 
 /* At the end, with the ring empty: what BPF has told of threads and did not come is lost. */
 void follow__count_tail(struct recorder *r);
@@ -116,9 +114,9 @@ void follow__cut(struct recorder *r);
 void follow__unwatch(struct recorder *r);
 
 /*
- * Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). Where nothing is decoded:
+ * Whether no operation is under way that is recorded; quiet_ns: see correlate__settled(). Where no traces are made, or these are behind:
  * whether none has handed in a record for a while.
  */
-bool follow__settled(const struct recorder *r, uint64_t quiet_ns);
+bool follow__settled(struct recorder *r, uint64_t quiet_ns);
 
 #endif

@@ -9,7 +9,6 @@
 #include "clock.h"
 #include "log.h"
 #include "options.h"
-#include "pace.h"
 #include "pid_stat.h"
 #include "recorder.h"
 #include "target.h"
@@ -78,7 +77,6 @@ static bool is_wanted(const struct scan *s, const char *path)
 
 static int file_attach(struct recorder *r, struct scan_file *f, const char *path)
 {
-	pace__raise(r->pace); /* the kernel holds the address space of each process that has it */
 	f->link = attach__plugin(r->attach, path, -1);
 	f->attached_ns = monotonic_ns();
 	/* The kernel may have taken long, and those that are armed already fill the ring. */
@@ -126,10 +124,8 @@ static void files_expire(struct recorder *r)
 		f->unused = f->users || f->keep ? 0 : f->unused + 1;
 		if (f->unused < UNUSED_PASSES)
 			continue;
-		if (f->link >= 0) {
-			pace__raise(r->pace);
+		if (f->link >= 0)
 			attach__plugin_off(r->attach, f->link);
-		}
 		file_free(&r->scan, f);
 	}
 }

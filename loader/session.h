@@ -70,6 +70,7 @@ struct self_cost {
 	uint64_t cpu_ns, peak_bytes;
 };
 
+struct digest;
 struct raw_writer;
 
 struct session {
@@ -98,8 +99,10 @@ struct session {
 	struct out_threads
 		*out_threads; /* that write traces; NULL: who makes the lines; the owner's */
 	bool mute;	      /* nothing is written, only counted */
-	bool capture_only; /* mute, and decoded is only what tells who is recorded and what is lost */
-	uint64_t heard_ns; /* then: when the newest record of an operation was handed in */
+	bool live; /* a recorder's: mute, and decoded is only what tells who is recorded and what is lost; the rest
+		      is its digest's business, or convert's */
+	bool echo;	   /* a recorder's digest: what is of both, the recorder has told */
+	uint64_t heard_ns; /* live: when the newest record of an operation was handed in */
 	struct clock_fit clock;
 	struct sched sched;
 	struct session_net net;
@@ -108,7 +111,6 @@ struct session {
 	struct netdev_sample **netdevs; /* then, of namespaces that processes are in; owned */
 	uint32_t nnetdevs;
 	struct rdma rdma;
-	bool rdma_live;	  /* rdma reads by itself; else INPUT_RDMA fills it */
 	uint64_t rdma_ns; /* what RDMA ports counted until then is known */
 	struct proc *procs;
 	struct session_user *users;
@@ -124,6 +126,7 @@ struct session {
 	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
 	bool begun, finished;	/* by inputs */
 	struct raw_writer *raw; /* that takes all inputs; NULL: none; not owned */
+	struct digest *digest;	/* likewise */
 	uint32_t trims;
 	bool trim; /* processes have ended: their memory lies about in the heap */
 };

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "attach.h"
+#include "digest.h"
 #include "header.h"
 #include "live.h"
 #include "log.h"
@@ -180,20 +181,18 @@ static uint64_t ring_used(const struct recorder *r)
 }
 
 /* Of processes that have ended, too. */
-static json_t *counts_doc(const struct recorder *r)
+static json_t *counts_doc(const struct session *s, const struct digest_counts *counts)
 {
-	uint64_t records = r->s.summary.records, events = r->s.summary.lines;
+	uint64_t records = s->summary.records, events = s->summary.lines;
 	const struct proc *p, *tmp;
 
-	HASH_ITER (hh, r->s.procs, p, tmp) {
+	HASH_ITER (hh, s->procs, p, tmp) {
 		records += p->recs;
 		events += p->out.counts[OUT_EVENT];
 	}
-	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "chunks",
-			 (json_int_t)attach__stat(r->attach, SCOPE_STAT_CHUNKS), "ringFull",
-			 (json_int_t)attach__stat(r->attach, SCOPE_STAT_RING_FULL), "records",
-			 (json_int_t)records, "events", (json_int_t)events, "processes",
-			 (json_int_t)r->s.summary.procs);
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "chunks", (json_int_t)counts->chunks, "ringFull",
+			 (json_int_t)counts->ring_full, "records", (json_int_t)records, "events",
+			 (json_int_t)events, "processes", (json_int_t)s->summary.procs);
 }
 
 static json_t *lost_doc(const struct session *s)
@@ -235,16 +234,52 @@ static json_t *self_doc(const struct status_self *s)
 			 "heap", (json_int_t)mallinfo2().uordblks, "statusUs", us(s->cost_ns));
 }
 
+/* What is not in the traces yet. */
+static json_t *backlog_doc(const struct recorder *r)
+{
+	struct digest_lag lag = {0};
+
+	if (r->s.digest)
+		lag = digest__lag(r->s.digest);
+	return json_pack("{s:I,s:I,s:I,s:b}", "bytes", (json_int_t)lag.bytes, "onDisk",
+			 (json_int_t)lag.file_bytes, "us", us(lag.ns), "givesWay", lag.gives_way);
+}
+
+/* What the recorder itself knows. */
 static json_t *recorder_doc(const struct status_self *s, const struct recorder *r)
 {
-	return json_pack("{s:i,s:s,s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:{s:I,s:I},s:o,s:o,s:o,s:o}",
-			 "schema", 1, "version", NCCLSCOPE_VERSION, "pid", (int)getpid(),
-			 "startTime", (json_int_t)s->start, "startedUs", us(r->s.attach_ns),
-			 "updatedUs", us(monotonic_ns()), "options", options_doc(r), "features",
-			 features_doc(&r->s), "outputs", outputs_doc(&r->s), "ring", "bytes",
-			 (json_int_t)r->s.ring_bytes, "used", (json_int_t)ring_used(r), "counts",
-			 counts_doc(r), "lost", lost_doc(&r->s), "self", self_doc(s), "processes",
-			 procs_doc(&r->s));
+	return json_pack("{s:i,s:s,s:i,s:I,s:I,s:I,s:o,s:o,s:{s:I,s:I},s:o,s:o}", "schema", 1,
+			 "version", NCCLSCOPE_VERSION, "pid", (int)getpid(), "startTime",
+			 (json_int_t)s->start, "startedUs", us(r->s.attach_ns), "updatedUs",
+			 us(monotonic_ns()), "options", options_doc(r), "features",
+			 features_doc(&r->s), "ring", "bytes", (json_int_t)r->s.ring_bytes, "used",
+			 (json_int_t)ring_used(r), "backlog", backlog_doc(r), "self", self_doc(s));
+}
+
+static char *dump(json_t *doc)
+{
+	char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+
+	json_decref(doc);
+	return text;
+}
+
+char *status_session(const struct session *s, const struct digest_counts *counts)
+{
+	return dump(json_pack("{s:o,s:o,s:o,s:o}", "outputs", outputs_doc(s), "counts",
+			      counts_doc(s, counts), "lost", lost_doc(s), "processes",
+			      procs_doc(s)));
+}
+
+/* Two objects as one; NULL: no memory. */
+static char *joined(const char *a, const char *b)
+{
+	size_t len = a && b ? strlen(a) : 0;
+	char *text = NULL;
+
+	if (len && asprintf(&text, "%.*s,%s", (int)(len - 1), a, b + 1) < 0)
+		text = NULL;
+	return text;
 }
 
 static uint64_t cpu_ns(void)
@@ -272,26 +307,56 @@ static void start(struct status_self *s)
 	status_dir__expire(s->dirfd);
 }
 
+/*
+ * The session's part is told by who makes the traces, if there is one, and when that comes to it: of one that is behind the file
+ * has what it said last. true: it is there.
+ */
+static bool learn_session(struct status_self *s, const struct recorder *r, uint64_t now)
+{
+	const struct digest_counts counts = {.chunks = attach__stat(r->attach, SCOPE_STAT_CHUNKS),
+					     .ring_full =
+						     attach__stat(r->attach, SCOPE_STAT_RING_FULL)};
+	const char *answer;
+
+	if (r->s.digest && !s->asked_ns) {
+		digest__ask_status(r->s.digest, &counts);
+		s->asked_ns = now;
+		return false;
+	}
+	answer = r->s.digest ? digest__status(r->s.digest) : NULL;
+	if (r->s.digest && !answer)
+		return s->session && now - s->asked_ns >= WRITE_NS;
+	free(s->session);
+	s->session = answer ? strdup(answer) : status_session(&r->s, &counts);
+	return s->session;
+}
+
+static void write_file(struct status_self *s, const struct recorder *r)
+{
+	char *self = dump(recorder_doc(s, r)), *text = joined(self, s->session);
+	int err;
+
+	err = text ? status_file__write(s->dirfd, getpid(), text, strlen(text)) : -ENOMEM;
+	if (err)
+		pr_debug("Failed to write a status file in '%s': %s, continuing\n", status_dir(),
+			 strerror(-err));
+	free(text);
+	free(self);
+}
+
 void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
 {
 	uint64_t begin, pause;
-	json_t *doc;
-	char *text;
-	int err;
 
 	if (!s->tried)
 		start(s);
 	if (s->dirfd < 0 || now < s->next_ns)
 		return;
 	begin = cpu_ns();
-	doc = recorder_doc(s, r);
-	text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
-	err = text ? status_file__write(s->dirfd, getpid(), text, strlen(text)) : -ENOMEM;
-	if (err)
-		pr_debug("Failed to write a status file in '%s': %s, continuing\n", status_dir(),
-			 strerror(-err));
-	free(text);
-	json_decref(doc);
+	if (!learn_session(s, r, now))
+		return;
+	write_file(s, r);
+	s->asked_ns = 0;
 	s->cost_ns = cpu_ns() - begin;
 	pause = s->cost_ns * COST_SHARE;
 	if (pause < WRITE_NS)
@@ -304,6 +369,8 @@ void status_self__close(struct status_self *s)
 	if (!s->tried || s->dirfd < 0)
 		return;
 	status_file__remove(s->dirfd, getpid());
+	free(s->session);
+	s->session = NULL;
 	close(s->dirfd);
 	s->dirfd = -1;
 }

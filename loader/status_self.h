@@ -6,18 +6,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct digest_counts;
 struct recorder;
+struct session;
 
 struct status_self { /* zero at first */
 	bool tried;
-	int dirfd;	/* -1 once tried: no file */
-	uint64_t start; /* of our process, in clock ticks */
+	char *session;	   /* its part, as it was told last */
+	uint64_t asked_ns; /* it was asked for then; 0: not since the last write */
+	int dirfd;	   /* -1 once tried: no file */
+	uint64_t start;	   /* of our process, in clock ticks */
 	uint64_t next_ns;
 	uint64_t cost_ns; /* of the last write, all in all */
 };
 
 /* Writes the file if it is time. Failure is no disaster: nobody sees us in `ncclscope status`. */
 void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
+
+/*
+ * What is known of the traces and of whose they are: an object of JSON, the caller's to free; NULL: no memory. By the thread whose session
+ * it is.
+ */
+char *status_session(const struct session *s, const struct digest_counts *counts);
 
 /* Removes the file. Safe twice, and without a tick before. */
 void status_self__close(struct status_self *s);

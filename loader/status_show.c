@@ -116,6 +116,7 @@ __attribute__((format(printf, 2, 3))) static void put_line(FILE *f, const char *
 
 #define RECORDER_ROW "%8s  %-7s  %6s  %6s  %5s  %4s  %-20s  %s"
 #define RECORDER_OUT 30 /* what is left of the line */
+#define BEHIND_US    2000000
 
 /* The first directory that it writes to; before there is one, what it was told; the capture where that is all. */
 static const char *where_to(const json_t *out, const json_t *opt)
@@ -158,6 +159,19 @@ static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 		 dead ? "-" : ring, mask_of(mask, 20, opt, "mask", ALL_TYPES), where);
 }
 
+/* Of one whose traces are so far behind that people would wonder. */
+static void put_backlog(const json_t *r, FILE *f)
+{
+	const json_t *b = json_object_get(r, "backlog");
+	uint64_t us = status_field__number(b, "us");
+	char time[CELL], bytes[CELL];
+
+	if (us < BEHIND_US || !strcmp(status_field__string(r, "state"), "dead"))
+		return;
+	put_line(f, "%18s  traces are %s behind, %s wait: it gives way to the job", "",
+		 human__time(time, us), human__bytes(bytes, status_field__number(b, "bytes")));
+}
+
 static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
 {
 	const json_t *r;
@@ -167,8 +181,10 @@ static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
 		return;
 	put_line(f, RECORDER_ROW, "RECORDER", "STATE", "SINCE", "CPU", "MEM", "RING", "MASK",
 		 "OUTPUT");
-	json_array_foreach (all, i, r)
+	json_array_foreach (all, i, r) {
 		put_recorder(r, now_us, f);
+		put_backlog(r, f);
+	}
 }
 
 #define PROCESS_ROW "%8s  %-15s  %9s  %5s  %-20s  %-8s  %s"

@@ -47,7 +47,8 @@ struct top {
 	enum top_sort sort;
 	/* of all recorders */
 	uint32_t recorders, silent, captures, processes;
-	double records; /* a second */
+	double records;	    /* a second */
+	uint64_t behind_us; /* what it shows is so old, of the recorder that gives way most */
 	uint64_t lost, lost_new;
 	double cpu;	 /* of one CPU, 0.1 is 10 % */
 	double ring;	 /* how full the fullest is, 0 to 1 */

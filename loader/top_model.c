@@ -196,6 +196,8 @@ static int add_recorder(struct top *t, const json_t *r)
 	t->recorders++;
 	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
 	t->captures += get(opt, "capture") && !get(opt, "output");
+	if (num(get(r, "backlog"), "us") > t->behind_us)
+		t->behind_us = num(get(r, "backlog"), "us");
 	t->lost += lost;
 	t->lost_new += was ? less(lost, status_field__lost(was, NULL, 0)) : 0;
 	t->memory += num(get(r, "self"), "memory");
@@ -340,7 +342,7 @@ int top__read(struct top *t)
 	t->nrows = 0;
 	t->recorders = t->silent = t->captures = t->processes = 0;
 	t->records = t->cpu = t->ring = 0;
-	t->lost = t->lost_new = t->memory = 0;
+	t->lost = t->lost_new = t->memory = t->behind_us = 0;
 	json_array_foreach (t->now, i, r)
 		if (!err)
 			err = add_recorder(t, r);

@@ -7,7 +7,8 @@
 #include "human.h"
 #include "top.h"
 
-#define ROW "%-10.10s %6s %7s %6s %6s %4s %4s %4s %5s %6s %s"
+#define BEHIND_US 2000000
+#define ROW	  "%-10.10s %6s %7s %6s %6s %4s %4s %4s %5s %6s %s"
 
 /* What a cell of that many columns has room for. */
 static const char *rate(char buf[16], double v)
@@ -48,20 +49,23 @@ void top_text__head(const struct top *t, char line[TOP_LINE])
 
 void top_text__recorders(const struct top *t, char line[TOP_LINE])
 {
-	char memory[HUMAN_CELL];
+	char memory[HUMAN_CELL], behind[HUMAN_CELL];
 
 	if (!t->recorders) {
 		snprintf(line, TOP_LINE,
 			 "No recorder runs on this node. Start one: ncclscope record");
 		return;
 	}
-	snprintf(line, TOP_LINE, "%u recorder%s%s, %.1f%% of a CPU, %s memory, ring %.0f%% full%s",
+	snprintf(line, TOP_LINE,
+		 "%u recorder%s%s, %.1f%% of a CPU, %s memory, ring %.0f%% full%s%s%s",
 		 t->recorders, t->recorders == 1 ? "" : "s",
 		 t->silent ? " (silent: stopped, or without a CPU)" : "", t->cpu * 100,
 		 human__bytes(memory, t->memory), t->ring * 100,
 		 !t->captures		      ? ""
 		 : t->captures < t->recorders ? " (some --raw: no operations of theirs)"
-					      : " (--raw: no operations)");
+					      : " (--raw: no operations)",
+		 t->behind_us >= BEHIND_US ? ", behind by " : "",
+		 t->behind_us >= BEHIND_US ? human__time(behind, t->behind_us) : "");
 }
 
 void top_text__titles(char line[TOP_LINE])

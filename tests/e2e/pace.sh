@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The recorder takes what the job leaves of the CPUs, and is not left behind for that: not where all of them are taken, not
-# where the ring would not last; whoever it starts has nothing of it.
+# Who makes traces takes what the job leaves of the CPUs, who records does not wait for that; nothing is lost for it, neither where
+# all CPUs are taken nor where the backlog is small; whoever the recorder starts has nothing of it.
 . "$(dirname "$0")/lib.sh"
 
 # policy_of TID: 0 SCHED_OTHER, 3 SCHED_BATCH, 5 SCHED_IDLE. A comm of ours has no blank.
@@ -18,8 +18,12 @@ of_recorder() {
 		[ "$(cat "$task/comm")" = "$1" ] && echo "${task##*/}"
 	done
 }
-late() {
-	sed -n 's/.*late \([0-9]*\) times.*/\1/p' "$tmp/$1.err"
+caught_up() {
+	sed -n 's/.*had to catch up \([0-9]*\) times.*/\1/p' "$tmp/$1.err"
+}
+# behind: us that its traces are, by its status file
+behind() {
+	"$scope" status --json | jq --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) | .backlog.us'
 }
 users_job() {
 	NCCL_PROFILER_PLUGIN=$plugin setpriv --reuid 65533 --regid 65533 --clear-groups "$job" --json "$@"
@@ -30,8 +34,11 @@ users_job() {
 record_bg calm
 users_job --ranks 2 --bytes 64K --iters 100 --sleep-us 10000 >"$tmp/calm.out" 2>&1 &
 starter=$!
-t "it gives way" until_true 5 has_policy "$recorder" 5
-is "who looks after it does not" "$(policy_of "$(of_recorder ncclscope-pace)")" 0
+tracer() {
+	has_policy "$(of_recorder ncclscope-trace)" "$1"
+}
+t "it gives way" until_true 5 tracer 5
+is "who records does not" "$(policy_of "$recorder")" 0
 is "nor does who reads for it" "$(policy_of "$(of_recorder ncclscope-read)")" 0
 wait $starter
 stop_recorder
@@ -43,7 +50,7 @@ env --default-signal=INT chrt -b 0 "$scope" record --plugin "$plugin" -o "$tmp/b
 recorder=$!
 until_true 10 grep -q '^ncclscope: Recording' "$tmp/batch.err"
 sleep 0.5
-is "a policy that was chosen stays, and nobody looks after it" "$(policy_of "$recorder") $(of_recorder ncclscope-pace)" "3 "
+t "a policy that was chosen stays" tracer 3
 stop_recorder
 is "its end" "$rc" 0
 record cmd -d 2s -- sh -c 'sleep 1; chrt -p $$; prlimit --nice --raw --noheadings'
@@ -60,25 +67,40 @@ record_bg taken -v --strict
 job_bg taken --ranks 2 --bytes 64K --iters 200 --sleep-us 20000
 wait "$starter"
 stop_recorder
-# shellcheck disable=SC2086
-kill $spinners
 t "with all CPUs taken: right, clean, lossless, counted, joined" good taken
-t "with all CPUs taken: it was behind, and got its share" [ "$(late taken)" -gt 0 ]
+t "with all CPUs taken: little came, and it caught up" [ "$(caught_up taken)" -gt 0 ]
 facts taken '{node: [records("node")[].ts] | sort} | {n: (.node | length), gap: ([.node[1:], .node[:-1]] | transpose | map(.[0] - .[1]) | max)}'
 t "with all CPUs taken: it looked at the machine each second: $(cat "$tmp/facts")" jq -e '.n > 2 and .gap < 1500000' "$tmp/facts"
 
-# ---- The ring would not last
+# shellcheck disable=SC2086
+kill $spinners
 
-record_bg small --ring 256K
-job_bg small --ranks 2 --bytes 4M --iters 100000 --no-check
-ranks_of 2
-sleep 0.5
-is "a ring that would be full in no time: it does not give way" "$(for _ in $(seq 20); do
-	policy_of "$recorder"
-	sleep 0.05
-done | sort | uniq -c | sort -rn | awk '{ print $2; exit }')" 0
-kill_job
-t "a ring that would be full in no time: it does again when the job has ended" until_true 5 has_policy "$recorder" 5
+# ---- A job that leaves nothing, and makes more than the memory is for
+
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)
+taskset -cp "${cpus[0]},${cpus[1]:-${cpus[0]}}" $$ >/dev/null
+flood=(--ranks 4 --bytes 64K --no-check --iters 1500)
+record_bg flood -v --strict --compress
+job_bg flood "${flood[@]}"
+fell_behind() {
+	local us
+	us=$(behind)
+	[ "${us:-0}" -gt 1000000 ]
+}
+t "a flood: the traces fall behind, and status says so" until_true 20 fell_behind
+is "a flood: who records is on its way all the same" "$(policy_of "$recorder") $(policy_of "$(of_recorder ncclscope-trace)")" "0 5"
+wait "$starter"
 stop_recorder
+is "a flood: exit status" "$rc" 0
+t "a flood: clean" "$scope" check -q "$tmp/flood"
+t "a flood: all operations" grep -qE '^ +ncclProfileColl +6000$' "$tmp/flood.err"
+
+record_bg small -v --strict --compress --backlog 1M
+job_bg small "${flood[@]}"
+wait "$starter"
+stop_recorder
+t "a backlog that is full in no time: it has to take its share" [ "$(caught_up small)" -gt 0 ]
+t "a backlog that is full in no time: what finds no room is counted" "$scope" check -q "$tmp/small"
+is "a backlog that is full in no time: exit status" "$rc" "$(if grep -q '^Loss: 0' "$tmp/small.err"; then echo 0; else echo 5; fi)"
 
 finish

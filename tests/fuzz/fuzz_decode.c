@@ -687,7 +687,7 @@ static struct session *session_begin(size_t how)
 		s->net_mode = NET_MODE_OFF;
 	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
 		s->net_mode != NET_MODE_OFF;
-	s->capture_only = s->mute = how % 13 == 0;
+	s->live = s->mute = how % 13 == 0;
 	name_drops(&s->net.names);
 	decode_net__init(s, 4000000);
 	return s;

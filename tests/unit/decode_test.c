@@ -586,7 +586,7 @@ static void put_comm(struct chunk *ch, uint8_t api)
 }
 
 /* Chunks that go on, come twice, in part before in whole, behind a gap, and with what makes no sense. */
-static struct known known_of_chunks(bool capture_only)
+static struct known known_of_chunks(bool live)
 {
 	struct chunk a = {0}, b = {0}, bad = {0}, other = {0};
 	struct scope_rec_start *start;
@@ -595,7 +595,7 @@ static struct known known_of_chunks(bool capture_only)
 	uint64_t n;
 
 	setup(NULL);
-	s->capture_only = capture_only;
+	s->live = live;
 	p = begin();
 	p->begin_ns = 3000;
 	p->corr.first_id = 50;
@@ -637,7 +637,7 @@ static struct known known_of_chunks(bool capture_only)
 }
 
 /* Who records one without decoding knows as much of its processes and of what is lost. */
-static void test_capture_only(void **arg)
+static void test_live(void **arg)
 {
 	struct known decoded = known_of_chunks(false), skimmed;
 
@@ -677,7 +677,7 @@ int main(void)
 		TEST(test_many_buffers),
 		TEST(test_times),
 		TEST(test_other_events),
-		cmocka_unit_test(test_capture_only),
+		cmocka_unit_test(test_live),
 	};
 	int failed;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/pace.c: behind everybody else while there is time, like everybody else when there is none, and never for good. */
+/* loader/pace.c: behind everybody else while that lasts, like everybody else when it does not or costs nothing. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,154 +7,146 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "clock.h"
 #include "pace.h"
 
-#define RING (1u << 20)
-#define MS   1000000ull
+#define MS	 UINT64_C(1000000)
+#define FILE_MAX (100u << 20)
+#define NS_BYTE	 4 /* that taking costs */
 
-static uint64_t produced, consumed; /* asked for by two threads */
-static struct pace *pace;
-
-static struct ring_pos ring(const void *arg)
-{
-	assert_ptr_equal(arg, &produced);
-	return (struct ring_pos){.produced = __atomic_load_n(&produced, __ATOMIC_RELAXED),
-				 .consumed = __atomic_load_n(&consumed, __ATOMIC_RELAXED)};
-}
-
-static void sleep_ms(uint64_t ms)
-{
-	const struct timespec ts = {.tv_nsec = (long)(ms * MS)};
-
-	nanosleep(&ts, NULL);
-}
-
-static void come(uint64_t bytes)
-{
-	__atomic_fetch_add(&produced, bytes, __ATOMIC_RELAXED);
-}
-
-static void take(void)
-{
-	__atomic_store_n(&consumed, produced, __ATOMIC_RELAXED);
-}
+static struct pace pace;
+static struct pace_load load;
 
 static int setup(void **state)
 {
 	(void)state;
-	produced = consumed = 0;
-	pace = pace__begin(ring, &produced, RING);
-	return pace ? 0 : -1;
+	pace__begin(&pace);
+	load = (struct pace_load){.now_ns = NSEC_PER_SEC, .file_max = FILE_MAX};
+	return pace.may && sched_getscheduler(0) == SCHED_OTHER ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
+	const struct sched_param none = {0};
+
 	(void)state;
-	pace__end(pace);
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	return 0;
+	return sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-/* Turns every 10 ms, in each of which so much comes and is taken. */
-static void turns(uint32_t n, uint64_t bytes)
+/* Turns every 50 ms, in each of which so much comes and so much is taken; the oldest of what is left waits since then. */
+static void turns(uint32_t n, uint64_t put, uint64_t taken)
 {
 	while (n--) {
-		sleep_ms(10);
-		come(bytes);
-		take();
-		pace__turn(pace, monotonic_ns(), true);
+		load.now_ns += 50 * MS;
+		load.put_bytes += put;
+		load.taken_bytes += taken;
+		if (load.taken_bytes > load.put_bytes)
+			load.taken_bytes = load.put_bytes;
+		load.cpu_ns = load.taken_bytes * NS_BYTE;
+		if (load.taken_bytes == load.put_bytes)
+			load.oldest_ns = 0;
+		else if (!load.oldest_ns)
+			load.oldest_ns = load.now_ns;
+		pace__turn(&pace, &load);
 	}
 }
 
 static void test_gives_way(void **state)
 {
 	(void)state;
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	turns(15, 100);
+	assert_false(pace.idle);
+	turns(20, 1000, 1000);
+	assert_true(pace.idle);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
 }
 
-static void test_late(void **state)
-{
-	(void)state;
-	turns(15, 100);
-	sleep_ms(300); /* no turn */
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	pace__turn(pace, monotonic_ns(), false); /* there is more */
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	pace__turn(pace, monotonic_ns(), true);
-	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
-	assert_true(pace__end(pace) >= 1);
-	pace = NULL;
-}
-
-/* Turns in time are not enough if they do not take what comes. */
-static void test_ring_fills(void **state)
-{
-	uint64_t turn_ns = 0;
-	uint32_t i;
-
-	(void)state;
-	turns(15, 100);
-	for (i = 0; i < 80; i++) {
-		/* This thread may have to wait itself, and be late for that. */
-		if (i < 40 && sched_getscheduler(0) != SCHED_IDLE)
-			assert_true(monotonic_ns() - turn_ns > 90 * MS);
-		come(RING / 400);
-		sleep_ms(10);
-		turn_ns = monotonic_ns();
-		pace__turn(pace, turn_ns, i < 40);
-	}
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-}
-
-/* So much comes that the ring would not last. */
+/* A flood waits for as long as there is room. */
 static void test_flood(void **state)
 {
 	(void)state;
-	turns(30, RING / 8 / 5);
+	turns(20, 1000, 1000);
+	turns(100, 1 << 20, 1 << 16); /* 80 ms of CPU time a second */
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	assert_int_equal(pace.raised, 0);
+}
+
+/* What comes next costs little, and somebody may look at the traces: it catches up with all there is. */
+static void test_flood_ends(void **state)
+{
+	(void)state;
+	turns(20, 1000, 1000);
+	turns(100, 1 << 20, 1 << 16);
+	turns(20, 1000, 1000);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	turns(30, 100);
+	assert_int_equal(pace.raised, 1);
+	turns(20, 1000, UINT32_MAX);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
 }
 
-static void test_sample(void **state)
+/* Little comes all the time, and it gets no CPU for it. */
+static void test_starved(void **state)
 {
-	uint64_t begin;
-
 	(void)state;
-	pace__sample(pace);
+	turns(1, 1000, 1000);
+	turns(20, 1000, 100);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	turns(15, 100);
+	/* While it catches up, a flood begins. */
+	turns(20, 1 << 20, 1 << 16);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
-	begin = monotonic_ns();
-	pace__sample(pace);
-	assert_true(monotonic_ns() - begin >= MS);
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	pace__turn(pace, monotonic_ns(), true);
-	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
-	pace__sample(NULL);
 }
 
-static void test_child(void **state)
+static void test_file_fills_up(void **state)
 {
-	int status;
-	pid_t pid;
+	(void)state;
+	turns(100, 1 << 20, 1 << 16);
+	load.file_bytes = FILE_MAX / 4 * 3;
+	turns(1, 1 << 20, 1 << 16);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	load.file_bytes++;
+	turns(1, 1 << 20, 1 << 16);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	load.file_bytes = FILE_MAX / 2 + 1;
+	turns(1, 1 << 20, 1 << 16);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	load.file_bytes = FILE_MAX / 2;
+	turns(1, 1 << 20, 1 << 16);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	assert_int_equal(pace.raised, 1);
+}
+
+static void test_raise(void **state)
+{
+	(void)state;
+	turns(20, 1000, 1000);
+	pace__raise(&pace);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	turns(1, 1000, 1000);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	assert_int_equal(pace.raised, 0);
+	/* Who puts had to wait, and said so, before a turn saw it. */
+	pace__raise(&pace);
+	load.file_bytes = FILE_MAX;
+	turns(5, 1 << 20, 1 << 16);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	assert_int_equal(pace.raised, 1);
+}
+
+static void test_hold(void **state)
+{
+	bool was;
 
 	(void)state;
-	turns(15, 100);
-	pid = fork();
-	if (!pid) {
-		pace__leave();
-		_exit(sched_getscheduler(0) == SCHED_OTHER ? 0 : 1);
-	}
-	waitpid(pid, &status, 0);
-	assert_int_equal(status, 0);
+	was = pace__hold();
+	assert_false(was);
+	pace__again(was);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	turns(20, 1000, 1000);
+	was = pace__hold();
+	assert_true(was);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	pace__again(was);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
 }
 
@@ -165,38 +157,28 @@ static void test_chosen(void **state)
 
 	(void)state;
 	assert_int_equal(sched_setscheduler(0, SCHED_BATCH, &none), 0);
-	assert_null(pace__begin(ring, &produced, RING));
-	pace__turn(NULL, monotonic_ns(), true);
-	pace__leave();
+	pace__begin(&pace);
+	assert_false(pace.may);
+	turns(20, 1000, 1000);
+	pace__raise(&pace);
+	pace__again(pace__hold());
 	assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
-	assert_int_equal(pace__end(NULL), 0);
 	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
-}
-
-/* Root may; others by their RLIMIT_NICE, or in a container, not always. */
-static bool may_leave_idle(void)
-{
-	bool may;
-
-	pace = pace__begin(ring, &produced, RING);
-	may = pace;
-	pace__end(pace);
-	return may;
 }
 
 int main(void)
 {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_gives_way, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ring_fills, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sample, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_child, setup, teardown),
-		cmocka_unit_test(test_chosen),
+		TEST(test_gives_way),	  TEST(test_flood),
+		TEST(test_flood_ends),	  TEST(test_starved),
+		TEST(test_file_fills_up), TEST(test_raise),
+		TEST(test_hold),	  cmocka_unit_test(test_chosen),
 	};
 
-	if (!may_leave_idle()) {
+	/* Root may; others by their RLIMIT_NICE, or in a container, not always. */
+	pace__begin(&pace);
+	if (!pace.may) {
 		puts("SKIP: pace_test: a thread may not leave SCHED_IDLE again (CAP_SYS_NICE, "
 		     "RLIMIT_NICE)");
 		return 77;

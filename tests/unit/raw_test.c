@@ -11,11 +11,12 @@
 #include <fcntl.h>
 #include "capture.h"
 #include "chunks.h"
+#include "digest.h"
 #include "log.h"
 #include "raw.h"
 
 static char raw_path[sizeof(chunks_dir) + 16];
-static char *trace, *again; /* of the whole directory; owned */
+static char *trace, *again, *digested; /* of the whole directory; owned */
 static char **text;
 
 static void keep_text(const char *path)
@@ -58,7 +59,10 @@ static void session_end(struct session *s)
 
 static void feed(void *arg, enum input_kind kind, const void *data, size_t size)
 {
-	pipeline__feed(arg, kind, data, size);
+	struct session *s = arg;
+
+	raw_writer__put(s->raw, kind, data, size);
+	pipeline__apply(s, kind, data, size);
 }
 
 /* The capture in the file, and its trace. */
@@ -90,6 +94,7 @@ static int teardown(void **state)
 	rmdir(chunks_dir);
 	free(trace);
 	free(again);
+	free(digested);
 	return 0;
 }
 
@@ -151,6 +156,62 @@ static void test_same_bytes(void **state)
 	assert_non_null(strstr(trace, "\"symbol_error\":1"));
 	assert_non_null(strstr(trace, "\"recordType\":\"lost\""));
 	assert_non_null(strstr(trace, "\"end\":\"detached\""));
+}
+
+/* Waits for it, as the status file does. */
+static char *ask_status(struct digest *d)
+{
+	const struct digest_counts counts = {.chunks = 4321};
+
+	assert_true(digest__ask_status(d, &counts));
+	while (!digest__status(d)) {
+		assert_false(digest__ask_status(d, &counts));
+		digest__turn(d, monotonic_ns());
+		usleep(1000);
+	}
+	return strdup(digest__status(d));
+}
+
+/* The thread of a recorder makes what convert makes, and says meanwhile how far it is. */
+static void test_digest(void **state)
+{
+	static unsigned char buf[1 << 16];
+	struct session *like = session_begin();
+	const struct session *s;
+	struct raw_reader r;
+	struct raw_rec rec;
+	struct digest *d = digest__new(like, 1 << 20);
+	char *early, *late = NULL;
+
+	(void)state;
+	assert_non_null(d);
+	digest__put(d, INPUT_KINDS, "", 0); /* what makes no sense costs nobody anything */
+	assert_int_equal(digest__start(d), 0);
+	early = ask_status(d);
+	assert_int_equal(raw_reader__of(&r, buf, read_raw(buf, sizeof(buf))), 0);
+	while (raw_reader__next(&r, &rec) == 1) {
+		if (rec.kind == INPUT_FINISH) {
+			digest__catch_up(d);
+			assert_int_equal(digest__lag(d).bytes, 0);
+			late = ask_status(d);
+		}
+		digest__put(d, rec.kind, rec.data, rec.size);
+	}
+	raw_reader__close(&r);
+	s = digest__end(d);
+	assert_true(s->finished);
+	assert_int_equal(s->summary.procs, 1);
+	digest__free(d);
+	text = &digested;
+	chunks_files(keep_text);
+	assert_string_equal(digested, trace);
+	assert_non_null(strstr(early, "\"chunks\":4321"));
+	assert_non_null(strstr(early, "\"processes\":[]"));
+	assert_non_null(late);
+	assert_non_null(strstr(late, "\"commHash\""));
+	free(early);
+	free(late);
+	free(like);
 }
 
 /* A recorder that was killed has left any part of it. */
@@ -259,9 +320,10 @@ static void test_writer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_errors),	   cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_torn),	   cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_foreign),	   cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_writer),
 	};
 
 	return cmocka_run_group_tests_name("raw", tests, setup, teardown);

@@ -6,9 +6,9 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode raw report export protobuf json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms slab pace status trace_text
+UNIT_LOADER := elf correlate decode raw report export protobuf json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms slab pace backlog status trace_text
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
-	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/pace_tsan_test \
+	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/backlog_tsan_test \
 	       $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
 
@@ -55,7 +55,7 @@ $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/pl
 
 # The same tests with TSan, as there are threads.
 OUT_TSAN  := out out_threads thread out_dir zst json log
-PACE_TSAN := pace thread clock log
+BACKLOG_TSAN := backlog clock log
 
 $(UNIT_OUT)/tsan/%.o: loader/%.c
 	$(call msg,CC,$@)
@@ -68,7 +68,7 @@ $(UNIT_OUT)/tsan/%.o: $(UNIT_DIR)/%.c
 	$(Q)$(CC) $(CFLAGS) -fsanitize=thread -Iloader -c $< -o $@
 
 $(UNIT_OUT)/out_tsan_test: $(OUT_TSAN:%=$(UNIT_OUT)/tsan/%.o)
-$(UNIT_OUT)/pace_tsan_test: $(PACE_TSAN:%=$(UNIT_OUT)/tsan/%.o)
+$(UNIT_OUT)/backlog_tsan_test: $(BACKLOG_TSAN:%=$(UNIT_OUT)/tsan/%.o)
 
 $(UNIT_OUT)/%_tsan_test: $(UNIT_OUT)/tsan/%_test.o
 	$(call msg,LINK,$@)
@@ -98,7 +98,7 @@ $(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
 .PRECIOUS: $(UNIT_OUT)/%.o
 
 TEST_PROGS += $(UNIT_PROGS)
-TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan pace_tsan plugin cuda,"$(UNIT_OUT)/$(t)_test") \
+TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan backlog_tsan plugin cuda,"$(UNIT_OUT)/$(t)_test") \
 	      "tests/unit/export.sh $(BUILD)/ncclscope" \
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Inputs to traces by a thread of its own; see digest.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "backlog.h"
+#include "clock.h"
+#include "correlate.h"
+#include "digest.h"
+#include "log.h"
+#include "notify.h"
+#include "out.h"
+#include "pace.h"
+#include "pipeline.h"
+#include "progress.h"
+#include "status_self.h"
+#include "thread.h"
+
+#define TURN_NS	 (50 * 1000000ull)
+#define PAUSE_NS 2000000L
+
+/* What is put besides inputs: questions, which are answered in their turn, and the end. */
+enum { ASK_SETTLED = INPUT_KINDS + 1, ASK_STATUS, ASK_END };
+
+struct settled_question {
+	uint64_t now_ns, quiet_ns;
+	uint32_t nr;
+};
+
+struct digest {
+	struct backlog *backlog;
+	int dir; /* of its file; -1: none */
+	uint64_t backlog_max;
+	pthread_t thread;
+	bool started, ended;
+
+	/* The thread's, until it has ended. */
+	struct session s;
+	char *status; /* what it told last; freed when it is asked again */
+
+	/* The thread's word to the other. */
+	struct pace pace; /* set before `ready` */
+	atomic_bool ready;
+	_Atomic uint32_t settled_nr; /* the newest question whose answer was yes */
+	_Atomic uint32_t answered;   /* of questions for the status */
+
+	/* The other's, who puts. */
+	uint32_t settled_asked, asked;
+	uint64_t next_turn_ns;
+};
+
+/* ---- The thread ---------------------------------------------------------------------------------- */
+
+static bool all_settled(const struct session *s, const struct settled_question *q)
+{
+	const struct proc *p;
+
+	for (p = s->procs; p; p = p->hh.next)
+		if (!p->ended_ns && !correlate__settled(&p->corr, q->now_ns, q->quiet_ns))
+			return false;
+	return true;
+}
+
+static void answer_status(struct digest *d, const struct digest_counts *counts)
+{
+	bool was_idle = pace__hold(); /* malloc's locks, of all its arenas */
+
+	free(d->status);
+	d->status = status_session(&d->s, counts);
+	pipeline__trim(&d->s);
+	pace__again(was_idle);
+	atomic_fetch_add_explicit(&d->answered, 1, memory_order_release);
+}
+
+/* false: that was the last. */
+static bool digest_one(struct digest *d, const struct backlog_rec *rec)
+{
+	const struct settled_question *q = rec->data;
+	int err;
+
+	switch (rec->kind) {
+	case ASK_SETTLED:
+		if (all_settled(&d->s, q))
+			d->settled_nr = q->nr;
+		return true;
+	case ASK_STATUS:
+		answer_status(d, rec->data);
+		return true;
+	case ASK_END:
+		return false;
+	default:
+		err = pipeline__apply(&d->s, (enum input_kind)rec->kind, rec->data, rec->size);
+		if (err)
+			pr_debug("Failed to digest an input of kind %u: %s\n", rec->kind,
+				 strerror(-err));
+		return true;
+	}
+}
+
+static void *digest_main(void *arg)
+{
+	struct digest *d = arg;
+	struct backlog_rec rec;
+	int err;
+
+	pace__begin(&d->pace);
+	atomic_store_explicit(&d->ready, true, memory_order_release);
+	for (;;) {
+		err = backlog__take(d->backlog, &rec);
+		if (err)
+			pr_err("Failed to read what is not in the traces yet: %s; a part of it is "
+			       "lost\n",
+			       strerror(-err));
+		else if (!digest_one(d, &rec))
+			return NULL;
+	}
+}
+
+/* ---- Beginning and end --------------------------------------------------------------------------- */
+
+static void session_init(struct session *s, const struct session *like)
+{
+	s->dir = like->dir;
+	s->own_files = like->own_files;
+	s->compress = like->compress;
+	s->uid = like->uid;
+	s->gid = like->gid;
+	s->echo = true;
+}
+
+static void waits(void *arg)
+{
+	struct digest *d = arg;
+
+	digest__raise(d);
+	notify__tick(monotonic_ns());
+}
+
+struct digest *digest__new(const struct session *like, uint64_t backlog_max)
+{
+	struct digest *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	session_init(&d->s, like);
+	d->backlog_max = backlog_max;
+	d->dir = like->dir ? out_dir_open(like->dir, true, like->uid, like->gid)
+			   : open(".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	d->backlog = backlog__new(d->dir, backlog_max, waits, d);
+	if (d->backlog)
+		return d;
+	digest__free(d);
+	return NULL;
+}
+
+int digest__start(struct digest *d)
+{
+	int err = thread__start(&d->thread, digest_main, d, "ncclscope-trace");
+
+	d->started = !err;
+	return err;
+}
+
+void digest__put(struct digest *d, enum input_kind kind, const void *data, size_t size)
+{
+	backlog__put(d->backlog, kind, data, size);
+}
+
+static bool is_ready(const struct digest *d)
+{
+	return atomic_load_explicit(&d->ready, memory_order_acquire);
+}
+
+void digest__raise(struct digest *d)
+{
+	if (is_ready(d))
+		pace__raise(&d->pace);
+}
+
+static uint64_t thread_cpu_ns(const struct digest *d)
+{
+	struct timespec ts = {0};
+	clockid_t clock;
+
+	if (!pthread_getcpuclockid(d->thread, &clock))
+		clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+void digest__turn(struct digest *d, uint64_t now_ns)
+{
+	struct backlog_state b;
+	struct pace_load load;
+
+	backlog__push(d->backlog);
+	if (now_ns < d->next_turn_ns || !is_ready(d))
+		return;
+	d->next_turn_ns = now_ns + TURN_NS;
+	b = backlog__state(d->backlog);
+	load = (struct pace_load){.now_ns = now_ns,
+				  .put_bytes = b.put_bytes,
+				  .taken_bytes = b.taken_bytes,
+				  .oldest_ns = b.oldest_ns,
+				  .file_bytes = b.file_bytes,
+				  .file_max = d->backlog_max,
+				  .cpu_ns = thread_cpu_ns(d)};
+	pace__turn(&d->pace, &load);
+}
+
+/* Each question has a number: a yes to an older one is none to what has begun since. */
+bool digest__settled(struct digest *d, uint64_t now_ns, uint64_t quiet_ns)
+{
+	struct settled_question q = {
+		.now_ns = now_ns, .quiet_ns = quiet_ns, .nr = ++d->settled_asked};
+
+	backlog__put(d->backlog, ASK_SETTLED, &q, sizeof(q));
+	backlog__push(d->backlog);
+	return d->settled_nr && d->settled_nr + 1 >= q.nr;
+}
+
+static void pause_briefly(void)
+{
+	const struct timespec ts = {.tv_nsec = PAUSE_NS};
+
+	nanosleep(&ts, NULL);
+}
+
+void digest__catch_up(struct digest *d)
+{
+	struct backlog_state b = backlog__state(d->backlog);
+	uint64_t from = b.taken_bytes;
+	struct progress progress;
+
+	progress__begin(&progress, "Writing traces:");
+	while (b.oldest_ns) {
+		digest__raise(d);
+		backlog__push(d->backlog);
+		pause_briefly();
+		notify__tick(monotonic_ns());
+		progress__show(&progress, b.taken_bytes - from, b.put_bytes - from);
+		b = backlog__state(d->backlog);
+	}
+	progress__end(&progress);
+}
+
+const struct session *digest__end(struct digest *d)
+{
+	if (d->started && !d->ended) {
+		digest__catch_up(d);
+		backlog__put(d->backlog, ASK_END, NULL, 0);
+		backlog__push(d->backlog);
+		pthread_join(d->thread, NULL);
+		if (d->pace.raised)
+			pr_debug("Traces: had to catch up %llu times\n",
+				 (unsigned long long)d->pace.raised);
+	}
+	d->ended = true;
+	return &d->s;
+}
+
+void digest__free(struct digest *d)
+{
+	if (!d)
+		return;
+	digest__end(d);
+	pipeline__free(&d->s);
+	backlog__free(d->backlog);
+	if (d->dir >= 0)
+		close(d->dir);
+	free(d->status);
+	free(d);
+}
+
+/* ---- For the status file ------------------------------------------------------------------------- */
+
+bool digest__ask_status(struct digest *d, const struct digest_counts *counts)
+{
+	if (d->asked != atomic_load_explicit(&d->answered, memory_order_acquire))
+		return false;
+	d->asked++;
+	backlog__put(d->backlog, ASK_STATUS, counts, sizeof(*counts));
+	return true;
+}
+
+const char *digest__status(struct digest *d)
+{
+	if (!d->asked || d->asked != atomic_load_explicit(&d->answered, memory_order_acquire))
+		return NULL;
+	return d->status;
+}
+
+struct digest_lag digest__lag(const struct digest *d)
+{
+	struct backlog_state b = backlog__state(d->backlog);
+	uint64_t now = monotonic_ns();
+
+	return (struct digest_lag){.bytes = b.put_bytes - b.taken_bytes,
+				   .file_bytes = b.file_bytes,
+				   .ns = b.oldest_ns && b.oldest_ns < now ? now - b.oldest_ns : 0,
+				   .gives_way = is_ready(d) && d->pace.idle};
+}
