@@ -185,8 +185,8 @@ static void file_trim(struct backlog *b)
 	}
 }
 
-/* All of the block, behind what is there; or false, and nothing. */
-static bool file_put(struct backlog *b, const struct block *block)
+/* All of the block, behind what is there, and where; or false, and nothing. */
+static bool file_put(struct backlog *b, const struct block *block, uint64_t *at)
 {
 	size_t done = 0;
 	ssize_t n;
@@ -205,6 +205,7 @@ static bool file_put(struct backlog *b, const struct block *block)
 			return false;
 		done += (size_t)n;
 	}
+	*at = b->file_at;
 	b->file_at += block->len;
 	return true;
 }
@@ -239,8 +240,7 @@ static bool try_publish(struct backlog *b)
 		slot.block = block;
 		count(b, slot);
 	} else {
-		slot.at = b->file_at;
-		if (!file_put(b, block))
+		if (!file_put(b, block, &slot.at))
 			return false;
 		count(b, slot);
 		block_spare(b, block);

@@ -3,6 +3,7 @@
 # Jobs that lie in every way that they can, as three users, beside a job that does not: that one's trace is complete
 # and exact, nobody's record is in another's, what the liars lost is counted, and the recorder stays within
 # its memory and comes to rest.
+E2E_TIMEOUT=${E2E_TIMEOUT:-500}
 . "$(dirname "$0")/lib.sh"
 
 [ -x "$build/e2e/hostile" ] || {
@@ -13,6 +14,7 @@ cp "$build/e2e/hostile" "$tmp/bin/"
 good_uid=21001
 memory=256 # MiB, --memory
 ring=8	   # MiB, --ring
+backlog=1  # MiB, --backlog: what is made of a flood shall be short
 
 # as UID COMMAND...
 as() {
@@ -92,7 +94,7 @@ at_rest() {
 
 # ---- Floods: by many threads, by many processes of one user, of kernel context, of hits with nothing behind them
 
-record_bg flood -v --ring ${ring}M
+record_bg flood -v --ring ${ring}M --backlog ${backlog}M
 hostile 21666 flood 4 4
 hostile 21666 bad 4 2
 hostile 21667 flood 4
@@ -155,7 +157,7 @@ cp "$plugin" "$ARG_DIR/5-nccl-profiler.so"
 scribble "$ARG_DIR/5-nccl-profiler.so" $((size - 2000)) 2000
 chmod -R a+rX "$ARG_DIR"
 
-record_bg lies -v --ring ${ring}M --memory ${memory}M
+record_bg lies -v --ring ${ring}M --memory ${memory}M --backlog ${backlog}M
 base=$(status VmHWM)
 hostile 21666 open 4 2
 hostile 21666 fuzz 4 1

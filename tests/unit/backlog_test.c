@@ -143,6 +143,33 @@ static void test_file(void **state)
 	backlog__free(b);
 }
 
+/* The file is empty again at the very moment at which more goes there. */
+static void test_file_again(void **state)
+{
+	int round;
+
+	(void)state;
+	begin(dir, 1 << 30, nobody_waits);
+	for (round = 0; round < 3; round++) {
+		while (!backlog__state(b).file_bytes)
+			put(10);
+		while (backlog__state(b).file_bytes) {
+			take(3);
+			put(1); /* what is younger is in memory again */
+		}
+		while (backlog__state(b).taken_bytes + MEMORY > backlog__state(b).put_bytes)
+			put(10);
+		put(2000);
+	}
+	backlog__push(b);
+	while (put_n - taken_n > 500) {
+		take(1);
+		if (taken_n % 100 == 0)
+			backlog__push(b);
+	}
+	backlog__free(b);
+}
+
 static void *take_all(void *arg)
 {
 	const struct timespec pause = {.tv_nsec = 1000000}, late = {.tv_nsec = 300000000};
@@ -227,10 +254,10 @@ static void test_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	   cmocka_unit_test(test_file),
-		cmocka_unit_test(test_threads),	   cmocka_unit_test(test_no_directory),
-		cmocka_unit_test(test_small_file), cmocka_unit_test(test_full),
-		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_order),	     cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_again),   cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_small_file),
+		cmocka_unit_test(test_full),	     cmocka_unit_test(test_left),
 	};
 
 	return cmocka_run_group_tests_name("backlog", tests, group_setup, group_teardown);
