@@ -18,6 +18,7 @@
 #define FLUSH_AGE_PER_S 100		   /* buffers are handed in at an age of 1/100 s */
 #define SILENT_NS	(300 * 1000000ull) /* no records of operations for so long: none is under way */
 #define BEHIND_NS	(200 * 1000000ull)
+#define IN_RING_NS	(50 * 1000000ull)
 
 static uint64_t flush_ticks(const struct recorder *r)
 {
@@ -233,20 +234,40 @@ static bool outside_add(struct outside *o, struct scope_ev_chunk *chunk)
 	return true;
 }
 
+/*
+ * How many records of a thread there must be by now. BPF counts one before the ring has a place for it, and may be kept from going on in
+ * between for as long as the CPU is taken away from a virtual machine: so what it said a while ago. 0: nobody knows.
+ */
+static uint32_t seq_by_now(struct recorder *r, struct stream *st)
+{
+	uint64_t now = monotonic_ns();
+	struct scope_task task;
+	uint32_t seq = 0;
+
+	if (st->asked_tid == st->host_tid && now - st->asked_ns < IN_RING_NS)
+		return 0;
+	if (st->asked_tid == st->host_tid)
+		seq = st->asked_seq;
+	if (attach__task(r->attach, st->host_tid, &task))
+		return seq;
+	st->asked_tid = st->host_tid;
+	st->asked_seq = task.seq;
+	st->asked_ns = now;
+	return seq;
+}
+
 /* What of a buffer is not its job's word: whose it is. */
-static void chunk_stamp(struct recorder *r, const struct proc *p, const struct stream *st,
+static void chunk_stamp(struct recorder *r, const struct proc *p, struct stream *st,
 			struct scope_ev_chunk *c)
 {
-	struct scope_task task;
-
 	c->h = p->id;
 	c->h.kind = SCOPE_EV_CHUNK;
 	c->h.size = (uint32_t)(sizeof(*c) + c->len);
 	c->h.ts_ns = monotonic_ns();
 	c->h.ns_tid = st->tid;
 	c->h.tid = st->host_tid;
-	if (r->s.sched_mode && !attach__task(r->attach, st->host_tid, &task))
-		c->sched_seq = task.seq;
+	if (r->s.sched_mode)
+		c->sched_seq = seq_by_now(r, st);
 }
 
 /* The process' buffers that have been silent, as questions; NULL: none, or no memory. */

@@ -46,6 +46,9 @@ struct stream {
 	uint64_t seen_ns; /* when it was last heard of */
 	bool outside;	  /* it can be read from outside, so it is heard of when it is silent */
 	uint32_t tid, host_tid; /* whose buffer it is now */
+	/* A recorder's: what BPF said of that thread's records at the last look from outside. */
+	uint32_t asked_tid, asked_seq;
+	uint64_t asked_ns;
 	uint32_t nopen;
 	struct open_step *open; /* by pos; owned; NULL: it was never read from outside */
 	UT_hash_handle hh;
