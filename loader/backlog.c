@@ -63,7 +63,6 @@ struct backlog {
 	void *arg;
 
 	/* The one who takes: */
-	struct block *from; /* NULL: none, or it is `read` */
 	unsigned char *read;
 	size_t read_cap;
 	const unsigned char *at, *end;

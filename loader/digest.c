@@ -2,6 +2,7 @@
 /* Inputs to traces by a thread of its own; see digest.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 
 #define TURN_NS	 (50 * 1000000ull)
 #define PAUSE_NS 2000000L
+#define TRIM_NS	 NSEC_PER_SEC
 
 /* What is put besides inputs: questions, which are answered in their turn, and the end. */
 enum { ASK_SETTLED = INPUT_KINDS + 1, ASK_STATUS, ASK_END };
@@ -42,12 +44,14 @@ struct digest {
 	/* The thread's, until it has ended. */
 	struct session s;
 	char *status; /* what it told last; freed when it is asked again */
+	uint64_t next_trim_ns;
 
 	/* The thread's word to the other. */
 	struct pace pace; /* set before `ready` */
 	atomic_bool ready;
 	_Atomic uint32_t settled_nr; /* the newest question whose answer was yes */
 	_Atomic uint32_t answered;   /* of questions for the status */
+	_Atomic uint64_t heap;	     /* bytes; when it was asked for that last */
 
 	/* The other's, who puts. */
 	uint32_t settled_asked, asked;
@@ -72,9 +76,21 @@ static void answer_status(struct digest *d, const struct digest_counts *counts)
 
 	free(d->status);
 	d->status = status_session(&d->s, counts);
-	pipeline__trim(&d->s);
+	d->heap = mallinfo2().uordblks;
 	pace__again(was_idle);
 	atomic_fetch_add_explicit(&d->answered, 1, memory_order_release);
+}
+
+static void tick_trim(struct digest *d, uint64_t now_ns)
+{
+	bool was_idle;
+
+	if (now_ns < d->next_trim_ns)
+		return;
+	d->next_trim_ns = now_ns + TRIM_NS;
+	was_idle = pace__hold(); /* the same locks */
+	pipeline__trim(&d->s);
+	pace__again(was_idle);
 }
 
 /* false: that was the last. */
@@ -98,6 +114,8 @@ static bool digest_one(struct digest *d, const struct backlog_rec *rec)
 		if (err)
 			pr_debug("Failed to digest an input of kind %u: %s\n", rec->kind,
 				 strerror(-err));
+		else if (rec->kind == INPUT_TICK)
+			tick_trim(d, ((const struct input_tick *)rec->data)->now_ns);
 		return true;
 	}
 }
@@ -292,6 +310,11 @@ const char *digest__status(struct digest *d)
 	if (!d->asked || d->asked != atomic_load_explicit(&d->answered, memory_order_acquire))
 		return NULL;
 	return d->status;
+}
+
+uint64_t digest__heap(const struct digest *d)
+{
+	return d->heap;
 }
 
 struct digest_lag digest__lag(const struct digest *d)

@@ -56,6 +56,9 @@ bool digest__ask_status(struct digest *d, const struct digest_counts *counts);
 /* The answer; NULL: not yet. Valid until it is asked for again. */
 const char *digest__status(struct digest *d);
 
+/* Bytes that are allocated in all, as of the last answer: counting them takes locks that the thread may have. */
+uint64_t digest__heap(const struct digest *d);
+
 struct digest_lag {
 	uint64_t bytes, file_bytes; /* that wait; of these on the disk */
 	uint64_t ns;		    /* since when the oldest does */

@@ -164,7 +164,8 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	scan__tick(r, monotonic_ns());
 	if (now >= r->next_node_ns) {
 		feed__node(r);
-		pipeline__trim(&r->s);
+		if (!r->s.digest) /* who gives back all memory, and holds its locks, else */
+			pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
 	}
 	status_self__tick(&r->status, r, now);

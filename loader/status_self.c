@@ -212,7 +212,7 @@ static json_t *lost_doc(const struct session *s)
 	return o;
 }
 
-static json_t *self_doc(const struct status_self *s)
+static json_t *self_doc(const struct status_self *s, const struct digest *d)
 {
 	struct text_file file = {0};
 	struct rusage ru = {0};
@@ -231,7 +231,8 @@ static json_t *self_doc(const struct status_self *s)
 			 (json_int_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
 				 ru.ru_utime.tv_usec + ru.ru_stime.tv_usec,
 			 "memory", (json_int_t)rss, "peakMemory", (json_int_t)ru.ru_maxrss * 1024,
-			 "heap", (json_int_t)mallinfo2().uordblks, "statusUs", us(s->cost_ns));
+			 "heap", (json_int_t)(d ? digest__heap(d) : mallinfo2().uordblks),
+			 "statusUs", us(s->cost_ns));
 }
 
 /* What is not in the traces yet. */
@@ -253,7 +254,8 @@ static json_t *recorder_doc(const struct status_self *s, const struct recorder *
 			 (json_int_t)s->start, "startedUs", us(r->s.attach_ns), "updatedUs",
 			 us(monotonic_ns()), "options", options_doc(r), "features",
 			 features_doc(&r->s), "ring", "bytes", (json_int_t)r->s.ring_bytes, "used",
-			 (json_int_t)ring_used(r), "backlog", backlog_doc(r), "self", self_doc(s));
+			 (json_int_t)ring_used(r), "backlog", backlog_doc(r), "self",
+			 self_doc(s, r->s.digest));
 }
 
 static char *dump(json_t *doc)
