@@ -53,7 +53,7 @@ struct backlog {
 	/* The one who puts: */
 	int dir, fd; /* fd -1: no file yet */
 	uint64_t file_max, file_at, file_punched;
-	bool no_file; /* it cannot be made, or written: said */
+	bool no_file; /* it cannot be made: said */
 	struct block *now, *spare;
 	uint32_t nspare;
 	uint64_t now_ns; /* when the first of `now` was put */
@@ -146,24 +146,18 @@ static uint64_t file_bytes(const struct backlog *b)
 	return b->file_at - b->file_taken;
 }
 
-static void file_failed(struct backlog *b, const char *what, int err)
-{
-	if (!b->no_file)
-		pr_warn("Failed to %s a file for what is not in the traces yet: %s; continuing "
-			"without, and with more of the job's CPU time\n",
-			what, strerror(err));
-	b->no_file = true;
-}
-
+/* false: it cannot be made, which is said once. */
 static bool file_open(struct backlog *b)
 {
-	char self[] = ".";
-
 	if (b->fd >= 0 || b->no_file)
 		return b->fd >= 0;
-	b->fd = b->dir < 0 ? -1 : openat(b->dir, self, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (b->fd < 0)
-		file_failed(b, "make", b->dir < 0 ? ENOTDIR : errno);
+	if (b->dir >= 0)
+		b->fd = openat(b->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	b->no_file = b->fd < 0;
+	if (b->no_file)
+		pr_warn("Failed to make a file for what is not in the traces yet: %s; continuing "
+			"without, and with more of the job's CPU time\n",
+			strerror(b->dir < 0 ? ENOTDIR : errno));
 	return b->fd >= 0;
 }
 

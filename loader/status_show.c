@@ -168,8 +168,9 @@ static void put_backlog(const json_t *r, FILE *f)
 
 	if (us < BEHIND_US || !strcmp(status_field__string(r, "state"), "dead"))
 		return;
-	put_line(f, "%18s  traces are %s behind, %s wait: it gives way to the job", "",
-		 human__time(time, us), human__bytes(bytes, status_field__number(b, "bytes")));
+	put_line(f, "%18s  traces are %s behind, %s wait%s", "", human__time(time, us),
+		 human__bytes(bytes, status_field__number(b, "bytes")),
+		 json_is_true(json_object_get(b, "givesWay")) ? ": it gives way to the job" : "");
 }
 
 static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
