@@ -19,7 +19,9 @@ mkdir -p "$logs"
 reports=$(mktemp -d -p /tmp scope-asan.XXXXXX)
 trap 'rm -rf "$reports"' EXIT
 chmod 1777 "$reports"
-export BUILD=$build ASAN_OPTIONS=log_path=$reports/report
+# What is freed is kept for a while to find those that still use it, by default 256 MiB of it: as much as a test lets the
+# recorder have.
+export BUILD=$build ASAN_OPTIONS=log_path=$reports/report:quarantine_size_mb=32
 
 for name in "$@"; do
 	# A case is one of that test's; said here is which and how many.
