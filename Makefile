@@ -46,7 +46,7 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net uprobe_multi target \
+LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi target \
 	      patience pace backlog digest thread \
 	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \
@@ -111,7 +111,8 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 # ---- Loader ----------------------------------------------------------------------------------------
 
-$(BUILD)/loader/attach.o $(BUILD)/loader/attach_usdt.o $(BUILD)/loader/attach_net.o: $(BUILD)/scope.skel.h
+SKEL_OBJ := $(addprefix loader/,attach.o attach_usdt.o attach_net.o attach_switches.o)
+$(SKEL_OBJ:%=$(BUILD)/%): $(BUILD)/scope.skel.h
 $(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
 $(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h

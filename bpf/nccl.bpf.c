@@ -65,13 +65,18 @@ enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT, SENT_LIMITED };
 		return SENT_OK;                                                                    \
 	}
 
-/* Of the thread that we are in; 0 if its states are not followed. */
+/* Of the thread that we are in, its records until now being told; 0 if its states are not followed. */
 static __always_inline __u32 sched_seq(void)
 {
-	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), seq;
 	struct scope_task *t = scope_sched ? task_find(tid) : NULL;
 
-	return t ? t->seq : 0;
+	if (!t)
+		return 0;
+	seq = t->seq;
+	barrier(); /* first: we may be preempted, and more of them come */
+	switches_copy(t->at_cpu, t->at_seq);
+	return seq;
 }
 
 /* A thread that hands in a buffer is on a CPU: if that is the first we see of it, its states begin here. */
@@ -390,6 +395,7 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	irqs_tell_copy(task, tid);
 	seq = sched_seq();
 	forget(tgid, tid, dead); /* first: nothing of this thread comes behind its end */
+	switches_copy_here();	 /* nor what has been if we were preempted */
 	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead, seq);
 	return 0;
 }
@@ -438,6 +444,7 @@ int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 	forget(tgid, tid, true);
 	/* A thread that is not the first takes over the first one's number. */
 	task_forget(old);
+	switches_copy_here();
 	tell_end(task, stat, SCOPE_EV_EXEC, 0, true, seq);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What the scheduler and interrupts do to the threads of recorded processes. One record for each context
- * switch that concerns such a thread, or a CPU that such a thread waits for; all others leave after
- * three loads.
+ * What the scheduler and interrupts do to the threads of recorded processes: each context switch that concerns such a
+ * thread, or a CPU that such a thread waits for; all others leave after three loads. Switches that take little room gather in
+ * records of several.
  */
 #include "sched.bpf.h"
 
@@ -12,13 +12,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
 #define QUOTA_LEVELS	       8 /* nested cgroups that are searched for the one that throttles */
 
-/* `ours`: a recorded thread misses it. */
-static __always_inline void emit(void *record, __u32 size, __u64 flags, bool may, bool ours)
+/* `ours`: a recorded thread misses it if it is lost (false). */
+static __always_inline bool emit(void *record, __u32 size, __u64 flags, bool may, bool ours)
 {
-	if (may && !bpf_ringbuf_output(&scope_ring, record, size, flags))
-		scope_count(SCOPE_STAT_SCHED, 1);
-	else
-		scope_count(ours ? SCOPE_STAT_SCHED_LOST : SCOPE_STAT_SCHED_OTHERS, 1);
+	bool told = may && !bpf_ringbuf_output(&scope_ring, record, size, flags);
+
+	scope_count(told   ? SCOPE_STAT_SCHED
+		    : ours ? SCOPE_STAT_SCHED_LOST
+			   : SCOPE_STAT_SCHED_OTHERS,
+		    1);
+	return told;
 }
 
 /* ---- Quotas ------------------------------------------------------------------------------------- */
@@ -161,89 +164,189 @@ static __always_inline void irqs_flush(struct scope_cpu *c, struct task_struct *
 		irqs_tell(q, prev);
 }
 
-/* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
-static __always_inline void switch_out(struct scope_cpu *c, struct scope_ev_switch *e,
-				       struct task_struct *prev, bool preempt)
+/* The next record of a thread is the one that `cpu` makes now. What another CPU has of it comes before. */
+static __always_inline void task_goes_on(struct scope_task *t, struct scope_switches *q, __u32 cpu)
 {
-	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, e->h.ts_ns);
+	if (t->at_cpu != cpu)
+		switches_copy(t->at_cpu, t->at_seq);
+	t->at_cpu = cpu;
+	t->at_seq = q->seq + 1;
+}
+
+static __always_inline bool is_named(const char *a, const char *b)
+{
+	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
+static __always_inline void switch_out(struct scope_cpu *c, struct scope_switches *q,
+				       struct scope_switch *s, __u32 cpu, bool preempt,
+				       struct task_struct *prev)
+{
+	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, s->ts_ns);
 
 	irqs_flush(c, prev);
 	if (!t)
 		return;
 	task_waits_no_more(t); /* nobody may have told that it got its CPU */
-	c->flags |= SCOPE_SWITCH_PREV;
-	e->prev_seq = ++t->seq;
+	task_goes_on(t, q, cpu);
+	s->flags |= SCOPE_SWITCH_PREV;
+	s->prev_seq = ++t->seq;
 	if (preempt || !task_state(prev)) {
-		task_wait(t, e->cpu, e->h.ts_ns);
+		task_wait(t, cpu, s->ts_ns);
 		quota_begin(t, prev);
 	} else {
 		t->state = SCOPE_TASK_BLOCKED;
-		e->why = task_why(prev);
+		q->why = task_why(prev);
 	}
-	e->prev_state = t->state;
+	s->prev_state = t->state;
+	if (!t->told || !is_named(t->comm, prev->comm))
+		q->whole = 1;
 }
 
-static __always_inline void switch_in(struct scope_cpu *c, struct scope_ev_switch *e,
+static __always_inline void switch_in(struct scope_switches *q, struct scope_switch *s, __u32 cpu,
 				      struct task_struct *next)
 {
-	struct scope_task *t = task_get(next, SCOPE_TASK_WAIT, e->h.ts_ns);
+	struct scope_task *t = task_get(next, SCOPE_TASK_WAIT, s->ts_ns);
 
 	if (!t)
 		return;
-	c->flags |= SCOPE_SWITCH_NEXT;
-	e->next_seq = ++t->seq;
+	task_goes_on(t, q, cpu);
+	s->flags |= SCOPE_SWITCH_NEXT;
+	s->next_seq = ++t->seq;
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns) {
-		e->wait_ns = t->wait_ns;
-		e->throttled_ns = quota_end(t, e->h.ts_ns - t->wait_ns);
+		q->wait_ns = t->wait_ns;
+		q->throttled_ns = quota_end(t, s->ts_ns - t->wait_ns);
 	}
 	task_waits_no_more(t);
 	t->state = SCOPE_TASK_RUN;
+	if (!t->told)
+		q->whole = 1;
 }
 
 /* One party with room is enough. A switch between two others that a recorded thread waits for is nobody's. */
-static __always_inline bool switch_may(const struct scope_ev_switch *e, struct task_struct *prev,
+static __always_inline bool switch_may(const struct scope_switch *s, struct task_struct *prev,
 				       struct task_struct *next)
 {
 	if (!scope_ring_is_filling())
 		return true;
-	if (!(e->flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT)))
+	if (!(s->flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT)))
 		return bpf_ringbuf_query(&scope_ring, BPF_RB_AVAIL_DATA) <
 		       bpf_ringbuf_query(&scope_ring, BPF_RB_RING_SIZE) / 2;
-	return (e->flags & SCOPE_SWITCH_PREV &&
-		scope_share_take(prev->tgid, scope_task_uid(prev), sizeof(*e), SHARE_CONTEXT)) ||
-	       (e->flags & SCOPE_SWITCH_NEXT &&
-		scope_share_take(next->tgid, scope_task_uid(next), sizeof(*e), SHARE_CONTEXT));
+	return (s->flags & SCOPE_SWITCH_PREV &&
+		scope_share_take(prev->tgid, scope_task_uid(prev), sizeof(struct scope_ev_switch),
+				 SHARE_CONTEXT)) ||
+	       (s->flags & SCOPE_SWITCH_NEXT &&
+		scope_share_take(next->tgid, scope_task_uid(next), sizeof(struct scope_ev_switch),
+				 SHARE_CONTEXT));
+}
+
+/* A record of its own: of `s` and what `q` says beside it. */
+static TASK_INLINE int switch_tell(struct scope_switches *q, struct scope_switch *s, __u32 cpu,
+				   struct task_struct *prev, struct task_struct *next)
+{
+	struct scope_ev_switch e = {
+		.h = {SCOPE_ABI, SCOPE_EV_SWITCH, sizeof(e), s->ts_ns},
+		.cpu = cpu,
+		.cpu_seq = q->seq + 1,
+		.flags = s->flags & ~SCOPE_SWITCH_WAITED,
+		.prev_tid = s->prev_tid,
+		.prev_tgid = prev->tgid,
+		.prev_seq = s->prev_seq,
+		.why = q->why,
+		.prev_state = s->prev_state,
+		.next_tid = s->next_tid,
+		.next_seq = s->next_seq,
+		.wait_ns = q->wait_ns,
+		.throttled_ns = q->throttled_ns,
+	};
+	struct scope_task *t;
+
+	__builtin_memcpy(e.prev_comm, prev->comm, sizeof(e.prev_comm));
+	if (!emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq), switch_may(s, prev, next),
+		  e.flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT)))
+		return 0;
+	t = e.flags & SCOPE_SWITCH_PREV ? task_find(e.prev_tid) : NULL;
+	if (t)
+		__builtin_memcpy(t->comm, e.prev_comm, sizeof(t->comm));
+	return 0;
+}
+
+/* Whether it says all by what scope_switch has room for. Beyond a part of the ring all have a share of it: each for itself. */
+static __always_inline bool switch_fits(struct scope_switches *q, struct scope_switch *s,
+					__u32 prev_tid)
+{
+	__u64 waited = s->ts_ns - q->wait_ns;
+
+	if (q->whole || q->throttled_ns || q->why != (__s16)q->why)
+		return false;
+	if (s->flags == SCOPE_SWITCH_WATCHED ||
+	    (s->flags & SCOPE_SWITCH_WATCHED && prev_tid && !(s->flags & SCOPE_SWITCH_PREV)))
+		return false; /* who prev is has not been told */
+	s->why = q->why;
+	s->waited_ns = 0;
+	if (q->wait_ns) {
+		if (waited >> 32)
+			return false;
+		s->flags |= SCOPE_SWITCH_WAITED;
+		s->waited_ns = waited;
+	}
+	return q->seq != switches_told(q, q->told) || !scope_ring_is_filling();
+}
+
+/* It counts from here on. */
+static __always_inline int switch_gather(struct scope_switches *q, __u32 cpu)
+{
+	barrier();
+	q->seq++;
+	/* Whatever has been copied: `told` has to go on. */
+	if (q->seq - q->told < SCOPE_SWITCHES)
+		return 0;
+	switches_tell(q, cpu, q->seq);
+	barrier();
+	q->told = q->seq;
+	return 0;
 }
 
 static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool preempt,
 					 struct task_struct *prev, struct task_struct *next)
 {
-	struct scope_ev_switch e = {
-		.h = {SCOPE_ABI, SCOPE_EV_SWITCH, sizeof(e), bpf_ktime_get_ns()},
-		.cpu = cpu,
-		.why = SCOPE_WHY_OTHER,
-	};
+	struct scope_switches *q = switches_of(cpu);
+	struct scope_switch *s;
 
+	if (!q)
+		return 0;
 	/*
-	 * In the map, so that the verifier does not know them: it would go through the rest for each value that they
-	 * may have.
+	 * Nobody looks at it before it counts. And what the verifier finds in a map it does not know: it would go
+	 * through the rest for each value that flags may have.
 	 */
-	c->flags = 0;
-	if (c->waiters) {
-		c->flags = SCOPE_SWITCH_WATCHED;
-		__builtin_memcpy(e.prev_comm, prev->comm, sizeof(e.prev_comm));
-	}
-	e.cpu_seq = ++c->seq;
-	e.prev_tid = prev->pid;
-	e.prev_tgid = prev->tgid;
-	e.next_tid = next->pid;
+	s = &q->at[(q->seq + 1) % SCOPE_SWITCH_SLOTS];
+	s->ts_ns = bpf_ktime_get_ns();
+	s->prev_tid = prev->pid;
+	s->prev_seq = 0;
+	s->next_tid = next->pid;
+	s->next_seq = 0;
+	s->prev_state = 0;
+	s->flags = c->waiters ? SCOPE_SWITCH_WATCHED : 0;
+	q->whole = 0;
+	q->wait_ns = 0;
+	q->throttled_ns = 0;
+	q->why = SCOPE_WHY_OTHER;
 	if (scope_is_recorded(prev->tgid))
-		switch_out(c, &e, prev, preempt);
+		switch_out(c, q, s, cpu, preempt, prev);
 	if (scope_is_recorded(next->tgid))
-		switch_in(c, &e, next);
-	e.flags = c->flags;
-	emit(&e, sizeof(e), scope_wake_rarely(e.cpu_seq), switch_may(&e, prev, next),
-	     e.flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT));
+		switch_in(q, s, cpu, next);
+	if (switch_fits(q, s, prev->pid))
+		return switch_gather(q, cpu);
+	switches_tell(q, cpu, q->seq); /* these come before */
+	q->told = q->seq;
+	switch_tell(q, s, cpu, prev, next);
+	barrier(); /* nobody shall take it for one that gathers */
+	q->told = q->seq + 1;
+	barrier();
+	q->seq++;
 	return 0;
 }
 
@@ -309,12 +412,16 @@ static __always_inline void migrate_record(struct scope_task *t, struct task_str
 		.to = to,
 		.wait_ns = t->wait_ns,
 	};
+	struct scope_switches *q = switches_of(t->cpu);
 	struct scope_cpu *c = cpu_get(t->cpu);
 	struct task_struct *curr;
 
-	if (!c)
+	if (!c || !q)
 		return;
-	e.cpu_seq = ++c->seq;
+	/* Before it come what else the thread did, and who ran where it waited. */
+	switches_copy(t->at_cpu, t->at_seq);
+	e.cpu_seq = q->seq;
+	switches_copy(t->cpu, e.cpu_seq);
 	/* It runs now: so it is there. (The kernel's own run queues are not shown by every kernel.) */
 	curr = (struct task_struct *)c->curr;
 	if (curr) {

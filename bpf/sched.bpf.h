@@ -9,6 +9,7 @@
 #include "scope.bpf.h"
 
 #define PF_EXITING 0x00000004
+#define NO_CPU	   0xffffffffu
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
 
@@ -16,12 +17,11 @@ struct scope_cpu {
 	__u64 net_rx_ns; /* in soft interrupts that handle packets, in all; the loader reads it: first */
 	__u64 net_rx_since_ns;
 	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
-	__u32 seq;     /* of its switch records */
 	__u32 irq_depth;
 	__u32 irq_tid;	 /* the thread below */
-	__u32 flags;	 /* of the switch that is being recorded: see switch_record() */
 	__u16 irqs_wait; /* some may have gathered that are not told yet */
 	__u16 irqs_busy; /* they are being written */
+	__u64 pad;
 	__u64 irq_ns;
 	__u64 curr;	     /* the task_struct that runs, since the first switch that we see */
 	__u64 irq_nested_ns; /* an interrupt within another ended last */
@@ -141,12 +141,116 @@ static TASK_INLINE int task_tell(struct task_struct *task, struct scope_task *t,
 	e->born = t->born;
 	__builtin_memset(e->pad, 0, sizeof(e->pad));
 	BPF_CORE_READ_INTO(&e->comm, task, comm);
+	__builtin_memcpy(t->comm, e->comm, sizeof(t->comm));
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	scope_count(SCOPE_STAT_SCHED, 1);
 	t->told = 1;
 	t->born = 0;
 	return 0;
 }
+
+/* ---- Switches that gather ----------------------------------------------------------------------- */
+
+/* By CPU; the loader sets the size. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scope_switches);
+} scope_switches SCOPE_SHARED SEC(".maps");
+
+static __always_inline struct scope_switches *switches_of(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&scope_switches, &cpu);
+}
+
+/* The number of the last one that is in the ring, or lost. */
+static __always_inline __u32 switches_told(const struct scope_switches *q, __u32 told)
+{
+	__u32 copied = q->copied; /* perhaps long ago */
+
+	return copied - told <= SCOPE_SWITCHES ? copied : told;
+}
+
+/*
+ * Puts the n from number `first` on into the ring, in a place for `most`. If the CPU has told meanwhile (`told` is another) then
+ * these were among it, and their slots may hold others by now.
+ */
+#define SWITCHES_PUT(most)                                                                         \
+	static __always_inline bool switches_put_##most(struct scope_switches *q, __u32 cpu,       \
+							__u32 told, __u32 first, __u32 n)          \
+	{                                                                                          \
+		struct scope_ev_switches *e;                                                       \
+		__u32 i;                                                                           \
+                                                                                                   \
+		e = bpf_ringbuf_reserve(&scope_ring, SCOPE_SWITCHES_SIZE(most), 0);                \
+		if (!e)                                                                            \
+			return false;                                                              \
+		e->h.abi = SCOPE_ABI;                                                              \
+		e->h.kind = SCOPE_EV_SWITCHES;                                                     \
+		e->h.size = SCOPE_SWITCHES_SIZE(n);                                                \
+		e->h.ts_ns = q->at[first % SCOPE_SWITCH_SLOTS].ts_ns;                              \
+		e->cpu = cpu;                                                                      \
+		e->cpu_seq = first;                                                                \
+		for (i = 0; i < (most) && i < n; i++)                                              \
+			e->at[i] = q->at[(first + i) % SCOPE_SWITCH_SLOTS];                        \
+		barrier();                                                                         \
+		if (q->told != told)                                                               \
+			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);                                  \
+		else                                                                               \
+			bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);                                   \
+		return true;                                                                       \
+	}
+
+/* The verifier wants constant sizes. */
+SWITCHES_PUT(4)
+SWITCHES_PUT(SCOPE_SWITCHES)
+
+/* Those up to number `last`. They are lost if the ring has no room: whoever comes behind them must not come first. */
+static TASK_INLINE int switches_tell(struct scope_switches *q, __u32 cpu, __u32 last)
+{
+	__u32 told = q->told, from = switches_told(q, told), n = last - from;
+	bool ok;
+
+	if (!n || n > SCOPE_SWITCHES)
+		return 0;
+	barrier();
+	if (n <= 4)
+		ok = switches_put_4(q, cpu, told, from + 1, n);
+	else
+		ok = switches_put_SCOPE_SWITCHES(q, cpu, told, from + 1, n);
+	scope_count(ok ? SCOPE_STAT_SCHED : SCOPE_STAT_SCHED_LOST, ok ? 1 : n);
+	return 0;
+}
+
+/*
+ * What another CPU has gathered, up to number `last`: it goes on meanwhile. Who knows of `last` got that from a thread that the CPU
+ * has switched away from, or holds the CPU's run queue, or is on it: so what is older is there to be seen.
+ */
+static TASK_INLINE int switches_copy(__u32 cpu, __u32 last)
+{
+	struct scope_switches *q = switches_of(cpu);
+	__u32 n = q ? last - switches_told(q, q->told) : 0;
+
+	if (!q || !n || n > SCOPE_SWITCHES)
+		return 0;
+	switches_tell(q, cpu, last);
+	q->copied = last;
+	return 0;
+}
+
+/* All that the CPU that we are on has gathered. */
+static __always_inline void switches_copy_here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scope_switches *q = scope_sched ? switches_of(cpu) : NULL;
+
+	if (q)
+		switches_copy(cpu, q->seq);
+}
+
+/* ---- Interrupts that gather --------------------------------------------------------------------- */
 
 /*
  * What has come on top of the thread that runs on a CPU, until there are SCOPE_IRQS of them or it leaves the CPU. A chunk of
@@ -236,7 +340,8 @@ static TASK_INLINE int irqs_tell_copy(struct task_struct *task, __u32 tid)
 static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
 						 bool born, __u64 now)
 {
-	struct scope_task fresh = {.state = state, .born = born, .tid = tid}, *t = task_slot(tid);
+	struct scope_task fresh = {.state = state, .born = born, .tid = tid, .at_cpu = NO_CPU};
+	struct scope_task *t = task_slot(tid);
 
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return NULL;

@@ -370,8 +370,9 @@ enum scope_ev_kind {
 	SCOPE_EV_IRQ = 7,  /* scope_ev_irq: interrupts ran on top of a thread */
 	SCOPE_EV_FLOW = 8, /* scope_ev_flow: a TCP connection begins, changes, is reset, ends */
 	SCOPE_EV_USE = 9,  /* scope_ev_use: a thread moved bytes over one */
-	SCOPE_EV_RETRANS = 10, /* scope_ev_retrans: segments of one were sent again */
-	SCOPE_EV_DROP = 11,    /* scope_ev_drop: the kernel dropped a packet of one */
+	SCOPE_EV_RETRANS = 10,	/* scope_ev_retrans: segments of one were sent again */
+	SCOPE_EV_DROP = 11,	/* scope_ev_drop: the kernel dropped a packet of one */
+	SCOPE_EV_SWITCHES = 12, /* scope_ev_switches: several of SCOPE_EV_SWITCH, of one CPU */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -481,7 +482,7 @@ struct scope_ev_thread {
 struct scope_ev_switch {
 	struct scope_ev_short h;
 	__u32 cpu;
-	__u32 cpu_seq; /* of this CPU's switch records */
+	__u32 cpu_seq; /* of this CPU's switches that are recorded */
 	__u32 flags;
 	__u32 prev_tid;
 	__u32 prev_tgid;
@@ -495,6 +496,61 @@ struct scope_ev_switch {
 	char prev_comm[SCOPE_COMM_LEN];
 };
 
+/*
+ * A switch whose parties the loader knows: a thread that it concerns has been told of (SCOPE_EV_THREAD), under the name that prev
+ * has now, and what is left fits.
+ */
+#define SCOPE_SWITCH_WAITED 8 /* scope_switch.flags, beside the others: waited_ns counts */
+
+struct scope_switch {
+	__u64 ts_ns;	/* CLOCK_MONOTONIC */
+	__u32 prev_tid; /* 0: idle */
+	__u32 prev_seq;
+	__u32 next_tid;
+	__u32 next_seq;
+	__u32 waited_ns; /* next: runnable for so long */
+	__s16 why;
+	__u8 prev_state;
+	__u8 flags;
+};
+
+#define SCOPE_SWITCHES 16 /* in a record, at most */
+
+/* Switches of a CPU, one after the other. Some may come twice: cpu_seq tells. */
+struct scope_ev_switches {
+	struct scope_ev_short h; /* ts_ns: the first one's */
+	__u32 cpu;
+	__u32 cpu_seq; /* of the first */
+	struct scope_switch at[SCOPE_SWITCHES];
+};
+
+#define SCOPE_SWITCHES_SIZE(n)                                                                     \
+	((__u32)(__builtin_offsetof(struct scope_ev_switches, at) +                                \
+		 (n) * sizeof(struct scope_switch)))
+#define SCOPE_SWITCHES_N(size)                                                                     \
+	(((size)-SCOPE_SWITCHES_SIZE(0)) / (__u32)sizeof(struct scope_switch))
+
+/*
+ * Where a CPU's gather, in the BPF map scope_switches, until there are SCOPE_SWITCHES of them or somebody needs them: the one with
+ * cpu_seq n at n % SCOPE_SWITCH_SLOTS. Those that are younger than `told` and `copied` are in no record yet. BPF writes, on that
+ * CPU, but `copied`; the loader reads those that gather, too. Who has copied some, and finds `told` as it was before, has what he
+ * wanted: it changes before their slots are used again.
+ */
+#define SCOPE_SWITCH_SLOTS 32
+
+struct scope_switches {
+	__u32 seq;    /* of its last switch */
+	__u32 told;   /* in the ring, or lost, up to here */
+	__u32 copied; /* the same, by others */
+	/* The rest is of the switch that is being recorded, beside its slot. */
+	__s32 why;
+	__u64 wait_ns;
+	__u64 throttled_ns;
+	__u32 whole; /* it takes a scope_ev_switch */
+	__u32 pad[7];
+	struct scope_switch at[SCOPE_SWITCH_SLOTS];
+};
+
 /* The thread waited for `from`, where `curr` ran; from ts_ns on it waits for `to`. */
 struct scope_ev_migrate {
 	struct scope_ev_short h;
@@ -502,7 +558,7 @@ struct scope_ev_migrate {
 	__u32 seq;
 	__u32 from;
 	__u32 to;
-	__u32 cpu_seq; /* of `from`, as in scope_ev_switch */
+	__u32 cpu_seq; /* of the last switch of `from` */
 	__u32 curr_tid;
 	__u32 curr_tgid; /* 0: idle, or no switch of that CPU was seen yet */
 	__u32 pad;
@@ -562,7 +618,10 @@ struct scope_task {
 	__u8 born;
 	__u8 told; /* its scope_ev_thread is in the ring */
 	__u8 pad;
-	__u32 tid; /* 0: the slot is free */
+	__u32 tid;		   /* 0: the slot is free */
+	__u32 at_cpu;		   /* its last switch is that CPU's with */
+	__u32 at_seq;		   /* this number */
+	char comm[SCOPE_COMM_LEN]; /* the name under which it was told of last */
 };
 
 /* ---- Kernel context: TCP connections of recorded processes --------------------------------------
@@ -773,11 +832,14 @@ SCOPE_ABI_SIZE(scope_ev_exit, 112);
 SCOPE_ABI_SIZE(scope_ev_short, 16);
 SCOPE_ABI_SIZE(scope_ev_thread, 64);
 SCOPE_ABI_SIZE(scope_ev_switch, 88);
+SCOPE_ABI_SIZE(scope_switch, 32);
+SCOPE_ABI_SIZE(scope_ev_switches, 24 + 32 * SCOPE_SWITCHES);
+SCOPE_ABI_SIZE(scope_switches, 64 + 32 * SCOPE_SWITCH_SLOTS);
 SCOPE_ABI_SIZE(scope_ev_migrate, 72);
 SCOPE_ABI_SIZE(scope_irq, 12);
 SCOPE_ABI_SIZE(scope_ev_irq, 224);
 SCOPE_ABI_SIZE(scope_irqs, 232);
-SCOPE_ABI_SIZE(scope_task, 40);
+SCOPE_ABI_SIZE(scope_task, 64);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);
 SCOPE_ABI_SIZE(scope_tcp, 88);

@@ -152,6 +152,7 @@ static void choose_context(struct scope_bpf *skel, const struct attach_features 
 	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
 	skel->rodata->scope_sched = f->sched;
 	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
+	bpf_map__set_max_entries(skel->maps.scope_switches, cpus > 0 ? (__u32)cpus : 1);
 }
 
 static void attach_context(struct scope_bpf *skel, struct attach_features *f)
@@ -339,7 +340,7 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	a->btf = NULL;
 	map_pids(a);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.scope_ring), on_record, a, NULL);
-	if (!a->ring || map_pos(a)) {
+	if (!a->ring || map_pos(a) || switches_open(a)) {
 		pr_err("Failed to map the ring buffer: %s\n", strerror(errno));
 		*status = EXIT_FAILED;
 		goto cleanup;
@@ -380,8 +381,12 @@ int attach__poll(struct attach *a, int timeout_ms)
 	a->taken = 0;
 	err = ring_buffer__poll(a->ring, timeout_ms);
 	/* Producers wake us past a threshold only: below it, nobody says that there is something. */
-	if (err >= 0)
+	if (err >= 0) {
+		switches_look(a);
 		err = ring_buffer__consume(a->ring);
+	}
+	if (err >= 0)
+		switches_tell(a);
 	if (err < 0 && err != -EINTR && err != -EAGAIN)
 		return err;
 	return a->taken;
@@ -512,6 +517,7 @@ void attach__close(struct attach *a)
 	if (a->pos)
 		munmap((void *)a->pos, 2 * (size_t)sysconf(_SC_PAGESIZE));
 	free(a->irqs);
+	switches_close(a);
 	if (a->pids)
 		munmap(a->pids, a->npids);
 	net_close(&a->net);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What attach.c, attach_usdt.c and attach_net.c share: the loaded object, groups of programs, questions to the kernel's types. */
+/* What attach.c, attach_usdt.c, attach_switches.c and attach_net.c share: the loaded object, groups of programs, questions to the kernel's types. */
 #ifndef NCCLSCOPE_ATTACH_PRIV_H
 #define NCCLSCOPE_ATTACH_PRIV_H
 
@@ -35,6 +35,15 @@ struct attach_probe {
 	int fd;		       /* a uprobe_multi link */
 };
 
+/* Switches that gather, by CPU: attach_switches.c. */
+struct attach_switches {
+	const struct scope_switches *all; /* BPF's, mapped; NULL: not */
+	uint32_t *seen;			  /* the last that was told of each */
+	struct scope_ev_switches *recs;	  /* what was found at the last look, of n CPUs */
+	int n;
+	uint64_t behind; /* what is older than they are lies in the ring up to here */
+};
+
 struct attach {
 	struct scope_bpf *skel;
 	struct btf *btf; /* the kernel's, while opening; NULL: it has none */
@@ -50,6 +59,7 @@ struct attach {
 	/* For irqs_look(): an element for each of ncpus, thrice; of the first, nirqs are set. */
 	struct scope_irqs *irqs;
 	int ncpus, nirqs;
+	struct attach_switches switches;
 	struct attach_net net;
 };
 
@@ -86,5 +96,15 @@ void net_choose(struct scope_bpf *skel, const struct attach_features *f, const s
 /* After load: attaches what was chosen; *f says what there is. */
 void net_attach(struct attach *a, struct attach_features *f);
 void net_close(struct attach_net *net);
+
+/* Maps what BPF gathers of ncpus. 0 or -errno. */
+int switches_open(struct attach *a);
+void switches_close(struct attach *a);
+/*
+ * Those that are in the ring's records not yet, and have not been told by us: looks, and tells when the ring has been read up to
+ * where it was then. What the ring brings later may hold them again.
+ */
+void switches_look(struct attach *a);
+void switches_tell(struct attach *a);
 
 #endif

@@ -17,6 +17,7 @@
 #define CHILD_GRACE_NS	(1 * NSEC_PER_SEC)  /* no child has started or ended for so long */
 #define STUCK_CHILD_NS	(60 * NSEC_PER_SEC) /* NCCL may never stop a child: see schema, exec */
 #define PARENT_GRACE_NS (1 * NSEC_PER_SEC) /* the parent's thread flushes after 10 ms, or is read */
+#define ELSEWHERE_NS	(1 * NSEC_PER_SEC) /* what CPUs gather is read 20 times a second */
 #define GONE_NS		(2 * NSEC_PER_SEC)
 #define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
 
@@ -362,6 +363,7 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 	hung__forget(c, ev, c->now_ns);
 	if (is_operation(ev->what) && ev->stopped)
 		exec_close(ev);
+	sched_join__settle(ev);
 	event_tell(c, ev);
 	sched_join__release(c, ev);
 	net_join__release(c->net, ev);
@@ -404,7 +406,12 @@ static void event_done(struct correlate *c, struct corr_event *ev)
 	struct corr_event *parent;
 
 	if (!c->net || (ev->what != SCOPE_PROXY_OP && ev->what != SCOPE_PROXY_STEP)) {
-		event_write(c, ev);
+		if (!ev->sched.elsewhere) {
+			event_write(c, ev);
+			return;
+		}
+		wait_end(c, ev);
+		list_add(&c->elsewhere, ev, c->now_ns);
 		return;
 	}
 	wait_end(c, ev);
@@ -504,7 +511,7 @@ static void child_stopped(struct correlate *c, struct corr_event *parent, struct
 			parent->open_children--;
 		if (ev->stop_ns > parent->child_ns) {
 			parent->child_ns = ev->stop_ns;
-			if (ev->sched.thread == parent->sched.thread)
+			if (ev->sched.thread == parent->sched.thread && !ev->sched.elsewhere)
 				parent->sched_child = ev->sched.to;
 		}
 	}
@@ -599,12 +606,12 @@ static void open_del(struct correlate *c, struct corr_event *ev)
 
 static struct corr_list *longest_list(struct correlate *c)
 {
-	struct corr_list *const lists[] = {&c->gone, &c->held, &c->open, &c->closing,
-					   &c->parentless};
+	struct corr_list *const lists[] = {&c->gone,	&c->held,	&c->open,
+					   &c->closing, &c->parentless, &c->elsewhere};
 	struct corr_list *longest = lists[0];
 	int i;
 
-	for (i = 1; i < 5; i++)
+	for (i = 1; i < 6; i++)
 		if (lists[i]->n > longest->n)
 			longest = lists[i];
 	return longest;
@@ -911,6 +918,17 @@ static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 	}
 }
 
+/* Now their own threads are known up to the stop, too. */
+static void tick_elsewhere(struct correlate *c, uint64_t now_ns, bool all)
+{
+	struct corr_event *ev;
+
+	while ((ev = c->elsewhere.first) && (all || less(now_ns, ev->list_ns) >= ELSEWHERE_NS)) {
+		list_del(&c->elsewhere, ev);
+		event_write(c, ev);
+	}
+}
+
 /* Steps whose flows are known by now; then their operations, which come behind them. */
 static void tick_held(struct correlate *c, bool end)
 {
@@ -938,6 +956,7 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 {
 	note_time(c, now_ns);
 	tick_parentless(c, now_ns, false);
+	tick_elsewhere(c, now_ns, false);
 	/* Nothing of it changes but by what the network did. */
 	if (c->held.n && c->held_ns != c->net->flows->complete_ns) {
 		c->held_ns = c->net->flows->complete_ns;
@@ -986,18 +1005,20 @@ void correlate__pending(const struct correlate *c,
 
 uint64_t correlate__oldest(const struct correlate *c)
 {
-	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless, &c->held};
+	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless, &c->held,
+						 &c->elsewhere};
 	uint64_t oldest = UINT64_MAX;
 	const struct corr_event *ev;
 	int i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		if (lists[i]->first && lists[i]->first->start_ns < oldest)
 			oldest = lists[i]->first->start_ns;
 	/* In the order in which they stopped: a ProxyOp is behind steps that started after it. */
-	for (ev = c->held.first; ev; ev = ev->next)
-		if (ev->start_ns < oldest)
-			oldest = ev->start_ns;
+	for (i = 3; i < 5; i++)
+		for (ev = lists[i]->first; ev; ev = ev->next)
+			if (ev->start_ns < oldest)
+				oldest = ev->start_ns;
 	return oldest;
 }
 
@@ -1022,6 +1043,7 @@ void correlate__end(struct correlate *c)
 	struct corr_event *ev;
 
 	tick_parentless(c, c->now_ns, true);
+	tick_elsewhere(c, c->now_ns, true);
 	end_held(c);
 	exec_note_open(c);
 	tick_closing(c, c->now_ns, true);

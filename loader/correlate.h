@@ -31,6 +31,7 @@ struct corr_thread {
 struct corr_span {
 	struct sched_thread *thread; /* held; NULL: not known */
 	struct sched_mark from, to;  /* its start and stop */
+	bool elsewhere; /* another thread has stopped it: `to` is not known before all that is older is in */
 	/* An operation's: ProxyOps that have not stopped. */
 	uint32_t open;
 	/* A ProxyOp's: for which thread it is among those; not held. */
@@ -193,7 +194,9 @@ struct correlate {
 	struct corr_list closing;    /* Coll and P2p: stopped, waiting for their children */
 	struct corr_list parentless; /* stopped, waiting for the parent's start */
 	struct corr_list held;	     /* ProxyOps and ProxySteps: stopped, waiting for their flows */
-	uint64_t held_ns;	 /* net->flows->complete_ns when they were last looked through */
+	struct corr_list
+		elsewhere; /* stopped by another thread: their own may not be known so far yet */
+	uint64_t held_ns;  /* net->flows->complete_ns when they were last looked through */
 	struct corr_list gone;	 /* written, kept for latecomers */
 	struct hung hung;	 /* which of them do not move */
 	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */

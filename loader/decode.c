@@ -712,6 +712,7 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 	switch (h->kind) {
 	case SCOPE_EV_THREAD:
 	case SCOPE_EV_SWITCH:
+	case SCOPE_EV_SWITCHES:
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_IRQ:
 		if (!decode_sched__event(s, data))

@@ -59,17 +59,50 @@ static void count_switch(struct session *s, const struct scope_ev_switch *e)
 	count_lost(s, t, t ? t->gap : 0);
 }
 
+/* More than are kept until the next tick: out with them. */
+static void bound_slices(struct session *s, struct sched_thread *who)
+{
+	if (s->sched_mode == SCHED_MODE_SLICES && who &&
+	    who->slices.end - who->written > SCHED_SLICES_MAX / 2)
+		write_slices(s, who, UINT64_MAX);
+}
+
+static void on_switch(struct session *s, const struct scope_ev_switch *e)
+{
+	struct sched_thread *who;
+
+	if (sched__switch(&s->sched, e, &who))
+		count_switch(s, e);
+	bound_slices(s, who);
+}
+
+static bool on_switches(struct session *s, const struct scope_ev_switches *e)
+{
+	uint32_t n = SCOPE_SWITCHES_N(e->h.size), i;
+	struct scope_ev_switch nth;
+
+	if (e->h.size != SCOPE_SWITCHES_SIZE(n) || n > SCOPE_SWITCHES)
+		return false;
+	for (i = 0; s->sched_mode && i < n; i++)
+		if (sched__nth_switch(&s->sched, e, i, &nth))
+			on_switch(s, &nth);
+	return true;
+}
+
 bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 {
 	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
 				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
-				       [SCOPE_EV_IRQ] = SCOPE_IRQS_SIZE(1)};
+				       [SCOPE_EV_IRQ] = SCOPE_IRQS_SIZE(1),
+				       [SCOPE_EV_SWITCHES] = SCOPE_SWITCHES_SIZE(1)};
 	struct sched_thread *who = NULL;
 	uint32_t lost = 0;
 
 	if (h->size < sizes[h->kind])
 		return false;
+	if (h->kind == SCOPE_EV_SWITCHES)
+		return on_switches(s, (const struct scope_ev_switches *)h);
 	if (!s->sched_mode)
 		return true;
 	switch (h->kind) {
@@ -77,8 +110,7 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		sched__thread(&s->sched, (const struct scope_ev_thread *)h);
 		break;
 	case SCOPE_EV_SWITCH:
-		if (sched__switch(&s->sched, (const struct scope_ev_switch *)h, &who))
-			count_switch(s, (const struct scope_ev_switch *)h);
+		on_switch(s, (const struct scope_ev_switch *)h);
 		break;
 	case SCOPE_EV_MIGRATE:
 		lost = sched__migrate(&s->sched, (const struct scope_ev_migrate *)h, &who);
@@ -87,10 +119,7 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		lost = sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);
 	}
 	count_lost(s, who, lost);
-	/* More than are kept until the next tick: out with them. */
-	if (s->sched_mode == SCHED_MODE_SLICES && who &&
-	    who->slices.end - who->written > SCHED_SLICES_MAX / 2)
-		write_slices(s, who, UINT64_MAX);
+	bound_slices(s, who);
 	return true;
 }
 

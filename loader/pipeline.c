@@ -484,6 +484,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 		return kind == INPUT_COUNTED;
 	switch (h->kind) {
 	case SCOPE_EV_SWITCH:
+	case SCOPE_EV_SWITCHES:
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_IRQ:
 	case SCOPE_EV_FLOW:

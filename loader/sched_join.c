@@ -44,8 +44,18 @@ void sched_join__stop(struct correlate *c, struct corr_event *ev, struct sched_t
 {
 	if (ev->what == SCOPE_PROXY_OP && thread && thread != ev->sched.thread)
 		move(c, ev, thread);
-	if (ev->sched.thread)
-		sched_thread__mark(ev->sched.thread, ev->stop_ns, &ev->sched.to);
+	if (!ev->sched.thread)
+		return;
+	sched_thread__mark(ev->sched.thread, ev->stop_ns, &ev->sched.to);
+	ev->sched.elsewhere = thread != ev->sched.thread;
+}
+
+void sched_join__settle(struct corr_event *ev)
+{
+	if (ev->sched.elsewhere && ev->stopped)
+		sched_thread__mark_after(ev->sched.thread, &ev->sched.from, ev->stop_ns,
+					 &ev->sched.to);
+	ev->sched.elsewhere = false;
 }
 
 static struct corr_span *served_get(struct corr_event *op, struct sched_thread *thread)
@@ -121,6 +131,7 @@ void sched_join__release(struct correlate *c, struct corr_event *ev)
 
 	sched_thread__put(c->sched, ev->sched.thread);
 	ev->sched.thread = NULL;
+	ev->sched.elsewhere = false;
 	free(ev->before);
 	ev->before = NULL;
 	for (i = 0; i < ev->nserved; i++)

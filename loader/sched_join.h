@@ -12,6 +12,9 @@
 void sched_join__start(struct corr_event *ev, struct sched_thread *thread);
 void sched_join__stop(struct correlate *c, struct corr_event *ev, struct sched_thread *thread);
 
+/* The event is about to be written: of one that another thread has stopped, its own is known by now. */
+void sched_join__settle(struct corr_event *ev);
+
 /* A ProxyOp has started or stopped that belongs to an operation: its thread serves it. */
 void sched_join__served(struct corr_event *op, struct corr_event *proxy_op);
 

@@ -361,6 +361,7 @@ void sched__thread(struct sched *s, const struct scope_ev_thread *e)
 	t->tgid = e->tgid;
 	t->ns_tid = e->ns_tid;
 	memcpy(t->comm, e->comm, sizeof(t->comm));
+	memcpy(t->ran_as, e->comm, sizeof(t->ran_as));
 	if (t->slices.end) /* told late, because the ring was full */
 		return;
 	t->seq = e->seq;
@@ -479,9 +480,12 @@ static void run_forget(struct sched_cpu *c)
 	c->known_ns = c->at[c->first++ % c->size].end_ns;
 }
 
-/* Returns when the CPU had told of a switch before; 0: it never had, or that is forgotten. */
-static uint64_t cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t end_ns, uint32_t tgid,
-			const char *comm)
+/*
+ * After switch `before` came `seq`, or something else if that is the same. Returns when the CPU had told of one before; 0: it never
+ * had, or that is forgotten.
+ */
+static uint64_t cpu_ran(struct sched *s, uint32_t cpu, uint32_t before, uint32_t seq,
+			uint64_t end_ns, uint32_t tgid, const char *comm)
 {
 	struct sched_cpu *c = cpu < s->ncpus ? &s->cpus[cpu] : NULL;
 	uint64_t told_ns = 0;
@@ -497,7 +501,7 @@ static uint64_t cpu_ran(struct sched *s, uint32_t cpu, uint32_t seq, uint64_t en
 	if (!RING_ROOM(s, c, SCHED_RUNS_MAX))
 		return told_ns;
 	/* After a gap it was somebody else for a part of the time: nobody is blamed. */
-	whole = seq == c->seq + 1;
+	whole = before == c->seq;
 	c->seq = seq;
 	if (end_ns < told_ns)
 		return told_ns;
@@ -515,11 +519,13 @@ uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct 
 	uint64_t told_ns;
 
 	*who = NULL;
-	told_ns = cpu_ran(s, e->cpu, e->cpu_seq, e->h.ts_ns,
+	told_ns = cpu_ran(s, e->cpu, e->cpu_seq - 1, e->cpu_seq, e->h.ts_ns,
 			  e->flags & SCOPE_SWITCH_WATCHED ? e->prev_tgid : 0, e->prev_comm);
 	if (e->flags & SCOPE_SWITCH_PREV) {
 		t = thread_of(s, e->prev_tid, e->prev_tgid, e->prev_seq);
 		*who = t;
+		if (t)
+			memcpy(t->ran_as, e->prev_comm, sizeof(t->ran_as));
 		lost = t ? switch_out(s, e, t, told_ns) : 0;
 	}
 	if (e->flags & SCOPE_SWITCH_NEXT) {
@@ -532,6 +538,36 @@ uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct 
 	return lost;
 }
 
+bool sched__nth_switch(const struct sched *s, const struct scope_ev_switches *e, uint32_t n,
+		       struct scope_ev_switch *nth)
+{
+	const struct scope_switch *at = &e->at[n];
+	const struct sched_thread *prev = NULL;
+	uint32_t seq = e->cpu_seq + n;
+
+	if (e->cpu < s->ncpus && seq - s->cpus[e->cpu].seq - 1 > INT32_MAX)
+		return false;
+	if (at->flags & SCOPE_SWITCH_PREV)
+		prev = sched__find(s, at->prev_tid);
+	*nth = (struct scope_ev_switch){
+		.h = {e->h.abi, SCOPE_EV_SWITCH, sizeof(*nth), at->ts_ns},
+		.cpu = e->cpu,
+		.cpu_seq = seq,
+		.flags = at->flags,
+		.prev_tid = at->prev_tid,
+		.prev_tgid = prev ? prev->tgid : 0,
+		.prev_seq = at->prev_seq,
+		.why = at->why,
+		.prev_state = at->prev_state,
+		.next_tid = at->next_tid,
+		.next_seq = at->next_seq,
+		.wait_ns = at->flags & SCOPE_SWITCH_WAITED ? less(at->ts_ns, at->waited_ns) : 0,
+	};
+	if (prev)
+		memcpy(nth->prev_comm, prev->ran_as, sizeof(nth->prev_comm));
+	return true;
+}
+
 /* A slice of a wait that was split by a move. */
 uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who)
@@ -540,7 +576,7 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 	uint32_t lost;
 
 	*who = t;
-	cpu_ran(s, e->from, e->cpu_seq, e->h.ts_ns, e->curr_tgid, e->curr_comm);
+	cpu_ran(s, e->from, e->cpu_seq, e->cpu_seq, e->h.ts_ns, e->curr_tgid, e->curr_comm);
 	if (!t)
 		return 0;
 	lost = gap(s, t, e->seq);

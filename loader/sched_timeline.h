@@ -100,6 +100,7 @@ struct sched_thread {
 	uint32_t ns_tid;
 	uint64_t proc_start_ns; /* with tgid: its process; 0 not known */
 	char comm[SCOPE_COMM_LEN];
+	char ran_as[SCOPE_COMM_LEN]; /* its name by the last record that told one */
 	uint32_t refs;
 	uint64_t ran_on[SCHED_RAN_ON / 64]; /* CPUs, since the owner last cleared it */
 	uint32_t seq;			    /* of its last record */
@@ -134,7 +135,7 @@ struct sched_cpu {
 	uint32_t size;
 	uint64_t first, end;
 	uint64_t known_ns;  /* who ran before this is forgotten */
-	uint32_t seq;	    /* of its last switch record; BPF counts from 1 */
+	uint32_t seq;	    /* of its last switch; BPF counts from 1 */
 	uint64_t irqs_fill; /* of its last record of interrupts: scope_ev_irq.fill */
 };
 
@@ -183,6 +184,9 @@ void sched__free(struct sched *s);
  */
 void sched__thread(struct sched *s, const struct scope_ev_thread *e);
 uint32_t sched__switch(struct sched *s, const struct scope_ev_switch *e, struct sched_thread **who);
+/* The nth of several, in full, for sched__switch(); false: it has come already. */
+bool sched__nth_switch(const struct sched *s, const struct scope_ev_switches *e, uint32_t n,
+		       struct scope_ev_switch *nth);
 uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who);
 /* One that comes again counts with what is new in it. Lost is the record itself, or some of it, that comes too late. */

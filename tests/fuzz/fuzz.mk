@@ -58,7 +58,7 @@ FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode 
 		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces fuzz_elf:65536:$(FUZZ_OUT)/corpus/elf \
 		   fuzz_control:20000:$(FUZZ_OUT)/corpus/control fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
-$(FUZZ_OUT)/loader/attach.o $(FUZZ_OUT)/loader/attach_usdt.o $(FUZZ_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
+$(SKEL_OBJ:%=$(FUZZ_OUT)/%): $(BUILD)/scope.skel.h
 $(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(FUZZ_OUT)/loader/view_page.o: $(BUILD)/view_template.h

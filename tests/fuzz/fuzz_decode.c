@@ -23,6 +23,7 @@ static bool in_rules; /* of what holds between keys and lines, of which not all 
 static uint64_t kernel_ns;
 static uint32_t thread_seq[256], cpu_seq[64];
 static uint64_t irq_nr;
+static struct scope_ev_switches told; /* the last of several switches */
 
 /* And its connections: what BPF keeps of them. Two that are neighbours are the two ends of one. */
 #define K_FLOWS 16
@@ -254,6 +255,52 @@ static void context_switch(struct session *s, const struct fuzz_item *it)
 		e.next_seq = seq_next(&thread_seq[next], it->rec_cnt >> 10 | it->rec_cnt << 22);
 	if (it->rec_pos >> 63)
 		e.wait_ns = e.throttled_ns = it->rec_pos;
+	decode__event(s, &e, sizeof(e));
+}
+
+/* One of several: between few threads; what else there is of it comes from `x`. */
+static struct scope_switch one_switch(uint64_t x)
+{
+	uint8_t prev = x & 0xf, next = x >> 4 & 0xf;
+	struct scope_switch one = {.ts_ns = kernel_ns,
+				   .prev_tid = x >> 8 & 7 ? tid_of(prev) : 0,
+				   .next_tid = tid_of(next),
+				   .waited_ns = (uint32_t)(x >> 11 & 0xfff),
+				   .why = (int8_t)(x >> 23),
+				   .prev_state = x >> 31 & 3,
+				   .flags = x >> 33 & 15};
+
+	kernel_ns += x >> 37 & 0xff;
+	if (one.flags & SCOPE_SWITCH_PREV && one.prev_tid)
+		one.prev_seq = seq_next(&thread_seq[prev], (uint32_t)(x >> 45) | 1u << 30);
+	if (one.flags & SCOPE_SWITCH_NEXT)
+		one.next_seq = seq_next(&thread_seq[next], (uint32_t)(x >> 50) | 1u << 30);
+	return one;
+}
+
+/* Those that were told last may come again, with more. */
+static void switches(struct session *s, const struct fuzz_item *it)
+{
+	uint32_t n = 1 + (it->rec_cnt >> 24 & 15), i, cpu = cpu_of(it->rec_pos);
+	bool again = it->pos & 1 && told.h.size && told.cpu == cpu;
+	struct scope_ev_switches e = told;
+	uint64_t x = it->rec_pos;
+
+	e.cpu = cpu;
+	if (!again)
+		e.cpu_seq = seq_next(&cpu_seq[cpu % 64], it->rec_cnt);
+	for (i = again ? SCOPE_SWITCHES_N(told.h.size) : 0; i < n; i++) {
+		e.at[i] = one_switch(x);
+		x = x * 6364136223846793005u + 1442695040888963407u;
+	}
+	e.h = (struct scope_ev_short){SCOPE_ABI, SCOPE_EV_SWITCHES, SCOPE_SWITCHES_SIZE(n),
+				      e.at[0].ts_ns};
+	if (!again || n > SCOPE_SWITCHES_N(told.h.size)) {
+		cpu_seq[cpu % 64] = e.cpu_seq + n - 1;
+		told = e;
+	}
+	if (it->pos & 0x1000) /* nonsense, unless it happens to be whole */
+		e.h.size = (uint32_t)(it->pos & 0xfff) % sizeof(e);
 	decode__event(s, &e, sizeof(e));
 }
 
@@ -546,6 +593,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 	case SCOPE_EV_SWITCH:
 		context_switch(s, it);
 		break;
+	case SCOPE_EV_SWITCHES:
+		switches(s, it);
+		break;
 	case SCOPE_EV_MIGRATE:
 		migrate(s, it);
 		break;
@@ -569,9 +619,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 /* Something that the kernel did before a thread handed in what the plugin has made of it. */
 static void life(struct session *s, const struct fuzz_item *it)
 {
-	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,  SCOPE_EV_SWITCH, SCOPE_EV_SWITCH,
-					SCOPE_EV_SWITCH,  SCOPE_EV_USE,	   SCOPE_EV_USE,
-					SCOPE_EV_MIGRATE, SCOPE_EV_IRQ};
+	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,   SCOPE_EV_SWITCH, SCOPE_EV_SWITCHES,
+					SCOPE_EV_SWITCHES, SCOPE_EV_USE,    SCOPE_EV_USE,
+					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ};
 	uint64_t x = it->pos ^ it->rec_pos << 20 ^ (uint64_t)it->rec_cnt << 40 ^ it->len;
 	struct fuzz_item of = {.kind = SCOPE_EV_THREAD, .proc = it->proc, .rec_cnt = UINT32_MAX};
 	uint32_t i;
@@ -720,6 +770,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(thread_seq, 0, sizeof(thread_seq));
 	memset(cpu_seq, 0, sizeof(cpu_seq));
 	irq_nr = 0;
+	memset(&told, 0, sizeof(told));
 	memset(k_flows, 0, sizeof(k_flows));
 	while (size >= sizeof(it)) {
 		memcpy(&it, data, sizeof(it));

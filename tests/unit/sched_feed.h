@@ -28,6 +28,17 @@ static bool drop_after; /* ... or all from here on */
 
 /* ---- From the kernel into the timeline ------------------------------------------------------- */
 
+static inline void feed_several(const struct scope_ev_switches *e)
+{
+	struct scope_ev_switch nth;
+	struct sched_thread *who;
+	uint32_t i;
+
+	for (i = 0; i < SCOPE_SWITCHES_N(e->h.size); i++)
+		if (sched__nth_switch(&s, e, i, &nth))
+			lost += sched__switch(&s, &nth, &who);
+}
+
 static inline bool feed(struct kernel *from, const void *rec)
 {
 	const struct scope_ev_short *h = rec;
@@ -47,6 +58,8 @@ static inline bool feed(struct kernel *from, const void *rec)
 		sched__thread(&s, rec);
 	else if (h->kind == SCOPE_EV_SWITCH)
 		lost += sched__switch(&s, rec, &who);
+	else if (h->kind == SCOPE_EV_SWITCHES)
+		feed_several(rec);
 	else if (h->kind == SCOPE_EV_MIGRATE)
 		lost += sched__migrate(&s, rec, &who);
 	else

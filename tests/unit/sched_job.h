@@ -88,6 +88,8 @@ static inline void flush(struct k_task *t, uint8_t reason)
 	c->reason = reason;
 	if (reason != SCOPE_FLUSH_OUTSIDE)
 		c->sched_seq = k_chunk(&k, t);
+	else
+		k_look(&k);
 	c->h.ts_ns = k.now_ns;
 	c->tbuf = 0x10000 + t->tid;
 	c->pos = b->pos;
@@ -246,6 +248,7 @@ static inline void tick(void)
 {
 	struct proc *p, *tmp;
 
+	k_look(&k);
 	ask_sleepers();
 	HASH_ITER (hh, s->procs, p, tmp)
 		correlate__tick(&p->corr, k.now_ns);
@@ -258,6 +261,7 @@ static inline void end(void)
 	struct proc *p, *tmp;
 
 	s->end_ns = k.now_ns;
+	k_look(&k);
 	ask_sleepers();
 	decode_sched__end(s, k.now_ns);
 	HASH_ITER (hh, s->procs, p, tmp) {

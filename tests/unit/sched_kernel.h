@@ -56,6 +56,7 @@ struct k_task {
 		uint32_t seq, cpu;
 		uint8_t state;
 		uint64_t wait_ns;
+		uint32_t at_cpu, at_seq; /* its last switch */
 	} bpf;
 
 	/* The test's own. */
@@ -74,8 +75,10 @@ struct k_cpu {
 	struct k_task *curr;
 	struct k_run *runs;
 	uint32_t nruns;
-	uint32_t waiters, seq; /* struct scope_cpu */
-	uint64_t irqs;	       /* records of them */
+	uint32_t waiters; /* struct scope_cpu */
+	uint64_t irqs;	  /* records of them */
+	struct scope_switches gathered;
+	uint32_t counted; /* of these, k_count() knows up to here */
 };
 
 struct kernel {
@@ -86,6 +89,9 @@ struct kernel {
 	uint32_t ncpus;
 	/* A ring record; false: there was no room. */
 	bool (*ring)(struct kernel *k, const void *rec);
+	bool gathers; /* switches, as far as they fit */
+	/* A record of several: whether they come again with the next, as when two CPUs tell them at a time. NULL: no. */
+	bool (*again)(void);
 	void *arg;
 	uint64_t no_room; /* records of kernel context that found none */
 };
@@ -240,6 +246,103 @@ static inline void k_bpf_waits_no_more(struct kernel *k, struct k_task *t)
 	t->bpf.wait_ns = 0;
 }
 
+/* ---- Switches that gather -------------------------------------------------------------------- */
+
+static inline struct k_task *k_find(struct kernel *k, uint32_t tid)
+{
+	uint32_t i = k->ntasks;
+
+	while (i && (k->tasks[i - 1].tid != tid || !k->tasks[i - 1].recorded))
+		i--;
+	return i ? &k->tasks[i - 1] : NULL;
+}
+
+static inline void k_count_gathered(struct kernel *k, struct k_cpu *c, uint32_t seq, bool got)
+{
+	const struct scope_switch *s = &c->gathered.at[seq % SCOPE_SWITCH_SLOTS];
+
+	if (seq <= c->counted)
+		return;
+	c->counted = seq;
+	if (s->flags & SCOPE_SWITCH_PREV)
+		k_count(k_find(k, s->prev_tid), s->prev_seq, got);
+	if (s->flags & SCOPE_SWITCH_NEXT)
+		k_count(k_find(k, s->next_tid), s->next_seq, got);
+}
+
+/* Tells those up to number `last`; `own`: it is the CPU itself. */
+static inline void k_tell_gathered(struct kernel *k, uint32_t cpu, uint32_t last, bool own)
+{
+	struct k_cpu *c = &k->cpus[cpu];
+	struct scope_switches *q = &c->gathered;
+	uint32_t from = q->copied - q->told <= SCOPE_SWITCHES ? q->copied : q->told;
+	struct scope_ev_switches e = {.cpu = cpu, .cpu_seq = from + 1};
+	uint32_t n = last - from, i;
+	bool got;
+
+	if (n > SCOPE_SWITCHES && (own || (int32_t)n > 0))
+		abort();
+	for (i = 0; i < n && n <= SCOPE_SWITCHES; i++)
+		e.at[i] = q->at[(from + 1 + i) % SCOPE_SWITCH_SLOTS];
+	if (i) {
+		e.h = (struct scope_ev_short){SCOPE_ABI, SCOPE_EV_SWITCHES,
+					      (uint32_t)SCOPE_SWITCHES_SIZE(n), e.at[0].ts_ns};
+		got = k_ring(k, &e);
+		for (i = 1; i <= n; i++)
+			k_count_gathered(k, c, from + i, got);
+		if (!own && (!got || !k->again || !k->again()))
+			q->copied = last;
+	}
+	if (own)
+		q->told = last;
+}
+
+/* The loader reads what gathers. */
+static inline void k_look(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->ncpus; i++)
+		k_tell_gathered(k, i, k->cpus[i].gathered.seq, false);
+}
+
+/* task_goes_on(), and what comes before something else of the thread. */
+static inline void k_goes_on(struct kernel *k, struct k_task *t)
+{
+	if (t->bpf.at_seq)
+		k_tell_gathered(k, t->bpf.at_cpu, t->bpf.at_seq, false);
+}
+
+static inline bool k_fits(const struct kernel *k, const struct scope_ev_switch *e,
+			  const struct k_task *prev, const struct k_task *next)
+{
+	bool ours = e->flags & (SCOPE_SWITCH_PREV | SCOPE_SWITCH_NEXT);
+
+	return k->gathers && ours && !e->throttled_ns &&
+	       !(e->flags & SCOPE_SWITCH_PREV && !prev->bpf.told) &&
+	       !(e->flags & SCOPE_SWITCH_NEXT && !next->bpf.told) &&
+	       !(e->flags & SCOPE_SWITCH_WATCHED && prev && !(e->flags & SCOPE_SWITCH_PREV));
+}
+
+static inline void k_gather(struct kernel *k, const struct scope_ev_switch *e)
+{
+	struct scope_switches *q = &k->cpus[e->cpu].gathered;
+
+	q->at[e->cpu_seq % SCOPE_SWITCH_SLOTS] = (struct scope_switch){
+		.ts_ns = e->h.ts_ns,
+		.prev_tid = e->prev_tid,
+		.prev_seq = e->prev_seq,
+		.next_tid = e->next_tid,
+		.next_seq = e->next_seq,
+		.waited_ns = e->wait_ns ? (uint32_t)(e->h.ts_ns - e->wait_ns) : 0,
+		.why = (int16_t)e->why,
+		.prev_state = (uint8_t)e->prev_state,
+		.flags = (uint8_t)(e->flags | (e->wait_ns ? SCOPE_SWITCH_WAITED : 0)),
+	};
+	if (q->seq - q->told >= SCOPE_SWITCHES) /* whatever has been copied */
+		k_tell_gathered(k, e->cpu, q->seq, true);
+}
+
 /* ---- Switches -------------------------------------------------------------------------------- */
 
 struct k_out {
@@ -248,12 +351,21 @@ struct k_out {
 	bool quota; /* runnable, but held back */
 };
 
+static inline void k_at(struct kernel *k, struct k_task *t, const struct scope_ev_switch *e)
+{
+	if (t->bpf.at_cpu != e->cpu)
+		k_goes_on(k, t);
+	t->bpf.at_cpu = e->cpu;
+	t->bpf.at_seq = e->cpu_seq;
+}
+
 static inline void k_switch_out(struct kernel *k, struct scope_ev_switch *e, struct k_task *prev,
 				const struct k_out *how)
 {
 	if (!k_get(k, prev, SCOPE_TASK_RUN))
 		return;
 	k_bpf_waits_no_more(k, prev);
+	k_at(k, prev, e);
 	e->flags |= SCOPE_SWITCH_PREV;
 	e->prev_seq = ++prev->bpf.seq;
 	if (how->blocks) {
@@ -271,6 +383,7 @@ static inline void k_switch_in(struct kernel *k, struct scope_ev_switch *e, stru
 {
 	if (!k_get(k, next, SCOPE_TASK_WAIT))
 		return;
+	k_at(k, next, e);
 	e->flags |= SCOPE_SWITCH_NEXT;
 	e->next_seq = ++next->bpf.seq;
 	if (next->bpf.state == SCOPE_TASK_WAIT && next->bpf.wait_ns) {
@@ -352,21 +465,29 @@ static inline void k_switch(struct kernel *k, uint32_t cpu, const struct k_out *
 		.why = SCOPE_WHY_OTHER,
 	};
 	bool of_interest = c->waiters || (prev && prev->recorded) || (next && next->recorded), got;
+	bool fits;
 
-	if (c->waiters) {
+	if (c->waiters)
 		e.flags = SCOPE_SWITCH_WATCHED;
-		memcpy(e.prev_comm, prev ? prev->comm : "swapper", prev ? sizeof(prev->comm) : 8);
-	}
+	memcpy(e.prev_comm, prev ? prev->comm : "swapper", prev ? sizeof(prev->comm) : 8);
 	e.prev_tid = prev ? prev->tid : 0;
 	e.prev_tgid = prev ? prev->tgid : 0;
 	e.next_tid = next ? next->tid : 0;
-	if (of_interest)
-		e.cpu_seq = ++c->seq;
+	e.cpu_seq = c->gathered.seq + 1;
 	if (prev && prev->recorded)
 		k_switch_out(k, &e, prev, how);
 	if (next && next->recorded)
 		k_switch_in(k, &e, next, throttled_ns);
 	k_true_switch(k, cpu, how, next, e.throttled_ns);
+	fits = k_fits(k, &e, prev, next);
+	if (!fits)
+		k_tell_gathered(k, cpu, c->gathered.seq, true);
+	c->gathered.seq += of_interest;
+	if (fits) {
+		k_gather(k, &e);
+		return;
+	}
+	c->gathered.told = c->counted = c->gathered.seq;
 	got = of_interest && k_ring(k, &e);
 	if (e.flags & SCOPE_SWITCH_PREV)
 		k_count(prev, e.prev_seq, got);
@@ -427,7 +548,9 @@ static inline void k_migrate(struct kernel *k, struct k_task *t, uint32_t to)
 	if (t->bpf.known && t->bpf.wait_ns) {
 		curr = k->cpus[e.from].curr;
 		e.seq = ++t->bpf.seq;
-		e.cpu_seq = ++k->cpus[e.from].seq;
+		k_goes_on(k, t);
+		e.cpu_seq = k->cpus[e.from].gathered.seq;
+		k_tell_gathered(k, e.from, e.cpu_seq, false);
 		e.curr_tid = curr ? curr->tid : 0;
 		e.curr_tgid = curr ? curr->tgid : 0;
 		memcpy(e.curr_comm, curr ? curr->comm : "swapper", curr ? sizeof(curr->comm) : 8);
@@ -467,6 +590,7 @@ static inline uint32_t k_chunk(struct kernel *k, struct k_task *t)
 {
 	if (!t->bpf.known)
 		k_begin(k, t, SCOPE_TASK_RUN, false);
+	k_goes_on(k, t);
 	return t->bpf.seq;
 }
 
@@ -497,6 +621,7 @@ static inline void k_exit(struct kernel *k, uint32_t cpu, struct k_task *next)
 	};
 
 	if (t->recorded) {
+		k_goes_on(k, t);
 		k_chunk_got(t, e.sched_seq);
 		k_ring(k, &e);
 	}

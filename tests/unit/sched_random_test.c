@@ -120,6 +120,7 @@ static void some_question(void)
 
 	if (!w || t->ended)
 		return;
+	k_look(&k);
 	/*
 	 * What BPF says of a sleep is as certain as a record. (Who it waits behind then is not told
 	 * yet.)
@@ -327,6 +328,11 @@ static int forget_history(void **state)
 	return teardown(NULL);
 }
 
+static bool again(void)
+{
+	return !rnd(4);
+}
+
 static void one_history(uint64_t seed, uint32_t steps)
 {
 	bool slices;
@@ -336,6 +342,8 @@ static void one_history(uint64_t seed, uint32_t steps)
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	kept_ns = 0;
 	begin(K_CPUS);
+	k.gathers = rnd(3);
+	k.again = again;
 	slices = rnd(2);
 	populate();
 	for (i = 0; i < steps; i++) {

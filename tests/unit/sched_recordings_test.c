@@ -475,6 +475,11 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool again(void)
+{
+	return !rnd(4);
+}
+
 static void one_recording(uint64_t seed, enum sched_mode mode)
 {
 	uint32_t i;
@@ -482,6 +487,8 @@ static void one_recording(uint64_t seed, enum sched_mode mode)
 	seed_at_work = seed;
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	begin(mode);
+	k.gathers = rnd(3);
+	k.again = again;
 	populate();
 	for (i = 0; i < 4000; i++) {
 		at(k.now_ns + 1 + rnd(rnd(20) ? 2000 * US : 50 * MS));

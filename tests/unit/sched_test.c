@@ -611,6 +611,151 @@ static void test_woken_after_loss(void **state)
 	assert_int_equal(lost, 2);
 }
 
+/* ---- Several in a record -------------------------------------------------------------------- */
+
+static struct scope_ev_switches several_kept[8];
+static uint32_t nkept;
+
+static bool keep(struct kernel *from, const void *rec)
+{
+	const struct scope_ev_short *h = rec;
+
+	if (h->kind != SCOPE_EV_SWITCHES)
+		return feed(from, rec);
+	several_kept[nkept] = (struct scope_ev_switches){0};
+	memcpy(&several_kept[nkept++], rec, h->size);
+	return true;
+}
+
+/* Two threads take turns: 40 switches, of which 16 each are a record. */
+static struct k_task *turns(struct k_task **b)
+{
+	struct k_task *a;
+	uint32_t i;
+
+	prime(0);
+	nkept = 0;
+	k.gathers = true;
+	k.ring = keep;
+	at(10);
+	a = running(0, 0);
+	*b = job_thread(1);
+	k_wakeup(&k, *b, 0);
+	for (i = 0; i < 20; i++) {
+		at(k.now_ns + 7);
+		k_preempts(&k, 0, *b);
+		at(k.now_ns + 3);
+		k_preempts(&k, 0, a);
+	}
+	k_look(&k);
+	return a;
+}
+
+static void test_several(void **state)
+{
+	struct k_task *b, *a = turns(&b);
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(nkept, 3);
+	for (i = 0; i < nkept; i++)
+		feed_several(&several_kept[i]);
+	all_spans(a, thread(a), 200, 1);
+	all_spans(b, thread(b), 200, 1);
+	assert_int_equal(lost, 0);
+	assert_string_equal(span_of(thread(b), 20, 200).behind[0].comm, "job");
+}
+
+/* A copy of what came comes again, with more or without; and later. */
+static void test_several_again(void **state)
+{
+	struct k_task *b, *a = turns(&b);
+	struct scope_ev_switches part;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < nkept; i++) {
+		part = several_kept[i];
+		part.h.size = SCOPE_SWITCHES_SIZE(3);
+		feed_several(&part);
+		feed_several(&part);
+		feed_several(&several_kept[i]);
+		feed_several(&several_kept[i]);
+		feed_several(&several_kept[0]);
+	}
+	all_spans(a, thread(a), 200, 1);
+	all_spans(b, thread(b), 200, 1);
+	assert_int_equal(lost, 0);
+}
+
+static void test_several_lost(void **state)
+{
+	struct k_task *b, *a = turns(&b);
+	struct sched_span span;
+
+	(void)state;
+	feed_several(&several_kept[0]);
+	feed_several(&several_kept[2]);
+	assert_int_equal(lost, 2 * SCOPE_SWITCHES); /* of both threads */
+	span = span_of(thread(a), 10, 200);
+	assert_adds_up(&span);
+	assert_true(span.unknown_ns >= 16 * 5 - 10 && span.unknown_ns <= 16 * 5 + 10);
+	span = span_of(thread(b), 20, 200);
+	assert_adds_up(&span);
+	assert_true(span.unknown_ns >= 16 * 5 - 10);
+}
+
+/* Nothing that it may say is more than strange. */
+static void test_several_bad(void **state)
+{
+	static const uint32_t cpus[] = {0, 3, 4, 1024, INT32_MAX, UINT32_MAX};
+	struct scope_ev_switches e;
+	uint32_t i, j;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		memset(&e, 0xff, sizeof(e));
+		e.h.size = SCOPE_SWITCHES_SIZE(SCOPE_SWITCHES);
+		e.cpu = cpus[i];
+		e.cpu_seq = i * 0x30000000u;
+		for (j = 0; j < SCOPE_SWITCHES; j++) {
+			e.at[j].ts_ns = j % 2 ? UINT64_MAX - j : j;
+			e.at[j].prev_tid = j;
+			e.at[j].next_tid = j + 1;
+		}
+		feed_several(&e);
+		span_of(sched__find(&s, 3), 0, 1000);
+	}
+}
+
+/* The name that a thread has now is told before it stands for it. */
+static void test_several_renamed(void **state)
+{
+	struct k_task *b, *a = turns(&b);
+	struct scope_ev_switch e = {
+		.h = {SCOPE_ABI, SCOPE_EV_SWITCH, sizeof(e), 300},
+		.cpu_seq = several_kept[2].cpu_seq + SCOPE_SWITCHES_N(several_kept[2].h.size),
+		.flags = SCOPE_SWITCH_PREV,
+		.prev_tid = a->tid,
+		.prev_comm = "renamed",
+	};
+	struct scope_ev_switch nth;
+	struct sched_thread *who;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < nkept; i++)
+		feed_several(&several_kept[i]);
+	e.prev_seq = thread(a)->seq + 1;
+	sched__switch(&s, &e, &who);
+	several_kept[0].cpu_seq = e.cpu_seq + 1;
+	several_kept[0].at[0].prev_tid = a->tid;
+	several_kept[0].at[0].flags = SCOPE_SWITCH_PREV;
+	assert_true(sched__nth_switch(&s, &several_kept[0], 0, &nth));
+	assert_string_equal(nth.prev_comm, "renamed");
+	assert_int_equal(nth.prev_tgid, JOB);
+}
+
 /* CPUs beyond those that there are: nobody is blamed, nothing is written where it must not. */
 static void test_cpu_numbers(void **state)
 {
@@ -1532,6 +1677,11 @@ int main(void)
 		TEST(test_mark_in_sleep),
 		TEST(test_woken),
 		TEST(test_woken_after_loss),
+		TEST(test_several),
+		TEST(test_several_again),
+		TEST(test_several_lost),
+		TEST(test_several_bad),
+		TEST(test_several_renamed),
 		TEST(test_cpu_numbers),
 		TEST(test_span_add),
 		TEST(test_steady_culprit),

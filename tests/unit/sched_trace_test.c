@@ -235,6 +235,37 @@ static void test_step_of_another(void **state)
 						 "\"onCpu\":2000.000,\"runq\":0.000"));
 }
 
+/* An event that another thread stops: its own may have left its CPU meanwhile, and nobody may have told that yet. */
+static void test_stopped_by_another(void **state)
+{
+	struct k_task *app, *other;
+	uint32_t n;
+
+	(void)state;
+	k.gathers = true;
+	app = job_thread(0, 0, "python3");
+	other = job_thread(1, 1, "other");
+	communicator(app);
+	at(100 * MS);
+	n = start(app, SCOPE_GROUP_API, 0);
+	flush(app, SCOPE_FLUSH_AGE);
+	at(101 * MS);
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(104 * MS);
+	k_wakeup(&k, app, 0);
+	at(105 * MS);
+	k_preempts(&k, 0, app);
+	at(106 * MS);
+	stop_by(other, n);
+	flush(other, SCOPE_FLUSH_AGE);
+	at(2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(n), "\"onCpu\":2000.000,\"runq\":1000.000"));
+	assert_non_null(strstr(sched_text(n), "\"blocked\":3000.000"));
+}
+
 /* ... or neither does: a callback of CUDA's, which did nothing for the operation but to enqueue it. */
 static void test_started_by_a_third(void **state)
 {
@@ -634,6 +665,7 @@ static void test_bad_records(void **state)
 				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
 				       [SCOPE_EV_IRQ] = offsetof(struct scope_ev_irq, at[1])};
+	struct scope_ev_switches several = {.h = {SCOPE_ABI, SCOPE_EV_SWITCHES, 0, 5 * MS}};
 	uint64_t bad = 0;
 	uint32_t size;
 	void *exact;
@@ -655,6 +687,17 @@ static void test_bad_records(void **state)
 		bad += 2;
 		assert_int_equal(s->bad_records, bad);
 	}
+	for (size = sizeof(several.h); size <= sizeof(several); size++) {
+		several.h.size = size;
+		exact = malloc(size);
+		memcpy(exact, &several, size);
+		decode__event(s, exact, size);
+		free(exact);
+		/* one to all, whole */
+		bad += size < SCOPE_SWITCHES_SIZE(1) ||
+		       size != SCOPE_SWITCHES_SIZE(SCOPE_SWITCHES_N(size));
+		assert_int_equal(s->bad_records, bad);
+	}
 }
 
 int main(void)
@@ -667,6 +710,7 @@ int main(void)
 		TEST(test_started_for_another),
 		TEST(test_started_by_a_third),
 		TEST(test_step_of_another),
+		TEST(test_stopped_by_another),
 		TEST(test_two_at_a_time),
 		TEST(test_open_child_of_another),
 		TEST(test_before),

@@ -16,7 +16,7 @@ export CMOCKA_MESSAGE_OUTPUT := TAP
 
 # ---- The loader, all but main() --------------------------------------------------------------------
 
-$(UNIT_OUT)/loader/attach.o $(UNIT_OUT)/loader/attach_usdt.o $(UNIT_OUT)/loader/attach_net.o: $(BUILD)/scope.skel.h
+$(SKEL_OBJ:%=$(UNIT_OUT)/%): $(BUILD)/scope.skel.h
 $(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
 $(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
 $(UNIT_OUT)/loader/view_page.o: $(BUILD)/view_template.h
