@@ -382,6 +382,7 @@ int attach__poll(struct attach *a, int timeout_ms)
 	err = ring_buffer__poll(a->ring, timeout_ms);
 	/* Producers wake us past a threshold only: below it, nobody says that there is something. */
 	if (err >= 0) {
+		switches_tell(a); /* of before, if a record that was being written was in the way */
 		switches_look(a);
 		err = ring_buffer__consume(a->ring);
 	}
@@ -459,6 +460,11 @@ struct ring_pos attach__ring(const struct attach *a)
 	pos.consumed = a->pos[0]; /* first: the other one is not behind it */
 	pos.produced = a->pos[(size_t)sysconf(_SC_PAGESIZE) / sizeof(*a->pos)];
 	return pos;
+}
+
+uint64_t attach__known_ns(const struct attach *a)
+{
+	return a->switches.known_ns;
 }
 
 uint64_t attach__stat(const struct attach *a, uint32_t which)

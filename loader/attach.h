@@ -68,6 +68,9 @@ void attach__drain(struct attach *a);
 /* How far the ring has been written and read. Any thread may ask. */
 struct ring_pos attach__ring(const struct attach *a);
 
+/* Up to when (CLOCK_MONOTONIC) all that BPF has told, or gathers, has been handed on. */
+uint64_t attach__known_ns(const struct attach *a);
+
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);
 

@@ -41,7 +41,9 @@ struct attach_switches {
 	uint32_t *seen;			  /* the last that was told of each */
 	struct scope_ev_switches *recs;	  /* what was found at the last look, of n CPUs */
 	int n;
-	uint64_t behind; /* what is older than they are lies in the ring up to here */
+	uint64_t behind;   /* what is older than they are lies in the ring up to here */
+	uint64_t look_ns;  /* when that was; 0: they have been told */
+	uint64_t known_ns; /* the last look that has been told */
 };
 
 struct attach {
@@ -101,8 +103,8 @@ void net_close(struct attach_net *net);
 int switches_open(struct attach *a);
 void switches_close(struct attach *a);
 /*
- * Those that are in the ring's records not yet, and have not been told by us: looks, and tells when the ring has been read up to
- * where it was then. What the ring brings later may hold them again.
+ * Those that are in the ring's records not yet, and have not been told by us: looks, unless it did and has not told yet; tells when the ring
+ * has been read up to where it was then. What the ring brings later may hold them again.
  */
 void switches_look(struct attach *a);
 void switches_tell(struct attach *a);

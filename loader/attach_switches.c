@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <bpf/libbpf.h>
 #include "attach_priv.h"
+#include "clock.h"
 #include "scope.skel.h"
 
 static size_t map_bytes(const struct attach *a)
@@ -69,6 +70,9 @@ void switches_look(struct attach *a)
 {
 	int cpu;
 
+	if (a->switches.look_ns)
+		return;
+	a->switches.look_ns = monotonic_ns();
 	a->switches.n = 0;
 	for (cpu = 0; cpu < a->ncpus; cpu++) {
 		struct scope_ev_switches *rec = &a->switches.recs[a->switches.n];
@@ -87,12 +91,13 @@ void switches_tell(struct attach *a)
 	const struct scope_ev_switches *rec;
 	int i;
 
-	if (attach__ring(a).consumed < a->switches.behind)
+	if (!a->switches.look_ns || attach__ring(a).consumed < a->switches.behind)
 		return;
 	for (i = 0; i < a->switches.n; i++) {
 		rec = &a->switches.recs[i];
 		a->switches.seen[rec->cpu] = rec->cpu_seq + SCOPE_SWITCHES_N(rec->h.size) - 1;
 		a->fn(a->arg, rec, rec->h.size);
 	}
-	a->switches.n = 0;
+	a->switches.known_ns = a->switches.look_ns;
+	a->switches.look_ns = 0;
 }

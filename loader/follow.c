@@ -236,15 +236,16 @@ static bool outside_add(struct outside *o, struct scope_ev_chunk *chunk)
 
 /*
  * How many records of a thread there must be by now. BPF counts one before the ring has a place for it, and may be kept from going on in
- * between for as long as the CPU is taken away from a virtual machine: so what it said a while ago. 0: nobody knows.
+ * between for as long as the CPU is taken away from a virtual machine: so what it said a while before the last that we know of.
+ * 0: nobody knows.
  */
 static uint32_t seq_by_now(struct recorder *r, struct stream *st)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = monotonic_ns(), known = attach__known_ns(r->attach);
 	struct scope_task task;
 	uint32_t seq = 0;
 
-	if (st->asked_tid == st->host_tid && now - st->asked_ns < IN_RING_NS)
+	if (st->asked_tid == st->host_tid && known < st->asked_ns + IN_RING_NS)
 		return 0;
 	if (st->asked_tid == st->host_tid)
 		seq = st->asked_seq;
