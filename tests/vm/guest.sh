@@ -36,7 +36,7 @@ t "a crowd: no record is senseless" grep -q "bad records: 0," "$tmp/crowd.err"
 
 # A job that runs already, and the other operations.
 record_bg late
-job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 500
+job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 2000
 wait "$starter"
 is "record with no command: the job's exit status" $? 0
 kill -INT "$recorder"
