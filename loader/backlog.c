@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "backlog.h"
 #include "clock.h"
@@ -58,7 +57,7 @@ struct backlog {
 	uint32_t nspare;
 	uint64_t now_ns; /* when the first of `now` was put */
 	uint64_t memory; /* of blocks that wait */
-	uint64_t put_bytes, stuck;
+	uint64_t put_bytes;
 	void (*waits)(void *arg);
 	void *arg;
 
@@ -242,22 +241,12 @@ static bool try_publish(struct backlog *b)
 	return true;
 }
 
-static void pause_briefly(void)
-{
-	const struct timespec ts = {.tv_nsec = WAIT_NS};
-
-	nanosleep(&ts, NULL);
-}
-
 static void publish(struct backlog *b)
 {
-	if (try_publish(b))
-		return;
-	b->stuck++;
-	do {
+	while (!try_publish(b)) {
 		b->waits(b->arg);
-		pause_briefly();
-	} while (!try_publish(b));
+		sleep_ns(WAIT_NS);
+	}
 }
 
 /* Memory that is missing now may be there when something was taken. */
@@ -265,7 +254,7 @@ static void begin(struct backlog *b, size_t need)
 {
 	while (!(b->now = block_new(b, need))) {
 		b->waits(b->arg);
-		pause_briefly();
+		sleep_ns(WAIT_NS);
 		reclaim(b);
 	}
 	b->now_ns = monotonic_ns();
@@ -303,8 +292,7 @@ struct backlog_state backlog__state(const struct backlog *b)
 	uint32_t taken = atomic_load_explicit(&b->taken, memory_order_relaxed);
 	struct backlog_state s = {.put_bytes = b->put_bytes,
 				  .taken_bytes = b->taken_bytes,
-				  .file_bytes = file_bytes(b),
-				  .stuck = b->stuck};
+				  .file_bytes = file_bytes(b)};
 
 	if (taken != b->put)
 		s.oldest_ns = b->slots[taken % SLOTS].since_ns;

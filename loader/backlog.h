@@ -25,7 +25,6 @@ struct backlog_state {
 	uint64_t put_bytes, taken_bytes; /* since it was made */
 	uint64_t file_bytes;		 /* of what is not taken, in the file */
 	uint64_t oldest_ns; /* CLOCK_MONOTONIC: when the oldest of it was put; 0: all is taken */
-	uint64_t stuck;	    /* how often there was no room: the one who puts waited */
 };
 
 /*

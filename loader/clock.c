@@ -28,6 +28,11 @@ uint64_t monotonic_ns(void)
 	return timespec_ns(&ts);
 }
 
+void sleep_ns(long ns)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
 uint8_t clock_source(void)
 {
 #if defined(__x86_64__)

@@ -61,6 +61,9 @@ bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
 
 uint64_t monotonic_ns(void);
 
+/* At most so long, below a second: a signal ends it. */
+void sleep_ns(long ns);
+
 /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns, and the bound of its error. */
 int64_t realtime_offset_ns(uint64_t *error_ns);
 

@@ -241,13 +241,6 @@ bool digest__settled(struct digest *d, uint64_t now_ns, uint64_t quiet_ns)
 	return d->settled_nr && d->settled_nr + 1 >= q.nr;
 }
 
-static void pause_briefly(void)
-{
-	const struct timespec ts = {.tv_nsec = PAUSE_NS};
-
-	nanosleep(&ts, NULL);
-}
-
 void digest__catch_up(struct digest *d)
 {
 	struct backlog_state b = backlog__state(d->backlog);
@@ -258,7 +251,7 @@ void digest__catch_up(struct digest *d)
 	while (b.oldest_ns) {
 		digest__raise(d);
 		backlog__push(d->backlog);
-		pause_briefly();
+		sleep_ns(PAUSE_NS);
 		notify__tick(monotonic_ns());
 		progress__show(&progress, b.taken_bytes - from, b.put_bytes - from);
 		b = backlog__state(d->backlog);

@@ -407,11 +407,10 @@ static int attach_map_iter(struct run *run)
  */
 static unsigned short semaphore_at_rest(void)
 {
-	struct timespec nap = {.tv_nsec = 1000000};
 	int i;
 
 	for (i = 0; i < 3000 && read_semaphore(); i++)
-		nanosleep(&nap, NULL);
+		sleep_ns(1000000);
 	return read_semaphore();
 }
 

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <bpf/libbpf.h>
 #if defined(__x86_64__)
@@ -410,10 +409,9 @@ static void probe_cpu_counter(struct feat_ctx *ctx)
 static void probe_counter_rate(struct feat_ctx *ctx)
 {
 	double first, second, ppm, blur;
-	struct timespec nap = {.tv_nsec = 10000000};
 	struct clock_sample last;
 
-	nanosleep(&nap, NULL); /* without privilege everything before was over at once */
+	sleep_ns(10000000); /* without privilege everything before was over at once */
 	clock_sample(&last);
 	if (last.ticks == ctx->first.ticks) {
 		feat_fails(ctx, FEAT_TSC_RATE, 0, "no counter to measure");

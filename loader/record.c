@@ -613,10 +613,8 @@ static void teardown(struct recorder *r)
 /* Nobody is attached meanwhile: it costs the job nothing. */
 static void sleep_until(struct recorder *r, uint64_t ns)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-
 	while (!stop_signals && monotonic_ns() < ns && !job_has_ended(r)) {
-		nanosleep(&pause, NULL);
+		sleep_ns(PAUSE_MS * 1000000L);
 		notify__tick(monotonic_ns());
 	}
 }
