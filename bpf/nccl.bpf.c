@@ -388,6 +388,7 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	/* First: another thread that goes at this time may have told the end of the process already. */
 	flush_dying(tid);
 	if (!stat && !scope_is_recorded(tgid)) {
+		sched_seq(); /* if it was one of a process whose end has been told */
 		forget(tgid, tid, false);
 		return 0;
 	}

@@ -220,6 +220,8 @@ static TASK_INLINE int switches_tell(struct scope_switches *q, __u32 cpu, __u32 
 		ok = switches_put_4(q, cpu, told, from + 1, n);
 	else
 		ok = switches_put_SCOPE_SWITCHES(q, cpu, told, from + 1, n);
+	if (!ok && q->told != told) /* by the CPU, meanwhile: told or counted */
+		return 0;
 	scope_count(ok ? SCOPE_STAT_SCHED : SCOPE_STAT_SCHED_LOST, ok ? 1 : n);
 	return 0;
 }

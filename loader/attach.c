@@ -23,6 +23,7 @@ static int on_record(void *ctx, void *data, size_t size)
 {
 	struct attach *a = ctx;
 
+	switches_tell(a); /* of before: what is younger than they are must not come first */
 	a->fn(a->arg, data, size);
 	return ++a->taken < ATTACH_POLL_MAX ? 0 : -EAGAIN;
 }
@@ -434,12 +435,11 @@ static void irqs_tell(const struct attach *a)
 
 void attach__drain(struct attach *a)
 {
-	uint64_t end = monotonic_ns() + DRAIN_NS, until;
+	uint64_t begin = monotonic_ns(), end = begin + DRAIN_NS;
 	int n;
 
 	/* First: what is not there then has been told before, and the ring holds it. */
 	irqs_look(a);
-	until = attach__ring(a).produced;
 	/*
 	 * What lies behind a record that BPF has begun and not ended yet is not to be had: for microseconds, or for as long as its CPU is
 	 * taken away from a virtual machine. With the probes off nothing new comes: then all of it, however long that takes.
@@ -447,8 +447,8 @@ void attach__drain(struct attach *a)
 	do
 		n = attach__poll(a, 0);
 	while ((n > 0 && (a->detached || monotonic_ns() < end)) ||
-	       (!n && attach__ring(a).consumed < until && monotonic_ns() < end));
-	if (!n && attach__ring(a).consumed >= until)
+	       (!n && attach__known_ns(a) < begin && monotonic_ns() < end));
+	if (!n && attach__known_ns(a) >= begin)
 		irqs_tell(a);
 }
 

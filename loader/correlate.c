@@ -633,9 +633,14 @@ static bool give_up_oldest(struct correlate *c)
 		event_free(c, ev);
 		return true;
 	}
-	/* Those that wait for their flows have all else. */
+	/* Those that wait for their flows, or for what their thread did, have all else. */
 	if (list == &c->held) {
 		held_write(c, ev);
+		return true;
+	}
+	if (list == &c->elsewhere) {
+		list_del(list, ev);
+		event_write(c, ev);
 		return true;
 	}
 	if (list == &c->open)
