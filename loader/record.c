@@ -138,7 +138,7 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 	feed__tick(r, now,
 		   (late ? INPUT_LATE : 0) | (follow ? INPUT_FOLLOW : 0) |
 			   (clock ? INPUT_CLOCKS : 0));
-	if (decode_net__due(&r->s, now))
+	if (decode_net__due(&r->s, monotonic_ns())) /* `now` is of before we slept */
 		feed__flows(r);
 	if (!late)
 		tick_hung(r, now);
