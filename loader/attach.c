@@ -282,18 +282,21 @@ static int attach_programs(struct attach *a, struct attach_features *f)
 	return scope_bpf__attach(skel);
 }
 
+void *array_map(const struct bpf_map *map, int prot, size_t *size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at;
+
+	*size = ((size_t)bpf_map__max_entries(map) * bpf_map__value_size(map) + page - 1) / page *
+		page;
+	at = mmap(NULL, *size, prot, MAP_SHARED, bpf_map__fd(map), 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
 /* The array of processes that BPF looks at, a byte each. Without it, those are known from their first buffer on. */
 static void map_pids(struct attach *a)
 {
-	size_t size = (size_t)bpf_map__max_entries(a->skel->maps.scope_pids) *
-		      bpf_map__value_size(a->skel->maps.scope_pids);
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			bpf_map__fd(a->skel->maps.scope_pids), 0);
-
-	if (at == MAP_FAILED)
-		return;
-	a->pids = at;
-	a->npids = size;
+	a->pids = array_map(a->skel->maps.scope_pids, PROT_READ | PROT_WRITE, &a->npids);
 }
 
 static int map_pos(struct attach *a)
@@ -341,8 +344,14 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	a->btf = NULL;
 	map_pids(a);
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.scope_ring), on_record, a, NULL);
-	if (!a->ring || map_pos(a) || switches_open(a)) {
+	if (!a->ring || map_pos(a)) {
 		pr_err("Failed to map the ring buffer: %s\n", strerror(errno));
+		*status = EXIT_FAILED;
+		goto cleanup;
+	}
+	err = switches_open(a);
+	if (err) {
+		pr_err("Failed to map the context switches that BPF gathers: %s\n", strerror(-err));
 		*status = EXIT_FAILED;
 		goto cleanup;
 	}

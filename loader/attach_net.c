@@ -132,18 +132,10 @@ static bool attach_sendmsg(struct scope_bpf *skel)
 /* BPF's CPUs, by number. Without it, nothing of theirs is known. */
 static void map_cpus(struct attach *a)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
 	const struct bpf_map *map = a->skel->maps.scope_cpus;
-	void *at;
 
-	size = ((size_t)bpf_map__max_entries(map) * CPU_BYTES + page - 1) / page * page;
-	if (bpf_map__value_size(map) != CPU_BYTES)
-		return;
-	at = mmap(NULL, size, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
-	if (at == MAP_FAILED)
-		return;
-	a->net.cpus = at;
-	a->net.cpus_size = size;
+	if (bpf_map__value_size(map) == CPU_BYTES)
+		a->net.cpus = array_map(map, PROT_READ, &a->net.cpus_size);
 }
 
 /* Names of drop reasons: their numbers are others in each kernel. */
@@ -306,5 +298,5 @@ uint64_t attach__net_rx(const struct attach *a, uint32_t cpu)
 {
 	size_t at = (size_t)cpu * CPU_BYTES;
 
-	return at < a->net.cpus_size ? *(volatile uint64_t *)(a->net.cpus + at) : 0;
+	return a->net.cpus && at < a->net.cpus_size ? *(volatile uint64_t *)(a->net.cpus + at) : 0;
 }

@@ -14,6 +14,7 @@
 #define ATTACH_REASONS	   256 /* of enum skb_drop_reason; Linux 6.18 has 120 */
 
 struct bpf_link;
+struct bpf_map;
 struct bpf_program;
 struct btf;
 struct ring_buffer;
@@ -38,6 +39,7 @@ struct attach_probe {
 /* Switches that gather, by CPU: attach_switches.c. */
 struct attach_switches {
 	const struct scope_switches *all; /* BPF's, mapped; NULL: not */
+	size_t size;			  /* of that, in bytes */
 	uint32_t *seen;			  /* the last that was told of each */
 	struct scope_ev_switches *recs;	  /* what was found at the last look, of n CPUs */
 	int n;
@@ -77,6 +79,9 @@ void program_enable(struct bpf_program *prog, bool on);
 /* Those of a group that are loaded: all that are needed, or none. */
 bool attach_group(const struct context_program *group, size_t n, const char *loses);
 void detach_group(const struct context_program *group, size_t n);
+
+/* All elements of an array that can be mapped, as BPF has them; *size bytes, to be unmapped. NULL, with errno. */
+void *array_map(const struct bpf_map *map, int prot, size_t *size);
 
 /* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */
 int tracepoint_args(const struct btf *btf, const char *name);

@@ -3,28 +3,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <bpf/libbpf.h>
 #include "attach_priv.h"
 #include "clock.h"
 #include "scope.skel.h"
 
-static size_t map_bytes(const struct attach *a)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = (size_t)a->ncpus * sizeof(struct scope_switches);
-
-	return (size + page - 1) / page * page;
-}
-
 int switches_open(struct attach *a)
 {
-	void *at = mmap(NULL, map_bytes(a), PROT_READ, MAP_SHARED,
-			bpf_map__fd(a->skel->maps.scope_switches), 0);
-
-	if (at == MAP_FAILED)
+	a->switches.all = array_map(a->skel->maps.scope_switches, PROT_READ, &a->switches.size);
+	if (!a->switches.all)
 		return -errno;
-	a->switches.all = at;
 	a->switches.seen = calloc((size_t)a->ncpus, sizeof(*a->switches.seen));
 	a->switches.recs = calloc((size_t)a->ncpus, sizeof(*a->switches.recs));
 	return a->switches.seen && a->switches.recs ? 0 : -ENOMEM;
@@ -33,7 +21,7 @@ int switches_open(struct attach *a)
 void switches_close(struct attach *a)
 {
 	if (a->switches.all)
-		munmap((void *)a->switches.all, map_bytes(a));
+		munmap((void *)a->switches.all, a->switches.size);
 	free(a->switches.seen);
 	free(a->switches.recs);
 }

@@ -1016,7 +1016,7 @@ uint64_t correlate__oldest(const struct correlate *c)
 	const struct corr_event *ev;
 	int i;
 
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 3; i++)
 		if (lists[i]->first && lists[i]->first->start_ns < oldest)
 			oldest = lists[i]->first->start_ns;
 	/* In the order in which they stopped: a ProxyOp is behind steps that started after it. */

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#include "clock.h"
 #include "elf_file.h"
 #include "log.h"
 #include "nccl_profiler.h"
@@ -303,11 +303,10 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
  */
 static void turn_begin(const struct target *t)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
 	int tries = TURN_MS;
 
 	while (flock(t->mem, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK && tries--)
-		nanosleep(&pause, NULL);
+		sleep_ns(1000000);
 }
 
 static void turn_end(const struct target *t)
