@@ -59,6 +59,7 @@ struct scope_flow {
 	__u32 netns;
 	__u32 lost;
 	__u32 recs;
+	__u32 place; /* in scope_socks */
 	__u8 why;    /* how it began */
 	__u8 told;   /* and that is in the ring */
 	__u8 closed; /* `last` counts, whatever its socket does from here on */
@@ -89,6 +90,22 @@ struct {
 	__type(key, struct scope_tuple);
 	__type(value, __u64);
 } scope_tuples SEC(".maps");
+
+/*
+ * The sockets of scope_flows, for the loader to find without walking a table of nearly nothing: each in one of some places that
+ * its flow's beginning says, 0 is a free one. BPF writes it, all of it. Where two take a place at the same time, the other is found to be missing at
+ * its next record, and takes another.
+ */
+#define SOCKS_BITS  15
+#define SOCKS_TRIES 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << SOCKS_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} scope_socks SEC(".maps");
 
 /*
  * Sides of flows that were found empty and have not moved bytes since, by hash: nearly all calls of NCCL's threads find
@@ -231,11 +248,49 @@ static __always_inline void flow_tcp(struct scope_tcp *o, __u64 sk, struct scope
 		tcp_fill(o, (struct tcp_sock *)sk);
 }
 
+static __noinline int place_take(__u64 sk, struct scope_flow *f)
+{
+	__u64 hash = f->since_ns * 0x9e3779b97f4a7c15, *place;
+	__u32 at = hash >> (64 - SOCKS_BITS), step = hash >> 16 | 1, i;
+
+	for (i = 0; i < SOCKS_TRIES; i++, at += step) {
+		at %= 1 << SOCKS_BITS;
+		place = bpf_map_lookup_elem(&scope_socks, &at);
+		if (!place || *place)
+			continue;
+		f->place = at;
+		barrier(); /* what is in a place that f does not say is left over */
+		*place = sk;
+		return 0;
+	}
+	scope_count(SCOPE_STAT_FLOWS_FULL, 1);
+	return 0;
+}
+
+/* Before each record of a flow: so that the loader finds it. */
+static __always_inline void place_keep(__u64 sk, struct scope_flow *f)
+{
+	__u64 *place = bpf_map_lookup_elem(&scope_socks, &f->place);
+
+	if (place && *place != sk)
+		place_take(sk, f);
+}
+
+static __always_inline void place_leave(__u64 sk, struct scope_flow *f)
+{
+	__u64 *place = bpf_map_lookup_elem(&scope_socks, &f->place);
+
+	if (place && *place == sk)
+		*place = 0;
+}
+
 /* `state`: what it is in from now on; 0: what the socket says. */
 static __noinline int flow_tell(__u64 sk, struct scope_flow *f, __u32 why, __u32 state, __u32 tid)
 {
-	struct scope_ev_flow *e = rec_reserve(f, SCOPE_EV_FLOW, sizeof(*e), bpf_ktime_get_ns());
+	struct scope_ev_flow *e;
 
+	place_keep(sk, f);
+	e = rec_reserve(f, SCOPE_EV_FLOW, sizeof(*e), bpf_ktime_get_ns());
 	if (!e)
 		return 0;
 	f->told = 1;
@@ -303,6 +358,7 @@ static __noinline int flow_forget(__u64 sk, struct scope_flow *f)
 
 	if (of && *of == sk)
 		bpf_map_delete_elem(&scope_tuples, &f->tuple);
+	place_leave(sk, f);
 	bpf_map_delete_elem(&scope_flows, &sk);
 	return 0;
 }
@@ -349,6 +405,7 @@ static __noinline int use_tell(__u64 sk, struct scope_flow *f, __u32 dir)
 	struct scope_side *s = &f->side[dir & 1];
 	struct scope_ev_use *e;
 
+	place_keep(sk, f);
 	if (!f->told)
 		flow_tell(sk, f, f->why, 0, f->tid);
 	e = rec_reserve(f, SCOPE_EV_USE, sizeof(*e), s->last_ns);
@@ -922,28 +979,50 @@ static __always_inline void open_fill(struct scope_flow_open *o, struct scope_si
 	o->calls = 0;
 }
 
-SEC("?iter/bpf_map_elem")
-int scope_net_flows(struct bpf_iter__bpf_map_elem *ctx)
+/* Fills in what is asked for, in place. */
+static __noinline int flow_sample(struct scope_flow_sample *s)
 {
-	struct scope_flow_sample s = {};
-	struct scope_flow *f = ctx->value;
-	__u64 *key = ctx->key;
+	__u32 at = s->sk;
+	__u64 *place = bpf_map_lookup_elem(&scope_socks, &at), sk = place ? *place : 0;
+	struct scope_flow *f = sk ? bpf_map_lookup_elem(&scope_flows, &sk) : NULL;
 
-	if (!key || !f || f->stage != FLOW_READY)
+	s->sk = 0;
+	if (!sk)
 		return 0;
-	s.sk = *key;
-	if (!f->closed && !flow_is(f, (struct sock *)s.sk, false))
+	if (!f || f->place != at) { /* its end, or another place, came in between */
+		if (*place == sk)
+			*place = 0;
 		return 0;
-	s.since_ns = f->since_ns;
-	s.ts_ns = bpf_ktime_get_ns(); /* first: what is older is in here, or in the ring */
-	s.tgid = f->tgid;
-	s.lost = f->lost;
-	open_fill(&s.open[SCOPE_TX], &f->side[SCOPE_TX]);
-	open_fill(&s.open[SCOPE_RX], &f->side[SCOPE_RX]);
-	flow_tcp(&s.tcp, s.sk, f);
+	}
+	if (f->stage != FLOW_READY || (!f->closed && !flow_is(f, (struct sock *)sk, false)))
+		return 0;
+	s->since_ns = f->since_ns;
+	s->ts_ns = bpf_ktime_get_ns(); /* first: what is older is in here, or in the ring */
+	s->tgid = f->tgid;
+	s->lost = f->lost;
+	open_fill(&s->open[SCOPE_TX], &f->side[SCOPE_TX]);
+	open_fill(&s->open[SCOPE_RX], &f->side[SCOPE_RX]);
+	flow_tcp(&s->tcp, sk, f);
 	barrier();
-	if (*(volatile __u64 *)&f->since_ns == s.since_ns)
-		bpf_seq_write(ctx->meta->seq, &s, sizeof(s));
+	if (*(volatile __u64 *)&f->since_ns == s->since_ns)
+		s->sk = sk;
+	return 0;
+}
+
+/*
+ * The loader sets `sk` of the first scope_nsamples to a place in scope_socks that is not free, has this run, and finds the samples there;
+ * sk is 0 where there is none. An iterator would be the kernel's own way, and not every kernel lets root load one of a map.
+ */
+struct scope_flow_sample scope_samples[SCOPE_SAMPLES];
+__u32 scope_nsamples;
+
+SEC("?raw_tp/kfree_skb")
+int scope_net_flows(void *ctx)
+{
+	__u32 i, n = scope_nsamples;
+
+	for (i = 0; i < SCOPE_SAMPLES && i < n; i++)
+		flow_sample(&scope_samples[i]);
 	return 0;
 }
 

@@ -746,7 +746,9 @@ struct scope_flow_open {
 	__u32 pad;
 };
 
-/* A flow now; the loader reads all of them, through an iterator. ts_ns: when this one was read. */
+#define SCOPE_SAMPLES 64 /* that the loader asks for at a time */
+
+/* A flow now; the loader asks for all of them. ts_ns: when this one was read. */
 struct scope_flow_sample {
 	__u64 sk;
 	__u64 since_ns;

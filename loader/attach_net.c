@@ -12,7 +12,6 @@
 #include "log.h"
 #include "scope.skel.h"
 
-#define SAMPLES_BYTES (128 * sizeof(struct scope_flow_sample))
 #define CPU_BYTES     64 /* struct scope_cpu of sched.bpf.c, which begins with what we read */
 #define REASON_PREFIX "SKB_DROP_REASON_"
 
@@ -80,33 +79,25 @@ void net_choose(struct scope_bpf *skel, const struct attach_features *f, const s
 	program_enable(skel->progs.scope_net_files, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_flows, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_tuples, f->net);
+	bpf_map__set_autocreate(skel->maps.scope_socks, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_empty, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_sending, by_function);
 }
 
 /* ---- Attaching --------------------------------------------------------------------------------- */
 
-static struct bpf_link *attach_iterator(struct bpf_program *prog, struct bpf_map *map)
-{
-	union bpf_iter_link_info info = {.map.map_fd = map ? (uint32_t)bpf_map__fd(map) : 0};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-
-	return bpf_program__attach_iter(prog, map ? &opts : NULL);
-}
-
-static bool attach_iterators(struct attach *a)
+/* Where BPF's sockets are found, and an iterator of those that are open already. */
+static bool attach_flows(struct attach *a)
 {
 	struct scope_bpf *skel = a->skel;
 
-	a->net.samples = malloc(SAMPLES_BYTES);
-	if (a->net.samples)
-		a->net.flows = attach_iterator(skel->progs.scope_net_flows, skel->maps.scope_flows);
-	if (!a->net.flows) {
-		pr_warn("Failed to attach '%s': %s, continuing without connections\n",
-			bpf_program__name(skel->progs.scope_net_flows), strerror(errno));
+	a->net.socks = array_map(skel->maps.scope_socks, PROT_READ, &a->net.socks_size);
+	if (!a->net.socks) {
+		pr_warn("Failed to map the sockets: %s, continuing without connections\n",
+			strerror(errno));
 		return false;
 	}
-	a->net.files = attach_iterator(skel->progs.scope_net_files, NULL);
+	a->net.files = bpf_program__attach_iter(skel->progs.scope_net_files, NULL);
 	if (!a->net.files)
 		pr_debug("Failed to attach '%s': %s, continuing without the connections that are "
 			 "there already, until they are used\n",
@@ -159,7 +150,7 @@ static bool attach_all(struct attach *a, const struct attach_features *f)
 {
 	const struct context_program net[] = {NET_PROGRAMS(a->skel)};
 
-	if (!attach_iterators(a) || !attach_group(net, ARRAY_SIZE(net), "connections"))
+	if (!attach_flows(a) || !attach_group(net, ARRAY_SIZE(net), "connections"))
 		return false;
 	if (f->net_calls || attach_sendmsg(a->skel))
 		return true;
@@ -186,9 +177,9 @@ void net_close(struct attach_net *net)
 {
 	int i;
 
-	bpf_link__destroy(net->flows);
 	bpf_link__destroy(net->files);
-	free(net->samples);
+	if (net->socks)
+		munmap((void *)net->socks, net->socks_size);
 	if (net->cpus)
 		munmap(net->cpus, net->cpus_size);
 	for (i = 0; i < ATTACH_REASONS; i++)
@@ -198,71 +189,71 @@ void net_close(struct attach_net *net)
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
-/* Runs an iterator: `take` gets its output, as many whole pieces of `size` bytes as one read() brought. */
-static int iterate(struct attach *a, struct bpf_link *link, size_t size,
-		   void (*take)(void *ctx, const void *data, size_t n), void *ctx)
+/* Has BPF fill in n samples, and hands on those that are there. */
+static int take_samples(struct attach *a, uint32_t n, attach_flow_fn fn, void *arg)
 {
-	char *buf = a->net.samples;
-	size_t len = 0, whole;
+	const struct scope_flow_sample *s = a->skel->bss->scope_samples;
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	uint32_t i;
+	int err;
+
+	a->skel->bss->scope_nsamples = n;
+	err = bpf_prog_test_run_opts(bpf_program__fd(a->skel->progs.scope_net_flows), &run);
+	if (err)
+		return err;
+	for (i = 0; i < n; i++) {
+		if (s[i].sk)
+			fn(arg, &s[i]);
+	}
+	return 0;
+}
+
+int attach__flows(struct attach *a, attach_flow_fn fn, void *arg)
+{
+	size_t places = a->net.socks_size / sizeof(*a->net.socks), at;
+	uint32_t n = 0;
+	int err;
+
+	if (!a->net.socks)
+		return -EOPNOTSUPP;
+	for (at = 0; at < places; at++) {
+		if (!a->net.socks[at])
+			continue;
+		a->skel->bss->scope_samples[n++].sk = at;
+		if (n < SCOPE_SAMPLES)
+			continue;
+		err = take_samples(a, n, fn, arg);
+		if (err)
+			return err;
+		n = 0;
+	}
+	return n ? take_samples(a, n, fn, arg) : 0;
+}
+
+int attach__find_flows(struct attach *a)
+{
+	uint64_t socks[512];
+	size_t len = 0;
 	ssize_t n;
 	int fd, err = 0;
 
-	if (!link)
+	if (!a->net.files)
 		return -EOPNOTSUPP;
-	fd = bpf_iter_create(bpf_link__fd(link));
+	fd = bpf_iter_create(bpf_link__fd(a->net.files));
 	if (fd < 0)
 		return -errno;
 	for (;;) {
-		n = read(fd, buf + len, SAMPLES_BYTES - len);
+		n = read(fd, socks, sizeof(socks)); /* which one is of no interest here */
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n <= 0)
 			break;
 		len += (size_t)n;
-		whole = len / size;
-		take(ctx, buf, whole);
-		len -= whole * size;
-		memmove(buf, buf + whole * size, len);
 	}
 	if (n < 0)
 		err = -errno;
 	close(fd);
-	return err;
-}
-
-struct flow_taker {
-	attach_flow_fn fn;
-	void *arg;
-};
-
-static void take_flows(void *ctx, const void *data, size_t n)
-{
-	const struct scope_flow_sample *s = data;
-	const struct flow_taker *taker = ctx;
-
-	for (; n; n--, s++)
-		taker->fn(taker->arg, s);
-}
-
-int attach__flows(struct attach *a, attach_flow_fn fn, void *arg)
-{
-	struct flow_taker taker = {fn, arg};
-
-	return iterate(a, a->net.flows, sizeof(struct scope_flow_sample), take_flows, &taker);
-}
-
-static void count_sockets(void *ctx, const void *data, size_t n)
-{
-	(void)data;
-	*(int *)ctx += (int)n;
-}
-
-int attach__find_flows(struct attach *a)
-{
-	int found = 0, err;
-
-	err = iterate(a, a->net.files, sizeof(uint64_t), count_sockets, &found);
-	return err ? err : found;
+	return err ? err : (int)(len / sizeof(*socks));
 }
 
 const char *attach__drop_reason(const struct attach *a, uint32_t reason)

@@ -22,9 +22,10 @@ struct scope_bpf;
 
 /* Flows: attach_net.c. */
 struct attach_net {
-	struct bpf_link *flows, *files; /* iterators; NULL: none */
-	void *samples;			/* what one read() of an iterator brings */
-	uint8_t *cpus;			/* BPF's scope_cpus, mapped; NULL: not */
+	struct bpf_link *files;		/* an iterator; NULL: none */
+	const volatile uint64_t *socks; /* BPF's scope_socks, mapped; NULL: not */
+	size_t socks_size;
+	uint8_t *cpus; /* BPF's scope_cpus, mapped; NULL: not */
 	size_t cpus_size;
 	char *reasons[ATTACH_REASONS]; /* names, by number */
 };

@@ -293,7 +293,7 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"the kernel's figures of a connection",
 		without_net},
 	[FEAT_NET_FLOWS] = {
-		"iter-bpf_map_elem", NETWORK, false,
+		"prog-run", NETWORK, false,
 		"reading the figures of all connections every 100 ms",
 		without_net},
 	[FEAT_NET_FILES] = {
