@@ -8,15 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 #include "backlog.h"
+#include "blocks.h"
 #include "clock.h"
 #include "log.h"
 
-#define BLOCK	   (128u << 10)
 #define MEMORY_MAX (32u << 20) /* of blocks that wait */
 #define SLOTS	   (1u << 17)  /* blocks that wait, in memory or in the file */
 #define RETURNS	   1024	       /* more than MEMORY_MAX has blocks */
 #define PUSH_MAX   64	       /* who is so many blocks behind gets whole ones only */
-#define SPARE	   8	       /* blocks that are kept */
 #define ALIGN	   8u
 #define PUNCH	   (16u << 20) /* what is taken is given back to the disk in such parts */
 #define WAIT_NS	   1000000L
@@ -27,10 +26,15 @@ struct rec_hdr {
 };
 
 struct block {
-	struct block *next; /* of spare ones */
 	size_t len, cap;
 	_Alignas(ALIGN) unsigned char data[];
 };
+
+/* The room in one; what needs more has one of its own, by malloc(). */
+#define BLOCK (BLOCKS_SIZE - sizeof(struct block))
+
+_Static_assert(MEMORY_MAX / BLOCKS_SIZE + 2 <= BLOCKS_PIECES * (BLOCKS_PIECE / BLOCKS_SIZE),
+	       "those that wait, and the one that is being filled");
 
 /* Written by the one who puts before it counts. */
 struct slot {
@@ -53,8 +57,8 @@ struct backlog {
 	int dir, fd; /* fd -1: no file yet */
 	uint64_t file_max, file_at, file_punched;
 	bool no_file; /* it cannot be made: said */
-	struct block *now, *spare;
-	uint32_t nspare;
+	struct block *now;
+	struct blocks blocks;
 	uint64_t now_ns; /* when the first of `now` was put */
 	uint64_t memory; /* of blocks that wait */
 	uint64_t put_bytes;
@@ -94,16 +98,12 @@ struct backlog *backlog__new(int dir, uint64_t file_max, void (*waits)(void *arg
 
 /* ---- Blocks -------------------------------------------------------------------------------------- */
 
-static void block_spare(struct backlog *b, struct block *block)
+static void block_end(struct backlog *b, struct block *block)
 {
-	if (block->cap > BLOCK || b->nspare >= SPARE) {
+	if (block->cap > BLOCK)
 		free(block);
-		return;
-	}
-	block->len = 0;
-	block->next = b->spare;
-	b->spare = block;
-	b->nspare++;
+	else
+		blocks__put(&b->blocks, block);
 }
 
 static void reclaim(struct backlog *b)
@@ -115,7 +115,7 @@ static void reclaim(struct backlog *b)
 	for (; n != returned; n++) {
 		block = b->returns[n % RETURNS];
 		b->memory -= block->cap;
-		block_spare(b, block);
+		block_end(b, block);
 	}
 	b->reclaimed = n;
 }
@@ -123,18 +123,10 @@ static void reclaim(struct backlog *b)
 static struct block *block_new(struct backlog *b, size_t need)
 {
 	size_t cap = need > BLOCK ? need : BLOCK;
-	struct block *block = need > BLOCK ? NULL : b->spare;
+	struct block *block = need > BLOCK ? malloc(sizeof(*block) + cap) : blocks__get(&b->blocks);
 
-	if (block) {
-		b->spare = block->next;
-		b->nspare--;
-		return block;
-	}
-	block = malloc(sizeof(*block) + cap);
-	if (block) {
-		block->len = 0;
-		block->cap = cap;
-	}
+	if (block)
+		*block = (struct block){.cap = cap};
 	return block;
 }
 
@@ -235,7 +227,7 @@ static bool try_publish(struct backlog *b)
 		if (!file_put(b, block, &slot.at))
 			return false;
 		count(b, slot);
-		block_spare(b, block);
+		block_end(b, block);
 	}
 	b->now = NULL;
 	return true;
@@ -396,14 +388,15 @@ void backlog__free(struct backlog *b)
 
 	if (!b)
 		return;
-	for (n = b->taken; n != b->put; n++)
-		free(b->slots[n % SLOTS].block);
 	reclaim(b);
-	while ((block = b->spare)) {
-		b->spare = block->next;
-		free(block);
+	for (n = b->taken; n != b->put; n++) {
+		block = b->slots[n % SLOTS].block;
+		if (block)
+			block_end(b, block);
 	}
-	free(b->now);
+	if (b->now)
+		block_end(b, b->now);
+	blocks__free(&b->blocks);
 	free(b->read);
 	if (b->fd >= 0)
 		close(b->fd);

@@ -22,7 +22,7 @@
 
 static char dir_name[] = "/tmp/backlog_test.XXXXXX";
 static int dir;
-static unsigned int waited;
+static _Atomic unsigned int waited;
 static struct backlog *b;
 static uint64_t put_n, taken_n;
 static unsigned char bytes[1 << 20];
@@ -169,12 +169,21 @@ static void test_file_again(void **state)
 	backlog__free(b);
 }
 
+struct taker {
+	uint64_t n;
+	bool late; /* it comes when there is no room any more */
+};
+
 static void *take_all(void *arg)
 {
-	const struct timespec pause = {.tv_nsec = 1000000}, late = {.tv_nsec = 300000000};
+	const struct timespec pause = {.tv_nsec = 1000000}, begin = {.tv_nsec = 300000000};
+	const struct taker *t = arg;
 
-	nanosleep(&late, NULL);
-	while (taken_n < *(const uint64_t *)arg) {
+	if (!t->late)
+		nanosleep(&begin, NULL);
+	while (t->late && !waited)
+		nanosleep(&pause, NULL);
+	while (taken_n < t->n) {
 		take(1);
 		if (taken_n % 5000 == 0)
 			nanosleep(&pause, NULL);
@@ -183,14 +192,14 @@ static void *take_all(void *arg)
 }
 
 /* No file, or none any more: who puts waits, says so, and nothing is lost. */
-static void with_thread(int in, uint64_t file_max)
+static void with_thread(int in, uint64_t file_max, bool late)
 {
-	uint64_t n = 150000;
+	struct taker t = {.n = 150000, .late = late};
 	pthread_t thread;
 
 	begin(in, file_max, nobody_waits);
-	assert_int_equal(pthread_create(&thread, NULL, take_all, &n), 0);
-	while (put_n < n) {
+	assert_int_equal(pthread_create(&thread, NULL, take_all, &t), 0);
+	while (put_n < t.n) {
 		put(100);
 		backlog__push(b);
 	}
@@ -198,28 +207,28 @@ static void with_thread(int in, uint64_t file_max)
 		backlog__push(b);
 	backlog__push(b);
 	pthread_join(thread, NULL);
-	assert_int_equal(taken_n, n);
+	assert_int_equal(taken_n, t.n);
 	backlog__free(b);
 }
 
 static void test_threads(void **state)
 {
 	(void)state;
-	with_thread(dir, 1 << 30);
+	with_thread(dir, 1 << 30, false);
 	assert_int_equal(waited, 0);
 }
 
 static void test_no_directory(void **state)
 {
 	(void)state;
-	with_thread(-1, 1 << 30);
+	with_thread(-1, 1 << 30, true);
 	assert_true(waited > 0);
 }
 
 static void test_small_file(void **state)
 {
 	(void)state;
-	with_thread(dir, 1 << 20);
+	with_thread(dir, 1 << 20, true);
 	assert_true(waited > 0);
 }
 
@@ -234,7 +243,7 @@ static void test_full(void **state)
 	small.rlim_cur = 1 << 20;
 	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &small);
-	with_thread(dir, 1 << 30);
+	with_thread(dir, 1 << 30, true);
 	setrlimit(RLIMIT_FSIZE, &was);
 	assert_true(waited > 0);
 }
