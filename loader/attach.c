@@ -16,8 +16,9 @@
 #include "scope.skel.h"
 #include "scope_abi.h"
 
-#define DRAIN_NS (2 * NSEC_PER_SEC) /* to empty the ring */
-#define RING_MIN (256 * 1024)
+#define DRAIN_NS      (2 * NSEC_PER_SEC) /* to empty the ring */
+#define DRAIN_WAIT_NS 20000
+#define RING_MIN      (256 * 1024)
 
 static int on_record(void *ctx, void *data, size_t size)
 {
@@ -444,20 +445,28 @@ static void irqs_tell(const struct attach *a)
 
 void attach__drain(struct attach *a)
 {
-	uint64_t begin = monotonic_ns(), end = begin + DRAIN_NS;
+	uint64_t begin, end;
+	bool done;
 	int n;
 
 	/* First: what is not there then has been told before, and the ring holds it. */
 	irqs_look(a);
+	begin = monotonic_ns();
+	end = begin + DRAIN_NS;
 	/*
 	 * What lies behind a record that BPF has begun and not ended yet is not to be had: for microseconds, or for as long as its CPU is
-	 * taken away from a virtual machine. With the probes off nothing new comes: then all of it, however long that takes.
+	 * taken away from a virtual machine. What comes from now on may wait. With the probes off nothing new comes: then all of it,
+	 * however long that takes.
 	 */
-	do
+	for (;;) {
 		n = attach__poll(a, 0);
-	while ((n > 0 && (a->detached || monotonic_ns() < end)) ||
-	       (!n && attach__known_ns(a) < begin && monotonic_ns() < end));
-	if (!n && attach__known_ns(a) >= begin)
+		done = attach__known_ns(a) >= begin || monotonic_ns() >= end;
+		if (n < 0 || (done && !(n && a->detached)))
+			break;
+		if (!n)
+			sleep_ns(DRAIN_WAIT_NS);
+	}
+	if (n >= 0 && attach__known_ns(a) >= begin)
 		irqs_tell(a);
 }
 
