@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A recorder that comes after the jobs: finds each process that has the plugin loaded, from whatever file and in
 # whatever namespaces, arms it at once, and knows its communicators; and finds those that come later.
+E2E_TIMEOUT=${E2E_TIMEOUT:-300}
 . "$(dirname "$0")/lib.sh"
 
-run=(--ranks 2 --bytes 256K --iters 1000000 --sleep-us 2000 --no-check)
+run=(--ranks 2 --bytes 256K --iters 1000000 --sleep-us 10000 --no-check)
 starters=()
 # running NAME FILE COMMAND...: a job in the background that has the plugin mapped from a file with that name.
 running() {
@@ -87,22 +88,23 @@ t "armed within 200 ms" awk '/has the plugin/ { n++; sub(/.*plugin, /, ""); if (
 sleep 0.7
 stop_recorder INT
 is "exit status" "$rc" 0
+is "masks afterwards" "$(masks $ours | tr ' ' '\n' | sort -u)" 0
+"$scope" record -o "$tmp/any" -d 500ms >/dev/null 2>"$tmp/any.err"
+any_rc=$?
+is "what is only called like it: alive and untouched" "$(kill -0 $foreign && echo alive)" alive
+stop_jobs # first: what follows wants a CPU
+
 is "processes in the trace" "$(pids_in all)" "$ours"
 t "clean" clean all
 t "nothing lost" lossless all
 t "every event has its parent" joined all
-is "masks afterwards" "$(masks $ours | tr ' ' '\n' | sort -u)" 0
 is "communicators: known from the start, by rank, size and name" "$(q all 'lifecycle("ProfilerInit")
 	| map([.rank, .details.nranks, .details.commName]) | group_by(.) | map("\(.[0] | map(tostring) | join("/"))*\(length)") | join(" ")')" \
 	"0/2/*3 0/2/image*1 0/2/main*1 1/2/*3 1/2/image*1 1/2/main*1"
 t "communicators: every event has its process' own" holds all '(lifecycle("ProfilerInit") | map({key: "\(.start.hostPid // .myPid)", value: .commHash})
 	| from_entries) as $c | events | length > 1000 and all(.commHash == $c["\(.start.hostPid // .myPid)"])'
-
-"$scope" record -o "$tmp/any" -d 500ms >/dev/null 2>"$tmp/any.err"
-is "without --plugin: other builds as well" "$? $(comm -12 <(pids_in any | tr ' ' '\n' | sort) <(echo "${ranks_by[build]}" | xargs -n1 | sort) | wc -l)" \
+is "without --plugin: other builds as well" "$any_rc $(comm -12 <(pids_in any | tr ' ' '\n' | sort) <(echo "${ranks_by[build]}" | xargs -n1 | sort) | wc -l)" \
 	"0 2"
-is "what is only called like it: alive and untouched" "$(kill -0 $foreign && echo alive)" alive
-stop_jobs
 
 # ---- The GPU of a communicator that exists
 
