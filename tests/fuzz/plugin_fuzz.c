@@ -43,6 +43,8 @@ static uint64_t left;	/* calls of this phase still to make */
 static uint64_t nr_calls, nr_starts, nr_folded, nr_inits, nr_flushed, nr_records, nr_forks;
 static uint64_t nr_probe_start, nr_probe_state, nr_probe_stop;
 static uint64_t seed = 1;
+/* exec'ed by one of us: says nothing, and makes no process, which might do the same. */
+static bool quiet;
 static bool in_child;
 /* The sanitizers' own locks do not survive a fork amid other threads: there, threads pause for it. */
 static pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
@@ -665,7 +667,7 @@ static void run_phase(enum phase p, uint64_t n, int nthreads, struct rng *r)
 				   (void *)(uintptr_t)(rnd(r) | 1)))
 			FAIL("pthread_create");
 	while ((at = __atomic_load_n(&left, __ATOMIC_RELAXED))) {
-		if (at <= next) {
+		if (at <= next && !quiet) {
 			fork_one(r);
 			next = at > FORK_EVERY ? at - FORK_EVERY : 0;
 		}
@@ -725,7 +727,7 @@ static void off_means_off(void)
 	CHECK(!ncclProfiler_v7.finalize(ctx));
 }
 
-static int parse(int argc, char **argv, uint64_t *n, int *nthreads, bool *quiet)
+static int parse(int argc, char **argv, uint64_t *n, int *nthreads)
 {
 	int c;
 
@@ -737,7 +739,7 @@ static int parse(int argc, char **argv, uint64_t *n, int *nthreads, bool *quiet)
 		else if (c == 's')
 			seed = strtoull(optarg, NULL, 0) | 1;
 		else if (c == 'q')
-			*quiet = true;
+			quiet = true;
 		else
 			return -EINVAL;
 	}
@@ -747,12 +749,11 @@ static int parse(int argc, char **argv, uint64_t *n, int *nthreads, bool *quiet)
 int main(int argc, char **argv)
 {
 	uint64_t n = 10000000;
-	bool quiet = false;
 	struct rng r;
 	int nthreads = 3;
 	double begin = now_s();
 
-	if (parse(argc, argv, &n, &nthreads, &quiet)) {
+	if (parse(argc, argv, &n, &nthreads)) {
 		fprintf(stderr, "Usage: plugin_fuzz [-n CALLS] [-t THREADS] [-s SEED]\n");
 		return 2;
 	}
