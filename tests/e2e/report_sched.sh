@@ -73,21 +73,6 @@ with_missing() {
 	stop_recorder INT
 	kill_job
 }
-# Packets for the CPU of rank 1's progress thread, each of which has a long way through a filter: the sender, on the other
-# CPU, has little to do.
-flood() {
-	local mask
-	mask=$(printf '%x' $((1 << (two % 32))))$(printf ',00000000%.0s' $(seq $((two / 32))))
-	[ $((two / 32)) -gt 0 ] || mask=${mask%%,*}
-	{
-		echo "table ip flood { chain input { type filter hook input priority 0"
-		seq -f 'udp dport %.0f counter' 20000 20999
-		echo "}"
-		echo "}"
-	} >"$tmp/filter"
-	exec unshare -n -m sh -c "ip link set lo up && mount -t sysfs sysfs /sys && nft -f $tmp/filter &&
-		echo $mask >/sys/class/net/lo/queues/rx-0/rps_cpus && exec taskset -c $one nice -n -10 $sched_load flood 70"
-}
 with_flood() {
 	flood &
 	local flooder=$!

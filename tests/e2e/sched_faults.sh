@@ -189,14 +189,6 @@ is "stopped when the recording ends: what is under way says so" "$(fact unfinish
 
 # ---- (g) Packets for others, handled on its CPU
 
-# Sent on one CPU, taken by another, in a network of its own. Masks of CPUs are written in groups of 32.
-flood() {
-	local mask
-	mask=$(printf '%x' $((1 << (two % 32))))$(printf ',00000000%.0s' $(seq $((two / 32))))
-	[ $((two / 32)) -gt 0 ] || mask=${mask%%,*}
-	exec unshare -n -m sh -c "ip link set lo up && mount -t sysfs sysfs /sys &&
-		echo $mask >/sys/class/net/lo/queues/rx-0/rps_cpus && exec taskset -c $one $sched_load flood"
-}
 net_rx() {
 	awk -v col=$((two + 2)) '$1 == "NET_RX:" { print $col }' /proc/softirqs
 }
@@ -208,18 +200,17 @@ softirq_job calm
 calm=$(ratio irq onCpu)
 flood &
 flooder=$!
-sleep 0.2
+sleep 0.5
 before=$(net_rx)
 softirq_job packets
 after=$(net_rx)
 if ! kill "$flooder" 2>/dev/null; then
-	skip "soft interrupts" "packets cannot be steered here (RPS)"
+	skip "soft interrupts" "packets cannot be steered here (RPS), or there is no nft"
 else
 	wait "$flooder" 2>/dev/null
 	t "soft interrupts: right, clean, lossless" good packets
 	t "soft interrupts: NET_RX on that CPU" above $((after - before)) 200
-	# How many packets a flood makes, and what each takes, is the machine's: 7 % of it on one, more than 10 on another.
-	t "soft interrupts: on top of it for much of its time" above "$(ratio irq onCpu)" 0.03
+	t "soft interrupts: on top of it for much of its time" above "$(ratio irq onCpu)" 0.1
 	t "soft interrupts: more than without" above "$(ratio irq onCpu)" "$calm"
 fi
 

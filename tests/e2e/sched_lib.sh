@@ -54,6 +54,22 @@ above() { below "$2" "$1"; }
 # between X LEAST MOST
 between() { below "$1" "$3" && below "$2" "$1"; }
 
+# Packets for CPU $two, each of which has a long way through a filter, in a network of their own, and until it is killed: the
+# sender, on CPU $one, has little to do. Masks of CPUs are written in groups of 32. It takes nft, and packets that can be steered (RPS).
+flood() {
+	local mask
+	mask=$(printf '%x' $((1 << (two % 32))))$(printf ',00000000%.0s' $(seq $((two / 32))))
+	[ $((two / 32)) -gt 0 ] || mask=${mask%%,*}
+	{
+		echo "table ip flood { chain input { type filter hook input priority 0"
+		seq -f 'udp dport %.0f counter' 20000 20999
+		echo "}"
+		echo "}"
+	} >"$tmp/filter"
+	exec unshare -n -m sh -c "ip link set lo up && mount -t sysfs sysfs /sys && nft -f $tmp/filter &&
+		echo $mask >/sys/class/net/lo/queues/rx-0/rps_cpus && exec taskset -c $one nice -n -10 $sched_load flood 70"
+}
+
 # quota_set DIR VERSION: a new cgroup with 30% of a CPU.
 quota_set() {
 	mkdir "$1" || return

@@ -5,7 +5,6 @@
  *
  *   sched_load hog NAME                    computes
  *   sched_load hog NAME BURST_US PAUSE_US  computes and sleeps in turn; a line "begin end" (us) for each burst
- *   sched_load flood                       UDP packets to nobody on the loopback device
  *   sched_load flood PERCENT               UDP packets on the loopback device, for so much of the time of the CPU
  *                                          that gets them
  */
@@ -19,10 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIFE_S	 60 /* whoever forgets it */
-#define BURST	 60 /* of packets whose way is timed */
-#define PACKETS	 50 /* the CPU that gets them shall have time for others */
-#define PAUSE_US 300
+#define LIFE_S 60 /* whoever forgets it */
+#define BURST  60 /* of packets whose way is timed */
 
 static uint64_t now_ns(void)
 {
@@ -48,29 +45,8 @@ static void hog(long burst_us, long pause_us)
 	}
 }
 
-static void flood(void)
-{
-	const struct sockaddr_in nobody = {.sin_family = AF_INET,
-					   .sin_port = htons(9),
-					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	char data[64] = {0};
-	int n;
-
-	if (fd < 0) {
-		perror("sched_load: Failed to make a socket");
-		return;
-	}
-	for (n = 1;; n++) { /* errors tell of packets that nobody took */
-		sendto(fd, data, sizeof(data), MSG_DONTWAIT, (const struct sockaddr *)&nobody,
-		       sizeof(nobody));
-		if (n % PACKETS == 0)
-			usleep(PAUSE_US);
-	}
-}
-
 /* Bursts, with pauses by how long each took to get through. */
-static void flood_for(long percent)
+static void flood(long percent)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_port = htons(9),
@@ -100,18 +76,14 @@ static void flood_for(long percent)
 int main(int argc, char **argv)
 {
 	alarm(LIFE_S);
-	if (argc == 2 && !strcmp(argv[1], "flood")) {
-		flood();
-		return 1;
-	}
 	if (argc == 3 && !strcmp(argv[1], "flood") && atol(argv[2]) > 0 && atol(argv[2]) < 100) {
-		flood_for(atol(argv[2]));
+		flood(atol(argv[2]));
 		return 1;
 	}
 	if (argc >= 3 && !strcmp(argv[1], "hog")) {
 		prctl(PR_SET_NAME, argv[2]);
 		hog(argc == 5 ? atol(argv[3]) : 0, argc == 5 ? atol(argv[4]) : 0);
 	}
-	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood [PERCENT]\n");
+	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood PERCENT\n");
 	return 2;
 }
