@@ -31,41 +31,59 @@ static unsigned char *piece_map(void)
 	return mem;
 }
 
-static bool piece_begin(struct blocks_piece *p)
+/* Whether there is one that nobody uses. */
+static bool has_empty(const struct blocks *b)
 {
-	p->mem = piece_map();
-	p->free = ALL_FREE;
-	return p->mem;
-}
-
-/* The first there is: what has been in use lately is in a cache. */
-void *blocks__get(struct blocks *b)
-{
-	struct blocks_piece *p;
-	uint32_t at;
+	const struct blocks_piece *p;
 
 	for (p = b->piece; p < b->piece + BLOCKS_PIECES; p++) {
-		if (!p->mem && !piece_begin(p))
-			return NULL;
-		if (!p->free)
-			continue;
-		at = (uint32_t)__builtin_ctz(p->free);
-		p->free &= p->free - 1;
-		return p->mem + (size_t)at * BLOCKS_SIZE;
+		if (p->mem && p->free == ALL_FREE)
+			return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* The first that has a free block: what has been in use lately is in a cache. NULL: none has, and there is no other. */
+static struct blocks_piece *piece_of_free(struct blocks *b)
+{
+	struct blocks_piece *p, *unmapped = NULL;
+
+	for (p = b->piece; p < b->piece + BLOCKS_PIECES; p++) {
+		if (p->mem && p->free)
+			return p;
+		if (!p->mem && !unmapped)
+			unmapped = p;
+	}
+	if (!unmapped)
+		return NULL;
+	unmapped->mem = piece_map();
+	unmapped->free = ALL_FREE;
+	return unmapped->mem ? unmapped : NULL;
+}
+
+void *blocks__get(struct blocks *b)
+{
+	struct blocks_piece *p = piece_of_free(b);
+	uint32_t at;
+
+	if (!p)
+		return NULL;
+	at = (uint32_t)__builtin_ctz(p->free);
+	p->free &= p->free - 1;
+	return p->mem + (size_t)at * BLOCKS_SIZE;
 }
 
 void blocks__put(struct blocks *b, void *block)
 {
 	struct blocks_piece *p = b->piece;
+	bool had_empty = has_empty(b);
 	size_t at;
 
 	while (!p->mem || (uintptr_t)block - (uintptr_t)p->mem >= BLOCKS_PIECE)
 		p++;
 	at = (size_t)((unsigned char *)block - p->mem) / BLOCKS_SIZE;
 	p->free |= 1u << at;
-	if (p->free == ALL_FREE && p != b->piece) {
+	if (p->free == ALL_FREE && had_empty) {
 		munmap(p->mem, BLOCKS_PIECE);
 		p->mem = NULL;
 	}

@@ -22,7 +22,7 @@ struct blocks {
 
 /* BLOCKS_SIZE bytes, aligned to that; what is in them is anything. NULL: no memory, or BLOCKS_PIECES are in use. */
 void *blocks__get(struct blocks *b);
-/* One of blocks__get(). A piece that nobody uses any more is the kernel's again, but for the first. */
+/* One of blocks__get(). Of the pieces that nobody uses any more one is kept, the others are the kernel's again. */
 void blocks__put(struct blocks *b, void *block);
 
 /* All of them, whoever has them. */

@@ -171,7 +171,8 @@ static void test_file_again(void **state)
 
 struct taker {
 	uint64_t n;
-	bool late; /* it comes when there is no room any more */
+	bool late;	      /* it comes when there is no room any more, */
+	_Atomic bool all_put; /* or nothing to wait for */
 };
 
 static void *take_all(void *arg)
@@ -181,7 +182,7 @@ static void *take_all(void *arg)
 
 	if (!t->late)
 		nanosleep(&begin, NULL);
-	while (t->late && !waited)
+	while (t->late && !waited && !t->all_put)
 		nanosleep(&pause, NULL);
 	while (taken_n < t->n) {
 		take(1);
@@ -203,6 +204,7 @@ static void with_thread(int in, uint64_t file_max, bool late)
 		put(100);
 		backlog__push(b);
 	}
+	t.all_put = true;
 	while (backlog__state(b).put_bytes - backlog__state(b).taken_bytes > 1 << 20)
 		backlog__push(b);
 	backlog__push(b);

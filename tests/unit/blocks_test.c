@@ -82,6 +82,28 @@ static void test_given_back(void **state)
 	assert_false(is_mapped(block[0]));
 }
 
+/* One block more than a piece has comes and goes: the second piece stays. */
+static void test_kept(void **state)
+{
+	void *more;
+	int i;
+
+	(void)state;
+	for (i = 0; i < (int)(BLOCKS_PIECE / BLOCKS_SIZE); i++)
+		block[i] = blocks__get(&b);
+	more = blocks__get(&b);
+	for (i = 0; i < 3; i++) {
+		blocks__put(&b, more);
+		assert_true(is_mapped(more));
+		assert_ptr_equal(blocks__get(&b), more);
+	}
+	/* What is free in it comes before another piece. */
+	blocks__put(&b, block[3]);
+	assert_ptr_equal(blocks__get(&b), block[3]);
+	assert_true(is_mapped(more));
+	blocks__free(&b);
+}
+
 /* Whose are there still is no question when all is freed. */
 static void test_freed(void **state)
 {
@@ -97,6 +119,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_freed),
 	};
 
