@@ -123,6 +123,10 @@ ok "network: a connection's figures are the right ones" [ "$(field core-tcp_sock
 	"1000 bytes sent, as it was" ]
 ok "network: all open files are walked" [ "$(field iter-task_file detail | tr -dc 0-9)" -ge 10 ]
 ok "network: a program is run by its number" [ "$(field prog-run detail)" = "ran" ]
+# One word with a dash is a row's name there.
+mapfile -t rows < <(sed -n 's/^\.Cm \([a-z]*-[a-z_-]*\).*/\1/p' "$top/man/ncclscope-doctor.1")
+ok "the man page names rows that there are (${#rows[@]})" json \
+	"[.features[].name] as \$there | [$(printf '"%s",' "${rows[@]}")empty] | length > 5 and all(IN(\$there[]))"
 ok "network: senders and receivers, by tracepoint or by function" json '[.features[] |
 	select(.status == "works") | .name] | (contains(["tp_btf-sock_send_length"]) and
 	contains(["tp_btf-sock_recv_length"])) or (contains(["tp_btf-rcv_space_adjust"]) and
