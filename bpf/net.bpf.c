@@ -91,10 +91,16 @@ struct {
 	__type(value, __u64);
 } scope_tuples SEC(".maps");
 
+/* So many bits that tell numbers apart. */
+static __always_inline __u32 hash_bits(__u64 value, __u32 bits)
+{
+	return value * 0x9e3779b97f4a7c15 >> (64 - bits);
+}
+
 /*
  * The sockets of scope_flows, for the loader to find without walking a table of nearly nothing: each in one of some places that
- * its flow's beginning says, 0 is a free one. BPF writes it, all of it. Where two take a place at the same time, the other is found to be missing at
- * its next record, and takes another.
+ * its flow's beginning says, 0 is a free one. BPF writes it, all of it. Where two take a place at the same time, the other is found to be missing when
+ * it is told of next, or has a burst told, and takes another.
  */
 #define SOCKS_BITS  15
 #define SOCKS_TRIES 16
@@ -133,7 +139,7 @@ static __always_inline __u64 side_of(struct sock *sk, __u32 dir)
 
 static __always_inline __u64 *empty_slot(__u64 side)
 {
-	__u32 slot = side * 0x9e3779b97f4a7c15 >> (64 - EMPTY_BITS);
+	__u32 slot = hash_bits(side, EMPTY_BITS);
 
 	return bpf_map_lookup_elem(&scope_empty, &slot);
 }
@@ -250,10 +256,10 @@ static __always_inline void flow_tcp(struct scope_tcp *o, __u64 sk, struct scope
 
 static __noinline int place_take(__u64 sk, struct scope_flow *f)
 {
-	__u64 hash = f->since_ns * 0x9e3779b97f4a7c15, *place;
-	__u32 at = hash >> (64 - SOCKS_BITS), step = hash >> 16 | 1, i;
+	__u32 hash = hash_bits(f->since_ns, 32), at = hash >> (32 - SOCKS_BITS), i;
+	__u64 *place;
 
-	for (i = 0; i < SOCKS_TRIES; i++, at += step) {
+	for (i = 0; i < SOCKS_TRIES; i++, at += hash | 1) {
 		at %= 1 << SOCKS_BITS;
 		place = bpf_map_lookup_elem(&scope_socks, &at);
 		if (!place || *place)
@@ -267,7 +273,7 @@ static __noinline int place_take(__u64 sk, struct scope_flow *f)
 	return 0;
 }
 
-/* Before each record of a flow: so that the loader finds it. */
+/* Before a flow or a burst of it is told: so that the loader finds it. */
 static __always_inline void place_keep(__u64 sk, struct scope_flow *f)
 {
 	__u64 *place = bpf_map_lookup_elem(&scope_socks, &f->place);

@@ -17,7 +17,7 @@
 #include "scope_abi.h"
 
 #define DRAIN_NS      (2 * NSEC_PER_SEC) /* to empty the ring */
-#define DRAIN_WAIT_NS 20000
+#define DRAIN_WAIT_NS 20000		 /* for a record under way, where nothing else is there */
 #define RING_MIN      (256 * 1024)
 
 static int on_record(void *ctx, void *data, size_t size)
