@@ -26,6 +26,13 @@
 #define PAUSE_NS 2000000L
 #define TRIM_NS	 NSEC_PER_SEC
 
+/*
+ * malloc_trim() gives back what is free in a thread's arena, but not the end of it: free() does, from a size on that grows with
+ * the largest block that was freed, to 64 MiB. These two stay as they are set.
+ */
+#define HEAP_END_BYTES	 (1 << 20)
+#define HEAP_BLOCK_BYTES (1 << 20) /* from this size on a mapping, no part of an arena */
+
 /* What is put besides inputs: questions, which are answered in their turn, and the end. */
 enum { ASK_SETTLED = INPUT_KINDS + 1, ASK_STATUS, ASK_END };
 
@@ -178,8 +185,11 @@ struct digest *digest__new(const struct session *like, uint64_t backlog_max)
 
 int digest__start(struct digest *d)
 {
-	int err = thread__start(&d->thread, digest_main, d, "ncclscope-trace");
+	int err;
 
+	mallopt(M_TRIM_THRESHOLD, HEAP_END_BYTES);
+	mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+	err = thread__start(&d->thread, digest_main, d, "ncclscope-trace");
 	d->started = !err;
 	return err;
 }

@@ -76,7 +76,7 @@ whole='events | (map(select(.unfinished) | .parentObj, .eventAddr) | map({key: .
 	| (of("ProxyOp") | map(select($open[.eventAddr] | not)) | length > 20 and all($steps[key] == 4))
 	and (of("Coll") | length > 10) and ([of("Coll")[] | select($ops[key] != 4)] | length <= 2)
 	and (of("Coll") | group_by(.myPid) | all(map(.details.seq) | sort | (.[-1] - .[0] + 1 == length)))'
-job_bg run --ranks 2 --bytes 1M --iters 2000 --sleep-us 2000 --check
+job_bg run --ranks 2 --bytes 1M --iters 1000000 --sleep-us 2000 --check
 until_true 10 children_ready "$starter" 2
 mapfile -t ranks < <(pgrep -P "$starter")
 sleep 0.3
@@ -127,6 +127,7 @@ is "two recorders: each has its own" "$(types a), $(types b)" \
 	"Coll CollApi Group GroupApi, Coll CollApi Group GroupApi ProxyOp ProxyStep"
 t "two recorders: clean, and nothing lost" eval 'clean a && clean b && lossless a && joined a && began_amid b'
 
+kill -USR1 "$starter"
 wait "$starter"
 is "the job that was recorded five times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
 

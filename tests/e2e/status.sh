@@ -43,7 +43,7 @@ t "looking makes nothing" [ ! -e "$run" ]
 
 evil=$tmp/bin/$'e\033[31m\n\177'
 cp "$job" "$evil"
-job=$evil job_bg run --ranks 2 --bytes 256K --iters 4000 --sleep-us 2000 --name $'n\033]0;x\a\n\177\303\251'
+job=$evil job_bg run --ranks 2 --bytes 256K --iters 1000000 --sleep-us 2000 --name $'n\033]0;x\a\n\177\303\251'
 until_true 10 children_ready "$starter" 2
 mapfile -t ranks < <(pgrep -P "$starter")
 until_true 10 says 'all(.processes[] | select(.hostPid == ('"${ranks[0]},${ranks[1]}"')); .communicators == 1)'
