@@ -5,7 +5,7 @@
 E2E_TIMEOUT=${E2E_TIMEOUT:-300}
 . "$(dirname "$0")/lib.sh"
 
-run=(--ranks 2 --bytes 256K --iters 1000000 --sleep-us 10000 --no-check)
+run=(--ranks 2 --bytes 256K --iters 1000000 --sleep-us 30000 --no-check)
 starters=()
 # running NAME FILE COMMAND...: a job in the background that has the plugin mapped from a file with that name.
 running() {
@@ -34,7 +34,7 @@ masks() {
 	for pid in "$@"; do mask_of "$pid"; done | xargs
 }
 pids_in() {
-	q "$1" '[events[].start | .hostPid // .pid] | unique | map(tostring) | join(" ")'
+	kinds=event q "$1" '[events[].start | .hostPid // .pid] | unique | map(tostring) | join(" ")'
 }
 sorted() {
 	xargs -n1 | sort -n | xargs
@@ -98,7 +98,7 @@ is "processes in the trace" "$(pids_in all)" "$ours"
 t "clean" clean all
 t "nothing lost" lossless all
 t "every event has its parent" joined all
-is "communicators: known from the start, by rank, size and name" "$(q all 'lifecycle("ProfilerInit")
+is "communicators: known from the start, by rank, size and name" "$(kinds=event q all 'lifecycle("ProfilerInit")
 	| map([.rank, .details.nranks, .details.commName]) | group_by(.) | map("\(.[0] | map(tostring) | join("/"))*\(length)") | join(" ")')" \
 	"0/2/*3 0/2/image*1 0/2/main*1 1/2/*3 1/2/image*1 1/2/main*1"
 t "communicators: every event has its process' own" holds all '(lifecycle("ProfilerInit") | map({key: "\(.start.hostPid // .myPid)", value: .commHash})
@@ -124,7 +124,7 @@ record_bg later -v
 begin=$(date +%s%N)
 for i in 1 2 3; do
 	cp "$plugin" "$tmp/libnccl-profiler-later$i.so"
-	NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-later$i.so "$job" --ranks 2 --bytes 256K --iters 500 --delay-ms 3000 --json \
+	NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-later$i.so "$job" --ranks 2 --bytes 256K --iters 150 --delay-ms 3000 --json \
 		>"$tmp/later$i.out" 2>/dev/null &
 	starters+=($!)
 done
@@ -137,7 +137,7 @@ stop_recorder INT
 starters=()
 t "new files while recording: clean, lossless, joined" eval 'clean later && lossless later && joined later'
 is "new files while recording: every operation, for they were found before the first" \
-	"$(q later '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[500,500,500,500,500,500]"
+	"$(kinds=event q later '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[150,150,150,150,150,150]"
 for i in 1 2 3; do
 	is "new files while recording: the job is right, $i" "$(jq .ok "$tmp/later$i.out")" true
 done
@@ -170,7 +170,7 @@ is "its operations were recorded" "$rc $(q held 'events | of("Coll") | length')"
 
 # ---- Two recorders on one job, which come and go
 
-job_bg two --ranks 2 --bytes 256K --iters 100000 --sleep-us 3000 --check
+job_bg two --ranks 2 --bytes 256K --iters 100000 --sleep-us 6000 --check
 until_true 10 children_ready "$starter" 2
 mapfile -t ranks < <(pgrep -P "$starter")
 sleep 0.3

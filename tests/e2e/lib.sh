@@ -214,11 +214,11 @@ mask_of() {
 # ---- Looking at traces
 
 # q NAME FILTER [ARG...]: jq over all records of the traces of $tmp/NAME, as the array `.`, without quotes
-# around strings. trace.jq is included.
+# around strings. trace.jq is included. kinds='event|lost' q ...: over those alone, which jq has done with sooner.
 q() {
 	local name=$1 filter=$2
 	shift 2
-	cat "$tmp/$name"/*.jsonl | jq -L "$here" -sr "$@" "include \"trace\"; $filter"
+	grep -ahE "${kinds:+^\{\"recordType\":\"($kinds)\"}" "$tmp/$name"/*.jsonl | jq -L "$here" -sr "$@" "include \"trace\"; $filter"
 }
 
 # holds NAME FILTER [ARG...]: the filter gives true.
@@ -254,7 +254,7 @@ clean() {
 
 # lossless NAME: nothing lost by the account of the footers, one for each file.
 lossless() {
-	holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []' || {
+	kinds='header|footer|lost' holds "$1" 'records("footer") as $f | ($f | length) == (records("header") | length) and all($f[]; .lost == {}) and records("lost") == []' || {
 		q "$1" '(records("lost") + map(select(.orphan)))[:3], (records("footer") | map(.end)) | tojson' -r
 		return 1
 	}
@@ -263,7 +263,7 @@ lossless() {
 # began_amid NAME: as lossless; but where callbacks went on when the recording began, events whose parent is
 # older are orphans, and said to be. 20 ms is by far the longest that anything is open here.
 began_amid() {
-	holds "$1" '([events[].start.ts] | min) as $begin | (records("footer") | all(.lost | keys - ["orphan"] == []))
+	kinds='event|footer' holds "$1" '([events[].start.ts] | min) as $begin | (records("footer") | all(.lost | keys - ["orphan"] == []))
 		and (events | map(select(.orphan)) | length <= 16 and all(.start.ts < $begin + 20000))' || {
 		q "$1" '([events[].start.ts] | min) as $begin | events[] | select(.orphan) | [.type, .start.ts - $begin] | tojson'
 		return 1
@@ -273,14 +273,14 @@ began_amid() {
 # counted NAME: the trace has of each process exactly what the job says it made.
 counted() {
 	local got want
-	got=$(q "$1" 'by_pid | map({pid: .[0].myPid} + counters) | sort_by(.pid)[] | tojson')
+	got=$(kinds=event q "$1" 'by_pid | map({pid: .[0].myPid} + counters) | sort_by(.pid)[] | tojson')
 	want=$(jq -L "$here" -r 'include "trace"; job_counters[] | tojson' "$tmp/$1.out")
 	[ -n "$want" ] && same "$got" "$want"
 }
 
 # joined NAME: every parent is there, by our own join. PXN and orphans apart, which must not be.
 joined() {
-	holds "$1" 'unjoined == []' || q "$1" 'unjoined[:5][] | tojson'
+	kinds=event holds "$1" 'unjoined == []' || q "$1" 'unjoined[:5][] | tojson'
 }
 
 # good NAME CODE: the recording that ended with CODE is clean, lost nothing and has what the job made.
