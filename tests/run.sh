@@ -1,31 +1,40 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs tests one after the other and sums up: run.sh [-o LOGDIR] TEST... [--timed TEST...]
+# Runs tests and sums up: run.sh [-o LOGDIR] TEST... [--timed TEST...]
 #
 # A TEST is a command line. It prints a line `ok NAME`, `not ok NAME` or `skip NAME: why` per case (TAP's
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
 # prints no case counts as one. At the end, what failed, and the line `N passed, N failed, N skipped`.
 #
-# Tests after --timed hold what is recorded against the clock and the load of the machine, on which others may
-# run. One of those that fails is run again, twice at most, and only the last run counts; what failed before is printed,
-# marked `at first:`, and its log kept as NAME.first.log: a case that is there often is wrong.
+# As many run at once as there are CPUs; each has its log, LOGDIR/NAME.log, and is told of when it has ended.
+#
+# Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
+# the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
+# last run counts; what failed before is printed, marked `at first:`, and its log kept as NAME.first.log: a case that
+# is there often is wrong.
+set -u
 logs=build/test-logs
 [ "$1" = -o ] && { logs=$2; shift 2; }
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0 timed=
+passed=0 failed=0 skipped=0
 failures=$logs/failures.log
 : >"$failures"
 
-# one COMMAND: runs it into $log; $rc, and counts as $ok, $bad and $skip.
+# log_of TEST
+log_of() {
+	echo "$logs/$(basename "${1%% *}").log"
+}
+
+# one TEST: runs it into $log; $rc, and counts as $ok, $bad and $skip.
 one() {
 	sh -c "$1" >"$log" 2>&1 </dev/null
 	rc=$?
 	ok=$(grep -c '^ok ' "$log")
 	bad=$(grep -c '^not ok ' "$log")
 	skip=$(grep -c '^skip ' "$log")
-	if [ $rc -eq 77 ]; then
+	if [ "$rc" -eq 77 ]; then
 		skip=$((skip + 1))
-	elif [ $rc -ne 0 ] && [ "$bad" -eq 0 ]; then
+	elif [ "$rc" -ne 0 ] && [ "$bad" -eq 0 ]; then
 		bad=1 # died without saying which case
 	elif [ $((ok + bad + skip)) -eq 0 ]; then
 		ok=1
@@ -39,26 +48,59 @@ show_end() {
 	echo "----"
 }
 
-for t in "$@"; do
-	[ "$t" = --timed ] && { timed=1; continue; }
-	name=$(basename "${t%% *}")
-	log=$logs/$name.log
-	begin=$(date +%s)
-	one "$t"
-	for _ in ${timed:+1 2}; do
-		[ "$bad" -gt 0 ] || break
-		mv "$log" "$logs/$name.first.log"
-		show_end "$logs/$name.first.log" 'at first: '
-		one "$t"
-	done
+# test_of TEST AGAIN: runs it, if it fails up to AGAIN times more. What is to be told of it goes to $log.told, how many to $log.counts.
+test_of() {
+	local log name begin=$SECONDS again=$2
+	local ok bad skip rc
+	log=$(log_of "$1")
+	name=$(basename "$log" .log)
+	one "$1"
+	{
+		while [ "$bad" -gt 0 ] && [ $((again--)) -gt 0 ]; do
+			mv "$log" "$logs/$name.first.log"
+			show_end "$logs/$name.first.log" 'at first: '
+			one "$1"
+		done
+		printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" $((SECONDS - begin))
+		grep '^skip ' "$log"
+		[ "$rc" -eq 77 ] && tail -n 1 "$log"
+		if [ "$bad" -gt 0 ]; then
+			show_end "$log" ''
+			grep '^not ok ' "$log" >>"$failures" || echo "not ok $name: exit $rc" >>"$failures"
+		fi
+	} >"$log.told"
+	echo "$ok $bad $skip" >"$log.counts"
+}
+
+# told TEST: tells of one that has ended.
+told() {
+	local log ok bad skip
+	log=$(log_of "$1")
+	cat "$log.told"
+	read -r ok bad skip <"$log.counts"
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
-	printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" \
-		$(($(date +%s) - begin))
-	grep '^skip ' "$log"
-	[ $rc -eq 77 ] && tail -n 1 "$log"
-	[ "$bad" -eq 0 ] && continue
-	show_end "$log"
-	grep '^not ok ' "$log" >>"$failures" || echo "not ok $name: exit $rc" >>"$failures"
+	rm "$log.told" "$log.counts"
+}
+
+declare -A running=() # the test of each process
+told_next() {
+	local pid
+	wait -n -p pid
+	told "${running[$pid]}"
+	unset "running[$pid]"
+}
+
+while [ $# -gt 0 ] && [ "$1" != --timed ]; do
+	[ ${#running[@]} -lt "$(nproc)" ] || told_next
+	test_of "$1" 0 &
+	running[$!]=$1
+	shift
+done
+while [ ${#running[@]} -gt 0 ]; do told_next; done
+
+for t in "${@:2}"; do
+	test_of "$t" 2
+	told "$t"
 done
 cat "$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
