@@ -200,11 +200,11 @@ page() {
 		(.cases[] | [.case, .nccl, .context, .perSecond, .nsEach, .nsKernel, .perSecondTwo, .outEach, .rawEach, (.peakKiB / 1024)] | map(if type == "number" then num else . end) | row), "", goals'
 	section job '
 		"\n## A whole job\n",
-		"The stand-in'\''s AllReduce over loopback TCP, so many ranks, which share the CPUs with the recorder: what it does in \(.seconds) s beside one,",
+		"The stand-in'\''s AllReduce over loopback TCP, so many ranks, which share the CPUs with the recorder: what it does in \(.seconds) s and more beside one,",
 		"against the same job right before and after. Captured is everything, with --raw, to be converted later; noise is nobody there before",
 		"against nobody there after; disarmed is jobs with the plugin against jobs without, \(.rounds) of each. Empty programs are BPF'\''s at the tracepoints",
 		"that a recorder looks at most (switches, wake-ups, soft interrupts, sends and receives): nobody who looks at each of these events takes less.",
-		"Traces are made while the job leaves CPU time for it, and of the rest when the recording, of \(.seconds) s and a half, has ended: after the end.",
+		"Traces are made while the job leaves CPU time for it, and of the rest when the recording, of half a second more, has ended: after the end.",
 		"With `@one` all ranks are on one CPU, and nobody but the recorder wants the others: that is a node which has a CPU to spare.\n",
 		(["", "ms an AllReduce", "noise, %", "disarmed, %", "everything recorded, %", "captured, %", "empty programs, %", "the recorder, % of a CPU", "for a capture", "traces done, ms after the end"] | row), "|---|---|---|---|---|---|---|---|---|---|",
 		(.cases[] | [.case, (.us.median / 1000 | num), (.noise | of("")), (.disarmed | of("")), (.everything | of("")), (.captured | of("")), (.hooked | of("")), (.recorder | num), (.capture | num), (.after | num)] | row), "", goals,

@@ -8,7 +8,7 @@
 # What the plugin takes while nobody records is jobs with it and without by turns.
 #
 # Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]
-# @one: all ranks are on one CPU and leave the others to whoever wants them. S: of each look at the job. OPTIONS are the recorder's: --options --net=off tells the rest's part.
+# @one: all ranks are on one CPU and leave the others to whoever wants them. S: of each look at the job, at least. OPTIONS are the recorder's: --options --net=off tells the rest's part.
 usage() {
 	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]" >&2
 	exit 2
@@ -30,22 +30,44 @@ case $rounds in '' | *[!0-9]* | 0*) usage ;; esac
 case $seconds in '' | *[!0-9]* | 0*) usage ;; esac
 IFS=, read -r -a cases <<<"$cases"
 
-export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 90) + 300)))
+export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 120) + 300)))
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
 command -v python3 >/dev/null || skip_all "needs python3"
 
-# CLOCK_MONOTONIC, as the job's iterations have it
-now_ns() {
-	python3 -c 'import time; print(time.monotonic_ns())'
+# What CLOCK_MONOTONIC, which the job's iterations have, is ahead of CLOCK_REALTIME, which the shell has. A process that is
+# started to ask at each end of a window would be part of what the window has.
+clocks() {
+	ahead_ns=$(python3 -c 'import time; print(time.monotonic_ns() - time.time_ns())')
+}
+# now: $now_ns of CLOCK_MONOTONIC
+now() {
+	now_ns=$((${EPOCHREALTIME/[.,]/} * 1000 + ahead_ns))
+}
+
+# job_of CASE PLUGIN OPTION...: becomes the job.
+job_of() {
+	local bytes=${1#*x} cpus=()
+	[ "$bytes" = "${bytes%@one}" ] || cpus=(taskset -c "$one")
+	NCCL_PROFILER_PLUGIN=$2 exec "${cpus[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@one}" --no-check --json "${@:3}"
+}
+
+# look_for CASE: how long a look at it lasts, $look: at least the seconds that were asked for, and six operations.
+look_for() {
+	local us
+	us=$(job_of "$1" none --iters 4 2>"$tmp/job.err" | jq '.stats[0].p50_us | ceil')
+	[ -n "$us" ] || {
+		cat "$tmp/job.err" >&2
+		die "the job failed"
+	}
+	look=$((6 * us / 1000000 + 1))
+	[ $look -gt "$seconds" ] || look=$seconds
 }
 
 # job_begin CASE PLUGIN: it runs until job_end.
 job_begin() {
-	local bytes=${1#*x} cpus=()
-	[ "$bytes" = "${bytes%@one}" ] || cpus=(taskset -c "$one")
-	NCCL_PROFILER_PLUGIN=$2 "${cpus[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@one}" --iters 1000000 --no-check \
-		--timeout "$E2E_TIMEOUT" --json >"$tmp/job.json" 2>"$tmp/job.err" &
+	clocks
+	job_of "$1" "$2" --iters 1000000 --timeout "$E2E_TIMEOUT" >"$tmp/job.json" 2>"$tmp/job.err" &
 	starter=$!
 	sleep 1
 }
@@ -65,7 +87,7 @@ job_end() {
 		| ($ends | bsearch($w.end / 1000) | if . < 0 then -2 - . else . end) as $to
 		| select($to > $from)
 		| {round, key: [$case, .what], value: (($ends[$to] - $ends[$from]) / ($to - $from))}' "$tmp/job.json" >"$tmp/seen"
-	[ "$(wc -l <"$tmp/seen")" = "$(wc -l <"$tmp/windows")" ] || die "$1: too few operations in $seconds s, look longer (--seconds)"
+	[ "$(wc -l <"$tmp/seen")" = "$(wc -l <"$tmp/windows")" ] || die "$1: too few operations in $look s, look longer (--seconds)"
 	cat "$tmp/seen" >>"$tmp/values"
 	rm -f "$tmp/windows"
 }
@@ -73,9 +95,11 @@ job_end() {
 # window WHAT: what the job does from now on
 window() {
 	local begin
-	begin=$(now_ns)
-	sleep "$seconds"
-	echo "$round $1 $begin $(now_ns)" >>"$tmp/windows"
+	now
+	begin=$now_ns
+	sleep "$look"
+	now
+	echo "$round $1 $begin $now_ns" >>"$tmp/windows"
 }
 
 # recorded CASE WHAT OPTION...
@@ -86,7 +110,7 @@ recorded() {
 	sleep 0.3
 	cpu=$(cpu_ns "$recorder")
 	window "$2"
-	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (seconds * 100000)))e-2
+	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (look * 100000)))e-2
 	recorder_gone trace
 	note "[\"$1\", \"$2, after\"]" "$gone_ms"
 }
@@ -132,6 +156,7 @@ without_recorder() {
 }
 
 for case in "${cases[@]}"; do
+	look_for "$case"
 	with_recorders "$case"
 	for round in $(seq "$rounds"); do
 		[ $((round % 2)) = 0 ] || without_recorder "$case" nothing none
