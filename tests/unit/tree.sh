@@ -57,16 +57,14 @@ whitespace()
 
 spdx()
 {
-	local f
-	files '(\.([ch]|sh|mk|py|1|bash-completion|jq)|/run|Makefile)$' | while read -r f; do
-		# the first line that is not for a tool
-		head -n 3 "$f" | grep -vE '^#(!| shellcheck)' | head -n 1 | grep -q 'SPDX-License-Identifier: ' ||
-			echo "$f: line 1 is no SPDX-License-Identifier"
-	done
+	# the first line that is not for a tool
+	files '(\.([ch]|sh|mk|py|1|bash-completion|jq)|/run|Makefile)$' | xargs awk '
+		FNR == 1 { seen = 0 }
+		seen || FNR <= 2 && /^#(!| shellcheck)/ { next }
+		{ seen = 1 }
+		!/SPDX-License-Identifier: / { print FILENAME ": line 1 is no SPDX-License-Identifier" }'
 	# bpf/ may be taken under the GPL as well, and the kernel wants that
-	files '^bpf/.*\.[ch]$' | while read -r f; do
-		head -n 1 "$f" | grep -qE 'BSD-2-Clause OR GPL-2.0|GPL-2.0-only OR BSD-2' || echo "$f: not dual-licensed"
-	done
+	files '^bpf/.*\.[ch]$' | xargs awk 'FNR == 1 && !/BSD-2-Clause OR GPL-2.0|GPL-2.0-only OR BSD-2/ { print FILENAME ": not dual-licensed" }'
 }
 
 executable()
@@ -90,10 +88,7 @@ machine_paths()
 
 format()
 {
-	local f
-	for f in "${csrc[@]}"; do
-		"$clang_format" "$f" | cmp -s - "$f" || echo "$f: make format"
-	done
+	"$clang_format" --dry-run -Werror "${csrc[@]}" 2>&1 | sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1: make format/p' | uniq
 }
 
 # header FILE COMPILER...: compiles when it is the first thing that a file includes.
