@@ -59,10 +59,12 @@ spdx()
 {
 	# the first line that is not for a tool
 	files '(\.([ch]|sh|mk|py|1|bash-completion|jq)|/run|Makefile)$' | xargs awk '
-		FNR == 1 { seen = 0 }
+		function bad() { print file ": line 1 is no SPDX-License-Identifier" }
+		FNR == 1 { if (file && !seen) bad(); file = FILENAME; seen = 0 }
 		seen || FNR <= 2 && /^#(!| shellcheck)/ { next }
 		{ seen = 1 }
-		!/SPDX-License-Identifier: / { print FILENAME ": line 1 is no SPDX-License-Identifier" }'
+		!/SPDX-License-Identifier: / { bad() }
+		END { if (file && !seen) bad() }'
 	# bpf/ may be taken under the GPL as well, and the kernel wants that
 	files '^bpf/.*\.[ch]$' | xargs awk 'FNR == 1 && !/BSD-2-Clause OR GPL-2.0|GPL-2.0-only OR BSD-2/ { print FILENAME ": not dual-licensed" }'
 }
@@ -88,7 +90,10 @@ machine_paths()
 
 format()
 {
-	"$clang_format" --dry-run -Werror "${csrc[@]}" 2>&1 | sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1: make format/p' | uniq
+	local out
+	out=$("$clang_format" --dry-run -Werror "${csrc[@]}" 2>&1) ||
+		sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1: make format/p' <<<"$out" | uniq | grep . ||
+		echo "clang-format failed: $out"
 }
 
 # header FILE COMPILER...: compiles when it is the first thing that a file includes.
