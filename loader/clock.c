@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Ticks to CLOCK_MONOTONIC; see clock.h. */
-#include <string.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -62,12 +63,25 @@ uint64_t clock_ticks(uint8_t source)
 	return monotonic_ns();
 }
 
-void clock_fit__init(struct clock_fit *fit, uint8_t source)
+int clock_fit__init(struct clock_fit *fit, uint8_t source)
 {
-	memset(fit, 0, sizeof(*fit));
-	fit->source = source;
-	fit->fine = (struct clock_ring){.pair = fit->pairs, .size = CLOCK_HISTORY};
-	fit->coarse = (struct clock_ring){.pair = fit->coarse_pairs, .size = CLOCK_COARSE};
+	struct clock_pair *pairs = calloc(CLOCK_HISTORY + CLOCK_COARSE, sizeof(*pairs));
+
+	if (!pairs)
+		return -ENOMEM;
+	*fit = (struct clock_fit){
+		.pairs = pairs,
+		.fine = {.pair = pairs, .size = CLOCK_HISTORY},
+		.coarse = {.pair = pairs + CLOCK_HISTORY, .size = CLOCK_COARSE},
+		.source = source,
+	};
+	return 0;
+}
+
+void clock_fit__free(struct clock_fit *fit)
+{
+	free(fit->pairs);
+	*fit = (struct clock_fit){0};
 }
 
 static const struct clock_pair *pair_at(const struct clock_ring *r, uint32_t i)

@@ -30,7 +30,7 @@ struct clock_ring {
 };
 
 struct clock_fit {
-	struct clock_pair pairs[CLOCK_HISTORY], coarse_pairs[CLOCK_COARSE];
+	struct clock_pair *pairs; /* of both rings: a megabyte, whose pages come as they are used */
 	struct clock_ring fine, coarse;
 	/* Around what was asked for last; between two of 0 lies nothing. */
 	struct clock_pair begin, end;
@@ -45,7 +45,10 @@ uint64_t clock_ticks(uint8_t source);
 /* The clock that plugins on this machine use. */
 uint8_t clock_source(void);
 
-void clock_fit__init(struct clock_fit *fit, uint8_t source);
+/* -ENOMEM */
+int clock_fit__init(struct clock_fit *fit, uint8_t source);
+/* All zero is fine, too. */
+void clock_fit__free(struct clock_fit *fit);
 
 /* A pair of now; false where ticks are nanoseconds, and none is needed. */
 bool clock_pair__read(uint8_t source, struct clock_pair *pair);

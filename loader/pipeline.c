@@ -86,6 +86,9 @@ static int session_begin(struct session *s, const struct input_session *in)
 	err = sched__init(&s->sched, in->cpus);
 	if (err)
 		return err;
+	err = clock_fit__init(&s->clock, in->clock);
+	if (err)
+		return err;
 	s->attach_ns = in->attach_ns;
 	s->ring_bytes = in->ring_bytes;
 	s->collectives = in->collectives;
@@ -95,7 +98,6 @@ static int session_begin(struct session *s, const struct input_session *in)
 	memcpy(s->stamp, in->stamp, sizeof(s->stamp));
 	set_features(s, in);
 	set_host(s, in);
-	clock_fit__init(&s->clock, in->clock);
 	decode_net__init(s, in->jiffy_ns);
 	share_memory(s, in->memory_bytes);
 	s->begun = true;
@@ -108,6 +110,7 @@ void pipeline__free(struct session *s)
 
 	pipeline_node_free(s);
 	sched__free(&s->sched);
+	clock_fit__free(&s->clock);
 	decode_net__free(s);
 	rdma__free(&s->rdma);
 	summary__free(&s->summary);

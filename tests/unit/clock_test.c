@@ -25,13 +25,13 @@ static int setup(void **state)
 {
 	(void)state;
 	fit = malloc(sizeof(*fit));
-	clock_fit__init(fit, SCOPE_CLOCK_TSC);
-	return 0;
+	return clock_fit__init(fit, SCOPE_CLOCK_TSC);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	clock_fit__free(fit);
 	free(fit);
 	return 0;
 }
@@ -152,7 +152,8 @@ static void test_this_machine(void **state)
 	int i;
 
 	(void)state;
-	clock_fit__init(fit, clock_source());
+	clock_fit__free(fit);
+	assert_int_equal(clock_fit__init(fit, clock_source()), 0);
 	for (i = 0; i < 30; i++) {
 		sample();
 		usleep(2000);
