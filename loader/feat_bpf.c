@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Tries each BPF feature with a program of bpf/probe.bpf.c: load, attach, fire, look. Every program
- * is loaded alone, because the kernel refuses an object for the sake of one program in it.
+ * Tries each BPF feature with a program of bpf/probe.bpf.c: load, attach, fire, look. Programs are loaded
+ * together, as each load reads all types of the kernel, some 5 MiB; those that a kernel refuses, alone in the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ struct trial;
 struct run {
 	struct feat_ctx *ctx;
 	const struct trial *trial;
-	struct probe_bpf *skel;
+	struct probe_bpf *skel; /* of all in its batch */
 	struct bpf_program *prog;
 	struct bpf_link *link;
 	int link_fd; /* of a link that libbpf does not know, or -1 */
@@ -70,7 +70,8 @@ struct run {
 	const char *stage;
 };
 
-enum { NO_MAPS = 0, MAP_RING = 1, MAP_USDT = 2 };
+/* OWN_OBJECT: it is refused by kernels, or by those who harden them, that take all others. */
+enum { NOTHING = 0, MAP_RING = 1, MAP_USDT = 2, OWN_OBJECT = 4 };
 
 struct trial {
 	enum feat_id id;
@@ -79,7 +80,7 @@ struct trial {
 	int (*fire)(struct run *run);
 	/* Looks at what the program left; NULL: it must have fired, that is all. */
 	void (*judge)(struct run *run);
-	unsigned int maps; /* which ones it needs */
+	unsigned int needs; /* maps, or an object of its own */
 };
 
 static struct scope_probe_io *io(struct run *run)
@@ -434,16 +435,15 @@ static int attach_uprobe_multi(struct run *run)
 static int attach_either(struct run *run);
 
 /* Programs that say nothing of the way that they are attached. */
-static bool takes_multi(const struct run *run)
+static bool takes_multi(const struct feat_ctx *ctx, const struct trial *trial)
 {
-	return run->trial->id == FEAT_UPROBE_MULTI ||
-	       (run->trial->attach == attach_either &&
-		feat_works_already(run->ctx, FEAT_UPROBE_MULTI));
+	return trial->id == FEAT_UPROBE_MULTI ||
+	       (trial->attach == attach_either && feat_works_already(ctx, FEAT_UPROBE_MULTI));
 }
 
 static int attach_either(struct run *run)
 {
-	return takes_multi(run) ? attach_uprobe_multi(run) : attach_uprobe(run);
+	return takes_multi(run->ctx, run->trial) ? attach_uprobe_multi(run) : attach_uprobe(run);
 }
 
 static int attach_usdt(struct run *run)
@@ -676,56 +676,57 @@ static void judge_usdt(struct run *run)
 /* ---- The trials ------------------------------------------------------------------------------ */
 
 static const struct trial trials[] = {
-	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_child, judge_ring, MAP_RING},
 	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe_multi,
-	 judge_uprobe_multi, NO_MAPS},
-	{FEAT_UPROBE, "scope_p_uprobe", attach_uprobe, fire_uprobe, judge_uprobe, NO_MAPS},
-	{FEAT_READ_USER, "scope_p_rduser", attach_either, fire_uprobe, judge_parent_word, NO_MAPS},
+	 judge_uprobe_multi, OWN_OBJECT}, /* first: takes_multi() */
+	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_child, judge_ring, MAP_RING},
+	{FEAT_UPROBE, "scope_p_uprobe", attach_uprobe, fire_uprobe, judge_uprobe, NOTHING},
+	{FEAT_READ_USER, "scope_p_rduser", attach_either, fire_uprobe, judge_parent_word, NOTHING},
 	{FEAT_USDT, "scope_p_usdt", attach_usdt, fire_usdt, judge_usdt, MAP_RING | MAP_USDT},
-	{FEAT_SLEEPABLE, "scope_p_sleep", attach_either, fire_uprobe, judge_parent_word, NO_MAPS},
-	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_SCHED_WAKEUP, "scope_p_wakeup", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_SCHED_WAKEUP_NEW, "scope_p_wakenew", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_SCHED_MIGRATE, "scope_p_migrate", NULL, fire_migrate, NULL, NO_MAPS},
-	{FEAT_SCHED_FORK, "scope_p_fork", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_SCHED_EXIT, "scope_p_exit", NULL, fire_child, judge_exit, NO_MAPS},
-	{FEAT_SIGNAL_DELIVER, "scope_p_signal", NULL, fire_child, judge_signal, NO_MAPS},
-	{FEAT_IRQ_ENTRY, "scope_p_irqin", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_IRQ_EXIT, "scope_p_irqout", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_SOFTIRQ_ENTRY, "scope_p_softin", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_SOFTIRQ_EXIT, "scope_p_softout", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_SYSCALL, "scope_p_syscall", NULL, fire_child, judge_syscall, NO_MAPS},
-	{FEAT_RUN_QUEUE, "scope_p_runq", NULL, fire_child, judge_runq, NO_MAPS},
-	{FEAT_THROTTLING, "scope_p_quota", NULL, fire_quota, judge_quota, NO_MAPS},
-	{FEAT_CORE, "scope_p_core", NULL, fire_child, judge_pid, NO_MAPS},
-	{FEAT_NS_PID, "scope_p_nspid", NULL, fire_child, judge_pid, NO_MAPS},
-	{FEAT_RAW_TP, "scope_p_rawtp", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_TRACEPOINT, "scope_p_tp", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_ITER, "scope_p_iter", NULL, fire_iter, judge_iter, NO_MAPS},
-	{FEAT_KPROBE, "scope_p_kprobe", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_FENTRY, "scope_p_fentry", NULL, fire_child, NULL, NO_MAPS},
-	{FEAT_NET_SEND, "scope_p_netsend", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_RECV, "scope_p_netrecv", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_ADJUST, "scope_p_rcvadj", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_FEXIT, "scope_p_sendf", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_KPROBE, "scope_p_sendk", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_STATE, "scope_p_tcpset", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_DESTROY, "scope_p_tcpend", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_NET_TCP, "scope_p_tcp", NULL, fire_talk, judge_tcp, NO_MAPS},
-	{FEAT_NET_FLOWS, "scope_p_run", attach_nowhere, fire_by_number, judge_run, NO_MAPS},
-	{FEAT_NET_FILES, "scope_p_iterfd", NULL, fire_iter, judge_files, NO_MAPS},
-	{FEAT_NET_RETRANS, "scope_p_retrans", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_NET_RESET_IN, "scope_p_rstin", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_NET_RESET_OUT, "scope_p_rstout", NULL, fire_talk, NULL, NO_MAPS},
-	{FEAT_NET_DROP, "scope_p_drop", NULL, fire_chance, NULL, NO_MAPS},
-	{FEAT_NET_REASON, "scope_p_dropwhy", NULL, fire_chance, judge_reason, NO_MAPS},
+	{FEAT_SLEEPABLE, "scope_p_sleep", attach_either, fire_uprobe, judge_parent_word, NOTHING},
+	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_WAKEUP, "scope_p_wakeup", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_WAKEUP_NEW, "scope_p_wakenew", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_MIGRATE, "scope_p_migrate", NULL, fire_migrate, NULL, NOTHING},
+	{FEAT_SCHED_FORK, "scope_p_fork", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_EXIT, "scope_p_exit", NULL, fire_child, judge_exit, NOTHING},
+	{FEAT_SIGNAL_DELIVER, "scope_p_signal", NULL, fire_child, judge_signal, NOTHING},
+	{FEAT_IRQ_ENTRY, "scope_p_irqin", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_IRQ_EXIT, "scope_p_irqout", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_SOFTIRQ_ENTRY, "scope_p_softin", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_SOFTIRQ_EXIT, "scope_p_softout", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_SYSCALL, "scope_p_syscall", NULL, fire_child, judge_syscall, NOTHING},
+	{FEAT_RUN_QUEUE, "scope_p_runq", NULL, fire_child, judge_runq, NOTHING},
+	{FEAT_THROTTLING, "scope_p_quota", NULL, fire_quota, judge_quota, NOTHING},
+	{FEAT_CORE, "scope_p_core", NULL, fire_child, judge_pid, NOTHING},
+	{FEAT_NS_PID, "scope_p_nspid", NULL, fire_child, judge_pid, NOTHING},
+	{FEAT_RAW_TP, "scope_p_rawtp", NULL, fire_child, NULL, NOTHING},
+	{FEAT_TRACEPOINT, "scope_p_tp", NULL, fire_child, NULL, NOTHING},
+	{FEAT_ITER, "scope_p_iter", NULL, fire_iter, judge_iter, NOTHING},
+	{FEAT_KPROBE, "scope_p_kprobe", NULL, fire_child, NULL, NOTHING},
+	{FEAT_NET_SEND, "scope_p_netsend", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_RECV, "scope_p_netrecv", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_ADJUST, "scope_p_rcvadj", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_KPROBE, "scope_p_sendk", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_STATE, "scope_p_tcpset", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_DESTROY, "scope_p_tcpend", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_NET_TCP, "scope_p_tcp", NULL, fire_talk, judge_tcp, NOTHING},
+	{FEAT_NET_FLOWS, "scope_p_run", attach_nowhere, fire_by_number, judge_run, NOTHING},
+	{FEAT_NET_FILES, "scope_p_iterfd", NULL, fire_iter, judge_files, NOTHING},
+	{FEAT_NET_RETRANS, "scope_p_retrans", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_NET_RESET_IN, "scope_p_rstin", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_NET_RESET_OUT, "scope_p_rstout", NULL, fire_talk, NULL, NOTHING},
+	{FEAT_NET_DROP, "scope_p_drop", NULL, fire_chance, NULL, NOTHING},
+	{FEAT_NET_REASON, "scope_p_dropwhy", NULL, fire_chance, judge_reason, NOTHING},
+	{FEAT_FENTRY, "scope_p_fentry", NULL, fire_child, NULL, OWN_OBJECT},
+	{FEAT_NET_FEXIT, "scope_p_sendf", NULL, fire_talk, NULL, OWN_OBJECT},
 };
 
 static void run_prepare(struct run *run)
 {
 	struct stat st = {0};
 
+	memset(io(run), 0, sizeof(*io(run))); /* of the trial before */
 	run->nonce = monotonic_ns() | 1;
 	user_word = run->nonce;
 	/* 15 characters: before Linux 5.17 what is behind a shorter name is not zeroed. */
@@ -739,26 +740,44 @@ static void run_prepare(struct run *run)
 	io(run)->syscall = SYS_clock_nanosleep;
 }
 
-static int run_load(struct run *run)
+/* The programs of `n` trials, for one object; what they need. */
+static int choose_programs(const struct feat_ctx *ctx, struct probe_bpf *skel,
+			   const struct trial *batch, unsigned int n, unsigned int *needs)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = run->ctx->opts->btf);
-	const struct trial *trial = run->trial;
+	struct bpf_program *prog;
+	unsigned int i;
 
-	run->stage = "open";
-	run->skel = probe_bpf__open_opts(&opts);
-	if (!run->skel)
+	for (i = 0; i < n; i++) {
+		prog = bpf_object__find_program_by_name(skel->obj, batch[i].prog);
+		if (!prog)
+			return -ENOENT;
+		bpf_program__set_autoload(prog, true);
+		if (takes_multi(ctx, &batch[i]))
+			bpf_program__set_expected_attach_type(prog, TRACE_UPROBE_MULTI);
+		*needs |= batch[i].needs;
+	}
+	return 0;
+}
+
+static int batch_load(struct feat_ctx *ctx, const struct trial *batch, unsigned int n,
+		      struct probe_bpf **skel, const char **stage)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = ctx->opts->btf);
+	unsigned int needs = NOTHING;
+	int err;
+
+	*stage = "open";
+	*skel = probe_bpf__open_opts(&opts);
+	if (!*skel)
 		return -errno;
-	run->prog = bpf_object__find_program_by_name(run->skel->obj, trial->prog);
-	if (!run->prog)
-		return -ENOENT;
-	bpf_program__set_autoload(run->prog, true);
-	if (takes_multi(run))
-		bpf_program__set_expected_attach_type(run->prog, TRACE_UPROBE_MULTI);
-	bpf_map__set_autocreate(run->skel->maps.scope_p_ring, trial->maps & MAP_RING);
-	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_specs, trial->maps & MAP_USDT);
-	bpf_map__set_autocreate(run->skel->maps.__bpf_usdt_ip_to_spec_id, trial->maps & MAP_USDT);
-	run->stage = "load";
-	return probe_bpf__load(run->skel);
+	err = choose_programs(ctx, *skel, batch, n, &needs);
+	if (err)
+		return err;
+	bpf_map__set_autocreate((*skel)->maps.scope_p_ring, needs & MAP_RING);
+	bpf_map__set_autocreate((*skel)->maps.__bpf_usdt_specs, needs & MAP_USDT);
+	bpf_map__set_autocreate((*skel)->maps.__bpf_usdt_ip_to_spec_id, needs & MAP_USDT);
+	*stage = "load";
+	return probe_bpf__load(*skel);
 }
 
 static int run_attach_and_fire(struct run *run)
@@ -822,15 +841,17 @@ static void explain_failure(struct run *run, int err)
 		feat_fails(ctx, id, 0, "%s: tracefs is not mounted", run->stage);
 }
 
-static void try_feature(struct feat_ctx *ctx, const struct trial *trial)
+/* `err`: of its load, at `stage`. */
+static void try_feature(struct feat_ctx *ctx, const struct trial *trial, struct probe_bpf *skel,
+			int err, const char *stage)
 {
-	struct run run = {.ctx = ctx, .trial = trial, .link_fd = -1};
+	struct run run = {.ctx = ctx, .trial = trial, .skel = skel, .link_fd = -1, .stage = stage};
 	enum feat_id second;
-	int err;
 
-	err = run_load(&run);
-	if (!err)
+	if (!err) {
+		run.prog = bpf_object__find_program_by_name(skel->obj, trial->prog);
 		err = run_attach_and_fire(&run);
+	}
 	if (err)
 		explain_failure(&run, err);
 	else if (!io(&run)->hits && run.excuse)
@@ -850,7 +871,43 @@ static void try_feature(struct feat_ctx *ctx, const struct trial *trial)
 	bpf_link__destroy(run.link);
 	if (run.link_fd >= 0)
 		close(run.link_fd);
-	probe_bpf__destroy(run.skel);
+}
+
+/*
+ * All in one object. The kernel refuses it for the sake of one program: then smaller ones are tried. Who may load none of
+ * them is refused each.
+ */
+static void try_batch(struct feat_ctx *ctx, const struct trial *batch, unsigned int n)
+{
+	struct probe_bpf *skel = NULL;
+	const char *stage;
+	unsigned int i, part;
+	int err;
+
+	err = batch_load(ctx, batch, n, &skel, &stage);
+	if (err && n > 1) {
+		probe_bpf__destroy(skel);
+		part = err == -EPERM ? 1 : (n + 1) / 2;
+		for (i = 0; i < n; i += part)
+			try_batch(ctx, batch + i, i + part < n ? part : n - i);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		try_feature(ctx, &batch[i], skel, err, stage);
+	probe_bpf__destroy(skel);
+}
+
+static void try_all(struct feat_ctx *ctx)
+{
+	const unsigned int all = sizeof(trials) / sizeof(trials[0]);
+	unsigned int i, n;
+
+	for (i = 0; i < all; i += n) {
+		n = 1;
+		while (i + n < all && !((trials[i].needs | trials[i + n].needs) & OWN_OBJECT))
+			n++;
+		try_batch(ctx, &trials[i], n);
+	}
 }
 
 static void probe_btf(struct feat_ctx *ctx)
@@ -919,11 +976,11 @@ void feat_probe_bpf(struct feat_ctx *ctx)
 	probe_libbpf(ctx);
 	probe_btf(ctx);
 	probe_ring_memory(ctx);
+	if (feat_works_already(ctx, FEAT_BTF)) {
+		try_all(ctx);
+		return;
+	}
 	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-		if (feat_works_already(ctx, FEAT_BTF)) {
-			try_feature(ctx, &trials[i]);
-			continue;
-		}
 		skip_feature(ctx, trials[i].id);
 		if (second_of(trials[i].id, &second))
 			skip_feature(ctx, second);
