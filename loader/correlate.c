@@ -19,6 +19,8 @@
 #define PARENT_GRACE_NS (1 * NSEC_PER_SEC) /* the parent's thread flushes after 10 ms, or is read */
 #define ELSEWHERE_NS	(1 * NSEC_PER_SEC) /* what CPUs gather is read 20 times a second */
 #define GONE_NS		(2 * NSEC_PER_SEC)
+#define CHILDLESS_NS	(60 * NSEC_PER_SEC) /* its proxy may be kept from a CPU, or be stopped */
+#define MAX_CHILDLESS	1024		    /* where no children are recorded, all are childless */
 #define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
 
 #define NO_STATE UINT32_MAX
@@ -372,7 +374,7 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 		event_free(c, ev);
 		return;
 	}
-	list_add(&c->gone, ev, c->now_ns);
+	list_add(ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone, ev, c->now_ns);
 }
 
 static struct corr_event *parent_of(const struct correlate *c, const struct corr_event *ev)
@@ -446,6 +448,11 @@ static void gone_expire(struct correlate *c)
 		if (is_captured(ev) && c->gone.n <= MAX_GONE)
 			continue;
 		list_del(&c->gone, ev);
+		event_free(c, ev);
+	}
+	while ((ev = c->childless.first) &&
+	       (c->childless.n > MAX_CHILDLESS || c->now_ns - ev->list_ns >= CHILDLESS_NS)) {
+		list_del(&c->childless, ev);
 		event_free(c, ev);
 	}
 }
@@ -606,12 +613,12 @@ static void open_del(struct correlate *c, struct corr_event *ev)
 
 static struct corr_list *longest_list(struct correlate *c)
 {
-	struct corr_list *const lists[] = {&c->gone,	&c->held,	&c->open,
-					   &c->closing, &c->parentless, &c->elsewhere};
+	struct corr_list *const lists[] = {&c->gone,	   &c->held,	  &c->open,	&c->closing,
+					   &c->parentless, &c->elsewhere, &c->childless};
 	struct corr_list *longest = lists[0];
 	int i;
 
-	for (i = 1; i < 6; i++)
+	for (i = 1; i < 7; i++)
 		if (lists[i]->n > longest->n)
 			longest = lists[i];
 	return longest;
@@ -628,7 +635,7 @@ static bool give_up_oldest(struct correlate *c)
 
 	if (!ev)
 		return false;
-	if (list == &c->gone) {
+	if (list == &c->gone || list == &c->childless) {
 		list_del(list, ev);
 		event_free(c, ev);
 		return true;
@@ -878,15 +885,30 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 
 /* ---- Time goes by ------------------------------------------------------------------------------ */
 
+/*
+ * Nobody has worked on it so far, and an operation of its communicator that stopped before it is not done: its turn comes, and
+ * with it its children. False after STUCK_CHILD_NS.
+ */
+static bool is_queued(const struct correlate *c, struct corr_event *ev, uint64_t now_ns)
+{
+	return !ev->open_children && ev->exec == EXEC_NONE && ev->comm &&
+	       ev->comm->busy_look == c->looks && less(now_ns, ev->list_ns) < STUCK_CHILD_NS;
+}
+
 static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 {
 	struct corr_event *ev, *next;
 	uint64_t quiet;
 
+	c->looks++;
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
 		if (!all && less(now_ns, ev->list_ns) < CHILD_GRACE_NS)
 			return; /* nor, but for what threads were told late of, those behind it */
+		if (is_queued(c, ev, now_ns))
+			ev->activity_ns = now_ns;
+		if (ev->open_children && ev->comm)
+			ev->comm->busy_look = c->looks;
 		quiet = less(now_ns, ev->activity_ns);
 		if (!all && (ev->net.held ||
 			     quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))) {

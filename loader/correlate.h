@@ -41,7 +41,8 @@ struct corr_span {
 /* A communicator; lives as long as it is open or an event refers to it. */
 struct corr_comm {
 	struct scope_comm info;
-	uint64_t moved_ns; /* an operation of it last moved */
+	uint64_t moved_ns;  /* an operation of it last moved */
+	uint64_t busy_look; /* at `closing`, the last that found one with open children */
 	uint32_t refs;
 	bool finalized;
 	struct {
@@ -197,11 +198,13 @@ struct correlate {
 	struct corr_list
 		elsewhere; /* stopped by another thread: their own may not be known so far yet */
 	uint64_t held_ns;  /* net->flows->complete_ns when they were last looked through */
-	struct corr_list gone;	 /* written, kept for latecomers */
-	struct hung hung;	 /* which of them do not move */
-	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
-	struct corr_wait *waits; /* uthash */
-	struct corr_comm *comms; /* uthash */
+	struct corr_list gone;	    /* written, kept for latecomers */
+	struct corr_list childless; /* likewise: Coll and P2p that nobody has worked on so far */
+	uint64_t looks;		    /* at `closing` */
+	struct hung hung;	    /* which of them do not move */
+	struct slab slabs[2];	    /* where they lie: those that soon go, and the others */
+	struct corr_wait *waits;    /* uthash */
+	struct corr_comm *comms;    /* uthash */
 	struct corr_comm *last_comm;
 	struct corr_counts counts;
 };

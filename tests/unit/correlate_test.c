@@ -284,6 +284,68 @@ static void test_stuck_child(void **arg)
 	assert_int_equal(c.counts.orphans, 0);
 }
 
+/* Operations that are enqueued while the one before them hangs have their children when their turn comes. */
+static void test_queued_behind_stuck(void **arg)
+{
+	uint64_t first = id_of(SCOPE_COLL, 1), second = id_of(SCOPE_COLL, 2), op;
+	uint64_t other = id_of(SCOPE_COLL, 3), t;
+	union corr_start elsewhere = {.s.ctx = id_of(SCOPE_ID_WHAT_CTX, 2)};
+
+	(void)arg;
+	comm(1, 0);
+	comm(2, 0);
+	start(first, 0, 10, &app);
+	stop(first, 20);
+	op = proxy_op(4, first, TGID, 30);
+	start(second, 0, 40, &app);
+	stop(second, 50);
+	start_with(&elsewhere, sizeof(elsewhere), other, 0, 60, &app);
+	stop(other, 70);
+	for (t = S; t <= 10 * S; t += S / 4)
+		correlate__tick(&c, t);
+	assert_null(find_out(first));
+	assert_null(find_out(second));
+	assert_non_null(find_out(other)); /* of another communicator: it is not behind those */
+	stop(op, 10 * S);
+	correlate__tick(&c, 10 * S + S / 2);
+	op = proxy_op(5, second, TGID, 10 * S + S / 2);
+	correlate__tick(&c, 12 * S);
+	assert_non_null(find_out(first));
+	assert_null(find_out(second));
+	stop(op, 12 * S);
+	correlate__tick(&c, 13 * S);
+	assert_int_equal(find_out(second)->exec, EXEC_PROXY);
+	assert_int_equal(find_out(second)->exec_stop_ns, 12 * S);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* The process was stopped, say, before its progress thread had begun: the operation is written, and still known. */
+static void test_children_late(void **arg)
+{
+	uint64_t coll = id_of(SCOPE_COLL, 1), op, i;
+
+	(void)arg;
+	start(coll, 0, 10, &app);
+	stop(coll, 20);
+	correlate__tick(&c, 2 * S);
+	assert_int_equal(find_out(coll)->exec, EXEC_ENQUEUE);
+	correlate__tick(&c, 50 * S);
+	op = proxy_op(2, coll, TGID, 50 * S);
+	stop(op, 51 * S);
+	assert_false(find_out(op)->orphan);
+	assert_int_equal(c.counts.orphans, 0);
+	correlate__tick(&c, 70 * S);
+	assert_int_equal(c.table_used, 0);
+	/* Where operations never have children, some are enough. */
+	for (i = 3; i < 10000; i++) {
+		start(id_of(SCOPE_COLL, i), 0, 70 * S + i, &app);
+		stop(id_of(SCOPE_COLL, i), 70 * S + i);
+	}
+	correlate__tick(&c, 72 * S);
+	correlate__tick(&c, 75 * S);
+	assert_in_range(c.table_used, 1, 1024);
+}
+
 /* Another thread's buffer comes late: children are known before their parents. */
 static void test_children_first(void **arg)
 {
@@ -1043,6 +1105,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_operation),
+		TEST(test_queued_behind_stuck),
+		TEST(test_children_late),
 		TEST(test_exec_sources),
 		TEST(test_stuck_child),
 		TEST(test_children_first),
