@@ -43,22 +43,22 @@ for f in double-stop state-after-stop; do
 	is "$f: same events, same states" "$(q $f "$shape")" "$(q plain "$shape")"
 done
 
-# ---- At poll rate: folded, and counted
+# ---- At poll rate: folded, and counted, within a second of the first
 
-fault rrepeat recv-repeat:n=100000
+fault rrepeat recv-repeat:n=20000
 t "receive steps started again and again: as without" good rrepeat
 facts rrepeat 'events | of("ProxyStep") | {
 	recv: (map(select(.details.isSend | not) | .details.repeats // empty) | [length, unique]),
 	send: (map(select(.details.isSend) | .details.repeats) | unique)}'
 # of each of the 8 receiving ProxyOps one step
-is "receive steps started again and again: counted" "$(fact recv)" "[8,[100000]]"
+is "receive steps started again and again: counted" "$(fact recv)" "[8,[20000]]"
 is "receive steps started again and again: none of the others" "$(fact send)" "[null]"
-fault prepeat peerwait-repeat:n=100000
+fault prepeat peerwait-repeat:n=20000
 t "SendPeerWait at poll rate: as without" good prepeat
 facts prepeat 'records("state") | {
 	peer: (map(select(.id == 20)) | [length, (map(.repeats // empty) | [length, unique])]),
 	order: (map(select(.repeats)) | all(.lastTs > .ts)), other: (map(select(.id != 20) | .repeats) | unique)}'
-is "SendPeerWait at poll rate: one line for each step, repeats counted" "$(fact peer)" "[32,[8,[100000]]]"
+is "SendPeerWait at poll rate: one line for each step, repeats counted" "$(fact peer)" "[32,[8,[20000]]]"
 is "SendPeerWait at poll rate: lastTs" "$(fact order)" true
 is "SendPeerWait at poll rate: no repeats of other states" "$(fact other)" "[null]"
 

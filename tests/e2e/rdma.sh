@@ -85,15 +85,15 @@ have_nodes() {
 	done
 	[ $n = "$2" ]
 }
-# rest NAME FILES: until each has two more than any has now. Between two of them counters were read, and what was
-# read before the first is in it.
+# rest NAME FILES: until each has two more than any has by now; the next one may have been made, and not be written yet. Between two
+# of them counters were read, and what was read before the first is in it.
 rest() {
 	local file n most=0
 	for file in "$tmp/$1"/*.jsonl; do
 		n=$(nodes_of "$file")
 		[ "$n" -le $most ] || most=$n
 	done
-	until_true 30 have_nodes "$1" "$2" $((most + 2))
+	until_true 30 have_nodes "$1" "$2" $((most + 3))
 }
 # reads_ports NAME FILES: so many processes have a node record that says that nothing moved.
 reads_ports() {
