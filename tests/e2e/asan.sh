@@ -5,11 +5,18 @@
 # a test looks at how that one ended, the report is found.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(realpath "${BUILD:-$top/build}")/asan
+plain=$(realpath "${BUILD:-$top/build}")
+build=$plain/asan
 logs=$build/test-logs
 failed=0
 
-make -C "$top" --no-print-directory -s -j"$(nproc)" BUILD="$build" ASAN=1 e2e-progs >"$build.log" 2>&1 || {
+# The recorder is that of view.sh.
+build_all() {
+	local make=(make -C "$top" --no-print-directory -s -j"$(nproc)")
+	"${make[@]}" BUILD="$plain" "$plain/tests/view/ncclscope" && mkdir -p "$build" && cp "$plain/tests/view/ncclscope" "$build" &&
+		"${make[@]}" BUILD="$build" ASAN=1 -o "$build/ncclscope" e2e-progs
+}
+build_all >"$build.log" 2>&1 || {
 	echo "not ok asan.sh: make: $(tail -n 3 "$build.log")"
 	exit 1
 }

@@ -59,39 +59,44 @@ links()
 	done
 }
 
+targets_of()
+{
+	code_of "$1" | grep -oE '(^|[^a-z])make( [A-Z_]+=[^ ]*)* [a-z][a-z-]*' | awk '{print $NF}' | sort -u
+}
+
 targets()
 {
-	local page t
+	local page t all
+	mapfile -t all < <(for page in "${pages[@]}"; do targets_of "$page"; done | sort -u)
+	# All at once: to read the Makefile takes a while.
+	[ ${#all[@]} -gt 0 ] && make -n "${all[@]}" >/dev/null 2>&1 && return
 	for page in "${pages[@]}"; do
-		code_of "$page" | grep -oE '(^|[^a-z])make( [A-Z_]+=[^ ]*)* [a-z][a-z-]*' | awk '{print $NF}' |
-			sort -u | while read -r t; do
+		for t in $(targets_of "$page"); do
 			make -n "$t" >/dev/null 2>&1 || echo "$page: make $t"
 		done
 	done
 }
 
+# not_in_code PATTERN: the words of the pages that are like that, each with its page, and not among those in the code.
+not_in_code()
+{
+	grep -rIohP "$1" "${code[@]}" | sort -u >"$tmp/in-code"
+	[ -s "$tmp/in-code" ] || echo "nothing in the code is like $1"
+	grep -oP "\`\K$1(?=[()]*\`)" "${pages[@]}" | sort -u | awk -F: -v code="$tmp/in-code" '
+		BEGIN { while ((getline < code) > 0) seen[$0] = 1 }
+		!($2 in seen) { print $1 ": no " $2 " in the code" }'
+}
+
+# But for the two that stand for a form.
 functions()
 {
-	local page f
-	for page in "${pages[@]}"; do
-		# but for the two that stand for a form
-		grep -ohE '`[a-z_]+\(\)`' "$page" | tr -d '`()' | grep -vxE 'thing__verb|verb_noun' |
-			sort -u | while read -r f; do
-			grep -rqE "\\b$f\\(" "${code[@]}" || echo "$page: no function $f()"
-		done
-	done
+	not_in_code '\b(?!thing__verb|verb_noun)[a-z_]+(?=\()'
 }
 
 # Names in capitals with an underscore are ours or NCCL's.
 constants()
 {
-	local page f
-	for page in "${pages[@]}"; do
-		grep -ohE '`(SCOPE|MAX|CHILD|STUCK|PARENT|GONE|STATE|OUTSIDE|ID)_[A-Z_]+`' "$page" | tr -d '`' |
-			sort -u | while read -r f; do
-			grep -rqw "$f" "${code[@]}" || echo "$page: no $f"
-		done
-	done
+	not_in_code '\b(SCOPE|MAX|CHILD|STUCK|PARENT|GONE|STATE|OUTSIDE|ID)_[A-Z_]+\b'
 }
 
 # Commands and long options of ncclscope.
