@@ -11,6 +11,7 @@
 #define LATE_NS	   (500 * 1000000ull) /* who looks at traces while they are made waits for so long, */
 #define IN_TIME_NS (60 * 1000000ull)
 #define WINDOW_NS  (250 * 1000000ull) /* in which what comes is counted */
+#define ENOUGH	   (256 << 10)	      /* bytes that tell what each costs */
 #define SMALL	   0.02		      /* of a CPU: whom that is too much has no more to give */
 #define FULL	   3 / 4	      /* of the file */
 #define EMPTY	   1 / 2
@@ -36,16 +37,23 @@ void pace__begin(struct pace *p)
 			 strerror(-err));
 }
 
-/* What comes takes such a share of a CPU, by what the rest has taken. */
+/*
+ * What comes takes such a share of a CPU, by what was taken lately. A little tells nothing of that: with it files are opened, and
+ * memory is used for the first time.
+ */
 static void count(struct pace *p, const struct pace_load *l)
 {
-	double bytes, each;
+	double bytes, taken = (double)(l->taken_bytes - p->cost_bytes);
 
 	if (l->now_ns - p->since_ns < WINDOW_NS)
 		return;
+	if (taken >= ENOUGH) {
+		p->each = (double)(l->cpu_ns - p->cost_ns) / taken;
+		p->cost_ns = l->cpu_ns;
+		p->cost_bytes = l->taken_bytes;
+	}
 	bytes = (double)(l->put_bytes - p->since_bytes);
-	each = l->taken_bytes ? (double)l->cpu_ns / (double)l->taken_bytes : 0;
-	p->share = p->since_ns ? bytes * each / (double)(l->now_ns - p->since_ns) : 0;
+	p->share = p->since_ns ? bytes * p->each / (double)(l->now_ns - p->since_ns) : 0;
 	p->since_ns = l->now_ns;
 	p->since_bytes = l->put_bytes;
 }

@@ -27,7 +27,9 @@ struct pace {
 	bool full, quick; /* why it is not: the file fills up; little comes, and it is late */
 	uint64_t raised;  /* how often it was not for these */
 	uint64_t since_ns, since_bytes;
-	double share; /* of a CPU, that what comes now will take */
+	uint64_t cost_ns, cost_bytes; /* cpu_ns and taken_bytes when `each` was last known */
+	double each;		      /* ns of CPU time that a byte has cost lately; 0: not known */
+	double share;		      /* of a CPU, that what comes now will take */
 };
 
 /*

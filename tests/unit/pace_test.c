@@ -14,14 +14,17 @@
 
 #define MS	 UINT64_C(1000000)
 #define FILE_MAX (100u << 20)
-#define NS_BYTE	 4 /* that taking costs */
+#define NS_BYTE	 4	   /* that taking costs */
+#define BEGIN	 (10 * MS) /* that the first of it costs besides, where `dear` */
 
 static struct pace pace;
 static struct pace_load load;
+static bool dear;
 
 static int setup(void **state)
 {
 	(void)state;
+	dear = false;
 	pace__begin(&pace);
 	load = (struct pace_load){.now_ns = NSEC_PER_SEC, .file_max = FILE_MAX};
 	return pace.may && sched_getscheduler(0) == SCHED_OTHER ? 0 : -1;
@@ -44,7 +47,7 @@ static void turns(uint32_t n, uint64_t put, uint64_t taken)
 		load.taken_bytes += taken;
 		if (load.taken_bytes > load.put_bytes)
 			load.taken_bytes = load.put_bytes;
-		load.cpu_ns = load.taken_bytes * NS_BYTE;
+		load.cpu_ns = load.taken_bytes * NS_BYTE + (dear && load.taken_bytes ? BEGIN : 0);
 		if (load.taken_bytes == load.put_bytes)
 			load.oldest_ns = 0;
 		else if (!load.oldest_ns)
@@ -95,6 +98,19 @@ static void test_starved(void **state)
 	/* While it catches up, a flood begins. */
 	turns(20, 1 << 20, 1 << 16);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+}
+
+/* Likewise, from the beginning on: that files are opened and memory is new says nothing of what comes. */
+static void test_starved_early(void **state)
+{
+	(void)state;
+	dear = true;
+	turns(1, 5000, 5000);
+	turns(20, 20000, 500);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	turns(20, 20000, UINT32_MAX);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	assert_int_equal(pace.raised, 1);
 }
 
 static void test_file_fills_up(void **state)
@@ -170,10 +186,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_gives_way),	  TEST(test_flood),
-		TEST(test_flood_ends),	  TEST(test_starved),
-		TEST(test_file_fills_up), TEST(test_raise),
-		TEST(test_hold),	  cmocka_unit_test(test_chosen),
+		TEST(test_gives_way), TEST(test_flood),		TEST(test_flood_ends),
+		TEST(test_starved),   TEST(test_starved_early), TEST(test_file_fills_up),
+		TEST(test_raise),     TEST(test_hold),		cmocka_unit_test(test_chosen),
 	};
 
 	/* Root may; others by their RLIMIT_NICE, or in a container, not always. */
