@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/membarrier.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -18,6 +20,7 @@
 
 #define DRAIN_NS      (2 * NSEC_PER_SEC) /* to empty the ring */
 #define DRAIN_WAIT_NS 20000		 /* for a record under way, where nothing else is there */
+#define IN_FLIGHT_NS  20000000		 /* for a program under way on another CPU */
 #define RING_MIN      (256 * 1024)
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -521,13 +524,26 @@ void attach__proc_forget(struct attach *a, uint32_t tgid)
 	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.scope_procs), &tgid);
 }
 
+/*
+ * BPF counts a record before it tells it, and a virtual machine's CPU may be taken away in between: what is under way on
+ * another CPU comes to its end. Where CPUs run without ticks the kernel does not wait for that, and a while has to do.
+ */
+static void wait_for_programs(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		sleep_ns(IN_FLIGHT_NS);
+}
+
 void attach__detach(struct attach *a)
 {
 	int i;
 
+	if (a->detached)
+		return;
 	for (i = 0; i < ATTACH_MAX_PLUGINS; i++)
 		attach__plugin_off(a, i);
 	scope_bpf__detach(a->skel);
+	wait_for_programs();
 	a->detached = true;
 }
 

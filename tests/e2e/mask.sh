@@ -55,10 +55,11 @@ EOT
 
 # ---- Nobody there: mask 0, no callbacks, not a word
 
-job_bg idle --ranks 2 --bytes 64K --iters 20 --delay-ms 700 --check
+job_bg idle --ranks 2 --bytes 64K --iters 1000000 --sleep-us 2000 --check
 until_true 10 children_ready "$starter" 2
 sleep 0.3
 is "no recorder: mask" "$(for pid in $(pgrep -P "$starter"); do mask_of "$pid"; done | xargs)" "0 0"
+kill -USR1 "$starter"
 wait "$starter"
 is "no recorder: job is right, and nothing is said" "$? $(said idle .ok) $(wc -c <"$tmp/idle.job-err")" "0 true 0"
 NCCL_DEBUG=INFO job_bg info --ranks 2 --bytes 64K --iters 2
