@@ -23,7 +23,8 @@ static inline struct session *session_new(void)
 	s->attach_ns = 1000;
 	s->uid = (uid_t)-1;
 	s->gid = (gid_t)-1;
-	clock_fit__init(&s->clock, SCOPE_CLOCK_TSC);
+	if (clock_fit__init(&s->clock, SCOPE_CLOCK_TSC))
+		abort();
 	clock_fit__add(&s->clock, 1000, 2000);
 	clock_fit__add(&s->clock, UINT64_MAX / 2, UINT64_MAX / 2 + 1000);
 	return s;
@@ -55,6 +56,7 @@ static inline void session_free(struct session *s)
 		free(d);
 	}
 	sched__free(&s->sched);
+	clock_fit__free(&s->clock);
 	summary__free(&s->summary);
 	free(s);
 }
