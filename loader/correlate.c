@@ -616,9 +616,9 @@ static struct corr_list *longest_list(struct correlate *c)
 	struct corr_list *const lists[] = {&c->gone,	   &c->held,	  &c->open,	&c->closing,
 					   &c->parentless, &c->elsewhere, &c->childless};
 	struct corr_list *longest = lists[0];
-	int i;
+	size_t i;
 
-	for (i = 1; i < 7; i++)
+	for (i = 1; i < sizeof(lists) / sizeof(lists[0]); i++)
 		if (lists[i]->n > longest->n)
 			longest = lists[i];
 	return longest;
@@ -889,7 +889,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
  * Nobody has worked on it so far, and an operation of its communicator that stopped before it is not done: its turn comes, and
  * with it its children. False after STUCK_CHILD_NS.
  */
-static bool is_queued(const struct correlate *c, struct corr_event *ev, uint64_t now_ns)
+static bool is_queued(const struct correlate *c, const struct corr_event *ev, uint64_t now_ns)
 {
 	return !ev->open_children && ev->exec == EXEC_NONE && ev->comm &&
 	       ev->comm->busy_look == c->looks && less(now_ns, ev->list_ns) < STUCK_CHILD_NS;
