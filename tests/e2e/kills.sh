@@ -162,7 +162,7 @@ for f in "$tmp"/kills/*.jsonl; do
 	{
 		head -n 1 "$f"
 		tail -n 1 "$f"
-	} | jq -sr '"\(.[0].pid) \(.[1].end) \(.[1].exitCode) \(.[1].lost | del(.["context-ring-full"]))"'
+	} | jq -sr '"\(.[0].pid) \(.[1].end) \(.[1].exitCode) \(.[1].lost)"'
 done | sort >"$tmp/footers"
 cat "$tmp"/ends/* | jq -r '.ends? // [] | .[] | if .signal then "\(.pid) signal \(.signal) null {}" elif .exit == 4 then "\(.pid) exec null {}"
 	else "\(.pid) exit \(.exit) {}" end' | sort >"$tmp/waited"
