@@ -270,7 +270,11 @@ static uint32_t nccl_version(const int *mask)
 	int version = 0;
 	Dl_info info;
 
-	if (dladdr(mask, &info) && info.dli_fname)
+	/*
+	 * No path: NCCL is part of a program that was found by PATH, and has no name as a library. dlopen() would look
+	 * for it in ld.so.cache, which cuda.c says why not to.
+	 */
+	if (dladdr(mask, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
 		lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	get_version = (int (*)(int *))dlsym(lib ? lib : RTLD_DEFAULT, "ncclGetVersion");
 	if (get_version && get_version(&version))

@@ -4,9 +4,12 @@
  * loaded already, and only for the device of the calling thread's current context.
  */
 #include <dlfcn.h>
-#include <link.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include "plugin.h"
+
+#define MAPS_LINE (PATH_MAX + 128) /* of /proc/self/maps: what precedes a path is 73 bytes */
 
 /* From the CUDA driver API's documentation: CUresult is an int, CUdevice an int. */
 struct cu_uuid {
@@ -29,32 +32,48 @@ static void format_uuid(const struct cu_uuid *u, char out[SCOPE_GPU_UUID_LEN])
 	}
 }
 
-static int is_cuda(struct dl_phdr_info *info, size_t size, void *arg)
+/*
+ * Where libcuda is loaded from: false if it is not. The kernel is asked, not the dynamic linker: in a child
+ * that was forked while another thread was in dl_iterate_phdr(), glibc's lock is held for ever. And dlopen()
+ * of the bare name would read ld.so.cache, NOLOAD or not; and in a child that was forked while another
+ * thread did so, unmap what now lies in the cache's place.
+ */
+static bool cuda_path(char path[MAPS_LINE])
 {
-	const char *base = strrchr(info->dlpi_name, '/');
+	const char *name;
+	bool found = false;
+	FILE *maps;
 
-	(void)size;
-	(void)arg;
-	return !strncmp(base ? base + 1 : info->dlpi_name, "libcuda.so", strlen("libcuda.so"));
+	maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		return false;
+	while (!found && fgets(path, MAPS_LINE, maps)) {
+		name = strrchr(path, '/');
+		found = name && !strncmp(name + 1, "libcuda.so", strlen("libcuda.so"));
+	}
+	fclose(maps);
+	if (!found)
+		return false;
+	path[strcspn(path, "\n")] = '\0';
+	name = strchr(path, '/');
+	memmove(path, name, strlen(name) + 1);
+	return true;
 }
 
 void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN])
 {
 	cu_ctx_get_device get_device;
 	cu_device_get_uuid get_uuid;
+	char path[MAPS_LINE];
 	struct cu_uuid u;
 	int device;
 	void *cuda;
 
 	memset(uuid, 0, SCOPE_GPU_UUID_LEN);
-	/*
-	 * Where it is not loaded, dlopen would read ld.so.cache all the same, NOLOAD or not; and in a
-	 * child that was forked while another thread did so, unmap what now lies in the cache's place.
-	 */
-	if (!dl_iterate_phdr(is_cuda, NULL))
+	if (!cuda_path(path))
 		return;
 	/* NOLOAD: never brings CUDA into a process that has none. */
-	cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	cuda = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!cuda)
 		return;
 	get_device = (cu_ctx_get_device)dlsym(cuda, "cuCtxGetDevice");

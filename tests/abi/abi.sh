@@ -130,10 +130,10 @@ needed() {
 }
 
 # What may be called. Only at init, at the first callback of a thread, or at disarming: dlopen, dlsym,
-# dladdr, getenv, the pthread_ functions, mmap, sched_yield. On the event path nothing but what is marked.
-allowed="__errno_location clock_gettime dl_iterate_phdr dladdr dlclose dlopen dlsym getenv getpid madvise mmap munmap
+# dladdr, fopen, fgets, fclose, getenv, the pthread_ functions, mmap, sched_yield. On the event path nothing but what is marked.
+allowed="__errno_location clock_gettime dladdr dlclose dlopen dlsym fclose fgets fopen getenv getpid madvise mmap munmap
 pthread_key_create pthread_once pthread_setspecific sched_yield strncpy strnlen strtoul syscall
-memcpy memset strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
+memcpy memmove memset strchr strcspn strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
 _ITM_registerTMCloneTable"
 
 imports() {

@@ -17,16 +17,17 @@
 #include "descr.h"
 #include "plugin.h"
 
-#define SHARED	     1024 /* handles that threads pass to each other */
-#define CONTEXTS     256
-#define MASKS	     12 /* more libnccl than one process ever has */
-#define SEEN_BITS    30
-#define MAX_THREADS  16
-#define SLICE_MAX    30000 /* calls before a thread ends, with whatever it had open */
-#define CHILD_CALLS  3000
-#define FORK_EVERY   200000
-#define NSTREAM	     8192
-#define CHUNK_OF(tb) ((tb)->h.pos + (tb)->h.len)
+#define SHARED	      1024 /* handles that threads pass to each other */
+#define CONTEXTS      256
+#define MASKS	      12 /* more libnccl than one process ever has */
+#define SEEN_BITS     30
+#define MAX_THREADS   16
+#define SLICE_MAX     30000 /* calls before a thread ends, with whatever it had open */
+#define CHILD_CALLS   3000
+#define CHILD_SECONDS 60 /* one that waits for a lock of its parent's threads waits for ever */
+#define FORK_EVERY    200000
+#define NSTREAM	      8192
+#define CHUNK_OF(tb)  ((tb)->h.pos + (tb)->h.len)
 
 extern const ncclProfiler_v1_t ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3;
 extern const ncclProfiler_v4_t ncclProfiler_v4;
@@ -588,6 +589,14 @@ static void calm(uint16_t flush)
 
 /* ---- fork and exec ----------------------------------------------------------------------------- */
 
+static void child_begin(void)
+{
+	in_child = true;
+	alarm(CHILD_SECONDS);
+	memset(streams, 0, sizeof(streams));
+	pthread_mutex_init(&streams_lock, NULL); /* another thread may have held it */
+}
+
 /* A process of its own from here on: a fresh tag, no record of its parent. */
 static void child_run(uint64_t child_seed, int how)
 {
@@ -596,9 +605,7 @@ static void child_run(uint64_t child_seed, int how)
 	void *handle = NULL;
 	union any_descr d;
 
-	in_child = true;
-	memset(streams, 0, sizeof(streams));
-	pthread_mutex_init(&streams_lock, NULL); /* another thread may have held it */
+	child_begin();
 	memset(seen, 0, 1 << 20);
 	my_tag = 0;
 	calm(how % 2);
@@ -675,6 +682,44 @@ static void run_phase(enum phase p, uint64_t n, int nthreads, struct rng *r)
 	}
 	while (i--)
 		pthread_join(threads[i], NULL);
+}
+
+static void *init_loop(void *stop)
+{
+	void *ctx = NULL;
+
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+		CHECK(!ncclProfiler_v6.init(&ctx, 1, &masks[0], "c", 1, 1, 0, NULL));
+		CHECK(!ncclProfiler_v6.finalize(ctx));
+	}
+	return NULL;
+}
+
+/* A child makes a communicator whatever the threads of its parent, that it has not, were doing in theirs. */
+static void fork_amid_inits(int nthreads)
+{
+	pthread_t threads[MAX_THREADS];
+	void *ctx = NULL;
+	bool stop = false;
+	int i, status;
+	pid_t pid;
+
+	for (i = 0; i < nthreads; i++)
+		CHECK(!pthread_create(&threads[i], NULL, init_loop, &stop));
+	for (i = 0; i < 300; i++) {
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid) {
+			child_begin();
+			_exit(!!ncclProfiler_v6.init(&ctx, 1, &masks[0], "c", 1, 1, 0, NULL));
+		}
+		CHECK(waitpid(pid, &status, 0) == pid);
+		if (status)
+			FAIL("child %d, amid inits, ended with status %#x", pid, status);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	while (nthreads--)
+		pthread_join(threads[nthreads], NULL);
 }
 
 /* ---- One thread at a time ---------------------------------------------------------------------- */
@@ -765,6 +810,9 @@ int main(int argc, char **argv)
 	run_phase(PHASE_CHAOS, n / 5 * 2, nthreads, &r);
 	run_phase(PHASE_OFF, n - n / 5 * 4, nthreads, &r);
 	calm(1);
+	argv[0] = (char *)"plugin_fuzz"; /* found by PATH: what dladdr() says has no folder then */
+	if (!SANITIZED && !quiet)
+		fork_amid_inits(nthreads);
 	finalize_all();
 	many_communicators();
 	off_means_off();

@@ -20,6 +20,22 @@
 
 extern const ncclProfiler_v5_t ncclProfiler_v6;
 
+/* By a link, as libcuda.so.1 is one to libcuda.so.535.54.03. */
+static void *load_by_link(const char *path)
+{
+	char dir[] = "/tmp/ncclscope-cuda.XXXXXX", link[64];
+	void *lib = NULL;
+
+	if (!mkdtemp(dir))
+		return NULL;
+	snprintf(link, sizeof(link), "%s/other.so", dir);
+	if (!symlink(path, link))
+		lib = dlopen(link, RTLD_NOW);
+	unlink(link);
+	rmdir(dir);
+	return lib;
+}
+
 /* In a process of its own, where `lib` is loaded (or none) and `env` set: 0 if init published `uuid`. */
 static int published(const char *lib, const char *env, const char *uuid)
 {
@@ -31,7 +47,7 @@ static int published(const char *lib, const char *env, const char *uuid)
 	if (env)
 		setenv(env, "1", 1);
 	snprintf(path, sizeof(path), "%s/%s/libcuda.so.1", FAKE_CUDA_DIR, lib ? lib : "");
-	if (lib && !dlopen(path, RTLD_NOW))
+	if (lib && !(getenv("BY_LINK") ? load_by_link(path) : dlopen(path, RTLD_NOW)))
 		return 2;
 	scope_sems.flush = 1;
 	ncclProfiler_v6.init(&ctx, 1, &mask, "c", 1, 1, 0, NULL);
@@ -63,6 +79,7 @@ static void test_uuid(void **state)
 	(void)state;
 	check("cuda", NULL, "82" REST); /* _v2 first: it tells MIG instances apart */
 	check("cuda-no-v2", NULL, "81" REST);
+	check("cuda", "BY_LINK", "82" REST);
 }
 
 static void test_none(void **state)
