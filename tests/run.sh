@@ -6,6 +6,8 @@
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
 # prints no case counts as one. At the end, what failed, and the line `N passed, N failed, N skipped`.
 #
+# One that is still running after TEST_SECONDS (900 unless set) is ended, and has failed.
+#
 # As many run at once as there are CPUs; each has its log, LOGDIR/NAME.log, and is told of when it has ended.
 #
 # Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
@@ -13,7 +15,7 @@
 # last run counts; what failed before is printed, marked `at first:`, and its log kept as NAME.first.log: a case that
 # is there often is wrong.
 set -u
-logs=build/test-logs
+logs=build/test-logs limit=${TEST_SECONDS:-900}
 [ "$1" = -o ] && { logs=$2; shift 2; }
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0
@@ -25,10 +27,11 @@ log_of() {
 	echo "$logs/$(basename "${1%% *}").log"
 }
 
-# one TEST: runs it into $log; $rc, and counts as $ok, $bad and $skip.
+# one TEST: $name runs into $log; $rc, and counts as $ok, $bad and $skip.
 one() {
-	sh -c "$1" >"$log" 2>&1 </dev/null
+	timeout --foreground -k 20 "$limit" sh -c "exec $1" >"$log" 2>&1 </dev/null
 	rc=$?
+	[ "$rc" -ne 124 ] && [ "$rc" -ne 137 ] || echo "not ok $name: still running after $limit s" >>"$log"
 	ok=$(grep -c '^ok ' "$log")
 	bad=$(grep -c '^not ok ' "$log")
 	skip=$(grep -c '^skip ' "$log")
