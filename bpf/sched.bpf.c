@@ -460,8 +460,11 @@ static __always_inline void irq_enter(struct scope_cpu *c, __u32 tid, __u64 now)
 	if (c->irq_tid != tid)
 		c->irq_depth = 0;
 	c->irq_tid = tid;
-	if (!c->irq_depth++)
-		c->irq_ns = now;
+	if (c->irq_depth++)
+		return;
+	barrier(); /* who comes from here on is nested */
+	/* Who came since we looked at the clock is not: it is told, and we begin behind it. */
+	c->irq_ns = c->irq_end_ns > now ? c->irq_end_ns : now;
 }
 
 /* Begins a record with the interrupt that began at `ns`, if that cannot go into the one that is being filled. */
@@ -494,6 +497,7 @@ static __always_inline void irqs_add(struct scope_irqs *q, struct scope_cpu *c, 
 	/* Who came while we told the record before is nested too. */
 	if (c->irq_nested_ns > now)
 		now = c->irq_nested_ns;
+	c->irq_end_ns = now;
 	dur = now - c->irq_ns;
 	i->after_ns = c->irq_ns - q->rec.h.ts_ns;
 	i->dur_ns = dur < (__u32)-1 ? dur : (__u32)-1;

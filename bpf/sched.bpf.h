@@ -18,10 +18,10 @@ struct scope_cpu {
 	__u64 net_rx_since_ns;
 	__u32 waiters; /* recorded threads that wait in its queue: its switches are of interest */
 	__u32 irq_depth;
-	__u32 irq_tid;	 /* the thread below */
-	__u16 irqs_wait; /* some may have gathered that are not told yet */
-	__u16 irqs_busy; /* they are being written */
-	__u64 pad;
+	__u32 irq_tid;	  /* the thread below */
+	__u16 irqs_wait;  /* some may have gathered that are not told yet */
+	__u16 irqs_busy;  /* they are being written */
+	__u64 irq_end_ns; /* of the last outermost one */
 	__u64 irq_ns;
 	__u64 curr;	     /* the task_struct that runs, since the first switch that we see */
 	__u64 irq_nested_ns; /* an interrupt within another ended last */
