@@ -34,9 +34,9 @@ record crowd -v -- "$job" --ranks 6 --channels 4 --bytes 64K --iters 12 --json
 is "a crowd: its exit status" "$rc" 0
 t "a crowd: no record is senseless" grep -q "bad records: 0," "$tmp/crowd.err"
 
-# A job that runs already, and the other operations.
+# A job that runs already, and the other operations. An emulated CPU takes its time to reach it.
 record_bg late
-job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 2000
+job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 5000
 wait "$starter"
 is "record with no command: the job's exit status" $? 0
 kill -INT "$recorder"
