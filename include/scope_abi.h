@@ -351,7 +351,7 @@ struct scope_area {
 	__u8 pad;
 	__u32 lock;		       /* the plugin's own, for init and finalize */
 	__u64 masks[SCOPE_MASKS];      /* addresses of activation masks; 0 none */
-	__u64 mask_bases[SCOPE_MASKS]; /* load address of the libnccl that owns it */
+	__u64 mask_bases[SCOPE_MASKS]; /* load address of the libnccl that owns it; 0: may go */
 	__u64 tbufs[SCOPE_TBUFS];      /* addresses of thread buffers */
 	struct scope_comm comms[SCOPE_COMMS];
 };

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,15 +118,26 @@ static void area_unlock(struct scope_area *area)
 
 /* ---- Masks ------------------------------------------------------------------------------------- */
 
-/* Ceiling from the environment, once per init: the variable is the user's, not the loader's. */
+/* Longer is no mask either. */
+static char env_mask[64];
+
+/* When NCCL loads us, and not at each init: before glibc 2.41 getenv() crashes beside another thread's setenv(). */
+__attribute__((constructor)) void area_read_env(void)
+{
+	const char *env = getenv("NCCL_PROFILE_EVENT_MASK");
+
+	strncpy(env_mask, env ? env : "", sizeof(env_mask) - 1);
+}
+
+/* Ceiling from the environment: the variable is the user's, not the loader's. */
 static uint32_t mask_ceiling(uint32_t api, ncclDebugLogger_t logfn)
 {
 	uint32_t all = api >= 6 ? 0x7fff : 0xfff;
-	const char *env = getenv("NCCL_PROFILE_EVENT_MASK");
+	const char *env = env_mask;
 	unsigned long v;
 	char *end;
 
-	if (!env || !*env)
+	if (!*env)
 		return all;
 	errno = 0;
 	v = strtoul(env, &end, 0);
@@ -165,15 +177,69 @@ static bool manual_arm(void)
 	return false;
 }
 
-/* Where the object that holds `addr` is loaded; 0 when nothing is there any more. */
-static uint64_t object_base(uint64_t addr)
-{
-	Dl_info info;
+/*
+ * Libraries that hold masks, each a libnccl, as dlsym() takes them. Never closed: they stay with communicators or without, so that an
+ * event may write the mask without a look at what is loaded. That would wait for the dynamic linker's lock, which
+ * is held while a constructor or a destructor runs; and one that waits for NCCL's threads would wait for good. A child
+ * has the same ones.
+ */
+static struct {
+	void *lib; /* first: whose place it is */
+	uint64_t mask;
+} kept[SCOPE_MASKS];
 
-	return dladdr((void *)(uintptr_t)addr, &info) ? (uintptr_t)info.dli_fbase : 0;
+static void *lib_kept(uint64_t mask)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_MASKS; i++)
+		if (__atomic_load_n(&kept[i].mask, __ATOMIC_ACQUIRE) == mask)
+			return kept[i].lib;
+	return NULL;
 }
 
-/* Under the lock. `base`: of the object that holds it. */
+static void lib_keep(uint64_t mask, void *lib)
+{
+	void *none;
+	int i;
+
+	for (i = 0; i < SCOPE_MASKS; i++) {
+		none = NULL;
+		if (!__atomic_compare_exchange_n(&kept[i].lib, &none, lib, false, __ATOMIC_RELAXED,
+						 __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&kept[i].mask, mask, __ATOMIC_RELEASE);
+		return;
+	}
+}
+
+/*
+ * What holds the mask, as dlsym() takes it; RTLD_DEFAULT: the program itself, or not known. `base`: where it is loaded, 0 if it may
+ * go. Opened once for each mask, and not for each communicator: a child that was forked amid another thread's dlopen() is
+ * ended by its own. (The link map will not do: it is a handle only of what somebody has opened.)
+ */
+static void *mask_lib(const int *mask, uint64_t *base)
+{
+	uint64_t addr = (uintptr_t)mask;
+	struct link_map *map = NULL;
+	Dl_info info;
+	void *lib;
+
+	*base = 0;
+	if (!dladdr1(mask, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return RTLD_DEFAULT;
+	lib = lib_kept(addr);
+	if (!lib && *map->l_name) {
+		lib = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+		if (!lib)
+			return RTLD_DEFAULT;
+		lib_keep(addr, lib);
+	}
+	*base = (uintptr_t)info.dli_fbase;
+	return lib ? lib : RTLD_DEFAULT;
+}
+
+/* Under the lock. `base`: of the library that holds it; 0: that may go. */
 static void mask_publish(struct scope_area *area, const int *mask, uint64_t base)
 {
 	uint64_t addr = (uintptr_t)mask;
@@ -209,7 +275,7 @@ static void mask_unpublish(struct scope_area *area, uint64_t addr)
 /*
  * The epoch in which the masks were last turned off; 0: since then init has turned one on. Whoever arms
  * from outside begins a new epoch. Operations in flight make callbacks for a while: one of them is enough
- * to look, and to ask the dynamic linker.
+ * to look.
  */
 static uint32_t disarmed_in;
 
@@ -253,8 +319,8 @@ void area_disarm(void)
 	}
 	for (i = 0; i < SCOPE_MASKS; i++) {
 		addr = __atomic_load_n(&area->masks[i], __ATOMIC_ACQUIRE);
-		/* libnccl may have been unloaded without a finalize: write only where it still is. */
-		if (addr && object_base(addr) == area->mask_bases[i] && area->mask_bases[i])
+		/* libnccl may have been unloaded without a finalize: write only where it cannot have. */
+		if (addr && area->mask_bases[i])
 			__atomic_store_n((int *)(uintptr_t)addr, 0, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
@@ -262,25 +328,15 @@ void area_disarm(void)
 
 /* ---- Communicators ----------------------------------------------------------------------------- */
 
-/* ncclGetVersion() of the libnccl that owns the mask word; 0 when it cannot be found. */
-static uint32_t nccl_version(const int *mask)
+/* ncclGetVersion() of NCCL's library; 0 when it cannot be found. */
+static uint32_t nccl_version(void *lib)
 {
-	int (*get_version)(int *) = NULL;
-	void *lib = NULL;
+	int (*get_version)(int *);
 	int version = 0;
-	Dl_info info;
 
-	/*
-	 * No path: NCCL is part of a program that was found by PATH, and has no name as a library. dlopen() would look
-	 * for it in ld.so.cache, which cuda.c says why not to.
-	 */
-	if (dladdr(mask, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
-		lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-	get_version = (int (*)(int *))dlsym(lib ? lib : RTLD_DEFAULT, "ncclGetVersion");
+	get_version = (int (*)(int *))dlsym(lib, "ncclGetVersion");
 	if (get_version && get_version(&version))
 		version = 0;
-	if (lib)
-		dlclose(lib);
 	return version > 0 ? (uint32_t)version : 0;
 }
 
@@ -307,8 +363,8 @@ static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn)
 {
 	struct scope_area *area = area_get();
+	uint64_t base = 0;
 	uint32_t ceiling;
-	uint64_t base;
 
 	if (!area) {
 		if (logfn)
@@ -319,13 +375,12 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 	}
 	comm->ctx = id_next(tbuf_get(), SCOPE_ID_WHAT_CTX);
 	comm->mask_addr = (uintptr_t)mask;
-	comm->nccl_version = mask ? nccl_version(mask) : 0;
+	/* Whatever may take the dynamic linker's lock or NCCL's comes before ours. */
+	comm->nccl_version = mask ? nccl_version(mask_lib(mask, &base)) : 0;
 	if (name)
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
-	/* Whatever may take the dynamic linker's lock or NCCL's comes before ours. */
 	ceiling = mask_ceiling(comm->api, logfn);
-	base = mask ? object_base((uintptr_t)mask) : 0;
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {

@@ -33,10 +33,10 @@ static void format_uuid(const struct cu_uuid *u, char out[SCOPE_GPU_UUID_LEN])
 }
 
 /*
- * Where libcuda is loaded from: false if it is not. The kernel is asked, not the dynamic linker: in a child
- * that was forked while another thread was in dl_iterate_phdr(), glibc's lock is held for ever. And dlopen()
- * of the bare name would read ld.so.cache, NOLOAD or not; and in a child that was forked while another
- * thread did so, unmap what now lies in the cache's place.
+ * Where libcuda is loaded from: false if it is not. The kernel is asked, not the dynamic linker: in a child that was
+ * forked while another thread was in dl_iterate_phdr(), its lock is held for ever. And dlopen() of the bare name
+ * would read ld.so.cache, NOLOAD or not; and in a child that was forked while another thread did so, unmap what now
+ * lies in the cache's place.
  */
 static bool cuda_path(char path[MAPS_LINE])
 {
@@ -60,20 +60,35 @@ static bool cuda_path(char path[MAPS_LINE])
 	return true;
 }
 
+/*
+ * As dlsym() takes it; NULL: it is not loaded. Opened once and never closed: a child that was forked amid another
+ * thread's dlopen() is ended by its own.
+ */
+static void *cuda_loaded(void)
+{
+	static void *kept;
+	void *cuda = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+	char path[MAPS_LINE];
+
+	if (cuda || !cuda_path(path))
+		return cuda;
+	/* NOLOAD: never brings CUDA into a process that has none. */
+	cuda = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	if (cuda)
+		__atomic_store_n(&kept, cuda, __ATOMIC_RELEASE);
+	return cuda;
+}
+
 void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN])
 {
 	cu_ctx_get_device get_device;
 	cu_device_get_uuid get_uuid;
-	char path[MAPS_LINE];
 	struct cu_uuid u;
 	int device;
 	void *cuda;
 
 	memset(uuid, 0, SCOPE_GPU_UUID_LEN);
-	if (!cuda_path(path))
-		return;
-	/* NOLOAD: never brings CUDA into a process that has none. */
-	cuda = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	cuda = cuda_loaded();
 	if (!cuda)
 		return;
 	get_device = (cu_ctx_get_device)dlsym(cuda, "cuCtxGetDevice");
@@ -83,5 +98,4 @@ void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN])
 		get_uuid = (cu_device_get_uuid)dlsym(cuda, "cuDeviceGetUuid");
 	if (get_device && get_uuid && !get_device(&device) && !get_uuid(&u, device))
 		format_uuid(&u, uuid);
-	dlclose(cuda);
 }

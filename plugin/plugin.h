@@ -179,6 +179,8 @@ struct scope_area *area_peek(void);
 
 /* Nobody listens any more: NCCL's masks to 0, unless `ncclscope arm` asked to stay. */
 void area_disarm(void);
+/* The user's event mask, when the plugin is loaded; tests have more of them. */
+void area_read_env(void);
 
 /*
  * init of a communicator: publishes it, decides the mask (*mask is NCCL's word) and fills `comm`.

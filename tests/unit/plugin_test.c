@@ -28,6 +28,12 @@ typedef ncclProfilerEventDescr_v7_t descr;
 static const uint32_t descr_size[] = {0, 120, 128, 120, 104, 112, 112, 136};
 static const uint32_t descr_types[] = {0, 6, 6, 8, 8, 12, 15, 16};
 
+static void set_env_mask(const char *text)
+{
+	setenv("NCCL_PROFILE_EVENT_MASK", text, 1);
+	area_read_env();
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -38,7 +44,7 @@ static int setup(void **state)
 	__atomic_fetch_add(&ncclscope_control.epoch, 1,
 			   __ATOMIC_RELAXED); /* strings are told anew */
 	tbuf_flush(tbuf_get(), SCOPE_FLUSH_FULL);
-	unsetenv("NCCL_PROFILE_EVENT_MASK");
+	set_env_mask("");
 	return 0;
 }
 
@@ -870,7 +876,7 @@ static void test_mask_variable(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		setenv("NCCL_PROFILE_EVENT_MASK", cases[i].text, 1);
+		set_env_mask(cases[i].text);
 		assert_int_equal(init_mask(7, 0), cases[i].mask < 0 ? 0x7fff : cases[i].mask);
 		if (cases[i].mask < 0)
 			assert_non_null(strstr(log_text, cases[i].text));
@@ -887,7 +893,7 @@ static void test_mask_wanted(void **state)
 	w[0] = (struct scope_want){.mask = 0x3, .owner = 100};
 	w[5] = (struct scope_want){.mask = 0x8010, .owner = 200};
 	assert_int_equal(init_mask(7, 0), 0x13); /* all that is asked for, under the ceiling */
-	setenv("NCCL_PROFILE_EVENT_MASK", "0x11", 1);
+	set_env_mask("0x11");
 	assert_int_equal(init_mask(7, 0), 0x11);
 	/* A later communicator finds the word as it is in force: it stays. */
 	assert_int_equal(init_mask(7, 0x300), 0x300);
