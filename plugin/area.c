@@ -259,14 +259,23 @@ static void mask_publish(struct scope_area *area, const int *mask, uint64_t base
 	__atomic_fetch_add(&ncclscope_control.epoch, 1, __ATOMIC_RELEASE);
 }
 
-/* Forgets a mask when the last communicator that came with it is gone. Under the lock. */
-static void mask_unpublish(struct scope_area *area, uint64_t addr)
+static bool mask_in_use(const struct scope_area *area, uint64_t addr)
 {
 	int i;
 
 	for (i = 0; i < SCOPE_COMMS; i++)
 		if (area->comms[i].ctx && area->comms[i].mask_addr == addr)
-			return;
+			return true;
+	return false;
+}
+
+/* Forgets a mask when the last communicator that came with it is gone. Under the lock. */
+static void mask_unpublish(struct scope_area *area, uint64_t addr)
+{
+	int i;
+
+	if (mask_in_use(area, addr))
+		return;
 	for (i = 0; i < SCOPE_MASKS; i++)
 		if (area->masks[i] == addr)
 			__atomic_store_n(&area->masks[i], 0, __ATOMIC_RELEASE);
@@ -287,9 +296,11 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask)
 {
 	uint32_t allowed = area->ceiling, was, now;
 
-	if (!area->kernel_ch_ok)
-		allowed &= ~(uint32_t)MASK_NEVER_TOGGLE;
 	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
+	/* Nor may this communicator bring it back under others that have done without. */
+	if (!area->kernel_ch_ok ||
+	    (!(was & MASK_NEVER_TOGGLE) && mask_in_use(area, (uintptr_t)mask)))
+		allowed &= ~(uint32_t)MASK_NEVER_TOGGLE;
 	if (!sems_read().all && !manual_arm())
 		now = 0;
 	else if (!now)

@@ -855,6 +855,29 @@ static void test_mask_default(void **state)
 	area_get()->kernel_ch_ok = 1;
 }
 
+/*
+ * One recorder has gone, another is on its way when a second communicator is made. The first one has run without KernelCh
+ * meanwhile: NCCL's counters of work have drifted apart, and it would wait for events that never come.
+ */
+static void test_mask_kernel_ch(void **state)
+{
+	void *ctx[2] = {NULL, NULL};
+	static int mask;
+
+	(void)state;
+	ncclProfiler_v7.init(&ctx[0], 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x7fff);
+	mask = 0;
+	ncclProfiler_v7.init(&ctx[1], 2, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x7fff & ~0x40);
+	ncclProfiler_v7.finalize(ctx[0]);
+	ncclProfiler_v7.finalize(ctx[1]);
+	mask = 0; /* nobody is left who has run without */
+	ncclProfiler_v7.init(&ctx[0], 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x7fff);
+	ncclProfiler_v7.finalize(ctx[0]);
+}
+
 static void test_mask_variable(void **state)
 {
 	static const struct {
@@ -1030,11 +1053,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7), TEST(test_unknown_types), TEST(test_fields_v1_to_v3),
-		TEST(test_comm_name_again), TEST(test_states),	      TEST(test_folded_starts),
-		TEST(test_folded_states),   TEST(test_step),	      TEST(test_step_apart),
-		TEST(test_mask_default),    TEST(test_mask_variable), TEST(test_mask_wanted),
-		TEST(test_mask_nobody),	    TEST(test_disarm),	      TEST(test_fork),
+		TEST(test_fields_v4_to_v7), TEST(test_unknown_types),
+		TEST(test_fields_v1_to_v3), TEST(test_comm_name_again),
+		TEST(test_states),	    TEST(test_folded_starts),
+		TEST(test_folded_states),   TEST(test_step),
+		TEST(test_step_apart),	    TEST(test_mask_default),
+		TEST(test_mask_variable),   TEST(test_mask_wanted),
+		TEST(test_mask_kernel_ch),  TEST(test_mask_nobody),
+		TEST(test_disarm),	    TEST(test_fork),
 		TEST(test_no_buffer),
 	};
 
