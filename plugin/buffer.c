@@ -116,6 +116,9 @@ static struct tbuf *tbuf_make(struct scope_area *area, uint32_t tid)
 	struct tbuf *tb;
 	int i;
 
+	/* Filled from the front: no place. Events of more threads must not map and unmap memory for nothing. */
+	if (__atomic_load_n(&area->tbufs[SCOPE_TBUFS - 1], __ATOMIC_RELAXED))
+		return NULL;
 	tb = mmap(NULL, sizeof(*tb), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (tb == MAP_FAILED)
 		return NULL;
