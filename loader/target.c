@@ -89,8 +89,9 @@ static int control_read(const struct target *t, struct scope_control *ctl)
 }
 
 struct mapping {
-	uint64_t start, end, offset;
+	uint64_t start, end, offset, ino;
 	unsigned int dev_major, dev_minor;
+	char perms[5]; /* rwxp, or s for shared */
 	char *name;
 };
 
@@ -102,13 +103,45 @@ static bool maps_candidate(char *line, struct mapping *m)
 	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
 	if (!strstr(line, "nccl-profiler"))
 		return false;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %*s %n", &m->start, &m->end,
-		   &m->offset, &m->dev_major, &m->dev_minor, &at) < 5 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
+		   &m->end, m->perms, &m->offset, &m->dev_major, &m->dev_minor, &m->ino, &at) < 7 ||
 	    !at || line[at] != '/')
 		return false;
 	m->name = line + at;
 	m->name[strcspn(m->name, "\n")] = 0;
 	return true;
+}
+
+static bool is_same_file(const struct mapping *a, const struct mapping *b)
+{
+	return a->ino == b->ino && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+/*
+ * Whether the file is loaded as a library, and not only mapped by who reads or writes it, as a linker or rsync does: to
+ * that one's memory, and to what the file says is the plugin's, or to the file itself we would write.
+ */
+static bool is_loaded(const struct target *t, const struct mapping *first)
+{
+	bool text = false, control = false;
+	char path[64], *line = NULL;
+	struct mapping m;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", t->pid);
+	f = fopen(path, "re");
+	while (f && !(text && control) && getline(&line, &room, f) > 0) {
+		if (!maps_candidate(line, &m) || !is_same_file(&m, first))
+			continue;
+		text = text || !strcmp(m.perms, "r-xp");
+		control = control || (!strcmp(m.perms, "rw-p") && t->control >= m.start &&
+				      t->control + sizeof(struct scope_control) <= m.end);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return text && control;
 }
 
 /*
@@ -117,22 +150,26 @@ static bool maps_candidate(char *line, struct mapping *m)
  */
 static int served_by(const char *mounts, bool theirs, const struct mapping *m)
 {
+	char *line = NULL, *type, *user;
 	unsigned int dev_major, dev_minor, uid;
-	char line[4096 + 256], *type, *user;
 	FILE *f = fopen(mounts, "re");
 	int err = -ENOENT;
+	size_t room = 0;
 
-	while (f && err == -ENOENT && fgets(line, sizeof(line), f)) {
+	/* Whole lines: what is in the middle of one may be what a user has called something. */
+	while (f && err == -ENOENT && getline(&line, &room, f) > 0) {
 		type = strstr(line, " - ");
 		if (!type || sscanf(line, "%*d %*d %u:%u", &dev_major, &dev_minor) != 2 ||
 		    dev_major != m->dev_major || dev_minor != m->dev_minor)
 			continue;
-		user = strstr(type, "user_id=");
+		/* In the last field: the one before is the source, which is whatever its server calls it. */
+		user = strstr(strrchr(type, ' '), ",user_id=");
 		err = 0;
 		if (!strncmp(type, " - fuse", 7) &&
-		    (theirs || !user || sscanf(user, "user_id=%u", &uid) != 1 || uid))
+		    (theirs || !user || sscanf(user, ",user_id=%u", &uid) != 1 || uid))
 			err = -EREMOTE;
 	}
+	free(line);
 	if (f)
 		fclose(f);
 	return err;
@@ -194,15 +231,18 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	}
 	if (err == -EPROTO)
 		return err;
-	return err ? -ENOENT : control_read(t, &ctl); /* -ENOENT: somebody else's plugin */
+	if (err || !is_loaded(t, m)) /* somebody else's plugin, or only its file */
+		return -ENOENT;
+	return control_read(t, &ctl);
 }
 
 static int find(struct target *t, int flags)
 {
-	char path[64], line[4096 + 128], seen[4096] = "";
+	char path[64], seen[4096] = "", *line = NULL;
 	int err = -ENOENT, tries = 0;
 	pid_t pid = t->pid;
 	struct mapping m;
+	size_t room = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
@@ -213,13 +253,14 @@ static int find(struct target *t, int flags)
 	f = fopen(path, "re");
 	if (!f)
 		err = errno == ENOENT ? -ESRCH : -errno;
-	while (f && err && tries < MAX_TRIES && fgets(line, sizeof(line), f)) {
+	while (f && err && tries < MAX_TRIES && getline(&line, &room, f) > 0) {
 		if (!maps_candidate(line, &m) || !strcmp(m.name, seen))
 			continue;
 		snprintf(seen, sizeof(seen), "%s", m.name);
 		err = try_mapping(t, &m);
 		tries++;
 	}
+	free(line);
 	if (f)
 		fclose(f);
 	if (err)
@@ -282,12 +323,12 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 		if (ctl->want[i].owner && !owner_is_dead(ctl->want[i].owner))
 			want |= ctl->want[i].mask;
 	for (i = 0; i < SCOPE_MASKS; i++) {
-		if (!area.masks[i] || mem_read(t, area.masks[i], &now, sizeof(now)))
+		/* Without a base: what holds it may go, and the plugin could not turn it off. */
+		if (!area.masks[i] || !area.mask_bases[i] ||
+		    mem_read(t, area.masks[i], &now, sizeof(now)))
 			continue;
-		allowed = area.ceiling;
-		/* These must not come on in a running job: NCCL's work counters would drift. */
-		if (!area.kernel_ch_ok || !(now & NEVER_TOGGLE))
-			allowed &= ~(uint32_t)NEVER_TOGGLE;
+		/* Neither of these must come on in a running job: NCCL's work counters would drift. */
+		allowed = area.ceiling & ~((uint32_t)NEVER_TOGGLE & ~(area.kernel_ch_ok ? now : 0));
 		next = want & allowed;
 		if (next != now)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));

@@ -6,7 +6,7 @@
 COVERAGE_MIN  ?= 90
 COVERAGE_E2E  ?= counts faults errors mask status top attach windows caps doctor inject raw export report_sched
 COVERAGE_DIR  := $(BUILD)/coverage
-COVERAGE_UNIT := $(foreach t,$(UNIT_LOADER) plugin cuda linker,"$(UNIT_OUT)/$(t)_test") \
+COVERAGE_UNIT := $(foreach t,$(UNIT_LOADER) plugin cuda linker target,"$(UNIT_OUT)/$(t)_test") \
 		 "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 		 "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl" \
 		 "tests/unit/export.sh $(BUILD)/ncclscope" "tests/view/view.sh $(BUILD)" \

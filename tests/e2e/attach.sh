@@ -75,6 +75,15 @@ LD_PRELOAD=$tmp/libnccl-profiler-foreign.so sleep 1000 &
 foreign=$!
 starters+=("$foreign")
 
+# Who maps the file without loading it, as a linker does that writes it: what is in it is not in memory as it says.
+cp "$plugin" "$tmp/libnccl-profiler-mapped.so"
+python3 -c 'import mmap, sys, time
+with open(sys.argv[1], "r+b") as f:
+	m = mmap.mmap(f.fileno(), 0)
+	time.sleep(1000)' "$tmp/libnccl-profiler-mapped.so" &
+starters+=($!)
+until_true 10 grep -q "$tmp/libnccl-profiler-mapped.so" "/proc/$!/maps"
+
 ours=$(echo "${ranks_by[same]} ${ranks_by[copy]} ${ranks_by[deleted]} ${ranks_by[replaced]} ${ranks_by[image]}" | sorted)
 is "five jobs, nobody there: masks" "$(masks $ours)" "0 0 0 0 0 0 0 0 0 0"
 
@@ -91,6 +100,7 @@ is "exit status" "$rc" 0
 is "masks afterwards" "$(masks $ours | tr ' ' '\n' | sort -u)" 0
 "$scope" record -o "$tmp/any" -d 500ms >/dev/null 2>"$tmp/any.err"
 any_rc=$?
+is "what is only mapped: as it was" "$(cmp "$plugin" "$tmp/libnccl-profiler-mapped.so")" ""
 is "what is only called like it: alive and untouched" "$(kill -0 $foreign && echo alive)" alive
 stop_jobs # first: what follows wants a CPU
 

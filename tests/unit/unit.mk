@@ -8,7 +8,7 @@ UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno
 UNIT_LIB    := $(UNIT_OUT)/loader.a
 UNIT_LOADER := elf correlate decode raw switches report export protobuf json clock names out node sched sched_random sched_trace sched_recordings net_join net_trace rdma netdev ksyms slab pace blocks backlog status trace_text
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
-	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/linker_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/backlog_tsan_test \
+	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/linker_test $(UNIT_OUT)/target_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/backlog_tsan_test \
 	       $(UNIT_OUT)/check_json_test \
 	       $(UNIT_OUT)/schema_tables
 
@@ -105,6 +105,13 @@ $(UNIT_OUT)/linker_test: $(UNIT_DIR)/linker_test.c $(FAKE_NCCL) $(FAKE_CUDA) $(B
 		-DFAKE_CUDA='"$(abspath $(UNIT_OUT))/cuda/libcuda.so.1"' \
 		-DPLUGIN_PATH='"$(abspath $(BUILD)/$(PLUGIN))"' -pthread $< -lcmocka -o $@
 
+$(UNIT_OUT)/target_test.o: CFLAGS += -DFAKE_NCCL='"$(abspath $(UNIT_OUT))/nccl/libnccl.so.2"' \
+		-DPLUGIN_PATH='"$(abspath $(BUILD)/$(PLUGIN))"'
+
+$(UNIT_OUT)/target_test: $(UNIT_OUT)/target_test.o $(UNIT_LIB) $(FAKE_NCCL) $(BUILD)/$(PLUGIN)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(UNIT_SAN) $(filter %.o %.a,$^) -lcmocka $(LOADER_LIB) -o $@
+
 $(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(UNIT_SAN) $^ -ljansson -o $@
@@ -112,7 +119,7 @@ $(UNIT_OUT)/schema_tables: $(UNIT_OUT)/schema_tables.o
 .PRECIOUS: $(UNIT_OUT)/%.o
 
 TEST_PROGS += $(UNIT_PROGS)
-TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan backlog_tsan plugin cuda linker,"$(UNIT_OUT)/$(t)_test") \
+TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan backlog_tsan plugin cuda linker target,"$(UNIT_OUT)/$(t)_test") \
 	      "tests/unit/export.sh $(BUILD)/ncclscope" \
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"

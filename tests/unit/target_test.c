@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Reaching the plugin of another process, and what may be written there. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "nccl_profiler.h"
+#include "patience.h"
+#include "scope_abi.h"
+#include "target.h"
+
+#define KERNEL_CH    0x40
+#define KERNEL_PHASE 0x8000
+
+static const ncclProfiler_v5_t *profiler; /* v7 */
+static struct scope_control *control;
+static int *mask;
+
+/* In the victim: a communicator, everything allowed, and NCCL's mask as it is to be. */
+static void job(int now)
+{
+	struct scope_area *area;
+	void *ctx;
+
+	profiler->init(&ctx, 1, mask, "c", 1, 2, 0, NULL);
+	area = (struct scope_area *)(uintptr_t)control->area;
+	area->ceiling = 0xffff;
+	area->kernel_ch_ok = 1;
+	*mask = now;
+}
+
+static void job_coll(void)
+{
+	job(0x2);
+}
+
+static void job_kernel_ch(void)
+{
+	job(0x2 | KERNEL_CH);
+}
+
+static void job_kernel_phase(void)
+{
+	job(0x2 | KERNEL_PHASE);
+}
+
+/* Its library is one that may be unloaded: the plugin would not turn this mask off. */
+static void job_may_go(void)
+{
+	job(0);
+	((struct scope_area *)(uintptr_t)control->area)->mask_bases[0] = 0;
+}
+
+/* A copy of the plugin that is only mapped, as who reads or writes a file does; `prot` and `flags` of mmap(2). */
+static char copy[] = "/tmp/libnccl-profiler-target.XXXXXX";
+
+static void map_copy(int prot, int flags)
+{
+	int fd = open(copy, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || mmap(NULL, 1 << 20, prot, flags, fd, 0) == MAP_FAILED)
+		_exit(1);
+}
+
+static void reads_file(void)
+{
+	map_copy(PROT_READ, MAP_PRIVATE);
+}
+
+static void writes_file(void)
+{
+	map_copy(PROT_READ | PROT_WRITE, MAP_SHARED);
+}
+
+static void alters_copy(void)
+{
+	map_copy(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+}
+
+static pid_t victim(void (*fn)(void))
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where we fail */
+		fn();
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void victim_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* What the mask is when we have asked for `want`. */
+static int mask_after(void (*fn)(void), uint32_t want, int *err)
+{
+	int value = -1;
+	struct iovec here = {&value, sizeof(value)}, there = {mask, sizeof(value)};
+	pid_t pid = victim(fn);
+	struct target t;
+
+	assert_int_equal(target__find(&t, pid), 0);
+	*err = target__want(&t, (uint32_t)getpid(), want, 0);
+	target__close(&t);
+	assert_int_equal(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof(value));
+	victim_end(pid);
+	return value;
+}
+
+/* Neither comes on in a running job, whether or not the other one is on. */
+static void test_never_on(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(mask_after(job_coll, 0xffff, &err), 0xffff & ~(KERNEL_CH | KERNEL_PHASE));
+	assert_int_equal(err, 0);
+	assert_int_equal(mask_after(job_kernel_ch, 0xffff, &err), 0xffff & ~KERNEL_PHASE);
+	assert_int_equal(err, 0);
+	assert_int_equal(mask_after(job_kernel_phase, 0xffff, &err), 0xffff & ~KERNEL_CH);
+	assert_int_equal(err, 0);
+}
+
+static void test_may_go(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(mask_after(job_may_go, 0xfff, &err), 0);
+	assert_int_equal(err, -EAGAIN);
+}
+
+static void test_only_mapped(void **state)
+{
+	static void (*const fns[])(void) = {reads_file, writes_file, alters_copy};
+	struct target t;
+	pid_t pid;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(fns) / sizeof(*fns); i++) {
+		pid = victim(fns[i]);
+		assert_int_equal(target__find(&t, pid), -ENOENT);
+		victim_end(pid);
+	}
+}
+
+static int copy_file(void)
+{
+	char command[1024];
+	int fd = mkstemp(copy);
+
+	if (fd < 0)
+		return -1;
+	close(fd);
+	snprintf(command, sizeof(command), "cp '%s' '%s'", PLUGIN_PATH, copy);
+	return system(command);
+}
+
+/* The plugin is mapped under that name here, and so in victims, which have only the copy. */
+static int load(void **state)
+{
+	void *nccl = dlopen(FAKE_NCCL, RTLD_NOW), *plugin = dlopen(PLUGIN_PATH, RTLD_NOW);
+
+	(void)state;
+	if (!nccl || !plugin)
+		return -1;
+	mask = dlsym(nccl, "ncclProfilerEventMask");
+	profiler = dlsym(plugin, "ncclProfiler_v7");
+	control = dlsym(plugin, "ncclscope_control");
+	return mask && profiler && control ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	patience__end();
+	return unlink(copy);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	return copy_file();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_only_mapped), /* before it is loaded here */
+		cmocka_unit_test_setup(test_never_on, load), cmocka_unit_test(test_may_go)};
+
+	return cmocka_run_group_tests_name("target", tests, begin, end);
+}
