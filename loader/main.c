@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ncclscope: one binary, sub-commands like git's and perf's. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include "cmd.h"
@@ -53,6 +54,8 @@ int main(int argc, char **argv)
 	static char name[64];
 	size_t i;
 
+	/* Ignored by who has started us, children would go before we have seen their end, and their numbers be others'. */
+	signal(SIGCHLD, SIG_DFL);
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -164,4 +164,10 @@ t "two signals: ends, by the second" [ $rc -gt 128 ]
 kill -INT "$starter"
 wait "$starter"
 
+# ---- Children that end unseen
+
+# As under a shell or a supervisor that ignores SIGCHLD: the command's end and the reader's are still ours to see.
+timeout 20 env --ignore-signal=CHLD "$scope" record --plugin "$plugin" -o "$tmp/chld" -- sh -c 'exit 7' >/dev/null 2>&1
+is "SIGCHLD ignored: the command's exit status" $? 7
+
 finish
