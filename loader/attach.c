@@ -365,10 +365,15 @@ cleanup:
 	return NULL;
 }
 
-void attach__watch(struct attach *a, uint32_t tgid, bool on)
+bool attach__watch(struct attach *a, uint32_t tgid, bool on)
 {
-	if (a->pids && tgid < a->npids)
+	bool was = false;
+
+	if (a->pids && tgid < a->npids) {
+		was = a->pids[tgid];
 		a->pids[tgid] = on;
+	}
+	return was;
 }
 
 int attach__plugin(struct attach *a, const char *path, pid_t pid)

@@ -40,8 +40,8 @@ typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
 struct attach *attach__open(uint64_t ring_bytes, struct attach_features *features,
 			    attach_record_fn fn, void *arg, int *status);
 
-/* Has BPF follow the threads of a process also before it has handed in anything; or not any more. */
-void attach__watch(struct attach *a, uint32_t tgid, bool on);
+/* Has BPF follow the threads of a process also before it has handed in anything; or not any more. Whether it did. */
+bool attach__watch(struct attach *a, uint32_t tgid, bool on);
 
 /*
  * Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all that have this file

@@ -115,12 +115,12 @@ void follow__relearn(struct recorder *r, struct proc *p)
 
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 {
+	bool was = mask && attach__watch(r->attach, (uint32_t)pid, true);
 	int err;
 
-	if (mask)
-		attach__watch(r->attach, (uint32_t)pid, true);
 	err = target__want(t, (uint32_t)getpid(), mask, mask ? flush_ticks(r) : 0);
-	if (mask && err && err != -EAGAIN)
+	/* One that we have had before goes on: it hands in what it makes. */
+	if (mask && err && err != -EAGAIN && !was)
 		attach__watch(r->attach, (uint32_t)pid, false);
 	return err;
 }

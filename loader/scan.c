@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Who has the plugin loaded, from /proc; see scan.h. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,6 +61,7 @@ static struct scan_file *file_add(struct scan *s, const struct scan_key *key)
 		return NULL;
 	f->key = *key;
 	f->link = -1;
+	f->fd = -1;
 	HASH_ADD(hh, s->files, key, sizeof(f->key), f);
 	if (!HASH_ADDED(hh, f)) {
 		free(f);
@@ -75,8 +78,25 @@ static bool is_wanted(const struct scan *s, const char *path)
 	       (!read_build_id(path, id, sizeof(id)) && !strcmp(id, s->build_id));
 }
 
+/* As it is known here: a file system that does not answer is not asked. */
+static bool version_read(int fd, struct scan_version *v)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &st))
+		return false;
+	*v = (struct scan_version){st.stx_size, (uint64_t)st.stx_mtime.tv_sec * NSEC_PER_SEC +
+							st.stx_mtime.tv_nsec};
+	return true;
+}
+
 static int file_attach(struct recorder *r, struct scan_file *f, const char *path)
 {
+	if (f->fd < 0)
+		f->fd = open(path, O_PATH | O_CLOEXEC);
+	if (f->fd < 0)
+		return -errno;
+	version_read(f->fd, &f->version);
 	f->link = attach__plugin(r->attach, path, -1);
 	f->attached_ns = monotonic_ns();
 	/* The kernel may have taken long, and those that are armed already fill the ring. */
@@ -86,6 +106,8 @@ static int file_attach(struct recorder *r, struct scan_file *f, const char *path
 
 static void file_free(struct scan *s, struct scan_file *f)
 {
+	if (f->fd >= 0)
+		close(f->fd);
 	HASH_DEL(s->files, f);
 	free(f);
 }
@@ -113,6 +135,54 @@ static struct scan_file *file_of(struct recorder *r, const struct target *t)
 	else
 		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
 	return f;
+}
+
+/* The file has another content now: probes off, and on again when it has had the same one for a pass. */
+static void file_renew(struct recorder *r, struct scan_file *f)
+{
+	struct scan_version v;
+	char path[64];
+	int err;
+
+	if (!version_read(f->fd, &v))
+		return;
+	if (memcmp(&v, &f->version, sizeof(v))) {
+		if (!f->changed)
+			pr_warn("The plugin's file was written to while it is in use, which breaks "
+				"processes that have it "
+				"loaded: replace it (install, mv), do not overwrite it; attaching "
+				"anew\n");
+		f->changed = true;
+		f->version = v;
+		if (f->link >= 0)
+			attach__plugin_off(r->attach, f->link);
+		f->link = -1;
+		return;
+	}
+	if (!f->changed)
+		return;
+	f->changed = false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	if (f->keep && r->scan.build_id[0])
+		read_build_id(path, r->scan.build_id, sizeof(r->scan.build_id));
+	err = is_wanted(&r->scan, path) ? file_attach(r, f, path) : -ENOENT;
+	if (err)
+		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
+			"without it\n",
+			strerror(-err));
+}
+
+/*
+ * The kernel puts a breakpoint where the probe was, whatever is there by now: amid an instruction, in each process that
+ * loads the file.
+ */
+static void files_renew(struct recorder *r)
+{
+	struct scan_file *f;
+
+	for (f = r->scan.files; f; f = f->hh.next)
+		if (f->fd >= 0)
+			file_renew(r, f);
 }
 
 /* Probes on files that nobody has loaded any more. */
@@ -179,8 +249,10 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	struct target t;
 	int err;
 
-	proc_leaves_file(p);
 	err = target__find(&t, p->pid);
+	/* One that cannot be looked into now still has what it had: its file's probe is not for us to take away. */
+	if (!err || err == -ENOENT || err == -ESRCH)
+		proc_leaves_file(p);
 	if (!err) {
 		p->file = file_of(r, &t);
 		if (p->file && p->file->link < 0)
@@ -191,7 +263,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
 		p->told = true;
 	}
-	if (p->file) {
+	if (!err && p->file) {
 		p->file->users++;
 		err = follow__want(r, &t, p->pid, r->opt.mask);
 		if (!p->first_id)
@@ -251,6 +323,7 @@ static void pass_end(struct recorder *r)
 	HASH_ITER (hh, s->procs, p, tmp)
 		if (p->pass != s->pass)
 			proc_free(s, p);
+	files_renew(r);
 	files_expire(r);
 	s->next_ns = s->begin_ns + PASS_NS;
 	if (s->busy_ns * PASS_SHARE > PASS_NS)

@@ -22,6 +22,11 @@ struct scan_key {
 	uint64_t dev, ino;
 };
 
+/* Another one: somebody has written to the file. */
+struct scan_version {
+	uint64_t size, mtime_ns;
+};
+
 struct scan_file {
 	struct scan_key key;
 	int link;	      /* of attach.h; -1: not one of ours, or it did not attach */
@@ -29,6 +34,9 @@ struct scan_file {
 	uint32_t users;	      /* processes that have it loaded, at the last look */
 	uint32_t unused;      /* passes without any */
 	bool keep;	      /* the one that we were started with */
+	bool changed;	      /* and is perhaps still being written to */
+	int fd;		      /* O_PATH, with a link */
+	struct scan_version version; /* what the probe's places are of */
 	UT_hash_handle hh;
 };
 

@@ -152,6 +152,24 @@ for i in 1 2 3; do
 	is "new files while recording: the job is right, $i" "$(jq .ok "$tmp/later$i.out")" true
 done
 
+# ---- A file that is written to
+
+cp "$plugin" "$tmp/libnccl-profiler-over.so"
+record_bg over -v
+NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-over.so "$job" "${run[@]}" >/dev/null 2>&1 &
+starters+=($!)
+until_true 10 eval '[ "$(grep -c "has the plugin" "$tmp/over.err")" -ge 2 ]'
+dd if="$plugin" of="$tmp/libnccl-profiler-over.so" conv=notrunc status=none # the same bytes: else the job would crash
+t "a file that is written to: said" until_true 10 grep -q "written to while it is in use" "$tmp/over.err"
+sleep 3
+NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-over.so "$job" --ranks 2 --bytes 64K --iters 5 --delay-ms 2500 --name second >/dev/null 2>&1
+kill -INT "${starters[@]}"
+wait "${starters[@]}" 2>/dev/null
+starters=()
+stop_recorder INT
+is "a file that is written to: a job that comes later" \
+	"$(kinds=event q over '[events[] | select(.type == "ncclProfileColl")] | group_by(.myPid) | map(length) | sort | .[0:2] | tojson')" "[5,5]"
+
 # ---- What it costs to look
 
 strace=$(command -v strace)
