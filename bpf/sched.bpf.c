@@ -226,6 +226,18 @@ static __always_inline void switch_in(struct scope_switches *q, struct scope_swi
 		q->whole = 1;
 }
 
+/*
+ * next is not recorded, or not any more: its end, or a recording's, has gone by unseen where the kernel skips a program. What it waited
+ * for it has.
+ */
+static __always_inline void stranger_in(__u32 tid)
+{
+	struct scope_task *t = task_slot(tid);
+
+	if (t && t->tid == tid)
+		task_waits_no_more(t);
+}
+
 /* One party with room is enough. A switch between two others that a recorded thread waits for is nobody's. */
 static __always_inline bool switch_may(const struct scope_switch *s, struct task_struct *prev,
 				       struct task_struct *next)
@@ -338,6 +350,8 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 		switch_out(c, q, s, cpu, preempt, prev);
 	if (scope_is_recorded(next->tgid))
 		switch_in(q, s, cpu, next);
+	else
+		stranger_in(next->pid);
 	if (switch_fits(q, s, prev->pid))
 		return switch_gather(q, cpu);
 	switches_tell(q, cpu, q->seq); /* these come before */
