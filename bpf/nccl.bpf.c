@@ -9,7 +9,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define SIGKILL 9
+#define SIGKILL	 9 /* on x86 and arm64 */
+#define SIGCHLD	 17
+#define SIGCONT	 18
+#define SIGSTOP	 19
+#define SIGTSTP	 20
+#define SIGTTIN	 21
+#define SIGTTOU	 22
+#define SIGURG	 23
+#define SIGWINCH 28
 
 /* The process, registered at its first buffer. A reused tgid is told by its start time. */
 static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_ns)
@@ -161,8 +169,8 @@ static __always_inline void count_sent(enum sent sent, __u32 recs)
 /*
  * Sends a buffer, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
  * probe, at the signal, at the exit): what was counted the first time and comes through the second is not
- * lost, and what fails twice is lost once. rec_pos and rec_cnt are the job's word: no more is taken back than
- * was counted.
+ * lost, what fails twice is lost once, and what came through the first time is not lost if it fails the second. rec_pos and
+ * rec_cnt are the job's word: no more is taken back than was counted.
  */
 static __always_inline void chunk_submit(struct task_struct *task, struct scope_thread *thread,
 					 struct scope_proc_stat *stat,
@@ -170,8 +178,14 @@ static __always_inline void chunk_submit(struct task_struct *task, struct scope_
 {
 	__u64 again = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
 	enum sent sent = chunk_send(task, tb, addr, reason, stat ? stat->limited_recs : 0);
-	__u32 lost = sent == SENT_OK ? 0 : tb->rec_cnt;
+	__u64 known = thread->sent_end > tb->rec_pos ? thread->sent_end - tb->rec_pos : 0;
+	__u32 lost;
 
+	if (known > tb->rec_cnt)
+		known = tb->rec_cnt;
+	lost = sent == SENT_OK ? 0 : tb->rec_cnt - known;
+	if (sent == SENT_OK)
+		thread->sent_end = tb->rec_pos + tb->rec_cnt;
 	if (again > tb->rec_cnt)
 		again = tb->rec_cnt;
 	if (again > thread->lost_cnt)
@@ -190,7 +204,7 @@ static __always_inline void chunk_submit(struct task_struct *task, struct scope_
 		if (sent == SENT_FAULT)
 			__sync_fetch_and_add(&stat->faults, 1);
 	}
-	thread->lost_end = lost ? tb->rec_pos + lost : 0;
+	thread->lost_end = lost ? tb->rec_pos + tb->rec_cnt : 0;
 	thread->lost_cnt = lost;
 	thread->lost_limited = sent == SENT_LIMITED;
 }
@@ -308,16 +322,21 @@ static __always_inline void flush_dying(__u32 tid)
 	chunk_submit(task, thread, stat, &tb, thread->tbuf, SCOPE_FLUSH_DYING);
 }
 
+/* Those that kill nobody by default: they stop or continue, or nothing comes of them. */
+#define NOT_DEADLY                                                                                 \
+	(1u << SIGCHLD | 1u << SIGCONT | 1u << SIGSTOP | 1u << SIGTSTP | 1u << SIGTTIN |           \
+	 1u << SIGTTOU | 1u << SIGURG | 1u << SIGWINCH)
+
 /*
  * Runs in every thread of a process that a signal kills, with its memory still mapped, also on kernels
- * where sched_process_exit comes too late. A handled signal leaves the thread alive: not our business.
+ * where sched_process_exit comes too late. One that is handled, or stops it, leaves the thread alive: not our business.
  */
 SEC("tp_btf/signal_deliver")
 int BPF_PROG(scope_signal, int sig, struct kernel_siginfo *info, struct k_sigaction *ka)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 
-	if (!bpf_map_lookup_elem(&scope_threads, &tid))
+	if ((sig < 32 && 1u << sig & NOT_DEADLY) || !bpf_map_lookup_elem(&scope_threads, &tid))
 		return 0;
 	if (sig == SIGKILL || !BPF_CORE_READ(ka, sa.sa_handler))
 		flush_dying(tid);

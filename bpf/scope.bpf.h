@@ -60,6 +60,7 @@ struct {
 
 struct scope_thread {
 	__u64 tbuf;	    /* address of its buffer in the job */
+	__u64 sent_end;	    /* position behind the last record of it that is in the ring */
 	__u64 lost_end;	    /* position behind the last record of it that was counted as lost */
 	__u32 lost_cnt;	    /* how many were counted then, */
 	__u32 lost_limited; /* 1: as rate-limit */
