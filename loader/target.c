@@ -59,7 +59,7 @@ void target__close(struct target *t)
 
 /* ---- Finding the plugin ------------------------------------------------------------------------ */
 
-/* Address of the control block, given the first mapping of a file that may be the plugin. */
+/* Address of the control block, given a mapping of a file that may be the plugin. */
 static int control_address(const char *path, uint64_t start, uint64_t offset, uint64_t *addr)
 {
 	unsigned long long value, size, vaddr;
@@ -96,7 +96,7 @@ struct mapping {
 };
 
 /* One line of /proc/PID/maps; true when it maps a file named like the plugin. */
-static bool maps_candidate(char *line, struct mapping *m)
+static bool maps_plugin(char *line, struct mapping *m)
 {
 	int at = 0;
 
@@ -118,30 +118,32 @@ static bool is_same_file(const struct mapping *a, const struct mapping *b)
 }
 
 /*
- * Whether the file is loaded as a library, and not only mapped by who reads or writes it, as a linker or rsync does: to
- * that one's memory, and to what the file says is the plugin's, or to the file itself we would write.
+ * Whether it is the text of such a file: that is loaded as a library, and not only mapped by who reads or writes it, as a
+ * linker, rsync or what looks for symbols does. To that one's memory, or to the file itself we would write.
  */
-static bool is_loaded(const struct target *t, const struct mapping *first)
+static bool maps_candidate(char *line, struct mapping *m)
 {
-	bool text = false, control = false;
+	return maps_plugin(line, m) && !strcmp(m->perms, "r-xp");
+}
+
+/* Whether the control block, by the address of the text, is where the file's data is in memory. */
+static bool has_control(const struct target *t, const struct mapping *text)
+{
 	char path[64], *line = NULL;
 	struct mapping m;
 	size_t room = 0;
+	bool has = false;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", t->pid);
 	f = fopen(path, "re");
-	while (f && !(text && control) && getline(&line, &room, f) > 0) {
-		if (!maps_candidate(line, &m) || !is_same_file(&m, first))
-			continue;
-		text = text || !strcmp(m.perms, "r-xp");
-		control = control || (!strcmp(m.perms, "rw-p") && t->control >= m.start &&
-				      t->control + sizeof(struct scope_control) <= m.end);
-	}
+	while (f && !has && getline(&line, &room, f) > 0)
+		has = maps_plugin(line, &m) && is_same_file(&m, text) && !strcmp(m.perms, "rw-p") &&
+		      t->control >= m.start && t->control + sizeof(struct scope_control) <= m.end;
 	free(line);
 	if (f)
 		fclose(f);
-	return text && control;
+	return has;
 }
 
 /*
@@ -231,7 +233,7 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	}
 	if (err == -EPROTO)
 		return err;
-	if (err || !is_loaded(t, m)) /* somebody else's plugin, or only its file */
+	if (err || !has_control(t, m)) /* somebody else's plugin */
 		return -ENOENT;
 	return control_read(t, &ctl);
 }

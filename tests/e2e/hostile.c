@@ -532,8 +532,9 @@ static void *map_files(void *arg)
 		snprintf(path, sizeof(path), "%s/%d-nccl-profiler.so", dir ? dir : ".", i);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		/* Below the plugin: it comes first in maps. */
-		if (fd < 0 || mmap((void *)(0x10000000ull + 0x100000ull * (unsigned int)i), 65536,
-				   PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		if (fd < 0 ||
+		    mmap((void *)(0x10000000ull + 0x100000ull * (unsigned int)i), 65536,
+			 PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 			die(path);
 		close(fd);
 	}

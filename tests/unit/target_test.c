@@ -57,6 +57,17 @@ static void job_kernel_phase(void)
 	job(0x2 | KERNEL_PHASE);
 }
 
+/* Besides, somebody looks for symbols in the file: that mapping comes before those of the library. */
+static void job_symbols(void)
+{
+	int fd = open(PLUGIN_PATH, O_RDONLY | O_CLOEXEC);
+
+	job(0x2);
+	if (fd < 0 ||
+	    mmap((void *)0x10000000, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		_exit(1);
+}
+
 /* Its library is one that may be unloaded: the plugin would not turn this mask off. */
 static void job_may_go(void)
 {
@@ -147,6 +158,15 @@ static void test_never_on(void **state)
 	assert_int_equal(err, 0);
 }
 
+static void test_symbols(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(mask_after(job_symbols, 0x3, &err), 0x3);
+	assert_int_equal(err, 0);
+}
+
 static void test_may_go(void **state)
 {
 	int err;
@@ -214,7 +234,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_mapped), /* before it is loaded here */
-		cmocka_unit_test_setup(test_never_on, load), cmocka_unit_test(test_may_go)};
+		cmocka_unit_test_setup(test_never_on, load), cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_may_go)};
 
 	return cmocka_run_group_tests_name("target", tests, begin, end);
 }
