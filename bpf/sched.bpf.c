@@ -43,7 +43,6 @@ static __always_inline void quota_begin(struct scope_task *t, struct task_struct
 	__u64 tg = 0;
 	int i;
 
-	t->quota_tg = 0;
 	if (!bpf_core_field_exists(struct cfs_rq, throttle_count) ||
 	    !bpf_core_field_exists(struct sched_entity, cfs_rq) ||
 	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
@@ -62,6 +61,7 @@ static __always_inline void quota_begin(struct scope_task *t, struct task_struct
 	t->quota_ns = quota_throttled_ns(tg);
 }
 
+/* The next state begins without: task_waits_no_more(). */
 static __always_inline __u64 quota_end(struct scope_task *t, __u64 waited_ns)
 {
 	__u64 ns;
@@ -69,7 +69,6 @@ static __always_inline __u64 quota_end(struct scope_task *t, __u64 waited_ns)
 	if (!t->quota_tg)
 		return 0;
 	ns = quota_throttled_ns(t->quota_tg) - t->quota_ns;
-	t->quota_tg = 0;
 	return ns < waited_ns ? ns : waited_ns;
 }
 
