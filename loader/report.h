@@ -308,7 +308,7 @@ struct report_options {
 };
 
 struct report_totals {
-	uint64_t files, procs, records, torn, skipped, ops, unjoined, bytes, total_bytes;
+	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
 	bool cut; /* by limit_ns */
 };
 

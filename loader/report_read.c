@@ -10,7 +10,8 @@
 #include <string.h>
 #include "log.h"
 #include "nccl_names.h"
-#include "report_read.h"
+#include "report.h"
+#include "streams.h"
 
 #define KEEP	 65536 /* children of operations, of steps: of each kind in a process */
 #define KEEP_OPS 1024  /* operations of traces that do not tell when they ended; open ones */
@@ -879,50 +880,102 @@ static bool torn_by_cat(struct report_reader *rd, const char *s, size_t len)
 	return at && at != s && !json_doc__parse(rd->doc, at, len - (size_t)(at - s));
 }
 
-void report_reader__line(struct report_reader *rd, const char *s, size_t len, bool whole)
+static int read_line(void *reader, const char *s, size_t len, bool whole)
 {
+	struct report_reader *rd = reader;
 	int err = json_doc__parse(rd->doc, s, len);
 
-	if (err == -ENOMEM) {
-		rd->r->err = err;
-		return;
-	}
+	if (err == -ENOMEM)
+		return err;
 	if (err && (!whole || torn_by_cat(rd, s, len)))
 		rd->r->totals.torn++;
 	else if (err)
 		rd->r->totals.skipped++;
 	if (err && (!whole || rd->doc->err))
-		return;
+		return 0;
 	if (rd->doc->nodes[0].kind != JSON_KIND_OBJ) {
 		rd->r->totals.skipped++;
-		return;
+		return 0;
 	}
 	rd->r->totals.records++;
 	take_record(rd, &rd->doc->nodes[0]);
+	return rd->r->err;
 }
 
-int64_t report_reader__now(const struct report_reader *rd)
-{
-	return rd->now;
-}
+/* ---- The files of a report --------------------------------------------------------------------------- */
 
-struct report_reader *report_reader__new(struct report *r, struct json_doc *doc, const char *path)
+struct reading {
+	struct report *r;
+	struct json_doc doc;
+};
+
+static void *begin_reader(void *to, const char *path, uint32_t nr)
 {
 	struct report_reader *rd = calloc(1, sizeof(*rd));
+	struct reading *all = to;
 
+	(void)nr;
 	if (!rd)
 		return NULL;
-	rd->r = r;
-	rd->doc = doc;
+	rd->r = all->r;
+	rd->doc = &all->doc;
 	rd->path = path;
 	rd->now = INT64_MIN;
 	return rd;
 }
 
-void report_reader__free(struct report_reader *rd)
+/* What is still open is given to the report as unfinished. */
+static void end_reader(void *reader)
 {
-	if (!rd)
-		return;
-	end_proc(rd);
-	free(rd);
+	end_proc(reader);
+	free(reader);
+}
+
+/* By the real clock. */
+static int64_t reader_now(const void *reader)
+{
+	const struct report_reader *rd = reader;
+
+	return rd->now;
+}
+
+static void all_came_to(void *to, int64_t now)
+{
+	struct reading *all = to;
+
+	report_expire(all->r, now);
+}
+
+static void sum_up(struct report_totals *to, const struct streams_totals *read)
+{
+	to->files = read->files;
+	to->bytes = read->bytes;
+	to->total_bytes = read->total_bytes;
+	to->skipped += read->too_long;
+	to->cut = read->cut;
+}
+
+int report_read(struct report *r, char *const *paths)
+{
+	const struct streams_options opt = {
+		.brief = r->opt.brief, .silent = r->opt.silent, .limit_ns = r->opt.limit_ns};
+	const struct streams_ops ops = {.what = r->opt.brief ? NULL : "Reading",
+					.begin = begin_reader,
+					.line = read_line,
+					.now = reader_now,
+					.end = end_reader,
+					.floor = all_came_to};
+	struct reading all = {.r = r};
+	struct streams *files;
+	int err = json_doc__init(&all.doc), one;
+
+	if (err)
+		return err;
+	files = streams__new(paths, &opt, &err);
+	one = files ? streams__read(files, &ops, &all) : -ENOMEM;
+	if (files)
+		sum_up(&r->totals, streams__totals(files));
+	streams__free(files);
+	json_doc__free(&all.doc);
+	return r->err ?: one ?: err;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The files of a report, read side by side: always on with the one that is behind, so that the parts that ranks
- * have in an operation come one soon after the other, and only what is open need be kept. A file that cat
- * made of several is several.
+ * Side by side: always on with the stream that is behind, by what its reader says of how far it has come. See streams.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "check_json.h"
 #include "clock.h"
 #include "lines.h"
 #include "log.h"
 #include "progress.h"
-#include "report_read.h"
+#include "streams.h"
 #include "zst.h"
 
 #define BUFFER	    (64 << 10)
@@ -23,58 +22,61 @@
 #define STEP_NS	    INT64_C(20000000)
 #define STEP_BYTES  (1 << 20)
 
-/* A piece of a file, from one header to the next. */
 struct stream {
 	char *path;
-	off_t at, end; /* end: -1 unknown */
+	off_t begin, at, end; /* end: -1 unknown */
 	int fd;
 	struct zst_text text; /* of what is read from one end to the other */
 	char *buf;	      /* owned */
 	size_t len, cap;
 	bool eof, too_long;
-	struct report_reader *reader;
+	void *reader;
 };
 
-struct files {
-	struct report *r;
-	struct json_doc doc;
-	struct stream *streams;
+struct streams {
+	struct streams_options opt;
+	struct streams_totals totals;
+	struct stream *list;
 	uint32_t n;
+	/* while they are read */
+	const struct streams_ops *ops;
+	void *to;
 	uint64_t began_ns;
 	struct progress progress;
+	int err; /* of a reader: ends the reading */
 };
 
-static void say_error(const struct files *f, const char *path, int err)
+static void say_error(const struct streams *f, const char *path, int err)
 {
-	if (!f->r->opt.brief && !f->r->opt.silent)
-		pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
+	if (!f->opt.brief && !f->opt.silent)
+		pr_err("Failed to read '%s': %s\n", path,
+		       err == -ESPIPE ? "it has to be a file: it is read more than once"
+				      : zst_text__error(err));
 }
 
 /* ---- Pieces --------------------------------------------------------------------------------------------- */
 
-static int add_stream(struct files *f, const char *path, off_t at, off_t end)
+static int add_stream(struct streams *f, const char *path, off_t at, off_t end)
 {
-	struct stream *s = reallocarray(f->streams, f->n + 1, sizeof(*s));
+	struct stream *s = reallocarray(f->list, f->n + 1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	f->streams = s;
+	f->list = s;
 	s += f->n;
 	memset(s, 0, sizeof(*s));
 	s->path = strdup(path);
 	if (!s->path)
 		return -ENOMEM;
-	s->at = at;
+	s->begin = at;
 	s->end = end;
 	s->fd = -1;
 	f->n++;
-	if (end >= 0)
-		f->r->totals.total_bytes += (uint64_t)(end - at);
 	return 0;
 }
 
 /* Each header in buf begins a piece; @from: where the one before began. */
-static int split_at(struct files *f, const char *path, const char *buf, size_t len, off_t buf_at,
+static int split_at(struct streams *f, const char *path, const char *buf, size_t len, off_t buf_at,
 		    off_t *from)
 {
 	static const char begin[] = "{\"recordType\":\"header\"";
@@ -94,7 +96,7 @@ static int split_at(struct files *f, const char *path, const char *buf, size_t l
 }
 
 /* No text within a record can look like the beginning of a header: its quotes would be escaped. */
-static int split(struct files *f, const char *path, int fd, off_t size)
+static int split(struct streams *f, const char *path, int fd, off_t size)
 {
 	const size_t chunk = 1 << 20, over = 20; /* less than what is looked for */
 	char *buf = malloc(chunk + over);
@@ -115,9 +117,9 @@ static int split(struct files *f, const char *path, int fd, off_t size)
 }
 
 /* After a recording we may be root, and the files lie where the job's user can put others in their place. */
-static int open_flags(const struct files *f)
+static int open_flags(const struct streams *f)
 {
-	return O_RDONLY | O_CLOEXEC | (f->r->opt.brief ? O_NOFOLLOW | O_NONBLOCK : 0);
+	return O_RDONLY | O_CLOEXEC | (f->opt.brief ? O_NOFOLLOW | O_NONBLOCK : 0);
 }
 
 /* Of such a file the text has no places: it is one piece, to be read from one end to the other. */
@@ -129,25 +131,33 @@ static bool is_compressed(int fd)
 	return n > 0 && zst_is_stream(magic, (size_t)n);
 }
 
+/* What kind of file it is decides into which pieces it is read. */
+static int add_opened(struct streams *f, const char *path, int fd)
+{
+	struct stat st;
+	bool regular;
+
+	if (fstat(fd, &st))
+		return -errno;
+	regular = S_ISREG(st.st_mode);
+	if (f->opt.brief) /* one header, and no time to look for more */
+		return regular ? add_stream(f, path, 0, is_compressed(fd) ? -1 : st.st_size)
+			       : -ESTALE;
+	if (f->opt.again && (!regular || fd == STDIN_FILENO))
+		return -ESPIPE;
+	if (regular && fd != STDIN_FILENO && !is_compressed(fd))
+		return split(f, path, fd, st.st_size);
+	return add_stream(f, path, 0, -1);
+}
+
 static int add_file(void *to, const char *path)
 {
-	struct files *f = to;
-	bool is_stdin = !strcmp(path, "-");
-	int fd = is_stdin ? STDIN_FILENO : open(path, open_flags(f)), err;
-	struct stat st;
+	struct streams *f = to;
+	int fd = strcmp(path, "-") ? open(path, open_flags(f)) : STDIN_FILENO, err;
 
-	f->r->totals.files++;
-	if (fd < 0 || fstat(fd, &st))
-		err = -errno;
-	else if (f->r->opt.brief) /* one header, and no time to look for more */
-		err = S_ISREG(st.st_mode)
-			      ? add_stream(f, path, 0, is_compressed(fd) ? -1 : st.st_size)
-			      : -ESTALE;
-	else if (S_ISREG(st.st_mode) && !is_stdin && !is_compressed(fd))
-		err = split(f, path, fd, st.st_size);
-	else
-		err = add_stream(f, path, 0, -1);
-	if (fd >= 0 && !is_stdin)
+	f->totals.files++;
+	err = fd < 0 ? -errno : add_opened(f, path, fd);
+	if (fd > STDIN_FILENO)
 		close(fd);
 	if (err)
 		say_error(f, path, err);
@@ -156,9 +166,10 @@ static int add_file(void *to, const char *path)
 
 /* ---- Lines ---------------------------------------------------------------------------------------------- */
 
-static void close_stream(struct stream *s)
+static void close_stream(struct streams *f, struct stream *s)
 {
-	report_reader__free(s->reader);
+	if (s->reader)
+		f->ops->end(s->reader);
 	s->reader = NULL;
 	zst_text__end(&s->text);
 	if (s->fd > STDIN_FILENO)
@@ -169,34 +180,37 @@ static void close_stream(struct stream *s)
 	s->eof = true;
 }
 
-static int open_stream(struct files *f, struct stream *s)
+static int open_stream(struct streams *f, struct stream *s)
 {
 	s->fd = strcmp(s->path, "-") ? open(s->path, open_flags(f)) : STDIN_FILENO;
 	if (s->fd < 0)
 		return -errno;
+	s->at = s->begin;
+	s->len = 0;
+	s->too_long = false;
 	s->cap = BUFFER;
 	s->buf = malloc(s->cap);
-	s->reader = report_reader__new(f->r, &f->doc, s->path);
+	s->reader = f->ops->begin(f->to, s->path, (uint32_t)(s - f->list));
 	return s->buf && s->reader ? 0 : -ENOMEM;
 }
 
-static void lines_of(struct files *f, struct stream *s)
+static void lines_of(struct streams *f, struct stream *s)
 {
 	char *at = s->buf, *end = s->buf + s->len, *nl;
 
-	while (!f->r->err && (nl = memchr(at, '\n', (size_t)(end - at)))) {
+	while (!f->err && (nl = memchr(at, '\n', (size_t)(end - at)))) {
 		if (s->too_long)
 			s->too_long = false;
 		else if (nl - at > JSON_MAX_LINE)
-			f->r->totals.skipped++;
+			f->totals.too_long++;
 		else if (nl > at)
-			report_reader__line(s->reader, at, (size_t)(nl - at), true);
+			f->err = f->ops->line(s->reader, at, (size_t)(nl - at), true);
 		at = nl + 1;
 	}
 	s->len = (size_t)(end - at);
 	memmove(s->buf, at, s->len);
 	if (s->len > JSON_MAX_LINE) {
-		f->r->totals.skipped += !s->too_long;
+		f->totals.too_long += !s->too_long;
 		s->too_long = true;
 	}
 	if (s->too_long)
@@ -233,7 +247,7 @@ static ssize_t read_text(struct stream *s, size_t want)
 }
 
 /* One more piece of the stream; 0 or -errno. */
-static int read_some(struct files *f, struct stream *s)
+static int read_some(struct streams *f, struct stream *s)
 {
 	int err = make_room(s);
 	size_t want = s->cap - s->len;
@@ -248,30 +262,35 @@ static int read_some(struct files *f, struct stream *s)
 		return (int)n;
 	s->at += n;
 	s->len += (size_t)n;
-	f->r->totals.bytes += (uint64_t)n;
+	f->totals.bytes += (uint64_t)n;
 	if (n) {
 		lines_of(f, s);
 		return 0;
 	}
 	/* a newline may be missing behind a whole record, where cat has put a header */
 	if (s->len && !s->too_long)
-		report_reader__line(s->reader, s->buf, s->len, false);
-	close_stream(s);
+		f->err = f->ops->line(s->reader, s->buf, s->len, false);
+	close_stream(f, s);
 	return 0;
 }
 
 /* ---- Side by side --------------------------------------------------------------------------------------- */
 
+static int64_t now_of(const struct streams *f, const struct stream *s)
+{
+	return f->ops->now ? f->ops->now(s->reader) : 0;
+}
+
 /* The stream that is behind the others; @next: how far that is which is behind next. */
-static struct stream *behind(struct files *f, int64_t *next, int *err)
+static struct stream *behind(struct streams *f, int64_t *next, int *err)
 {
 	struct stream *s, *least = NULL;
 	int64_t now, least_ns = INT64_MAX;
 	uint32_t i, open = 0;
 
 	*next = INT64_MAX;
-	for (i = 0; i < f->n && open < OPEN_MAX; i++) {
-		s = &f->streams[i];
+	for (i = 0; i < f->n && open < (f->ops->now ? OPEN_MAX : 1); i++) {
+		s = &f->list[i];
 		if (s->eof)
 			continue;
 		if (!s->reader) {
@@ -280,7 +299,7 @@ static struct stream *behind(struct files *f, int64_t *next, int *err)
 				return s;
 		}
 		open++;
-		now = report_reader__now(s->reader);
+		now = now_of(f, s);
 		if (!least || now < least_ns) {
 			*next = least ? least_ns : *next;
 			least = s;
@@ -292,75 +311,125 @@ static struct stream *behind(struct files *f, int64_t *next, int *err)
 	return least;
 }
 
-static bool out_of_time(struct files *f)
+static bool out_of_time(struct streams *f)
 {
-	int64_t limit = f->r->opt.limit_ns;
+	int64_t limit = f->opt.limit_ns;
 
 	if (!limit || (int64_t)(monotonic_ns() - f->began_ns) < limit)
 		return false;
-	f->r->totals.cut = true;
+	f->totals.cut = true;
 	return true;
 }
 
 /* Up to where the next one is, and a bit further. */
-static int advance(struct files *f, struct stream *s, int64_t next)
+static int advance(struct streams *f, struct stream *s, int64_t next)
 {
-	uint64_t from = f->r->totals.bytes;
+	uint64_t from = f->totals.bytes;
 	int err = 0;
 
 	do {
 		err = read_some(f, s);
-		progress__show(&f->progress, f->r->totals.bytes, f->r->totals.total_bytes);
-	} while (!err && !s->eof && !f->r->err && f->r->totals.bytes - from < STEP_BYTES &&
-		 (next == INT64_MAX || report_reader__now(s->reader) < next + STEP_NS));
+		progress__show(&f->progress, f->totals.bytes, f->totals.total_bytes);
+	} while (!err && !s->eof && !f->err && f->totals.bytes - from < STEP_BYTES &&
+		 (next == INT64_MAX || now_of(f, s) < next + STEP_NS));
 	return err;
 }
 
-static int read_all(struct files *f)
+static void tell_floor(struct streams *f, const struct stream *s, int64_t *floor)
+{
+	int64_t now = now_of(f, s);
+
+	if (now <= *floor)
+		return;
+	*floor = now;
+	if (f->ops->floor)
+		f->ops->floor(f->to, now);
+}
+
+static int read_all(struct streams *f)
 {
 	int64_t next, floor = INT64_MIN;
 	int err = 0, first = 0;
 	struct stream *s;
 
-	while (!f->r->err && !out_of_time(f) && (s = behind(f, &next, &err))) {
+	while (!f->err && !out_of_time(f) && (s = behind(f, &next, &err))) {
 		if (!err) {
-			if (report_reader__now(s->reader) > floor) {
-				floor = report_reader__now(s->reader);
-				report_expire(f->r, floor);
-			}
+			tell_floor(f, s, &floor);
 			err = advance(f, s, next);
 		}
 		if (!err)
 			continue;
 		say_error(f, s->path, err);
-		close_stream(s);
+		close_stream(f, s);
 		first = first ?: err;
 		err = 0;
 	}
-	progress__end(&f->progress);
-	return first;
+	return f->err ?: first;
 }
 
-int report_read(struct report *r, char *const *paths)
+/* ---- From outside ----------------------------------------------------------------------------------------- */
+
+struct streams *streams__new(char *const *paths, const struct streams_options *opt, int *err)
 {
-	struct files f = {.r = r, .began_ns = monotonic_ns()};
-	int err = json_doc__init(&f.doc), one;
+	struct streams *f = calloc(1, sizeof(*f));
+	int one;
+
+	*err = 0;
+	if (!f)
+		return NULL;
+	f->opt = *opt;
+	for (; *paths; paths++) {
+		one = opt->brief ? add_file(f, *paths) : lines_visit(*paths, false, add_file, f);
+		*err = one ? one : *err;
+	}
+	return f;
+}
+
+static void rewind_all(struct streams *f)
+{
+	struct stream *s;
+
+	f->err = 0;
+	f->totals = (struct streams_totals){.files = f->totals.files};
+	for (s = f->list; s < f->list + f->n; s++) {
+		s->eof = false;
+		if (s->end >= 0)
+			f->totals.total_bytes += (uint64_t)(s->end - s->begin);
+	}
+}
+
+int streams__read(struct streams *f, const struct streams_ops *ops, void *to)
+{
+	uint32_t i;
+	int err;
+
+	f->ops = ops;
+	f->to = to;
+	f->began_ns = monotonic_ns();
+	rewind_all(f);
+	f->progress = (struct progress){0};
+	if (ops->what)
+		progress__begin(&f->progress, ops->what);
+	err = read_all(f);
+	progress__end(&f->progress);
+	for (i = 0; i < f->n; i++)
+		close_stream(f, &f->list[i]);
+	return err;
+}
+
+const struct streams_totals *streams__totals(const struct streams *f)
+{
+	return &f->totals;
+}
+
+void streams__free(struct streams *f)
+{
 	uint32_t i;
 
-	for (; f.doc.nodes && *paths; paths++) {
-		one = r->opt.brief ? add_file(&f, *paths)
-				   : lines_visit(*paths, false, add_file, &f);
-		err = one ? one : err;
-	}
-	if (!r->opt.brief)
-		progress__begin(&f.progress, "Reading");
-	one = f.doc.nodes ? read_all(&f) : 0;
-	err = one ? one : err;
-	for (i = 0; i < f.n; i++) {
-		close_stream(&f.streams[i]);
-		free(f.streams[i].path);
-	}
-	free(f.streams);
-	json_doc__free(&f.doc);
-	return r->err ? r->err : err;
+	if (!f)
+		return;
+	for (i = 0; i < f->n; i++)
+		free(f->list[i].path);
+	free(f->list);
+	free(f);
 }
