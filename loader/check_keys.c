@@ -302,6 +302,7 @@ static bool ok_state(const struct check *c, const struct json_node *n)
 
 #define TYPE(var, nm, wnt, fn) static const struct type var = {.name = nm, .want = wnt, .ok = fn}
 TYPE(t_time, "time", "a time (microseconds with three decimals, not negative)", ok_time);
+TYPE(t_moment, "moment", "a time (microseconds with three decimals, not negative)", ok_time);
 TYPE(t_signed_time, "signedTime", "a time (microseconds with three decimals)", ok_signed_time);
 TYPE(t_u64, "u64", "an unsigned 64-bit integer", ok_u64);
 TYPE(t_i64, "i64", "a signed 64-bit integer", ok_i64);
@@ -364,9 +365,9 @@ WORDS(t_is_footer, NULL, "footer");
 		.name = nm, .want = "an object", .object = &var}
 #define OBJECT(var, nm, ...) OBJECT_OPEN(var, nm, false, __VA_ARGS__)
 
-OBJECT(point, "point", {"ts", &t_time, REQ}, {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ},
+OBJECT(point, "point", {"ts", &t_moment, REQ}, {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ},
        {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0});
-OBJECT(exec, "exec", {"stop", &t_time, REQ}, {"duration", &t_time, REQ},
+OBJECT(exec, "exec", {"stop", &t_moment, REQ}, {"duration", &t_time, REQ},
        {"source", &t_exec_source, REQ});
 OBJECT(behind, "behind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
 OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
@@ -422,7 +423,7 @@ OBJECT(d_proxy_step, "details.ProxyStep", {"step", &t_u64, REQ}, {"channel", &t_
        {"repeats", &t_u64, 0});
 static const struct object d_proxy_ctrl = {"details.ProxyCtrl", NULL, 0, false};
 OBJECT(d_kernel_ch, "details.KernelCh", {"channel", &t_u64, REQ}, {"pTimer", &t_u64, 0},
-       {"pTimerStop", &t_u64, 0}, {"gpuStart", &t_time, 0}, {"gpuStop", &t_time, 0},
+       {"pTimerStop", &t_u64, 0}, {"gpuStart", &t_moment, 0}, {"gpuStop", &t_moment, 0},
        {"gpuError", &t_time, 0});
 OBJECT(d_net_plugin, "details.NetPlugin", {"id", &t_i64, REQ}, {"data", &t_id_or_null, REQ},
        {"netType", &t_net_type, 0}, {"device", &t_i32, 0}, {"wrId", &t_u64, 0},
@@ -473,11 +474,11 @@ OBJECT(r_event, "event", {"recordType", &t_is_event, REQ | SEED}, {"type", &t_et
        {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"origin", &t_origin, 0},
        {"unfinished", &t_true, 0}, {"lastState", &t_last_state, 0}, {"lossNear", &t_u64, 0});
 OBJECT(r_state, "state", {"recordType", &t_is_state, REQ}, {"eventAddr", &t_id, REQ},
-       {"ts", &t_time, REQ}, {"name", &t_state_name, REQ}, {"id", &t_u64, REQ},
+       {"ts", &t_moment, REQ}, {"name", &t_state_name, REQ}, {"id", &t_u64, REQ},
        {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0},
        {"transSize", &t_u64, 0}, {"appendedProxyOps", &t_i32, 0}, {"pTimer", &t_u64, 0},
        {"steps", &t_i32, 0}, {"data", &t_id_or_null, 0}, {"repeats", &t_u64, 0},
-       {"lastTs", &t_time, 0}, {"orphan", &t_true, 0});
+       {"lastTs", &t_moment, 0}, {"orphan", &t_true, 0});
 OBJECT(slurm, "slurm", {"jobId", &t_string, 0}, {"stepId", &t_string, 0}, {"procId", &t_u64, 0},
        {"nodeId", &t_u64, 0});
 OBJECT(header_clock, "headerClock", {"source", &t_clock_source, REQ}, {"tscHz", &t_u64, 0},
@@ -493,14 +494,15 @@ OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one,
        {"features", &t_features, 0});
 OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"comm", &t_string, REQ}, {"role", &t_role, REQ},
-       {"start", &t_time, REQ}, {"stop", &t_time, 0}, {"since", &t_time, 0}, {"onCpu", &t_time, 0},
-       {"runq", &t_time, 0}, {"blocked", &t_time, 0}, {"unknown", &t_time, 0}, {"irq", &t_time, 0},
-       {"throttled", &t_time, 0}, {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0},
-       {"migrations", &t_u64, 0}, {"state", &t_sched_state, 0}, {"why", &t_string, 0});
+       {"start", &t_moment, REQ}, {"stop", &t_moment, 0}, {"since", &t_moment, 0},
+       {"onCpu", &t_time, 0}, {"runq", &t_time, 0}, {"blocked", &t_time, 0},
+       {"unknown", &t_time, 0}, {"irq", &t_time, 0}, {"throttled", &t_time, 0},
+       {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0},
+       {"state", &t_sched_state, 0}, {"why", &t_string, 0});
 OBJECT(slice_behind, "sliceBehind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
 OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"cpu", &t_u64, 0}, {"state", &t_sched_state, REQ},
-       {"ts", &t_time, REQ}, {"dur", &t_time, REQ}, {"irq", &t_time, 0},
+       {"ts", &t_moment, REQ}, {"dur", &t_time, REQ}, {"irq", &t_time, 0},
        {"behind", &t_slice_behind, 0}, {"throttled", &t_time, 0}, {"preempted", &t_true, 0},
        {"why", &t_string, 0});
 OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t_time, 0},
@@ -515,12 +517,12 @@ OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t
 // clang-format on
 OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS(0));
 OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, REQ},
-       {"tid", &t_pid, REQ}, {"ts", &t_time, REQ}, {"netns", &t_u64, 0}, {"rank", &t_rank, 0},
+       {"tid", &t_pid, REQ}, {"ts", &t_moment, REQ}, {"netns", &t_u64, 0}, {"rank", &t_rank, 0},
        {"peerRank", &t_rank, 0}, {"peerPid", &t_pid, 0}, {"channel", &t_u64, 0},
        {"isSend", &t_bool, 0}, {"why", &t_flow_why, REQ}, {"end", &t_true, 0}, {"tcp", &t_tcp, REQ},
        FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0}, {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
-       {"ts", &t_time, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
+       {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
 OBJECT(node_cpu, "nodeCpu", {"cpu", &t_u64, REQ}, {"busy", &t_time, 0}, {"irq", &t_time, 0},
        {"softirq", &t_time, 0}, {"steal", &t_time, 0}, {"netRx", &t_time, 0});
@@ -534,24 +536,25 @@ OBJECT(node_netdev, "nodeNetdev", {"name", &t_string, REQ}, {"rxErrors", &t_u64,
        {"txCollisions", &t_u64, 0}, {"txCarrier", &t_u64, 0});
 OBJECT(softnet, "softnet", {"processed", &t_u64, REQ}, {"dropped", &t_u64, REQ},
        {"timeSqueeze", &t_u64, REQ}, {"flowLimit", &t_u64, 0});
-OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_time, REQ},
+OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_moment, REQ},
 	    {"interval", &t_time, REQ}, {"cpus", &t_node_cpu, LIST}, {"procsRunning", &t_u64, 0},
 	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0},
 	    {"netdev", &t_node_netdev, LIST}, {"softnet", &t_softnet, 0}, {"rdma", &t_rdma, LIST});
 OBJECT(gpu_clock, "gpuClock", {"offset", &t_signed_time, REQ}, {"error", &t_time, REQ});
-OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_time, REQ},
+OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_moment, REQ},
        {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
-OBJECT(r_lost, "lost", {"recordType", &t_is_lost, REQ}, {"from", &t_time, REQ},
-       {"to", &t_time, REQ}, {"n", &t_u64, REQ}, {"cause", &t_cause, REQ}, {"where", &t_string, 0});
+OBJECT(r_lost, "lost", {"recordType", &t_is_lost, REQ}, {"from", &t_moment, REQ},
+       {"to", &t_moment, REQ}, {"n", &t_u64, REQ}, {"cause", &t_cause, REQ},
+       {"where", &t_string, 0});
 OBJECT(r_open, "open", {"recordType", &t_is_open, REQ}, {"eventType", &t_etype, REQ},
        {"func", &t_string, REQ}, {"gpuUuid", &t_gpu_uuid, REQ}, {"commId", &t_u64, REQ},
        {"commHash", &t_hash, 0}, {"rank", &t_rank, REQ}, {"start", &t_point, REQ},
-       {"ts", &t_time, REQ}, {"age", &t_time, REQ}, {"quiet", &t_time, REQ}, {"myPid", &t_pid, REQ},
-       {"originPid", &t_pid, 0}, {"parentObj", &t_id_or_null, REQ}, {"eventAddr", &t_id, REQ},
-       {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0}, {"details", &t_object, REQ},
-       {"lastState", &t_last_state, REQ}, {"lastStateTs", &t_time, 0}, {"stop", &t_point, 0},
-       {"openChildren", &t_u64, 0}, {"sched", &t_sched, 0}, {"net", &t_net, 0},
-       {"more", &t_u64, 0});
+       {"ts", &t_moment, REQ}, {"age", &t_time, REQ}, {"quiet", &t_time, REQ},
+       {"myPid", &t_pid, REQ}, {"originPid", &t_pid, 0}, {"parentObj", &t_id_or_null, REQ},
+       {"eventAddr", &t_id, REQ}, {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0},
+       {"details", &t_object, REQ}, {"lastState", &t_last_state, REQ},
+       {"lastStateTs", &t_moment, 0}, {"stop", &t_point, 0}, {"openChildren", &t_u64, 0},
+       {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"more", &t_u64, 0});
 OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ});
 OBJECT(r_footer, "footer", {"recordType", &t_is_footer, REQ}, {"end", &t_end, REQ},
        {"exitCode", &t_i32, 0}, {"counts", &t_u64, REQ | MAP}, {"lost", &t_u64, REQ | MAP},
