@@ -2,13 +2,10 @@
 /* `ncclscope export`: traces for other tools. The command line and the output; see export.h for the parts. */
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd.h"
 #include "export.h"
@@ -103,89 +100,16 @@ static const struct argp argp = {
 
 /* ---- The output ------------------------------------------------------------------------------------ */
 
-/* Beside the file until it is whole. For the handler of signals, too: written once, before there is one. */
-static char part[4096];
-
-static void remove_part(int sig)
-{
-	unlink(part);
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static void on_signals(void (*handler)(int))
-{
-	signal(SIGINT, handler);
-	signal(SIGTERM, handler);
-	signal(SIGHUP, handler);
-}
-
-/* An fd or -errno. What is no regular file (a device, a pipe) is written as it is. */
-static int open_output(const char *path)
-{
-	mode_t mask = umask(0);
-	struct stat st;
-	int fd;
-
-	umask(mask);
-	if (!path || !strcmp(path, "-"))
-		return STDOUT_FILENO;
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-	if ((size_t)snprintf(part, sizeof(part), "%s.XXXXXX", path) >= sizeof(part)) {
-		*part = '\0';
-		return -ENAMETOOLONG;
-	}
-	fd = mkostemp(part, O_CLOEXEC);
-	if (fd < 0) {
-		fd = -errno;
-		*part = '\0';
-		return fd;
-	}
-	on_signals(remove_part);
-	fchmod(fd, 0640 & ~mask); /* as traces have it */
-	return fd;
-}
-
-/* The file gets its name, or goes if there was an error. */
-static int close_output(struct export *x, int err)
-{
-	if (x->fd != STDOUT_FILENO && close(x->fd) && !err)
-		err = -errno;
-	if (!*part)
-		return err;
-	if (!err && rename(part, x->out_path))
-		err = -errno;
-	if (err)
-		unlink(part);
-	on_signals(SIG_DFL);
-	*part = '\0';
-	return err;
-}
-
 void export_flush(struct export *x, bool all)
 {
-	size_t done = 0;
-	ssize_t n;
-
 	if (x->out.failed && !x->err)
 		x->err = -ENOMEM;
 	if (x->err || (x->out.len < FLUSH_BYTES && !all))
 		return;
-	while (done < x->out.len) {
-		n = write(x->fd, x->out.s + done, x->out.len - done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			x->err = -errno;
-			pr_err("Failed to write '%s': %s\n", x->out_path ? x->out_path : "-",
-			       strerror(-x->err));
-			return;
-		}
-		done += (size_t)n;
-	}
+	x->err = output__write(&x->to, x->out.s, x->out.len);
+	if (x->err)
+		pr_err("Failed to write '%s': %s\n", x->out_path ? x->out_path : "-",
+		       strerror(-x->err));
 	x->out.len = 0;
 }
 
@@ -229,30 +153,31 @@ int cmd_export(int argc, char **argv)
 	struct options o = {0};
 	struct export x = {0};
 	bool whole;
-	int err;
+	int err, end;
 
 	options__parse(&argp, argc, argv, 0, &o);
 	x.fmt = o.fmt;
 	x.machine_ids = o.machine_ids;
 	x.out_path = o.output;
-	x.fd = open_output(o.output);
-	if (x.fd < 0) {
-		pr_err("Failed to write '%s': %s\n", o.output, strerror(-x.fd));
+	err = output__open(&x.to, o.output, 0640);
+	if (err) {
+		pr_err("Failed to write '%s': %s\n", o.output, strerror(-err));
 		return EXIT_FAILED;
 	}
-	if (x.fmt->binary && isatty(x.fd)) {
+	if (x.fmt->binary && isatty(x.to.fd)) {
 		pr_err("%s is nothing for a terminal: give a file with -o, or pipe it on\n",
 		       x.fmt->name);
-		close_output(&x, -EINVAL);
+		output__close(&x.to, false);
 		return EXIT_USAGE;
 	}
 	err = run(&x, o.paths);
 	if (err == -ENOMEM)
 		pr_err("Failed to export: %s\n", strerror(ENOMEM));
 	whole = !x.err && (x.events || x.states || x.others);
-	if (close_output(&x, whole ? 0 : -EIO) && whole) {
-		pr_err("Failed to write '%s': %s\n", o.output, strerror(errno));
-		err = -EIO;
+	end = output__close(&x.to, whole);
+	if (end) {
+		pr_err("Failed to write '%s': %s\n", o.output, strerror(-end));
+		err = end;
 	}
 	if (x.own)
 		x.fmt->free(&x);

@@ -12,6 +12,7 @@
 #include "check_json.h"
 #include "hash.h"
 #include "progress.h"
+#include "output.h"
 #include "xbuf.h"
 
 /* ---- Tracks: what has slices that lie within each other or apart ----------------------------------------- */
@@ -173,7 +174,7 @@ struct export
 {
 	const struct export_format *fmt;
 	bool machine_ids;
-	int fd; /* of the output */
+	struct output to;
 	const char *out_path;
 	struct xbuf out, args;
 	int err; /* -errno of the output, or -ENOMEM */

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * `ncclscope view`: a trace as one page for a browser, with what report says of it. The command line, and the
- * file: it has no other name until it is whole, is its user's alone, and takes the place of a link instead of
- * following it.
+ * `ncclscope view`: a trace as one page for a browser, with what report says of it. The command line; the file is its
+ * user's alone.
  */
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd.h"
-#include "job.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 #include "report.h"
 #include "view.h"
 
@@ -65,12 +63,6 @@ static const struct argp argp = {
 
 /* ---- The file ------------------------------------------------------------------------------------------- */
 
-struct output {
-	int fd;
-	char *path; /* where it will be; NULL: standard output, or no plain file. Owned, as the next */
-	char *temp; /* where it is; NULL: nowhere any more */
-};
-
 /* "trace_1_pid7.jsonl" to "trace_1_pid7.html"; NULL: no memory. */
 static char *default_name(const char *trace)
 {
@@ -94,82 +86,6 @@ static char *default_name(const char *trace)
 		out = NULL;
 	free(real);
 	return out;
-}
-
-/* sudo's caller is who will look at it. */
-static int give_to_caller(int fd)
-{
-	uid_t uid;
-	gid_t gid;
-
-	if (geteuid())
-		return 0;
-	invoking_user(&uid, &gid);
-	return uid && fchown(fd, uid, gid) ? -errno : 0;
-}
-
-/* Beside the place where it will be, so that rename() can put it there. */
-static int open_temp(struct output *o)
-{
-	char *temp;
-	int err;
-
-	if (asprintf(&temp, "%s.XXXXXX", o->path) < 0)
-		return -ENOMEM;
-	o->fd = mkostemp(temp, O_CLOEXEC); /* 0600, and nobody else's */
-	if (o->fd >= 0) {
-		o->temp = temp;
-		return give_to_caller(o->fd);
-	}
-	err = -errno;
-	free(temp);
-	return err;
-}
-
-/* Links that stand for an open file, not for a name that could be given to another one. */
-static bool is_descriptor(const char *name)
-{
-	return !strncmp(name, "/dev/std", 8) || !strncmp(name, "/dev/fd/", 8) ||
-	       !strncmp(name, "/proc/", 6);
-}
-
-static int output__open(struct output *o, const char *name, const char *trace)
-{
-	struct stat st;
-
-	o->fd = STDOUT_FILENO;
-	if (name && !strcmp(name, "-"))
-		return isatty(STDOUT_FILENO) ? -EISCONN : 0;
-	if (name && is_descriptor(name)) {
-		o->fd = open(name, O_WRONLY | O_TRUNC | O_CLOEXEC);
-		return o->fd < 0 ? -errno : 0;
-	}
-	o->path = name ? strdup(name) : default_name(trace);
-	if (!o->path)
-		return -ENOMEM;
-	if (!stat(o->path, &st) && S_ISDIR(st.st_mode))
-		return -EISDIR;
-	if (lstat(o->path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-		return open_temp(o);
-	o->fd = open(o->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC); /* /dev/null, a fifo */
-	return o->fd < 0 ? -errno : 0;
-}
-
-/* Into its place if @ok, else away with it. */
-static int output__close(struct output *o, bool ok)
-{
-	int err = 0;
-
-	if (o->fd > STDERR_FILENO && close(o->fd))
-		err = -errno;
-	o->fd = -1;
-	if (o->temp && ok && !err && rename(o->temp, o->path))
-		err = -errno;
-	if (o->temp && (err || !ok))
-		unlink(o->temp);
-	free(o->temp);
-	o->temp = NULL;
-	return err;
 }
 
 /* ---- The page ------------------------------------------------------------------------------------------- */
@@ -235,46 +151,61 @@ static void say_where(const struct output *o)
 {
 	struct stat st;
 
-	if (o->path && !stat(o->path, &st) && S_ISREG(st.st_mode))
+	if (o->path && !stat(o->path, &st))
 		pr_info("Wrote '%s', %.1f MB: open it in a browser\n", o->path,
 			(double)st.st_size / 1e6);
+}
+
+static bool is_terminal(const char *name)
+{
+	return name && !strcmp(name, "-") && isatty(STDOUT_FILENO);
+}
+
+/* 0, or the error of the page; *bad: of a trace. */
+static int make_page(const struct view_inputs *in, const char *name, int *bad)
+{
+	struct output out;
+	int err = output__open(&out, name, 0600), one = 0;
+
+	if (!err) {
+		err = write_page(in, out.fd, &one);
+		err = output__close(&out, !err) ?: err;
+	}
+	*bad = one ? one : *bad;
+	if (err)
+		pr_err("Failed to write '%s': %s\n", name, strerror(-err));
+	else
+		say_where(&out);
+	return err;
 }
 
 int cmd_view(int argc, char **argv)
 {
 	struct view_inputs in = {0};
-	struct output out = {.fd = -1};
 	struct options o = {0};
 	int err = 0, bad = 0, one;
-	const char *where;
-	char **path;
+	char **path, *name;
 
 	options__parse(&argp, argc, argv, 0, &o);
 	for (path = o.paths; *path; path++) {
 		one = view_inputs__add(&in, *path);
 		bad = one ? one : bad;
 	}
-	if (!in.n)
-		goto cleanup; /* each has been said */
-	err = output__open(&out, o.output, o.paths[0]);
-	if (err == -EISCONN) {
-		pr_err("A page is nothing for a terminal: -o FILE, or send it elsewhere\n");
-		goto cleanup;
+	if (!in.n) { /* each has been said */
+		view_inputs__free(&in);
+		return EXIT_FAILED;
 	}
-	one = 0;
-	if (!err)
-		err = write_page(&in, out.fd, &one);
-	bad = one ? one : bad;
-	if (!err)
-		err = output__close(&out, true);
-	where = out.path ? out.path : o.output;
-	if (err)
-		pr_err("Failed to write '%s': %s\n", where ? where : "the page", strerror(-err));
-	else
-		say_where(&out);
-cleanup:
-	output__close(&out, false);
-	free(out.path);
+	name = o.output ? strdup(o.output) : default_name(o.paths[0]);
+	if (is_terminal(name)) {
+		pr_err("A page is nothing for a terminal: -o FILE, or send it elsewhere\n");
+		err = -EINVAL;
+	} else if (name) {
+		err = make_page(&in, name, &bad);
+	} else {
+		pr_err("Failed to write the page: %s\n", strerror(ENOMEM));
+		err = -ENOMEM;
+	}
+	free(name);
 	view_inputs__free(&in);
 	return err || bad ? EXIT_FAILED : EXIT_OK;
 }

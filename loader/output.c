@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Files that are there when they are whole; see output.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "job.h"
+#include "output.h"
+
+/* Beside the file until it is whole. For the handler of signals, too: written once, before there is one. */
+static char part[PATH_MAX];
+
+static void remove_part(int sig)
+{
+	unlink(part);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static void on_signals(void (*handler)(int))
+{
+	signal(SIGINT, handler);
+	signal(SIGTERM, handler);
+	signal(SIGHUP, handler);
+}
+
+static int give_to_caller(int fd)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (geteuid())
+		return 0;
+	invoking_user(&uid, &gid);
+	return uid && fchown(fd, uid, gid) ? -errno : 0;
+}
+
+/* Beside the place where it will be, so that rename() can put it there. */
+static int open_part(struct output *o, const char *path, mode_t mode)
+{
+	mode_t mask = umask(0);
+	int err;
+
+	umask(mask);
+	if ((size_t)snprintf(part, sizeof(part), "%s.XXXXXX", path) >= sizeof(part)) {
+		*part = '\0';
+		return -ENAMETOOLONG;
+	}
+	o->fd = mkostemp(part, O_CLOEXEC);
+	if (o->fd < 0) {
+		err = -errno;
+		*part = '\0';
+		return err;
+	}
+	on_signals(remove_part);
+	o->path = path;
+	err = fchmod(o->fd, mode & ~mask) ? -errno : give_to_caller(o->fd);
+	if (err)
+		output__close(o, false);
+	return err;
+}
+
+/* Links that stand for an open file, not for a name that could be given to another one. */
+static bool is_descriptor(const char *path)
+{
+	return !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
+	       !strncmp(path, "/proc/", 6);
+}
+
+int output__open(struct output *o, const char *path, mode_t mode)
+{
+	struct stat st;
+
+	*o = (struct output){.fd = STDOUT_FILENO};
+	if (!path || !strcmp(path, "-"))
+		return 0;
+	if (is_descriptor(path)) {
+		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+		return o->fd < 0 ? -errno : 0;
+	}
+	if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		return open_part(o, path, mode);
+	/* a device, a pipe; a directory is refused */
+	o->fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	return o->fd < 0 ? -errno : 0;
+}
+
+int output__write(const struct output *o, const void *data, size_t len)
+{
+	const char *at = data;
+	ssize_t n;
+
+	while (len) {
+		n = write(o->fd, at, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int output__close(struct output *o, bool ok)
+{
+	int err = 0;
+
+	if (o->fd > STDERR_FILENO && close(o->fd))
+		err = -errno;
+	o->fd = -1;
+	if (!*part)
+		return err;
+	if (ok && !err && rename(part, o->path))
+		err = -errno;
+	if (!ok || err)
+		unlink(part);
+	on_signals(SIG_DFL);
+	*part = '\0';
+	return err;
+}
