@@ -2,7 +2,7 @@
 /*
  * Lines of a process into parts of operations; see report.h. Children come before their operation, so their figures
  * are kept by its id until then. Nothing in a line is trusted: what has a wrong type counts as
- * absent, spans are bounded so that sums cannot overflow, and tables forget their oldest entry when full.
+ * absent, spans are bounded so that sums cannot overflow, and tables forget (recent.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include "log.h"
 #include "nccl_names.h"
+#include "recent.h"
 #include "report.h"
 #include "streams.h"
 
@@ -153,41 +154,7 @@ static int64_t longest(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* ---- Tables that forget ---------------------------------------------------------------------------- */
-
-/* The entry of @addr in the table @head of structs @type, made if @make; NULL: none. Oldest out first. */
-#define entry_of(head, type, address, make)                                                        \
-	({                                                                                         \
-		uint64_t key_ = (address);                                                         \
-		type *e_ = NULL, *old_;                                                            \
-                                                                                                   \
-		HASH_FIND(hh, head, &key_, sizeof(key_), e_);                                      \
-		if (!e_ && (make)) {                                                               \
-			if (HASH_COUNT(head) >= KEEP) {                                            \
-				old_ = head;                                                       \
-				HASH_DEL(head, old_);                                              \
-				free(old_);                                                        \
-			}                                                                          \
-			e_ = calloc(1, sizeof(*e_));                                               \
-			if (e_) {                                                                  \
-				e_->addr = key_;                                                   \
-				HASH_ADD(hh, head, addr, sizeof(key_), e_);                        \
-				if (!HASH_ADDED(hh, e_)) {                                         \
-					free(e_);                                                  \
-					e_ = NULL;                                                 \
-				}                                                                  \
-			}                                                                          \
-			if (!e_)                                                                   \
-				rd->r->err = -ENOMEM;                                              \
-		}                                                                                  \
-		e_;                                                                                \
-	})
-
-#define forget(head, entry)                                                                        \
-	do {                                                                                       \
-		HASH_DEL(head, entry);                                                             \
-		free(entry);                                                                       \
-	} while (0)
+#define entry_of(head, type, address, make) RECENT(head, type, address, make, KEEP, &rd->r->err)
 
 /* ---- Processes -------------------------------------------------------------------------------------- */
 
@@ -519,7 +486,7 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 		/* that it was posted ahead, while another one was at the network, is no wait */
 		s->to = s->gpu ? stop : s->to;
 		sums->gpu += longest(s->to - longest(longest(s->from, start), sums->last), 0);
-		forget(rd->steps, s);
+		RECENT_FORGET(rd->steps, s);
 	}
 	sums->last = longest(sums->last, stop);
 	if (lost)
@@ -565,7 +532,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.loss_wait = longest(0, sums->loss < l.dur ? sums->loss : l.dur);
 		l.maybe_wait = longest(0, sums->maybe < l.dur ? sums->maybe : l.dur);
 		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
-		forget(rd->step_sums, sums);
+		RECENT_FORGET(rd->step_sums, sums);
 	}
 	if (get_bool(rd, rec, "isPxn"))
 		return; /* of another process' operation */
@@ -704,7 +671,7 @@ static void forget_links(struct report_reader *rd, uint64_t addr)
 	struct links *ls = entry_of(rd->links, struct links, addr, false);
 
 	if (ls)
-		forget(rd->links, ls);
+		RECENT_FORGET(rd->links, ls);
 }
 
 /* When it ended, by what tells so; where children never did it is open, even if NCCL has enqueued it. */
