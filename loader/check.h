@@ -92,6 +92,12 @@ extern const char *const state_names[NR_STATES + 1];
  * event and an open one, @etype are valid where it is 0.
  */
 int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, enum etype *etype);
+/*
+ * Has @visit called for each point in time that @rec has by the tables, in the order of the line. Returns the record's
+ * kind; of KIND_OTHER nothing is known.
+ */
+enum kind keys_moments(const struct json_doc *doc, const struct json_node *rec,
+		       void (*visit)(void *to, const struct json_node *n), void *to);
 /* The tables as text, a key a line: a test compares them with docs/trace.schema.json. */
 void keys_dump(FILE *to);
 

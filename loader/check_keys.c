@@ -335,6 +335,7 @@ static const struct type t_last_state = {"lastState", "the name of an NCCL state
 WORDS(t_exec_source, NULL, "proxy", "kernel", "enqueue");
 WORDS(t_net_type, NULL, "ib", "socket");
 WORDS(t_clock_source, NULL, "tsc", "cntvct", "clock_gettime");
+WORDS(t_merged_by, NULL, "reference", "messages", "realtime");
 WORDS(t_role, NULL, "app", "proxy", "other");
 WORDS(t_sched_state, NULL, "run", "runq", "blocked");
 WORDS(t_cause, NULL, "ring-full", "thread-buffer", "orphan", "write-error", "rate-limit",
@@ -481,8 +482,11 @@ OBJECT(r_state, "state", {"recordType", &t_is_state, REQ}, {"eventAddr", &t_id, 
        {"lastTs", &t_moment, 0}, {"orphan", &t_true, 0});
 OBJECT(slurm, "slurm", {"jobId", &t_string, 0}, {"stepId", &t_string, 0}, {"procId", &t_u64, 0},
        {"nodeId", &t_u64, 0});
+OBJECT(merged, "merged", {"host", &t_string, REQ}, {"bootId", &t_uuid, REQ},
+       {"shift", &t_signed_time, REQ}, {"error", &t_time, 0}, {"by", &t_merged_by, REQ});
 OBJECT(header_clock, "headerClock", {"source", &t_clock_source, REQ}, {"tscHz", &t_u64, 0},
-       {"realtimeOffset", &t_signed_time, REQ}, {"realtimeError", &t_time, REQ});
+       {"realtimeOffset", &t_signed_time, REQ}, {"realtimeError", &t_time, REQ},
+       {"merged", &t_merged, 0});
 OBJECT_OPEN(features, "features", true, {"net", &t_net_by, 0}, {"drops", &t_drops_by, 0});
 OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one, REQ},
        {"tool", &t_string, REQ}, {"version", &t_string, REQ}, {"host", &t_string, REQ},
@@ -518,9 +522,10 @@ OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t
 OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS(0));
 OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, REQ},
        {"tid", &t_pid, REQ}, {"ts", &t_moment, REQ}, {"netns", &t_u64, 0}, {"rank", &t_rank, 0},
-       {"peerRank", &t_rank, 0}, {"peerPid", &t_pid, 0}, {"channel", &t_u64, 0},
-       {"isSend", &t_bool, 0}, {"why", &t_flow_why, REQ}, {"end", &t_true, 0}, {"tcp", &t_tcp, REQ},
-       FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0}, {"delta", &t_flow_delta, 0});
+       {"peerRank", &t_rank, 0}, {"peerHost", &t_string, 0}, {"peerPid", &t_pid, 0},
+       {"channel", &t_u64, 0}, {"isSend", &t_bool, 0}, {"why", &t_flow_why, REQ},
+       {"end", &t_true, 0}, {"tcp", &t_tcp, REQ}, FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0},
+       {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
        {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
@@ -987,22 +992,31 @@ static int flow_keys_check(struct check *c, const struct json_node *rec)
 			end ? "the last record of a flow" : "a flow record that is not the last");
 }
 
-static enum kind kind_of(struct check *c, const struct json_node *type)
+static enum kind kind_of(const struct json_node *type)
 {
 	int i;
 
 	for (i = 0; i < NR_KINDS; i++)
 		if (jn_is(type, kind_names[i]))
 			return i;
-	(void)c;
 	return KIND_OTHER;
+}
+
+static enum etype etype_of(const struct json_node *type)
+{
+	int i;
+
+	for (i = 0; i < NR_ETYPES; i++)
+		if (jn_is(type, etype_names[i]))
+			return i;
+	return NR_ETYPES;
 }
 
 int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, enum etype *etype)
 {
 	const struct json_node *record_type = jn_get(&c->doc, rec, "recordType");
 	const struct json_node *type = jn_get(&c->doc, rec, "type");
-	int nr, i;
+	int nr;
 
 	*etype = NR_ETYPES;
 	*kind = KIND_OTHER;
@@ -1011,7 +1025,7 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 		     node_text(record_type));
 		return 1;
 	}
-	*kind = kind_of(c, record_type);
+	*kind = kind_of(record_type);
 	if (!record_type && c->compat && jn_is(type, "ProfilerLifecycle"))
 		*kind = KIND_EVENT;
 	if (!record_type && *kind != KIND_EVENT) {
@@ -1034,9 +1048,8 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 	nr = object_check(c, records[*kind], rec, NULL);
 	if (*kind == KIND_OPEN)
 		type = jn_get(&c->doc, rec, "eventType");
-	for (i = 0; i < NR_ETYPES; i++)
-		if ((*kind == KIND_EVENT || *kind == KIND_OPEN) && jn_is(type, etype_names[i]))
-			*etype = i;
+	if (*kind == KIND_EVENT || *kind == KIND_OPEN)
+		*etype = etype_of(type);
 	/* The finer rules read keys that the tables have just vouched for. */
 	if (!nr && *kind == KIND_EVENT)
 		nr = event_keys_check(c, rec, *etype);
@@ -1052,6 +1065,70 @@ int keys_check(struct check *c, const struct json_node *rec, enum kind *kind, en
 		nr = flow_keys_check(c, rec);
 	return nr;
 }
+
+/* ---- Points in time ------------------------------------------------------------------------------------ */
+
+struct moments {
+	const struct json_doc *doc;
+	void (*visit)(void *to, const struct json_node *n);
+	void *to;
+	const struct object *details; /* of an event's type; NULL: not known */
+};
+
+static void object_moments(const struct moments *m, const struct object *obj,
+			   const struct json_node *node);
+
+static void value_moments(const struct moments *m, const struct key *key, const struct json_node *n)
+{
+	uint32_t i;
+
+	if (key->type == &t_object && m->details)
+		object_moments(m, m->details, n);
+	else if (key->type->object && !(key->flags & (LIST | MAP)))
+		object_moments(m, key->type->object, n);
+	else if (key->type->object && (n->kind == JSON_KIND_ARR || n->kind == JSON_KIND_OBJ))
+		for (i = n->first; i; i = m->doc->nodes[i].next)
+			object_moments(m, key->type->object, &m->doc->nodes[i]);
+}
+
+static void object_moments(const struct moments *m, const struct object *obj,
+			   const struct json_node *node)
+{
+	unsigned int last = 0;
+	uint32_t i;
+	int at;
+
+	if (node->kind != JSON_KIND_OBJ)
+		return;
+	for (i = node->first; i; i = m->doc->nodes[i].next) {
+		const struct json_node *n = &m->doc->nodes[i];
+
+		at = key_index(obj, n, last);
+		if (at < 0)
+			continue;
+		last = at + 1;
+		if (obj->keys[at].type == &t_moment)
+			m->visit(m->to, n);
+		else
+			value_moments(m, &obj->keys[at], n);
+	}
+}
+
+enum kind keys_moments(const struct json_doc *doc, const struct json_node *rec,
+		       void (*visit)(void *to, const struct json_node *n), void *to)
+{
+	struct moments m = {.doc = doc, .visit = visit, .to = to};
+	enum kind kind = kind_of(jn_get(doc, rec, "recordType"));
+	enum etype etype = etype_of(jn_get(doc, rec, kind == KIND_OPEN ? "eventType" : "type"));
+
+	if (etype < NR_ETYPES)
+		m.details = details[etype];
+	if (kind != KIND_OTHER)
+		object_moments(&m, records[kind], rec);
+	return kind;
+}
+
+/* ---- The tables as text ----------------------------------------------------------------------------------- */
 
 /* "object key type required": the types as the test reads them from the schema. */
 static void object_dump(FILE *to, const struct object *obj)
@@ -1091,11 +1168,11 @@ static void words_dump(FILE *to, const char *name, const char *const *words)
 void keys_dump(FILE *to)
 {
 	static const struct object *const parts[] = {
-		&point,		 &exec,		&behind,   &blocked_in,	  &sched_part,
-		&sched,		 &drop_count,	&rdma,	   &net,	  &origin,
-		&slurm,		 &header_clock, &tcp,	   &slice_behind, &flow_delta,
-		&node_cpu,	 &pressure,	&psi,	   &gpu_clock,	  &self,
-		&node_throttled, &net_peer,	&features, &node_netdev,  &softnet,
+		&point,	       &exec,	   &behind,	  &blocked_in,	   &sched_part, &sched,
+		&drop_count,   &rdma,	   &net,	  &origin,	   &slurm,	&merged,
+		&header_clock, &tcp,	   &slice_behind, &flow_delta,	   &node_cpu,	&pressure,
+		&psi,	       &gpu_clock, &self,	  &node_throttled, &net_peer,	&features,
+		&node_netdev,  &softnet,
 	};
 	size_t i;
 

@@ -28,6 +28,7 @@ static const struct {
 	{"export", cmd_export,
 	 "write traces for Perfetto, Chrome's viewers, speedscope, or as a table"},
 	{"view", cmd_view, "make a page of a trace, to look at in a browser"},
+	{"merge", cmd_merge, "make one trace of those of several nodes, in one clock"},
 	{"check", cmd_check, "hold traces against the format and its rules"},
 	{"doctor", cmd_doctor, "tell what works on this machine, and what to do about the rest"},
 	{"arm", cmd_arm, "turn a job's public probes on for other tracers"},

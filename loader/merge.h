@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between the parts of `ncclscope merge`. Data flows one way, twice through the files: merge_read.c learns from them who is who and
+ * what passed between nodes, merge_clock.c makes of that how far the nodes' clocks are apart, and merge_write.c writes each
+ * line again, in one clock and with what is known now. All times are ns.
+ */
+#ifndef NCCLSCOPE_MERGE_H
+#define NCCLSCOPE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "check_json.h"
+#include "hash.h"
+#include "merge_clock.h"
+#include "output.h"
+#include "streams.h"
+#include "xbuf.h"
+
+#define MERGE_UUID 36
+
+/* What has one CLOCK_MONOTONIC: a node from one boot to the next. */
+struct merge_node {
+	char boot[MERGE_UUID + 1];
+	char *host;	/* owned */
+	int64_t offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC, by the first header */
+	uint32_t procs;
+	struct merge_fit fit; /* beyond that offset */
+	int64_t shift;	      /* of times, to the reference's CLOCK_MONOTONIC */
+};
+
+#define MERGE_NO_NODE UINT32_MAX
+
+/* An operation that others worked on (PXN), as its own process has it. */
+struct merge_origin {
+	uint64_t key; /* of node, process and event */
+	uint64_t comm, seq;
+	int32_t rank;
+	bool known, has_seq;
+	UT_hash_handle hh;
+};
+
+/* A PXN ProxyOp, whose steps name it. */
+struct merge_pxn {
+	uint64_t addr;
+	const struct merge_origin *origin;
+};
+
+/* A process: from a header to the next, or to the end of its stream. */
+struct merge_proc {
+	uint32_t node; /* MERGE_NO_NODE: it has no header, so nothing is known of its clock */
+	int32_t pid, host_pid;
+	struct merge_pxn *pxn; /* by addr, once all is read; owned */
+	uint32_t npxn, cap_pxn;
+	struct merge_proc *next; /* in its stream */
+};
+
+/* A connection as one of its ends has it. */
+struct merge_end {
+	const struct merge_proc *proc;
+	int32_t rank;		/* of what it served; -1: not known */
+	bool is_local;		/* both ends are of one node, by the recorder */
+	struct merge_end *next; /* others of that name */
+	struct merge_flow *flow;
+};
+
+struct merge_flow {
+	struct merge_end *ends; /* owned */
+	UT_hash_handle hh;
+	uint32_t len;
+	char name[]; /* "10.0.0.7:41230>10.0.0.8:50021" */
+};
+
+struct merge {
+	struct json_doc doc;
+	struct merge_node *nodes; /* owned; as many as come */
+	uint32_t nnodes, ref;
+	struct merge_proc **streams; /* by number: the first process of each; owned */
+	uint32_t nstreams;
+	struct merge_clock *clock;
+	struct merge_flow *flows;
+	struct merge_origin *origins;
+	struct merge_learner *learner;				 /* of merge_read.c */
+	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
+	uint64_t pxn, pxn_lost; /* PXN events; without their origin */
+	uint64_t ties;		/* ends of connections that found the other on another node */
+	/* Writing. */
+	struct output to;
+	struct xbuf out;
+	int err;
+};
+
+/* One line into @m->doc; 0, -EINVAL if there is nothing in it to go on with, or -ENOMEM. *s and *len are what was taken of it. */
+int merge_parse(struct merge *m, const char **s, size_t *len, bool whole);
+
+/* Reads all of @files and fills what is known. 0, -ENOMEM, -EALREADY if a trace is merged already (told), or a file's error (told). */
+int merge_read(struct merge *m, struct streams *files);
+/* Sets each node's shift. 0 or -ENOMEM. */
+int merge_fit(struct merge *m);
+/* Writes all of @files to @m->to, not closing it. 0 or -errno; @m->err is that of the output. */
+int merge_write(struct merge *m, struct streams *files);
+void merge_free(struct merge *m);
+
+/* The process that a header with number @nr of a stream begins, counted from 0; NULL: there is none. */
+struct merge_proc *merge_proc_at(const struct merge *m, uint32_t stream, uint32_t nr);
+/* The other end of a connection that @proc has, on another node; NULL: not in the input, or which one is not sure. */
+const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
+				   const char *flow, size_t len);
+/* What a PXN event with @addr and parent @parent belongs to; NULL: its process is not in the input. */
+const struct merge_origin *merge_origin_of(const struct merge *m, const struct merge_proc *proc,
+					   int32_t pid, uint64_t parent);
+
+#endif

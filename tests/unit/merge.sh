@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `ncclscope merge`: points in time move and nothing else does, in records of each kind, as another reader of the schema moves them; what
+# cannot be merged is told. Clocks and connections of real jobs are tests/e2e/merge.sh's.
+#
+# Usage: merge.sh [NCCLSCOPE]
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tool=$(realpath "${1:-$top/build/ncclscope}")
+traces=$top/tests/unit/traces
+schema=$top/docs/trace.schema.json
+failed=0
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export LC_ALL=C
+
+for need in jq python3 zstd; do
+	command -v $need >/dev/null || { echo "SKIP: merge.sh: needs $need"; exit 77; }
+done
+
+# t NAME COMMAND...: a case. What it prints is shown when it fails.
+t()
+{
+	local name=$1
+	shift
+	if "$@" >say 2>&1; then
+		echo "ok merge: $name"
+	else
+		echo "not ok merge: $name"
+		head -n 20 say | cut -c1-300 | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+same()
+{
+	[ "$1" = "$2" ] || { echo "got '$1', want '$2'"; return 1; }
+}
+
+# fails STATUS MESSAGE ARG...: with these, merge prints nothing else.
+fails()
+{
+	local status=$1 message=$2 rc
+	shift 2
+	"$tool" merge "$@" >out 2>err
+	rc=$?
+	same "$rc" "$status" && same "$(wc -c <out)" 0 && grep -qE "$message" err || { cat err; return 1; }
+}
+
+other_node()
+{
+	python3 "$top/tests/unit/other_node.py" "$schema" "$@"
+}
+
+# ---- Lines
+
+# Of a node that has been up for longer, so that all times are moved there; without operations, so that nothing tells of its clock.
+other_node b0 1000000.001 0 <"$traces/orphans.jsonl" >b0.jsonl
+
+# moved TRACE
+moved()
+{
+	cp "$1" it.jsonl
+	"$tool" merge -q it.jsonl b0.jsonl >merged.jsonl 2>err || return 1
+	other_node b0 1000000.001 0 <it.jsonl >want.jsonl || return 1
+	n=$(wc -l <want.jsonl)
+	diff <(tail -n +2 want.jsonl | sed 's/,"realtimeOffset":[0-9.]*//') \
+		<(head -n "$n" merged.jsonl | tail -n +2 | sed 's/,"realtimeOffset":[0-9.]*//') &&
+		diff b0.jsonl <(tail -n +"$((n + 1))" merged.jsonl | sed 's/,"merged":{[^}]*}//') &&
+		same "$(head -n 1 merged.jsonl | jq -c '.clock.merged')" \
+			'{"host":"b0","bootId":"000000b0-0000-4000-8000-000000000000","shift":1000000.001,"by":"realtime"}' &&
+		same "$(head -n 1 merged.jsonl | sed 's/,"merged":{[^}]*}//; s/,"realtimeOffset":[0-9.]*//')" \
+			"$(head -n 1 it.jsonl | sed 's/,"realtimeOffset":[0-9.]*//')" &&
+		same "$(jq -c 'select(.recordType == "header") | .clock.realtimeOffset' merged.jsonl | uniq | wc -l)" 1 &&
+		"$tool" check merged.jsonl
+}
+for trace in good sched open orphans net pxn; do
+	t "$trace: points in time, and no more" moved "$traces/$trace.jsonl"
+done
+
+one_node()
+{
+	"$tool" merge -q "$traces/good.jsonl" "$traces/net.jsonl" >merged.jsonl 2>err || return 1
+	diff <(cat "$traces/good.jsonl" "$traces/net.jsonl") <(sed 's/,"merged":{[^}]*}//' merged.jsonl) &&
+		same "$(jq -r 'select(.recordType == "header") | .clock.merged.by' merged.jsonl | uniq)" reference
+}
+t "of one node: as cat does, but that it says so" one_node
+
+compressed()
+{
+	mkdir dir && zstd -q "$traces/good.jsonl" -o dir/trace_1_pid1.jsonl.zst && cp b0.jsonl dir/trace_2_pid2.jsonl &&
+		"$tool" merge -q -o from_dir dir && "$tool" merge -q -o from_files "$traces/good.jsonl" b0.jsonl && cmp from_dir from_files &&
+		same "$(stat -c %a from_dir)" 640
+}
+t "compressed, of a directory, into a file" compressed
+
+by_cat()
+{
+	# the first breaks off within a line, and cat has put the next one there; and into one compressed file
+	{ head -n 20 "$traces/good.jsonl" && sed -n 21p "$traces/good.jsonl" | head -c 40 && cat b0.jsonl; } >cat.jsonl
+	"$tool" merge cat.jsonl >merged.jsonl 2>err || return 1
+	zstd -qf cat.jsonl && "$tool" merge -q cat.jsonl.zst >again.jsonl 2>>err
+	grep -q '1 torn lines' err && same "$(wc -l <merged.jsonl)" $((20 + $(wc -l <b0.jsonl))) && cmp merged.jsonl again.jsonl
+}
+t "what cat has put behind a torn line" by_cat
+
+# ---- PXN
+
+pxn()
+{
+	local id=0x2a0000000014
+	{ head -n 1 "$traces/good.jsonl" && grep -m 1 '"type":"ncclProfileColl"' "$traces/good.jsonl" | sed "s/\"eventAddr\":\"[^\"]*\"/\"eventAddr\":\"$id\"/" &&
+		tail -n 1 "$traces/good.jsonl"; } >origin.jsonl
+	grep -q $id origin.jsonl && "$tool" merge -q "$traces/pxn.jsonl" origin.jsonl >merged.jsonl 2>err || return 1
+	origin=$(jq -c 'select(.eventAddr) | {commHash, rank, seq: .details.seq}' origin.jsonl)
+	same "$(grep isPxn merged.jsonl | grep -v 4799 | jq -c '.type, .origin')" "\"ncclProfileProxyStep\"
+$origin
+\"ncclProfileProxyOp\"
+$origin" &&
+		same "$(grep 4799 merged.jsonl | jq -c 'select(.isPxn).origin')" '{"commHash":"0x7","rank":3,"seq":4}' &&
+		"$tool" merge "$traces/pxn.jsonl" >out 2>err && grep -q '2 of 2 PXN events' err
+}
+t "PXN: whose it is, once both are there" pxn
+
+# ---- Connections
+
+ends()
+{
+	local flow='"flow":"10.0.0.7:41230>10.0.0.8:50021"' peer='"flow":"10.0.0.8:50021>10.0.0.7:41230"'
+	grep -q "$flow" "$traces/net.jsonl" || { echo "no such flow"; return 1; }
+	sed 's/,"peerRank":[0-9]*//; s/,"peerPid":[0-9]*//' "$traces/net.jsonl" >a.jsonl
+	sed "s/${flow#*:}/${peer#*:}/g" a.jsonl | sed 's/"hostPid":[0-9]*/"hostPid":99/; s/\("pid"\|"myPid"\|"eventPid"\):4716/\1:98/g' | other_node b1 5000000.000 0 >b.jsonl
+	"$tool" merge a.jsonl b.jsonl >merged.jsonl 2>err || return 1
+	grep "$flow" merged.jsonl | grep '"recordType":"flow"' | jq -c '[.peerHost, .peerPid]' | uniq >got
+	grep "$peer" merged.jsonl | grep '"recordType":"flow"' | jq -c '[.peerHost, .peerPid]' | uniq >>got
+	same "$(cat got)" "[\"b1\",98]
+[\"$(head -n 1 a.jsonl | jq -r .host)\",4716]" && "$tool" check merged.jsonl || return 1
+	# two that could be it: none is
+	sed 's/000000b1/000000b2/' b.jsonl >c.jsonl
+	"$tool" merge -q a.jsonl b.jsonl c.jsonl >merged.jsonl
+	same "$(grep "$flow" merged.jsonl | grep -c peerHost)" 0
+}
+t "the other end of a connection, on another node" ends
+
+# ---- What cannot be merged
+
+t "standard input" fails 1 "has to be a file" -
+t "a pipe" fails 1 "has to be a file" <(cat "$traces/good.jsonl")
+t "no such file" fails 1 "nowhere" nowhere
+t "a directory without traces" fails 1 "no trace_" "$top/docs"
+t "no header" fails 1 "No trace with a header" <(:) "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
+t "merged already" fails 1 "merged already" from_files b0.jsonl
+t "nothing to merge" fails 2 "a trace is needed" -q
+t "--json of what is JSON" fails 2 "clocks" --json b0.jsonl
+t "nowhere to write" fails 1 "Failed to write '/nowhere/x'" -o /nowhere/x b0.jsonl
+
+the_others()
+{
+	"$tool" merge nowhere "$traces/good.jsonl" b0.jsonl >merged.jsonl 2>err
+	same "$?" 1 && same "$(wc -l <merged.jsonl)" "$(cat "$traces/good.jsonl" b0.jsonl | wc -l)"
+}
+t "one that cannot be read: the others are merged all the same" the_others
+
+full()
+{
+	"$tool" merge -o /dev/full "$traces/good.jsonl" 2>err
+	same "$?" 1 && grep -q "No space left" err && ! "$tool" merge "$traces/good.jsonl" 2>err >/dev/full && grep -q "No space left" err
+}
+t "a full disk" full
+
+unusable()
+{
+	{ cat "$traces/good.jsonl" && echo '{"recordType":"state","ts":"soon","eventAddr":"0x1"}' && echo '[1]' &&
+		echo '{"recordType":"foo","at":1.000}'; } >odd.jsonl
+	"$tool" merge odd.jsonl >merged.jsonl 2>err || return 1
+	grep -q '2 lines could not be used' err && grep -q '1 records of kinds' err &&
+		same "$(wc -l <merged.jsonl)" $(($(wc -l <"$traces/good.jsonl") + 1))
+}
+t "lines of no use, and of other kinds" unusable
+
+clocks()
+{
+	"$tool" merge --clocks "$traces/good.jsonl" b0.jsonl >out 2>err && grep -qE '^b0 +1 +\(reference\)$' out &&
+		grep -qE ' 1 +\+1\.000 s +not known +not known$' out && grep -q "no messages to it and back" err || { cat out err; return 1; }
+	"$tool" merge --clocks --json "$traces/good.jsonl" b0.jsonl 2>/dev/null | jq -e '.schema == 1 and
+		[.nodes[] | [.by, .shift]] == [["realtime", 1000000.001], ["reference", 0]] and (.nodes[0] | has("error") | not)'
+}
+t "--clocks, for people and for programs" clocks
+
+exit $failed

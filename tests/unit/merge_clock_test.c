@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Clocks of nodes by the messages between them: what is found is never further off than it says, and it says how far. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include "merge_clock.h"
+
+#define US  INT64_C(1000)
+#define MS  INT64_C(1000000)
+#define SEC INT64_C(1000000000)
+#define NOW (1800000000 * SEC + SEC / 4)
+#define MAX 64
+
+/* A world in which the right time is known. */
+static struct merge_clock *clock_;
+static struct merge_fit fits[MAX];
+static int64_t ahead[MAX]; /* by how much a node's clock is, at NOW */
+static int64_t drift[MAX]; /* in ppm, from then on */
+static uint64_t seed;
+
+static uint32_t any(uint32_t n)
+{
+	seed = seed * 6364136223846793005 + 1442695040888963407;
+	return (uint32_t)((seed >> 33) % n);
+}
+
+static int64_t of_node(uint32_t node, int64_t at)
+{
+	return at + ahead[node] + (at - NOW) * drift[node] / 1000000;
+}
+
+static int begin(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < MAX; i++)
+		ahead[i] = drift[i] = 0;
+	seed = 1;
+	clock_ = merge_clock__new();
+	return !clock_;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	merge_clock__free(clock_);
+	return 0;
+}
+
+static void message(uint32_t from, uint32_t to, int64_t at, int64_t takes)
+{
+	assert_int_equal(
+		merge_clock__message(clock_, from, of_node(from, at), to, of_node(to, at + takes)),
+		0);
+}
+
+static void solve(uint32_t n, uint32_t ref)
+{
+	assert_int_equal(merge_clock__solve(clock_, n, ref, fits), 0);
+}
+
+/* By how much the fit of a node is off at a time. */
+static int64_t off(uint32_t node, uint32_t ref, int64_t at)
+{
+	return llabs(of_node(node, at) + fits[node].add - of_node(ref, at));
+}
+
+static void the_fastest_ones_count(void **state)
+{
+	int i;
+
+	(void)state;
+	ahead[1] = 7300 * US;
+	for (i = 0; i < 1000; i++) {
+		message(0, 1, NOW + i * 40 * US, 30 * US + any(5000) * US);
+		message(1, 0, NOW + i * 40 * US, 50 * US + any(5000) * US);
+	}
+	message(0, 1, NOW, 30 * US);
+	message(1, 0, NOW, 50 * US);
+	solve(2, 0);
+	assert_int_equal(fits[0].add, 0);
+	assert_int_equal(fits[0].error, 0);
+	assert_int_equal(fits[1].add,
+			 -7300 * US + 10 * US); /* half of by how much the ways differ */
+	assert_int_equal(fits[1].error, 40 * US);
+	assert_true(off(1, 0, NOW) <= fits[1].error);
+	solve(2, 1); /* seen from the other */
+	assert_int_equal(fits[0].add, 7300 * US - 10 * US);
+}
+
+/* As in a ring: what goes is answered only all around. */
+static void a_way_back_over_others(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ahead[1] = 3 * SEC;
+	ahead[2] = -40 * MS;
+	for (i = 0; i < 3; i++)
+		message(i, (i + 1) % 3, NOW, 20 * US);
+	solve(3, 0);
+	for (i = 1; i < 3; i++) {
+		assert_int_equal(fits[i].error, 30 * US);
+		assert_true(off(i, 0, NOW) <= fits[i].error);
+	}
+}
+
+static void without_a_way_back(void **state)
+{
+	(void)state;
+	ahead[1] = -5 * MS;
+	ahead[2] = -5 * MS;
+	message(0, 1, NOW,
+		10 * US); /* arrives before it was sent: at least 4.99 ms are to be added */
+	message(2, 0, NOW, 10 * US); /* says nothing against its clock */
+	solve(4, 0);
+	assert_int_equal(fits[1].error, -1);
+	assert_int_equal(fits[1].add, 4990 * US);
+	assert_int_equal(fits[2].error, -1);
+	assert_int_equal(fits[2].add, 0);
+	assert_int_equal(fits[3].error, -1); /* nothing at all is known of it */
+	assert_int_equal(fits[3].add, 0);
+}
+
+/* 20 ppm are 12 ms in ten minutes: more than the messages take, also within a second. */
+static void a_clock_that_drifts(void **state)
+{
+	const int64_t last = NOW + 600 * SEC;
+	int64_t at;
+
+	(void)state;
+	ahead[1] = 2 * MS;
+	drift[1] = 20;
+	for (at = NOW; at <= last; at += 10 * MS) {
+		message(0, 1, at, 5 * US + any(20) * US);
+		message(1, 0, at, 5 * US + any(20) * US);
+	}
+	solve(2, 0);
+	assert_true(off(1, 0, NOW) <= fits[1].error);
+	assert_true(off(1, 0, last) <= fits[1].error);
+	assert_in_range(fits[1].error, 6000 * US,
+			8000 * US); /* a window is an eighth, and as much is added */
+	solve(2, 1);
+	assert_true(off(0, 1, NOW) <= fits[0].error && off(0, 1, last) <= fits[0].error);
+}
+
+/* What comes back comes back late, so that one bound moves with the clock and the other says little. */
+static void a_clock_that_drifts_seen_from_one_side(void **state)
+{
+	const int64_t last = NOW + 5 * SEC;
+	int64_t at;
+
+	(void)state;
+	drift[1] = 200;
+	for (at = NOW; at <= last; at += MS) {
+		message(0, 1, at, 5 * US + any(20) * US);
+		message(1, 0, at, 2 * MS + any(20) * US);
+	}
+	solve(2, 0);
+	assert_true(off(1, 0, NOW) <= fits[1].error && off(1, 0, last) <= fits[1].error);
+	solve(2, 1);
+	assert_true(off(0, 1, NOW) <= fits[0].error && off(0, 1, last) <= fits[0].error);
+}
+
+/* Little traffic in a while is no reason to know less. */
+static void windows_that_say_little(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		message(0, 1, NOW + i * SEC, 20 * US);
+		message(1, 0, NOW + i * SEC, 20 * US);
+	}
+	message(0, 1, NOW + 100 * SEC, 900 * MS);
+	message(1, 0, NOW + 100 * SEC, 20 * US);
+	solve(2, 0);
+	assert_int_equal(fits[1].error, 20 * US);
+	assert_int_equal(fits[1].add, 0);
+}
+
+/* What cannot be true of any clock: there is an end to it, and the doubt is as large as the nonsense. */
+static void nonsense(void **state)
+{
+	(void)state;
+	message(0, 1, NOW, -3 * MS);
+	message(1, 2, NOW, -3 * MS);
+	message(2, 0, NOW, -3 * MS);
+	assert_int_equal(merge_clock__message(clock_, 0, INT64_MIN, 1, INT64_MAX), 0);
+	assert_int_equal(merge_clock__message(clock_, 0, INT64_MAX, 1, 0), 0);
+	assert_int_equal(merge_clock__message(clock_, 7, NOW, 9, NOW),
+			 0); /* of no node that is asked for */
+	solve(3, 0);
+	assert_in_range(fits[1].error, 4 * MS, 10 * MS);
+	assert_in_range(fits[2].error, 4 * MS, 10 * MS);
+}
+
+/* Windows get longer. */
+static void a_very_long_time(void **state)
+{
+	int64_t i;
+
+	(void)state;
+	ahead[1] = 5 * MS;
+	for (i = 0; i < 300000; i++) {
+		message(0, 1, NOW + i * SEC, 40 * US);
+		message(1, 0, NOW + i * SEC, 40 * US);
+	}
+	solve(2, 0);
+	assert_int_equal(fits[1].add, -5 * MS);
+	assert_int_equal(fits[1].error, 40 * US);
+}
+
+/*
+ * Whoever is the reference, and however far clocks are apart. Where that is little, all of it is in one window, and then no message
+ * arrives before it was sent.
+ */
+static void any_network(int64_t apart)
+{
+	struct sent {
+		uint32_t from, to;
+		int64_t at, takes;
+	} sent[2000], *s;
+	uint32_t n = 3 + any(MAX - 3), i, ref = any(n);
+
+	for (i = 0; i < n; i++)
+		ahead[i] = ((int64_t)any(2000) - 1000) * apart / 1000;
+	for (i = 0, s = sent; i < 2000; i++, s++) {
+		*s = (struct sent){.from = i % n,
+				   .to = i < n ? (i + 1) % n : any(n),
+				   .at = NOW + i * 100 * US,
+				   .takes = 5 * US + any(3000) * US};
+		if (s->from == s->to)
+			s->to = (s->to + 1) % n;
+		message(s->from, s->to, s->at, s->takes);
+	}
+	solve(n, ref);
+	for (i = 0; i < n; i++) {
+		assert_true(fits[i].error >= 0);
+		assert_true(off(i, ref, NOW) <= fits[i].error);
+	}
+	for (s = sent; s < sent + 2000 && apart < 100 * MS; s++)
+		assert_true(of_node(s->from, s->at) + fits[s->from].add <=
+			    of_node(s->to, s->at + s->takes) + fits[s->to].add);
+}
+
+static void any_networks(void **state)
+{
+	uint64_t i;
+
+	for (i = 1; i < 40; i++) {
+		end(state);
+		begin(state);
+		seed = i;
+		any_network(i % 2 ? 50 * MS : 20 * SEC);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_fastest_ones_count, begin, end),
+		cmocka_unit_test_setup_teardown(a_way_back_over_others, begin, end),
+		cmocka_unit_test_setup_teardown(without_a_way_back, begin, end),
+		cmocka_unit_test_setup_teardown(a_clock_that_drifts, begin, end),
+		cmocka_unit_test_setup_teardown(a_clock_that_drifts_seen_from_one_side, begin, end),
+		cmocka_unit_test_setup_teardown(windows_that_say_little, begin, end),
+		cmocka_unit_test_setup_teardown(nonsense, begin, end),
+		cmocka_unit_test_setup_teardown(a_very_long_time, begin, end),
+		cmocka_unit_test_setup_teardown(any_networks, begin, end),
+	};
+
+	return cmocka_run_group_tests_name("merge_clock", tests, NULL, NULL);
+}
