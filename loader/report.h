@@ -159,7 +159,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
 /* From its first start to its last end, as far as clocks allow. */
 int64_t report_op_duration(const struct report_op *op);
-/* Whose start is last on its node, and by how much after the median of its peers there; NULL: nobody. */
+/* Whose start is last by one clock, and by how much after the median of its peers by that; NULL: nobody. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
@@ -191,7 +191,9 @@ struct report_thread {
 struct report_proc {
 	uint32_t index;
 	uint32_t host, comm, cgroup, end; /* names */
-	uint64_t node;			  /* clocks of one node compare */
+	uint64_t node;
+	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
+	int64_t clock_error; /* its times are off by so much at most; 0 on a node that was not moved */
 	int32_t pid, host_pid;
 	int32_t rank; /* of its first communicator, -1 before */
 	bool header, footer;

@@ -181,7 +181,7 @@ static struct report_proc *new_proc(struct report_reader *rd)
 	p->pid = p->host_pid = -1;
 	p->file = names__get(r->names, rd->path, strlen(rd->path));
 	/* Without a header nothing says whose clock it is. */
-	p->node = hash_text(rd->path, strlen(rd->path));
+	p->node = p->clock = hash_text(rd->path, strlen(rd->path));
 	p->first = INT64_MAX;
 	*r->last_proc = p;
 	r->last_proc = &p->next;
@@ -226,11 +226,26 @@ static void end_proc(struct report_reader *rd)
 	rd->proc = NULL;
 }
 
+/* Times may have been moved to another node's clock, by messages: then they compare with that one's, too. */
+static void take_clock(struct report_reader *rd, node_t clock)
+{
+	node_t merged = get(rd, clock, "merged"), boot = get(rd, merged, "bootId");
+	struct report_proc *p = rd->proc;
+	int64_t offset;
+
+	if (jn_time(get(rd, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
+	    offset < TIME_MAX)
+		p->offset = offset;
+	if (!boot || boot->kind != JSON_KIND_STR || !get(rd, merged, "error"))
+		return;
+	p->clock = hash_text(boot->s, boot->len);
+	p->clock_error = get_span(rd, merged, "error");
+}
+
 static void take_header(struct report_reader *rd, node_t rec)
 {
-	node_t boot = get(rd, rec, "bootId"), clock = get(rd, rec, "clock");
+	node_t boot = get(rd, rec, "bootId");
 	struct report_proc *p;
-	int64_t offset;
 
 	end_proc(rd);
 	p = new_proc(rd);
@@ -243,10 +258,8 @@ static void take_header(struct report_reader *rd, node_t rec)
 	p->pid = get_int(rd, rec, "pid", -1);
 	p->host_pid = get_int(rd, rec, "hostPid", p->pid);
 	if (boot && boot->kind == JSON_KIND_STR)
-		p->node = hash_text(boot->s, boot->len);
-	if (jn_time(get(rd, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
-	    offset < TIME_MAX)
-		p->offset = offset;
+		p->node = p->clock = hash_text(boot->s, boot->len);
+	take_clock(rd, get(rd, rec, "clock"));
 }
 
 /* The latest time in a line: the process has come so far. */

@@ -509,7 +509,7 @@ static int64_t last_start(const struct report_op *op, const struct report_part *
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->proc->node == p->proc->node && op->parts[i]->start > last)
+		if (op->parts[i]->proc->clock == p->proc->clock && op->parts[i]->start > last)
 			last = op->parts[i]->start;
 	return last;
 }

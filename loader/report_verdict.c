@@ -101,8 +101,23 @@ int64_t report_op_duration(const struct report_op *op)
 
 /* ---- Late ranks ----------------------------------------------------------------------------------------- */
 
-/* On each node by its clock: the last start, and how long after the median of the other ranks there. */
-static const struct report_part *late_on_node(const struct report_op *op, int64_t *late)
+/* By how much clocks may be wrong about how long after others of another node @last has come. */
+static int64_t clocks_doubt(const struct report_op *op, const struct report_part *last, uint32_t n)
+{
+	const struct report_proc *mine = last->proc, *p;
+	int64_t doubt = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		p = op->parts[i]->proc;
+		if (p->clock == mine->clock && p->node != mine->node)
+			doubt = most(doubt, mine->clock_error + p->clock_error);
+	}
+	return doubt;
+}
+
+/* Of each clock the last start, and how long at least that was after the median of the other ranks by it. */
+static const struct report_part *late_by_clock(const struct report_op *op, int64_t *late)
 {
 	int64_t starts[LATE_PARTS], by;
 	const struct report_part *p, *last, *worst = NULL;
@@ -111,24 +126,34 @@ static const struct report_part *late_on_node(const struct report_op *op, int64_
 	*late = 0;
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
-		for (k = 0; k < i && op->parts[k]->proc->node != p->proc->node; k++)
+		for (k = 0; k < i && op->parts[k]->proc->clock != p->proc->clock; k++)
 			;
 		if (k < i)
-			continue; /* that node has had its turn */
+			continue; /* that clock has had its turn */
 		for (last = p, k = i; k < n; k++)
-			if (op->parts[k]->proc->node == p->proc->node &&
+			if (op->parts[k]->proc->clock == p->proc->clock &&
 			    op->parts[k]->start > last->start)
 				last = op->parts[k];
 		for (m = 0, k = i; k < n; k++)
-			if (op->parts[k]->proc->node == p->proc->node && op->parts[k] != last)
+			if (op->parts[k]->proc->clock == p->proc->clock && op->parts[k] != last)
 				starts[m++] = op->parts[k]->start;
-		by = m ? last->start - median(starts, m) : 0;
+		by = m ? last->start - median(starts, m) - clocks_doubt(op, last, n) : 0;
 		if (by > *late) {
 			*late = by;
 			worst = last;
 		}
 	}
 	return worst;
+}
+
+static bool one_clock(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 1; i < op->nparts; i++)
+		if (op->parts[i]->proc->clock != op->parts[0]->proc->clock)
+			return false;
+	return true;
 }
 
 static bool one_node(const struct report_op *op)
@@ -166,11 +191,11 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
 {
-	const struct report_part *here = late_on_node(op, late), *there;
+	const struct report_part *here = late_by_clock(op, late), *there;
 	int64_t by;
 
 	*trust = 1;
-	if (one_node(op))
+	if (one_clock(op))
 		return here;
 	there = late_by_length(op, &by);
 	if (!there || by <= *late)
@@ -750,7 +775,9 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 {
 	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
 		 ms(c->ns),
-		 c->trust == 1 ? "by their node's clock" : "by how long each rank was in it");
+		 c->trust != 1	? "by how long each rank was in it"
+		 : one_node(op) ? "by their node's clock"
+				: "by the clock that their nodes were merged into");
 	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
 		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
 	else

@@ -21,7 +21,7 @@ function waitShare(i, op, kids)
 		wait += e.flags[c] & F_NET ? e.noData[c] : recvWait(c);
 	}
 	for (const part of op.parts)
-		if (trace.procs[e.proc[part]].boot === trace.procs[e.proc[i]].boot)
+		if (trace.procs[e.proc[part]].clock === trace.procs[e.proc[i]].clock)
 			early = Math.max(early, e.start[part] - e.start[i]);
 	return d > 0 ? Math.min(1, Math.max(all > 0 ? wait / all : 0, early / d)) : 0;
 }

@@ -219,7 +219,7 @@ function buildLayout()
 		const key = p.boot + ' ' + p.host;
 
 		if (!nodes.has(key))
-			nodes.set(key, {host: p.host, units: []});
+			nodes.set(key, {host: p.host, units: [], note: p.clockError > 0 ? ', clock within ' + span(p.clockError) : ''});
 		for (const rank of p.many ? [...p.ranks].slice(0, 1024) : [p.rank])
 			if (!p.many || !chosen.rank || String(rank) === chosen.rank)
 				nodes.get(key).units.push({proc: p, rank});
@@ -230,7 +230,7 @@ function buildLayout()
 		const closed = isClosed('n' + key, false);
 
 		node.units.sort((a, b) => (a.rank < 0) - (b.rank < 0) || a.rank - b.rank || a.proc.pid - b.proc.pid);
-		push({kind: 'node', h: H.node, key: 'n' + key, closed, depth: 0, label: clean(node.host, 40) || 'node'});
+		push({kind: 'node', h: H.node, key: 'n' + key, closed, depth: 0, label: (clean(node.host, 40) || 'node') + node.note});
 		for (const unit of node.units)
 			if (!closed)
 				pushUnit(unit, by, 1, place++);

@@ -62,7 +62,11 @@ class Parser {
 
 	header(o, text)
 	{
-		this.proc = newProc(this.file, {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), comm: str(o.comm)});
+		/* by messages, `merge` has moved times to another node's clock: they compare with that one's */
+		const merged = objectOf(objectOf(o.clock).merged), clock = merged.error === undefined ? '' : str(merged.bootId);
+
+		this.proc = newProc(this.file, {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), clock, comm: str(o.comm)});
+		this.proc.clockError = clock && clock !== this.proc.boot ? num(merged.error) * 1000 : 0;
 		this.proc.record = o;
 		this.thread = null;
 		/* 2^51 us: as a double it has no ns any more */

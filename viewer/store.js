@@ -29,7 +29,7 @@ function clearTrace()
 function newProc(file, head)
 {
 	const p = {
-		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, comm: head.comm,
+		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
 		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], footer: null, events: 0,
 	};
 

@@ -51,7 +51,7 @@ static int ring(uint32_t n)
 		assert_non_null(p);
 		procs[i].rank = (int32_t)i;
 		procs[i].pid = procs[i].host_pid = 100 + (int32_t)i;
-		procs[i].node = 7;
+		procs[i].node = procs[i].clock = 7;
 		procs[i].comm = name("job");
 		*p = (struct report_part){.proc = &procs[i],
 					  .rank = (int32_t)i,
@@ -180,7 +180,7 @@ static void clocks_of_nodes_do_not_compare(void **state)
 {
 	(void)state;
 	ring(3);
-	procs[1].node = 8;
+	procs[1].node = procs[1].clock = 8;
 	parts[1]->start += 500 * MS; /* another clock: in it for as long as the others */
 	parts[1]->stop += 500 * MS;
 	assert_int_equal(judged(60), CODE_UNKNOWN);
@@ -195,9 +195,36 @@ static void of_two_nodes_nobody_knows_who(void **state)
 {
 	(void)state;
 	ring(2);
-	procs[1].node = 8;
+	procs[1].node = procs[1].clock = 8;
 	parts[1]->start += 60 * MS;
 	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+}
+
+/* What merge has put into one clock compares, as far as that is sure. */
+static void clocks_that_were_merged(void **state)
+{
+	(void)state;
+	ring(2);
+	procs[1].node = 8;
+	procs[1].clock_error = 2 * MS;
+	parts[1]->start += 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	assert_int_equal(v.cause.ns, 58 * MS);
+	assert_string_equal(v.evidence[0], "came 58.0 ms after its peers, by the clock that their "
+					   "nodes were merged into");
+	/* This may as well have been the other way round. */
+	procs[1].clock_error = 61 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	/* Its own node's ranks have no doubt about each other. */
+	over();
+	ring(3);
+	procs[0].node = procs[0].clock = 9;
+	procs[1].clock_error = procs[2].clock_error = 61 * MS;
+	parts[1]->start += 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.ns, 60 * MS);
 	over();
 }
 
@@ -621,6 +648,7 @@ int main(void)
 		cmocka_unit_test(what_a_late_rank_did_before),
 		cmocka_unit_test(clocks_of_nodes_do_not_compare),
 		cmocka_unit_test(of_two_nodes_nobody_knows_who),
+		cmocka_unit_test(clocks_that_were_merged),
 		cmocka_unit_test(preempted_by_others),
 		cmocka_unit_test(ranks_that_share_cpus),
 		cmocka_unit_test(preempted_while_it_waits),
