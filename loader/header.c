@@ -15,6 +15,8 @@
 #include "session.h"
 #include "version.h"
 
+#define DIRS_MAX 16 /* kept open: a recorder of a service sees many jobs, each with a directory of its own */
+
 const char *const sched_mode_names[] = {[SCHED_MODE_OFF] = "off",
 					[SCHED_MODE_EVENTS] = "events",
 					[SCHED_MODE_SLICES] = "slices",
@@ -77,6 +79,13 @@ static bool dir_is_gone(const struct out_dir *d)
 	return fstat(d->fd, &st) ? errno == ESTALE : !st.st_nlink;
 }
 
+static void dir_drop(struct session *s, struct out_dir *d)
+{
+	HASH_DEL(s->dirs, d);
+	close(d->fd);
+	free(d);
+}
+
 static struct out_dir *dir_get(struct session *s, const char *path, int *err)
 {
 	struct out_dir *d;
@@ -84,11 +93,10 @@ static struct out_dir *dir_get(struct session *s, const char *path, int *err)
 	HASH_FIND_STR(s->dirs, path, d);
 	if (d && !dir_is_gone(d))
 		return d;
-	if (d) { /* its place may be free for a new one */
-		HASH_DEL(s->dirs, d);
-		close(d->fd);
-		free(d);
-	}
+	if (d) /* its place may be free for a new one */
+		dir_drop(s, d);
+	if (HASH_COUNT(s->dirs) >= DIRS_MAX)
+		dir_drop(s, s->dirs); /* the oldest */
 	d = calloc(1, sizeof(*d));
 	if (!d) {
 		*err = -ENOMEM;

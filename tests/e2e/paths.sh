@@ -138,6 +138,21 @@ is "names taken: the next free ones" "$(find "$tmp/names" -type f -links 1 -prin
 t "names taken: traces are whole" "$scope" check "$tmp"/names/*_6.jsonl
 is "names taken: what is theirs was left" "$(cat "$tmp/victim") $(ls -A "$tmp/secret")" "victim "
 
+# ---- A directory for each job
+
+install -d -m 755 "$tmp/weeks"
+cd "$tmp/weeks" || exit 1
+recorder_bg weeks
+for id in $(seq 24); do
+	NCCL_PROFILER_PLUGIN=$plugin SLURM_JOB_ID=$id "${small[@]}" >"$tmp/weeks.out"
+done
+until_true 10 eval '[ "$(cat "$tmp"/weeks/*/*.jsonl | grep -c "\"footer\"")" = 48 ]'
+held=$(find "/proc/$recorder/fd" -lname '*/ncclscope_dump-*' | wc -l)
+stop_recorder
+is "24 jobs: each in its directory" "$(find "$tmp/weeks" -name '*.jsonl' -printf '%h\n' | sort | uniq -c | awk '{ print $1 }' | sort | uniq -c | xargs)" "24 2"
+t "24 jobs: not each directory is kept open ($held)" [ "$held" -le 16 ]
+cd / || exit 1
+
 # ---- Who can read
 
 install -d -m 755 "$tmp/read"
