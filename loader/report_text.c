@@ -425,6 +425,20 @@ static uint32_t nodes_of(const struct report *r)
 	return n;
 }
 
+/* Of nodes that merge could put into one clock. */
+static uint32_t clocks_of(const struct report *r)
+{
+	const struct report_proc *p, *q;
+	uint32_t n = 0;
+
+	for (p = r->procs; p; p = p->next) {
+		for (q = r->procs; q != p && (!q->header || q->clock != p->clock); q = q->next)
+			;
+		n += p->header && q == p;
+	}
+	return n;
+}
+
 static void print_losses(const struct report *r, FILE *f)
 {
 	const struct lost_cause *l, *tmp;
@@ -454,6 +468,12 @@ static void print_notes(const struct report *r, FILE *f)
 		fprintf(f,
 			"No kernel context in this trace: who kept threads from running and what "
 			"became of packets is not known.\n");
+	if (clocks_of(r) > 1)
+		fprintf(f,
+			"The nodes have %u clocks: across them, late ranks are found by lengths "
+			"only. "
+			"'ncclscope merge' makes one of them.\n",
+			clocks_of(r));
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);
