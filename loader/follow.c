@@ -152,6 +152,31 @@ void follow__give_back(struct recorder *r)
 			give_back_pid(r, sp->pid);
 }
 
+static void bury_pid(pid_t pid)
+{
+	struct target t;
+
+	if (!target__find(&t, pid))
+		target__bury(&t);
+	target__close(&t);
+}
+
+void follow__bury(struct recorder *r)
+{
+	struct scan_proc *sp, *stmp;
+	struct proc *p, *tmp;
+	int i;
+
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (p->target.mem >= 0 && !p->hangs && target__bury(&p->target) == -ETIMEDOUT)
+			p->hangs = true;
+	for (i = 0; i < r->opt.npids; i++)
+		bury_pid(r->opt.pids[i]);
+	HASH_ITER (hh, r->scan.procs, sp, stmp)
+		if (sp->file && sp->look_ns != UINT64_MAX)
+			bury_pid(sp->pid);
+}
+
 void follow__cut(struct recorder *r)
 {
 	uint64_t now = monotonic_ns();

@@ -168,7 +168,8 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 			pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
 	}
-	status_self__tick(&r->status, r, now);
+	if (status_self__tick(&r->status, r, now))
+		follow__bury(r);
 }
 
 /* Each process that makes collectives has made as many as were asked for. */

@@ -107,6 +107,9 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 /* Takes back what we asked of every process. */
 void follow__give_back(struct recorder *r);
 
+/* Another recorder was killed: takes back what that one asked of every process. */
+void follow__bury(struct recorder *r);
+
 /* Of operations that begin from now on nothing is recorded: another recorder may have them go on. */
 void follow__cut(struct recorder *r);
 

@@ -260,29 +260,33 @@ static DIR *list(int dirfd)
 	return d;
 }
 
-static void expire(int dirfd, const char *name)
+static bool expire(int dirfd, const char *name)
 {
 	pid_t pid = name_pid(name, SUFFIX), tmp_pid = name_pid(name, TEMPORARY);
 	json_t *doc = NULL;
+	bool dead = (pid && pid_is_gone(pid)) || (tmp_pid && pid_is_gone(tmp_pid)) ||
+		    (pid && pid != getpid() && !read_doc(dirfd, name, pid, &doc) &&
+		     status_file__state(doc, 0) == STATUS_DEAD);
 
-	if ((pid && pid_is_gone(pid)) || (tmp_pid && pid_is_gone(tmp_pid)) ||
-	    (pid && !read_doc(dirfd, name, pid, &doc) &&
-	     status_file__state(doc, 0) == STATUS_DEAD)) {
+	if (dead) {
 		pr_debug("Removing '%s', of a recorder that was killed\n", name);
 		unlinkat(dirfd, name, 0);
 	}
 	json_decref(doc);
+	return dead;
 }
 
-void status_dir__expire(int dirfd)
+bool status_dir__expire(int dirfd)
 {
 	DIR *d = list(dirfd);
 	struct dirent *e;
+	bool any = false;
 
 	while (d && (e = readdir(d)))
-		expire(dirfd, e->d_name);
+		any |= expire(dirfd, e->d_name);
 	if (d)
 		closedir(d);
+	return any;
 }
 
 static const char *why(int err)

@@ -6,6 +6,7 @@
 #ifndef NCCLSCOPE_STATUS_FILE_H
 #define NCCLSCOPE_STATUS_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,8 +37,8 @@ int status_dir__make(const char *path);
 int status_file__write(int dirfd, pid_t pid, const char *text, size_t len);
 void status_file__remove(int dirfd, pid_t pid);
 
-/* Removes files of recorders that are dead. */
-void status_dir__expire(int dirfd);
+/* Removes files of recorders that are dead; whether there were any. */
+bool status_dir__expire(int dirfd);
 
 /*
  * All recorders that have a file in the directory, by pid: what it says, and "state", "file" and "ageUs". Files

@@ -346,24 +346,27 @@ static void write_file(struct status_self *s, const struct recorder *r)
 	free(self);
 }
 
-void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
+bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
 {
 	uint64_t begin, pause;
+	bool killed;
 
 	if (!s->tried)
 		start(s);
 	if (s->dirfd < 0 || now < s->next_ns)
-		return;
+		return false;
 	begin = cpu_ns();
 	if (!learn_session(s, r, now))
-		return;
+		return false;
 	write_file(s, r);
+	killed = status_dir__expire(s->dirfd);
 	s->asked_ns = 0;
 	s->cost_ns = cpu_ns() - begin;
 	pause = s->cost_ns * COST_SHARE;
 	if (pause < WRITE_NS)
 		pause = WRITE_NS;
 	s->next_ns = now + (pause < WRITE_MAX_NS ? pause : WRITE_MAX_NS);
+	return killed;
 }
 
 void status_self__close(struct status_self *s)

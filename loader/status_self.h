@@ -20,8 +20,11 @@ struct status_self { /* zero at first */
 	uint64_t cost_ns; /* of the last write, all in all */
 };
 
-/* Writes the file if it is time. Failure is no disaster: nobody sees us in `ncclscope status`. */
-void status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
+/*
+ * Writes the file if it is time. Failure is no disaster: nobody sees us in `ncclscope status`. Whether it found that another recorder was
+ * killed, whose file is away then.
+ */
+bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
 
 /*
  * What is known of the traces and of whose they are: an object of JSON, the caller's to free; NULL: no memory. By the thread whose session

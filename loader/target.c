@@ -278,7 +278,31 @@ static bool owner_is_dead(uint32_t owner)
 	return owner && owner != SCOPE_OWNER_MANUAL && kill((pid_t)owner, 0) && errno == ESRCH;
 }
 
-/* Our slot, or one to take; -1 when all are taken by living loaders. */
+static int slot_put(const struct target *t, struct scope_control *ctl, int slot,
+		    struct scope_want want)
+{
+	ctl->want[slot] = want;
+	return mem_write(t,
+			 t->control + offsetof(struct scope_control, want) +
+				 (uint64_t)slot * sizeof(want),
+			 &want, sizeof(want));
+}
+
+/* How many slots of dead loaders there were, which are free now; or -errno. */
+static int slots_bury(const struct target *t, struct scope_control *ctl)
+{
+	int i, n = 0, err = 0;
+
+	for (i = 0; i < SCOPE_WANT_SLOTS && !err; i++) {
+		if (!owner_is_dead(ctl->want[i].owner))
+			continue;
+		err = slot_put(t, ctl, i, (struct scope_want){0});
+		n++;
+	}
+	return err ? err : n;
+}
+
+/* Our slot, or one to take; -1 when all are taken. */
 static int slot_find(const struct scope_control *ctl, uint32_t owner)
 {
 	int i, at = -1;
@@ -286,13 +310,13 @@ static int slot_find(const struct scope_control *ctl, uint32_t owner)
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
 		if (ctl->want[i].owner == owner)
 			return i;
-		if (at < 0 && (!ctl->want[i].owner || owner_is_dead(ctl->want[i].owner)))
+		if (at < 0 && !ctl->want[i].owner)
 			at = i;
 	}
 	return at;
 }
 
-static int slot_write(const struct target *t, const struct scope_control *ctl, uint32_t owner,
+static int slot_write(const struct target *t, struct scope_control *ctl, uint32_t owner,
 		      uint32_t mask)
 {
 	struct scope_want want = {.mask = mask, .owner = mask ? owner : 0};
@@ -302,10 +326,7 @@ static int slot_write(const struct target *t, const struct scope_control *ctl, u
 		return mask ? -EBUSY : 0;
 	if (!mask && ctl->want[slot].owner != owner)
 		return 0; /* nothing to take back */
-	return mem_write(t,
-			 t->control + offsetof(struct scope_control, want) +
-				 (uint64_t)slot * sizeof(want),
-			 &want, sizeof(want));
+	return slot_put(t, ctl, slot, want);
 }
 
 /* The masks of every libnccl in the process, from what all owners want together. */
@@ -322,7 +343,7 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 	if (area.magic != SCOPE_CONTROL_MAGIC)
 		return -EAGAIN;
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++)
-		if (ctl->want[i].owner && !owner_is_dead(ctl->want[i].owner))
+		if (ctl->want[i].owner)
 			want |= ctl->want[i].mask;
 	for (i = 0; i < SCOPE_MASKS; i++) {
 		/* Without a base: what holds it may go, and the plugin could not turn it off. */
@@ -365,7 +386,10 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	int err;
 
 	err = control_read(t, &ctl);
-	if (!err)
+	if (err)
+		return err;
+	err = slots_bury(t, &ctl);
+	if (err >= 0)
 		err = slot_write(t, &ctl, owner, mask);
 	if (err)
 		return err;
@@ -387,6 +411,16 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	if (err)
 		return err;
 	return ctl.area ? masks_write(t, &ctl) : -EAGAIN;
+}
+
+static int bury(const struct target *t)
+{
+	struct scope_control ctl;
+	int err = control_read(t, &ctl);
+
+	if (!err)
+		err = slots_bury(t, &ctl);
+	return err > 0 && ctl.area ? masks_write(t, &ctl) : err;
 }
 
 /* ---- What it publishes ------------------------------------------------------------------------- */
@@ -603,6 +637,27 @@ int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush
 
 	if (call.out_len >= sizeof(t->first_id))
 		memcpy(&t->first_id, call.out, sizeof(t->first_id));
+	free(call.out);
+	return err;
+}
+
+static int ask_bury(struct patience_call *call)
+{
+	struct target t = asked(call);
+	int err;
+
+	turn_begin(&t);
+	err = bury(&t);
+	turn_end(&t);
+	return err < 0 ? err : 0;
+}
+
+int target__bury(struct target *t)
+{
+	struct ask in = {.t = *t};
+	struct patience_call call;
+	int err = ask(t, ask_bury, &in, &call, 0);
+
 	free(call.out);
 	return err;
 }

@@ -52,6 +52,12 @@ void target__close(struct target *t);
  */
 int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
 
+/*
+ * Takes back what loaders wanted that were killed; others learn nothing of it. 0, -ETIMEDOUT as target__want(), or
+ * another -errno: it may have ended by now.
+ */
+int target__bury(struct target *t);
+
 /* What a process is asked for, and by whom; all of it is what the process says. */
 struct target_state {
 	uint32_t epoch;

@@ -128,9 +128,25 @@ is "two recorders: each has its own" "$(types a), $(types b)" \
 	"Coll CollApi Group GroupApi, Coll CollApi Group GroupApi ProxyOp ProxyStep"
 t "two recorders: clean, and nothing lost" eval 'clean a && clean b && lossless a && joined a && began_amid b'
 
+# One of them is killed: what it wanted is taken back by the other.
+record_bg killed --mask proxystep
+killed=$recorder
+record_bg stays --mask coll
+sleep 0.3
+is "one will be killed: mask" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "18 18"
+kill -KILL $killed
+wait $killed 2>/dev/null
+masks_are() {
+	same "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "$1"
+}
+t "one was killed: its part is taken back" until_true 6 masks_are "2 2"
+stop_recorder INT
+is "one was killed: the other ends as always" "$rc $(mask_of "${ranks[0]}")" "0 0"
+t "one was killed: the other's trace is clean, and nothing lost" eval 'clean stays && lossless stays && began_amid stays'
+
 kill -USR1 "$starter"
 wait "$starter"
-is "the job that was recorded five times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
+is "the job that was recorded seven times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
 
 # ---- A job that somebody starts later
 
