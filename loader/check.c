@@ -13,6 +13,7 @@
 #include "cmd.h"
 #include "lines.h"
 #include "log.h"
+#include "zst.h"
 
 static const char usage[] =
 	"Usage: ncclscope check [OPTION]... TRACE...\n"
@@ -208,11 +209,19 @@ static void show_progress(void *to, uint64_t done, uint64_t total)
 	progress__show(&c->progress, done, total);
 }
 
+static void not_readable(void *to, int err)
+{
+	struct check *c = to;
+
+	find_at(c, FIND_ERROR, 0, "unreadable", "it could not be read: %s", zst_text__error(err));
+}
+
 static const struct lines_ops check_ops = {
 	.begin = begin_file,
 	.line = take_line,
 	.too_long = take_too_long,
 	.end = end_file,
+	.failed = not_readable,
 	.progress = show_progress,
 };
 

@@ -56,6 +56,7 @@ static void check_options(struct options *o, struct argp_state *state)
 	if (!o->fmt)
 		argp_error(state, "--to is needed: perfetto, chrome, speedscope, collapsed or csv");
 	options__traces(ARGP_KEY_END, state, &o->paths);
+	options__not_input(state, o->paths, o->output);
 	if (o->machine_ids && o->fmt != &export_perfetto)
 		argp_error(state, "--machine-ids is for --to perfetto");
 }
@@ -108,8 +109,7 @@ void export_flush(struct export *x, bool all)
 		return;
 	x->err = output__write(&x->to, x->out.s, x->out.len);
 	if (x->err)
-		pr_err("Failed to write '%s': %s\n", x->out_path ? x->out_path : "-",
-		       strerror(-x->err));
+		pr_err("Failed to write '%s': %s\n", output__name(x->out_path), strerror(-x->err));
 	x->out.len = 0;
 }
 
@@ -124,9 +124,14 @@ static void tell(const struct export *x)
 		pr_warn("%" PRIu64 " lines could not be used, skipped; the first: %s ('ncclscope "
 			"check' tells more)\n",
 			x->skipped, x->why);
-	pr_info("%" PRIu64 " files, %" PRIu64 " processes, %" PRIu64 " lines; %" PRIu64
-		" events, %" PRIu64 " states, %" PRIu64 " other records exported\n",
-		x->files, x->procs, x->nlines, x->events, x->states, x->others);
+	if (x->fmt == &export_csv)
+		pr_info("%" PRIu64 " files, %" PRIu64 " processes, %" PRIu64 " lines; %" PRIu64
+			" events exported\n",
+			x->files, x->procs, x->nlines, x->events);
+	else
+		pr_info("%" PRIu64 " files, %" PRIu64 " processes, %" PRIu64 " lines; %" PRIu64
+			" events, %" PRIu64 " states, %" PRIu64 " other records exported\n",
+			x->files, x->procs, x->nlines, x->events, x->states, x->others);
 }
 
 static int run(struct export *x, char *const *paths)
@@ -137,13 +142,14 @@ static int run(struct export *x, char *const *paths)
 	err = err ? err : export_read(x, paths);
 	/* what could be read is written, and the exit status tells that something could not */
 	ended = x->err ? x->err : x->fmt->end ? x->fmt->end(x) : 0;
+	if (!ended && !x->events && !x->states && !x->others) {
+		if (!err) /* else it has been said what is wrong */
+			pr_err("No records in '%s': is it a trace?\n", paths[0]);
+		return err ? err : -ENODATA;
+	}
 	export_flush(x, true);
 	if (ended || x->err)
 		return ended ? ended : x->err;
-	if (!x->events && !x->states && !x->others) {
-		pr_err("No records in '%s': is it a trace?\n", paths[0]);
-		return err ? err : -ENODATA;
-	}
 	tell(x);
 	return err;
 }
@@ -161,7 +167,7 @@ int cmd_export(int argc, char **argv)
 	x.out_path = o.output;
 	err = output__open(&x.to, o.output, 0640);
 	if (err) {
-		pr_err("Failed to write '%s': %s\n", o.output, strerror(-err));
+		pr_err("Failed to write '%s': %s\n", output__name(o.output), strerror(-err));
 		return EXIT_FAILED;
 	}
 	if (x.fmt->binary && isatty(x.to.fd)) {
@@ -176,7 +182,7 @@ int cmd_export(int argc, char **argv)
 	whole = !x.err && (x.events || x.states || x.others);
 	end = output__close(&x.to, whole);
 	if (end) {
-		pr_err("Failed to write '%s': %s\n", o.output, strerror(-end));
+		pr_err("Failed to write '%s': %s\n", output__name(o.output), strerror(-end));
 		err = end;
 	}
 	if (x.own)

@@ -15,7 +15,8 @@
 #include "session.h"
 #include "version.h"
 
-#define DIRS_MAX 16 /* kept open: a recorder of a service sees many jobs, each with a directory of its own */
+#define DIRS_MAX                                                                                   \
+	16 /* kept open: a recorder of a service sees many jobs, each with a directory of its own */
 
 const char *const sched_mode_names[] = {[SCHED_MODE_OFF] = "off",
 					[SCHED_MODE_EVENTS] = "events",

@@ -98,7 +98,9 @@ static int read_file(void *to, const char *path)
 		r->done += (uint64_t)st.st_size;
 	if (fd >= 0 && !is_stdin)
 		close(fd);
-	if (err && !r->ops->quiet)
+	if (err && r->ops->failed)
+		r->ops->failed(r->to, err);
+	else if (err && !r->ops->quiet)
 		pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
 	return err;
 }
@@ -117,6 +119,9 @@ static int is_trace(const struct dirent *entry)
 {
 	size_t len = strlen(entry->d_name);
 
+	/* a pipe that lies there would be waited for */
+	if (entry->d_type != DT_REG && entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
+		return 0;
 	return !strncmp(entry->d_name, "trace_", 6) &&
 	       ((len > 12 && !strcmp(entry->d_name + len - 6, ".jsonl")) ||
 		(len > 16 && !strcmp(entry->d_name + len - 10, ".jsonl.zst")));
@@ -186,6 +191,27 @@ int lines_read(char *const *paths, const struct lines_ops *ops, void *to)
 	err = visit_all(&r, paths, ops->quiet, read_file);
 	free(r.buf);
 	return r.stop ? r.stop : err;
+}
+
+static int is_same(void *to, const char *file)
+{
+	const struct stat *want = to;
+	struct stat st;
+
+	return !stat(file, &st) && st.st_dev == want->st_dev && st.st_ino == want->st_ino ? -EEXIST
+											  : 0;
+}
+
+bool lines_have(char *const *paths, const char *path)
+{
+	struct stat st;
+
+	if (!path || stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	for (; *paths; paths++)
+		if (lines_visit(*paths, true, is_same, &st) == -EEXIST)
+			return true;
+	return false;
 }
 
 const char *lines_torn_by_cat(const char *s, size_t len)

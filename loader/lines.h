@@ -17,6 +17,8 @@ struct lines_ops {
 	int (*too_long)(void *to);
 	/* The file has been read to its end. */
 	int (*end)(void *to);
+	/* It could not be read (further); of those whose end has no call. May be NULL, then it is told. */
+	void (*failed)(void *to, int err);
 	/* Now and then, in bytes of the files as they are; may be NULL. */
 	void (*progress)(void *to, uint64_t done, uint64_t total);
 	bool quiet; /* what cannot be read is not told */
@@ -33,6 +35,9 @@ int lines_read(char *const *paths, const struct lines_ops *ops, void *to);
  * name. A directory without any is the wrong one: that is told, but if @quiet. 0, or the last error of these.
  */
 int lines_visit(const char *path, bool quiet, int (*visit)(void *to, const char *file), void *to);
+
+/* Whether a file that @paths name, as above, is that at @path: it must not be written over. */
+bool lines_have(char *const *paths, const char *path);
 
 /*
  * Where in a line that does not parse the next file may begin: the recording of the one before broke off in this line, and cat put

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ncclscope: one binary, sub-commands like git's and perf's. */
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cmd.h"
 #include "log.h"
+#include "output.h"
 #include "version.h"
 
 static int cmd_version(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
+	bool help = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+
+	if (argc > 1) {
+		fputs("Usage: ncclscope version\nPrint the version.\n", help ? stdout : stderr);
+		return help ? EXIT_OK : EXIT_USAGE;
+	}
 	printf("ncclscope %s\n", NCCLSCOPE_VERSION);
 	return EXIT_OK;
 }
@@ -50,23 +59,37 @@ static void usage(FILE *f)
 	fprintf(f, "\n'ncclscope COMMAND --help' or 'man ncclscope-COMMAND' tells more.\n");
 }
 
+/* What was printed last may not have gone anywhere; commands that write much have seen it before. */
+static void check_output(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return;
+	pr_err("Failed to write '%s': %s\n", output__name(NULL), strerror(errno));
+	_exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
-	static char name[64];
+	static char name[64], help[] = "--help";
 	size_t i;
 
 	/* Ignored by who has started us, children would go before we have seen their end, and their numbers be others'. */
 	signal(SIGCHLD, SIG_DFL);
+	atexit(check_output);
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "help") && argc == 3) {
+		argv[1] = argv[2];
+		argv[2] = help;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version"))
-		return cmd_version(argc, argv);
+		return cmd_version(argc - 1, argv + 1);
 	for (i = 0; i < NCOMMANDS; i++) {
 		if (strcmp(argv[1], commands[i].name))
 			continue;

@@ -47,7 +47,9 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		o->json = true;
 		return 0;
 	case ARGP_KEY_END:
-		options__traces(key, state, &o->paths);
+		if (!o->paths)
+			argp_error(state, "a trace is needed: a file or a directory");
+		options__not_input(state, o->paths, o->output);
 		if (o->json && !o->clocks)
 			argp_error(state, "--json is for --clocks: what is merged is JSON anyway");
 		if (o->clocks && o->output)
@@ -263,16 +265,16 @@ static void warn_clocks(const struct merge *m)
 static void tell(const struct merge *m)
 {
 	char text[32], clocks[64] = "";
+	uint32_t unknown = 0, i;
 	int64_t worst = 0;
-	uint32_t i;
 
 	if (m->torn)
 		pr_warn("%" PRIu64 " torn lines: the recording broke off there, left out\n",
 			m->torn);
 	if (m->skipped)
-		pr_warn("%" PRIu64 " lines could not be used, left out ('ncclscope check' tells "
-			"more)\n",
-			m->skipped);
+		pr_warn("%" PRIu64 " lines could not be used, left out; the first: %s ('ncclscope "
+			"check' tells more)\n",
+			m->skipped, m->why);
 	if (m->unknown)
 		pr_warn("%" PRIu64 " records of kinds that this version does not know: their times "
 			"stay as they are\n",
@@ -282,9 +284,13 @@ static void tell(const struct merge *m)
 			" PXN events: the process that they are of is not "
 			"among these traces\n",
 			m->pxn_lost, m->pxn);
-	if (m->nnodes > 1) {
-		for (i = 0; i < m->nnodes; i++)
-			worst = m->nodes[i].fit.error > worst ? m->nodes[i].fit.error : worst;
+	for (i = 0; i < m->nnodes; i++) {
+		unknown += m->nodes[i].fit.error < 0;
+		worst = m->nodes[i].fit.error > worst ? m->nodes[i].fit.error : worst;
+	}
+	if (unknown) { /* warn_clocks() has said of which */
+		snprintf(clocks, sizeof(clocks), ", clocks not known of %u", unknown);
+	} else if (m->nnodes > 1) {
 		snprintf(clocks, sizeof(clocks), ", clocks within %s",
 			 span_text(text, worst, false));
 	}
@@ -329,18 +335,22 @@ static int write_all(struct merge *m, struct streams *files, const char *path)
 		pr_err("A trace has changed while it was read: merge it when its recording has "
 		       "ended\n");
 	else if (m->err)
-		pr_err("Failed to write '%s': %s\n", path ? path : "-", strerror(-m->err));
+		pr_err("Failed to write '%s': %s\n", output__name(path), strerror(-m->err));
 	else
 		tell(m);
 	return m->err ?: err;
 }
 
-static int run(struct merge *m, struct streams *files, const struct options *o)
+/* @bad: what could not be opened, which has been told. */
+static int run(struct merge *m, struct streams *files, const struct options *o, int bad)
 {
-	int bad = merge_read(m, files), err;
+	int err = merge_read(m, files);
 
+	bad = err ? err : bad;
 	if (bad == -ENOMEM || bad == -EALREADY)
 		return bad;
+	if (!m->nnodes && bad)
+		return bad; /* told */
 	if (!m->nnodes) {
 		pr_err("No trace with a header in '%s': there is no clock to go by\n", o->paths[0]);
 		return -ENODATA;
@@ -366,10 +376,10 @@ int cmd_merge(int argc, char **argv)
 	m.clock = merge_clock__new();
 	err = files && m.clock ? json_doc__init(&m.doc) : -ENOMEM;
 	if (!err)
-		err = run(&m, files, &o);
+		err = run(&m, files, &o, bad);
 	if (err == -ENOMEM)
 		pr_err("Failed to merge: %s\n", strerror(ENOMEM));
 	streams__free(files);
 	merge_free(&m);
-	return err || bad ? EXIT_FAILED : EXIT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -23,6 +23,7 @@ struct merge_node {
 	char boot[MERGE_UUID + 1];
 	char *host;	/* owned */
 	int64_t offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC, by the first header */
+	int64_t offset_error;
 	uint32_t procs;
 	struct merge_fit fit; /* beyond that offset */
 	int64_t shift;	      /* of times, to the reference's CLOCK_MONOTONIC */
@@ -84,6 +85,7 @@ struct merge {
 	uint64_t pxn, pxn_lost; /* PXN events; without their origin */
 	uint64_t ties;		/* ends of connections that found the other on another node */
 	/* Writing. */
+	char why[512]; /* of the first line that was skipped: where it is */
 	struct output to;
 	struct xbuf out;
 	int err;

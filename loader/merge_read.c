@@ -153,7 +153,8 @@ static uint64_t key_of(const uint64_t *v, size_t n)
 
 /* ---- Processes ------------------------------------------------------------------------------------------- */
 
-static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t offset)
+static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t offset,
+			 int64_t error)
 {
 	struct merge_node *nodes = reallocarray(m->nodes, m->nnodes + 1, sizeof(*nodes)), *n;
 	uint32_t len = host && host->kind == JSON_KIND_STR ? host->len : 0;
@@ -166,6 +167,7 @@ static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t
 	n = &nodes[m->nnodes];
 	*n = (struct merge_node){
 		.offset = offset,
+		.offset_error = error,
 		.host = strndup(len ? host->s : "", len < HOST_LEN ? len : HOST_LEN)};
 	if (!n->host) {
 		m->err = -ENOMEM;
@@ -179,7 +181,7 @@ static uint32_t node_of(struct reader *rd, node_t rec)
 {
 	node_t boot = get(rd, rec, "bootId"), clock = get(rd, rec, "clock");
 	struct merge *m = rd->m;
-	int64_t offset;
+	int64_t offset, error = 0;
 	uint32_t i;
 
 	if (!boot || boot->kind != JSON_KIND_STR || boot->len != MERGE_UUID ||
@@ -191,7 +193,8 @@ static uint32_t node_of(struct reader *rd, node_t rec)
 			return i;
 	if (m->nnodes == MERGE_NODES_MAX)
 		return MERGE_NO_NODE;
-	return new_node(m, boot->s, get(rd, rec, "host"), offset);
+	get_point(rd, clock, "realtimeError", &error);
+	return new_node(m, boot->s, get(rd, rec, "host"), offset, error);
 }
 
 static struct merge_proc *new_proc(struct reader *rd)

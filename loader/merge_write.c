@@ -16,6 +16,8 @@
 
 struct writer {
 	struct merge *m;
+	const char *path;
+	uint64_t line;
 	uint32_t stream, nprocs; /* nprocs: that have begun */
 	const struct merge_proc *proc;
 	const char *from;		  /* what of the line has not been copied yet */
@@ -115,6 +117,13 @@ static void put_merged(struct writer *w)
 	xbuf__lit(b, "}");
 }
 
+/* What goes with an offset that has become the reference's; it comes behind that in what we write. */
+static void put_error(struct writer *w, node_t offset, node_t error)
+{
+	if (error && error->s > offset->s)
+		put_time(w, error, w->m->nodes[w->m->ref].offset_error);
+}
+
 /* Of all nodes the same real clock: the reference's. */
 static void put_header(struct writer *w, node_t rec)
 {
@@ -122,10 +131,13 @@ static void put_header(struct writer *w, node_t rec)
 	node_t clock = jn_get(&m->doc, rec, "clock");
 	node_t real = jn_get(&m->doc, clock, "realtimeOffset");
 
+	node_t error = jn_get(&m->doc, clock, "realtimeError");
+
 	if (!real || w->proc->node == MERGE_NO_NODE)
 		return;
 	put_time(w, real, m->nodes[m->ref].offset);
 	put_merged(w);
+	put_error(w, real, error);
 }
 
 /* How the reference's real clock went is in that node's own records. */
@@ -134,8 +146,10 @@ static void put_clock(struct writer *w, node_t rec)
 	const struct merge *m = w->m;
 	node_t real = jn_get(&m->doc, rec, "realtimeOffset");
 
-	if (real && w->proc->node != m->ref)
-		put_time(w, real, m->nodes[m->ref].offset);
+	if (!real || w->proc->node == m->ref)
+		return;
+	put_time(w, real, m->nodes[m->ref].offset);
+	put_error(w, real, jn_get(&m->doc, rec, "error"));
 }
 
 static void find_end(struct writer *w, node_t rec)
@@ -237,18 +251,33 @@ static bool begin_proc(struct writer *w, node_t rec)
 	if (w->proc && !jn_is(jn_get(&w->m->doc, rec, "recordType"), "header"))
 		return true;
 	w->proc = merge_proc_at(w->m, w->stream, w->nprocs++);
+	w->line = 1;
 	return w->proc;
+}
+
+/* From its process' header on, as there may be others before it in the file. */
+static void say_where(struct writer *w)
+{
+	if (!*w->m->why)
+		snprintf(w->m->why, sizeof(w->m->why), "%s, line %" PRIu64 " of process %d",
+			 w->path, w->line, w->proc ? w->proc->host_pid : -1);
 }
 
 static int write_line(void *writer, const char *s, size_t len, bool whole)
 {
 	struct writer *w = writer;
 	struct merge *m = w->m;
-	int err = merge_parse(m, &s, &len, whole);
+	uint64_t skipped = m->skipped;
 	size_t before = m->out.len;
+	int err;
 
-	if (err)
+	w->line++;
+	err = merge_parse(m, &s, &len, whole);
+	if (err) {
+		if (m->skipped > skipped)
+			say_where(w);
 		return err == -ENOMEM ? m->err = err : 0;
+	}
 	if (!begin_proc(w, &m->doc.nodes[0]))
 		return m->err = -ESTALE;
 	w->from = s;
@@ -261,6 +290,7 @@ static int write_line(void *writer, const char *s, size_t len, bool whole)
 		m->out.len = before;
 		m->lines--;
 		m->skipped++;
+		say_where(w);
 	}
 	return flush(m, false);
 }
@@ -269,9 +299,8 @@ static void *begin_stream(void *to, const char *path, uint32_t nr)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 
-	(void)path;
 	if (w)
-		*w = (struct writer){.m = to, .stream = nr};
+		*w = (struct writer){.m = to, .path = path, .stream = nr};
 	return w;
 }
 

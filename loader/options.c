@@ -7,6 +7,7 @@
 #include <string.h>
 #include "clock.h"
 #include "cmd.h"
+#include "lines.h"
 #include "log.h"
 #include "options.h"
 
@@ -40,6 +41,12 @@ int options__traces(int key, struct argp_state *state, char ***paths)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+void options__not_input(struct argp_state *state, char *const *paths, const char *output)
+{
+	if (lines_have(paths, output))
+		argp_error(state, "'%s' is one of the traces: it would be written over", output);
 }
 
 struct unit {

@@ -20,6 +20,9 @@ void options__parse(const struct argp *argp, int argc, char **argv, unsigned int
  */
 int options__traces(int key, struct argp_state *state, char ***paths);
 
+/* The file to write must not be one of those to read: says so, and ends the process. */
+void options__not_input(struct argp_state *state, char *const *paths, const char *output);
+
 /* "500ms", "10s", "2m", "1h", or seconds without a unit; into ns. 0 or -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);
 

@@ -90,6 +90,11 @@ int output__open(struct output *o, const char *path, mode_t mode)
 	return o->fd < 0 ? -errno : 0;
 }
 
+const char *output__name(const char *path)
+{
+	return path && strcmp(path, "-") ? path : "standard output";
+}
+
 int output__write(const struct output *o, const void *data, size_t len)
 {
 	const char *at = data;

@@ -21,6 +21,8 @@ struct output {
  * at a time: a signal that ends the program takes away what is not whole.
  */
 int output__open(struct output *o, const char *path, mode_t mode);
+/* Of what was given as @path, for messages. */
+const char *output__name(const char *path);
 /* 0 or -errno. */
 int output__write(const struct output *o, const void *data, size_t len);
 /* Into its place if @ok, else away with it. 0 or -errno; safe twice. */

@@ -64,7 +64,10 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SLOWER:
 		if (parse_span(arg, &o->opt.slower_than))
-			argp_error(state, "'%s' is no duration: 500us, 20ms or 2s", arg);
+			argp_error(state,
+				   "'%s' is no duration: a whole number of us, ms, s (or of "
+				   "seconds without a unit)",
+				   arg);
 		return 0;
 	case ARGP_KEY_END:
 		options__traces(key, state, &o->paths);

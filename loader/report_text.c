@@ -250,7 +250,8 @@ static void print_slow(const struct report *r, FILE *f)
 	}
 	qsort(list, n, sizeof(*list), cmp_slow);
 	if (n)
-		heading(r, f, "Slow operations: %llu, the longest", (unsigned long long)all);
+		heading(r, f, "Slow operations: %llu, the longest of them",
+			(unsigned long long)all);
 	if (n)
 		fprintf(f, "%-16s %9s %10s %10s  %-18s %4s %5s  %s\n", "operation", "seq", "took",
 			"expected", "verdict", "sure", "rank", "culprit");
@@ -439,6 +440,23 @@ static uint32_t clocks_of(const struct report *r)
 	return n;
 }
 
+/* Processes whose time another of the input has, too: a trace and what it was merged into, say. */
+static uint32_t twice(const struct report *r)
+{
+	const struct report_proc *p, *q;
+	uint32_t n = 0;
+
+	for (p = r->procs; p; p = p->next) {
+		for (q = r->procs; q != p; q = q->next)
+			if (p->header && q->header && p->node == q->node &&
+			    p->host_pid == q->host_pid && p->events && q->events &&
+			    (p->clock != q->clock || (p->first < q->last && q->first < p->last)))
+				break;
+		n += q != p;
+	}
+	return n;
+}
+
 static void print_losses(const struct report *r, FILE *f)
 {
 	const struct lost_cause *l, *tmp;
@@ -468,6 +486,11 @@ static void print_notes(const struct report *r, FILE *f)
 		fprintf(f,
 			"No kernel context in this trace: who kept threads from running and what "
 			"became of packets is not known.\n");
+	if (twice(r))
+		fprintf(f,
+			"Processes that are in the input twice: %u. Their events are counted "
+			"twice.\n",
+			twice(r));
 	if (clocks_of(r) > 1)
 		fprintf(f,
 			"The nodes have %u clocks: across them, late ranks are found by lengths "

@@ -123,12 +123,12 @@ static int open_flags(const struct streams *f)
 }
 
 /* Of such a file the text has no places: it is one piece, to be read from one end to the other. */
-static bool is_compressed(int fd)
+static bool is_compressed(int fd, bool (*how)(const void *data, size_t len))
 {
 	char magic[4];
 	ssize_t n = pread(fd, magic, sizeof(magic), 0);
 
-	return n > 0 && zst_is_stream(magic, (size_t)n);
+	return n > 0 && how(magic, (size_t)n);
 }
 
 /* What kind of file it is decides into which pieces it is read. */
@@ -141,11 +141,14 @@ static int add_opened(struct streams *f, const char *path, int fd)
 		return -errno;
 	regular = S_ISREG(st.st_mode);
 	if (f->opt.brief) /* one header, and no time to look for more */
-		return regular ? add_stream(f, path, 0, is_compressed(fd) ? -1 : st.st_size)
+		return regular ? add_stream(f, path, 0,
+					    is_compressed(fd, zst_is_stream) ? -1 : st.st_size)
 			       : -ESTALE;
 	if (f->opt.again && (!regular || fd == STDIN_FILENO))
 		return -ESPIPE;
-	if (regular && fd != STDIN_FILENO && !is_compressed(fd))
+	if (regular && is_compressed(fd, zst_is_gzip))
+		return -ENOEXEC;
+	if (regular && fd != STDIN_FILENO && !is_compressed(fd, zst_is_stream))
 		return split(f, path, fd, st.st_size);
 	return add_stream(f, path, 0, -1);
 }
@@ -153,9 +156,15 @@ static int add_opened(struct streams *f, const char *path, int fd)
 static int add_file(void *to, const char *path)
 {
 	struct streams *f = to;
-	int fd = strcmp(path, "-") ? open(path, open_flags(f)) : STDIN_FILENO, err;
+	struct stat st;
+	int fd, err;
 
 	f->totals.files++;
+	/* before it is opened: that waits, of a pipe that has a name, for somebody who writes */
+	if (f->opt.again && !stat(path, &st) && !S_ISREG(st.st_mode))
+		fd = -1, errno = ESPIPE;
+	else
+		fd = strcmp(path, "-") ? open(path, open_flags(f)) : STDIN_FILENO;
 	err = fd < 0 ? -errno : add_opened(f, path, fd);
 	if (fd > STDIN_FILENO)
 		close(fd);

@@ -17,6 +17,7 @@
 #include "output.h"
 #include "report.h"
 #include "view.h"
+#include "zst.h"
 
 struct options {
 	const char *output;
@@ -42,6 +43,10 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		if (!*arg)
 			argp_error(state, "-o needs the name of a file");
 		o->output = arg;
+		return 0;
+	case ARGP_KEY_END:
+		options__traces(key, state, &o->paths);
+		options__not_input(state, o->paths, o->output);
 		return 0;
 	default:
 		return options__traces(key, state, &o->paths);
@@ -90,8 +95,11 @@ static char *default_name(const char *trace)
 
 /* ---- The page ------------------------------------------------------------------------------------------- */
 
-/* What report --json says; its size has a bound, whatever the trace's. */
-static int report_text_of(const struct view_inputs *in, char **text, size_t *len)
+/*
+ * What report --json says; its size has a bound, whatever the trace's. -ENODATA: there is no record in any of them; *read_err tells if
+ * that is because one could not be read.
+ */
+static int report_text_of(const struct view_inputs *in, char **text, size_t *len, int *read_err)
 {
 	struct report r = {.opt = {.json = true, .silent = true}};
 	char **paths = calloc(in->n + 1, sizeof(*paths));
@@ -103,7 +111,10 @@ static int report_text_of(const struct view_inputs *in, char **text, size_t *len
 		paths[i] = in->list[i].path;
 	if (!err) {
 		/* what it cannot read is read once more, and said then */
-		err = report_read(&r, paths) == -ENOMEM ? -ENOMEM : 0;
+		*read_err = report_read(&r, paths);
+		err = *read_err == -ENOMEM ? -ENOMEM : 0;
+		if (!err && !r.totals.records)
+			err = -ENODATA;
 		if (!err) {
 			report_end(&r);
 			err = report_json(&r, f);
@@ -116,12 +127,16 @@ static int report_text_of(const struct view_inputs *in, char **text, size_t *len
 	return err;
 }
 
-static int put_report(struct view_page *page, const struct view_inputs *in)
+static int put_report(struct view_page *page, const struct view_inputs *in, int *read_err)
 {
 	char *text = NULL;
 	size_t len = 0;
-	int err = report_text_of(in, &text, &len);
+	int err = report_text_of(in, &text, &len, read_err);
 
+	if (err == -ENODATA) {
+		free(text);
+		return err;
+	}
 	if (err)
 		pr_warn("Failed to make the report: %s, continuing without it\n", strerror(-err));
 	else
@@ -131,14 +146,14 @@ static int put_report(struct view_page *page, const struct view_inputs *in)
 	return err;
 }
 
-/* @trace_err: of a trace that could not be read, which has been said. */
+/* @trace_err: of a trace that could not be read, which has been said but if nothing could be read, -ENODATA. */
 static int write_page(const struct view_inputs *in, int fd, int *trace_err)
 {
 	struct view_page *page = view_page__new(fd);
 	int err = page ? view_page__begin(page) : -ENOMEM;
 
 	if (!err)
-		err = put_report(page, in);
+		err = put_report(page, in, trace_err);
 	if (!err)
 		*trace_err = view_inputs__read(in, page, &err);
 	if (!err)
@@ -172,7 +187,11 @@ static int make_page(const struct view_inputs *in, const char *name, int *bad)
 		err = output__close(&out, !err) ?: err;
 	}
 	*bad = one ? one : *bad;
-	if (err)
+	if (err == -ENODATA && one)
+		pr_err("Failed to read '%s': %s\n", in->list[0].name, zst_text__error(one));
+	else if (err == -ENODATA)
+		pr_err("No records in '%s': is it a trace?\n", in->list[0].name);
+	else if (err)
 		pr_err("Failed to write '%s': %s\n", name, strerror(-err));
 	else
 		say_where(&out);

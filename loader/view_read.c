@@ -26,7 +26,8 @@
 
 /* ---- Which ones ---------------------------------------------------------------------------------------- */
 
-static int copy_all(int from, int to)
+/* *reads: whether an error was of reading, and not of writing. */
+static int copy_all(int from, int to, bool *reads)
 {
 	char buf[64 << 10];
 	ssize_t n, done, m;
@@ -38,6 +39,7 @@ static int copy_all(int from, int to)
 			return -errno;
 		for (done = 0; done < n; done += m) {
 			m = write(to, buf + done, (size_t)(n - done));
+			*reads = m >= 0;
 			if (m < 0)
 				return -errno;
 		}
@@ -45,24 +47,34 @@ static int copy_all(int from, int to)
 	return 0;
 }
 
+static const char *spool_dir(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
+
 /* A file without a name, which goes with its descriptor. */
 static int open_spool(void)
 {
-	const char *dir = getenv("TMPDIR");
-	int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(spool_dir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : fd;
 }
 
 static int spool(struct view_input *input, int fd)
 {
+	bool reads = true;
 	struct stat st;
 	int err;
 
 	input->spool = open_spool();
+	err = input->spool < 0 ? input->spool : copy_all(fd, input->spool, &reads);
+	if (input->spool < 0 || !reads)
+		pr_err("Failed to keep what comes in TMPDIR, '%s': %s\n", spool_dir(),
+		       strerror(-err));
 	if (input->spool < 0)
-		return input->spool;
-	err = copy_all(fd, input->spool);
+		return err;
 	free(input->path);
 	if (!err && fstat(input->spool, &st))
 		err = -errno;
@@ -71,6 +83,14 @@ static int spool(struct view_input *input, int fd)
 		err = -ENOMEM;
 	}
 	return err;
+}
+
+static bool is_gzip(int fd)
+{
+	char magic[4];
+	ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	return n > 0 && zst_is_gzip(magic, (size_t)n);
 }
 
 static int open_input(struct view_input *input, const char *path, uint64_t *bytes)
@@ -85,6 +105,8 @@ static int open_input(struct view_input *input, const char *path, uint64_t *byte
 		err = -EISDIR;
 	else if (is_stdin || !S_ISREG(st.st_mode))
 		err = spool(input, fd);
+	else if (is_gzip(fd))
+		err = -ENOEXEC;
 	else
 		*bytes += (uint64_t)st.st_size;
 	if (fd >= 0 && !is_stdin)
@@ -114,7 +136,7 @@ static int add_file(void *to, const char *path)
 		in->list = list;
 	err = input.path && input.name && list ? open_input(&input, path, &in->bytes) : -ENOMEM;
 	if (err) {
-		pr_err("Failed to read '%s': %s\n", path, strerror(-err));
+		pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
 		free_input(&input);
 		return err;
 	}

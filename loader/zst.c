@@ -127,6 +127,11 @@ bool zst_is_stream(const void *data, size_t len)
 	return len >= sizeof(magic) && !memcmp(data, magic, sizeof(magic));
 }
 
+bool zst_is_gzip(const void *data, size_t len)
+{
+	return len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3);
+}
+
 /* `data`: what was read of the file already, at most READ_BYTES, which is copied. NULL: no memory. */
 static struct zst_reader *reader_new(const void *data, size_t len)
 {
@@ -191,6 +196,8 @@ ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size)
 		return reader_read(t->reader, fd, buf, size);
 	t->begun = true;
 	n = read_patiently(fd, buf, first && size > READ_BYTES ? READ_BYTES : size);
+	if (first && n > 0 && zst_is_gzip(buf, (size_t)n))
+		return -ENOEXEC;
 	if (!first || n < 0 || !zst_is_stream(buf, (size_t)n))
 		return n;
 	t->reader = reader_new(buf, (size_t)n);
@@ -199,6 +206,8 @@ ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size)
 
 const char *zst_text__error(int err)
 {
+	if (err == -ENOEXEC)
+		return "it is compressed by gzip: unpack it, or use zstd";
 	return err == -EPROTO ? "its compression is damaged" : strerror(-err);
 }
 

@@ -30,6 +30,8 @@ void zst_writer__free(struct zst_writer *z); /* NULL is fine */
 
 /* Whether a file that begins so is one. */
 bool zst_is_stream(const void *data, size_t len);
+/* One that others take for compressed, and we do not read. */
+bool zst_is_gzip(const void *data, size_t len);
 
 /* The text of a file from its beginning on, compressed or not, which its first bytes tell. Zero at first. */
 struct zst_text {
@@ -37,7 +39,7 @@ struct zst_text {
 	bool begun;
 };
 
-/* As read(2), but for -errno, and no EINTR. 0 also where the file ends within a frame; -EPROTO: it is damaged. */
+/* As read(2), but for -errno, and no EINTR. 0 also where the file ends within a frame; -EPROTO: it is damaged; -ENOEXEC: gzip. */
 ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size);
 
 /* What to say of an error of it. */

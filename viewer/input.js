@@ -300,6 +300,7 @@ function onWheel(ev)
 	const unit = ev.deltaMode === 1 ? 16 : ev.deltaMode === 2 ? 400 : 1, dx = ev.deltaX * unit, dy = ev.deltaY * unit;
 
 	ev.preventDefault();
+	hideTip();
 	[mouse.x, mouse.y] = place(ev);
 	if (ev.ctrlKey || ev.metaKey) {
 		zoom(Math.exp(Math.max(-300, Math.min(300, dy)) * .004));

@@ -213,13 +213,15 @@ function buildLayout()
 	const nodes = new Map(), by = collect();
 
 	Object.assign(layout, {lanes: [], height: 0, laneOf: new Int32Array(trace.events.n).fill(-1), headOf: new Int32Array(trace.events.n).fill(-1)});
+	const several = new Set(trace.procs.map(p => p.clock)).size > 1;
+
 	for (const p of trace.procs) {
 		if (!matchesProc(p))
 			continue;
 		const key = p.boot + ' ' + p.host;
 
 		if (!nodes.has(key))
-			nodes.set(key, {host: p.host, units: [], note: p.clockError > 0 ? ', clock within ' + span(p.clockError) : ''});
+			nodes.set(key, {host: p.host, units: [], note: p.clockError > 0 ? ', clock within ' + span(p.clockError) : several && p.record ? ', by its real clock' : ''});
 		for (const rank of p.many ? [...p.ranks].slice(0, 1024) : [p.rank])
 			if (!p.many || !chosen.rank || String(rank) === chosen.rank)
 				nodes.get(key).units.push({proc: p, rank});

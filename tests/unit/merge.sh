@@ -58,6 +58,9 @@ other_node()
 # Of a node that has been up for longer, so that all times are moved there; without operations, so that nothing tells of its clock.
 other_node b0 1000000.001 0 <"$traces/orphans.jsonl" >b0.jsonl
 
+# What of a line is the reference's then.
+real_clock='s/,"realtimeOffset":[0-9.]*//; s/,"realtimeError":[0-9.]*//; /^{"recordType":"clock"/s/,"error":[0-9.]*//'
+
 # moved TRACE
 moved()
 {
@@ -65,14 +68,12 @@ moved()
 	"$tool" merge -q it.jsonl b0.jsonl >merged.jsonl 2>err || return 1
 	other_node b0 1000000.001 0 <it.jsonl >want.jsonl || return 1
 	n=$(wc -l <want.jsonl)
-	diff <(tail -n +2 want.jsonl | sed 's/,"realtimeOffset":[0-9.]*//') \
-		<(head -n "$n" merged.jsonl | tail -n +2 | sed 's/,"realtimeOffset":[0-9.]*//') &&
+	diff <(tail -n +2 want.jsonl | sed "$real_clock") <(head -n "$n" merged.jsonl | tail -n +2 | sed "$real_clock") &&
 		diff b0.jsonl <(tail -n +"$((n + 1))" merged.jsonl | sed 's/,"merged":{[^}]*}//') &&
 		same "$(head -n 1 merged.jsonl | jq -c '.clock.merged')" \
 			'{"host":"b0","bootId":"000000b0-0000-4000-8000-000000000000","shift":1000000.001,"by":"realtime"}' &&
-		same "$(head -n 1 merged.jsonl | sed 's/,"merged":{[^}]*}//; s/,"realtimeOffset":[0-9.]*//')" \
-			"$(head -n 1 it.jsonl | sed 's/,"realtimeOffset":[0-9.]*//')" &&
-		same "$(jq -c 'select(.recordType == "header") | .clock.realtimeOffset' merged.jsonl | uniq | wc -l)" 1 &&
+		same "$(head -n 1 merged.jsonl | sed "s/,\"merged\":{[^}]*}//; $real_clock")" "$(head -n 1 it.jsonl | sed "$real_clock")" &&
+		same "$(jq -c 'select(.recordType == "header") | .clock | [.realtimeOffset, .realtimeError]' merged.jsonl | uniq | wc -l)" 1 &&
 		"$tool" check merged.jsonl
 }
 for trace in good sched open orphans net pxn; do
@@ -148,8 +149,18 @@ t "the other end of a connection, on another node" ends
 t "standard input" fails 1 "has to be a file" -
 t "a pipe" fails 1 "has to be a file" <(cat "$traces/good.jsonl")
 t "no such file" fails 1 "nowhere" nowhere
+mkfifo fifo
+gzip -c "$traces/good.jsonl" >good.jsonl.gz
+pipe()
+{
+	timeout 10 "$tool" merge fifo "$traces/good.jsonl" >out 2>err
+	same "$?" 1 && grep -q "has to be a file" err
+}
+t "a pipe with a name, to which nobody writes" pipe
+t "compressed by others" fails 1 "compressed by gzip" good.jsonl.gz
+t "over one of the traces" fails 2 "is one of the traces" -o b0.jsonl "$traces/good.jsonl" b0.jsonl
 t "a directory without traces" fails 1 "no trace_" "$top/docs"
-t "no header" fails 1 "No trace with a header" <(:) "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
+t "no header" fails 1 "No trace with a header" "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
 t "merged already" fails 1 "merged already" from_files b0.jsonl
 t "nothing to merge" fails 2 "a trace is needed" -q
 t "--json of what is JSON" fails 2 "clocks" --json b0.jsonl
@@ -174,7 +185,7 @@ unusable()
 	{ cat "$traces/good.jsonl" && echo '{"recordType":"state","ts":"soon","eventAddr":"0x1"}' && echo '[1]' &&
 		echo '{"recordType":"foo","at":1.000}'; } >odd.jsonl
 	"$tool" merge odd.jsonl >merged.jsonl 2>err || return 1
-	grep -q '2 lines could not be used' err && grep -q '1 records of kinds' err &&
+	grep -q '2 lines could not be used, left out; the first: odd.jsonl, line 50 of process 5711 ' err && grep -q '1 records of kinds' err &&
 		same "$(wc -l <merged.jsonl)" $(($(wc -l <"$traces/good.jsonl") + 1))
 }
 t "lines of no use, and of other kinds" unusable
@@ -182,7 +193,8 @@ t "lines of no use, and of other kinds" unusable
 clocks()
 {
 	"$tool" merge --clocks "$traces/good.jsonl" b0.jsonl >out 2>err && grep -qE '^b0 +1 +\(reference\)$' out &&
-		grep -qE ' 1 +\+1\.000 s +not known +not known$' out && grep -q "no messages to it and back" err || { cat out err; return 1; }
+		grep -qE ' 1 +\+1\.000 s +not known +not known$' out && grep -q "no messages to it and back" err &&
+		"$tool" merge "$traces/good.jsonl" b0.jsonl 2>&1 >/dev/null | grep -q 'clocks not known of 1$' || { cat out err; return 1; }
 	"$tool" merge --clocks --json "$traces/good.jsonl" b0.jsonl 2>/dev/null | jq -e '.schema == 1 and
 		[.nodes[] | [.by, .shift]] == [["realtime", 1000000.001], ["reference", 0]] and (.nodes[0] | has("error") | not)'
 }
