@@ -96,13 +96,19 @@ int merge_parse(struct merge *m, const char **s, size_t *len, bool whole)
 	return -EINVAL;
 }
 
-struct merge_proc *merge_proc_at(const struct merge *m, uint32_t stream, uint32_t nr)
+const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream)
 {
-	struct merge_proc *p = stream < m->nstreams ? m->streams[stream] : NULL;
+	return stream < m->nstreams ? m->streams[stream] : NULL;
+}
 
-	while (p && nr--)
-		p = p->next;
-	return p;
+static uint32_t longest_up(const struct merge *m, const struct merge_fit *fits)
+{
+	uint32_t i, at = 0;
+
+	for (i = 1; i < m->nnodes; i++)
+		if (m->nodes[i].offset + fits[i].add < m->nodes[at].offset + fits[at].add)
+			at = i;
+	return at;
 }
 
 /* The node that has been up for longest has the largest times: none gets negative that moves to its clock. */
@@ -110,15 +116,14 @@ int merge_fit(struct merge *m)
 {
 	struct merge_fit *fits = calloc(m->nnodes + 1, sizeof(*fits));
 	struct merge_node *n;
-	uint32_t i;
-	int err;
+	uint32_t i, turn;
+	int err = fits ? 0 : -ENOMEM;
 
-	if (!fits)
-		return -ENOMEM;
-	for (i = 1; i < m->nnodes; i++)
-		if (m->nodes[i].offset < m->nodes[m->ref].offset)
-			m->ref = i;
-	err = m->nnodes ? merge_clock__solve(m->clock, m->nnodes, m->ref, fits) : 0;
+	/* by their real clocks first; once these are known to be wrong, by what they should say */
+	for (turn = 0; !err && m->nnodes && turn < 2; turn++) {
+		m->ref = longest_up(m, fits);
+		err = merge_clock__solve(m->clock, m->nnodes, m->ref, fits);
+	}
 	for (i = 0; i < m->nnodes && !err; i++) {
 		n = &m->nodes[i];
 		n->fit = fits[i];
@@ -318,18 +323,18 @@ static int write_clocks(const struct merge *m, bool json)
 	return err;
 }
 
-static int write_all(struct merge *m, struct streams *files, const char *path)
+/* @bad: what could not be read before. */
+static int write_all(struct merge *m, struct streams *files, const char *path, int bad)
 {
 	int err = output__open(&m->to, path, 0640), end;
 
-	if (!err && m->to.path == NULL && isatty(m->to.fd))
-		pr_info("-o FILE writes to a file\n");
+	m->err = err;
 	if (!err) {
 		err = merge_write(m, files);
+		/* what could be read the first time must not be missing now */
+		m->err = m->err ?: err && !bad ? -ESTALE : 0;
 		end = output__close(&m->to, !m->err);
 		m->err = m->err ?: end;
-	} else {
-		m->err = err;
 	}
 	if (m->err == -ESTALE)
 		pr_err("A trace has changed while it was read: merge it when its recording has "
@@ -347,7 +352,7 @@ static int run(struct merge *m, struct streams *files, const struct options *o, 
 	int err = merge_read(m, files);
 
 	bad = err ? err : bad;
-	if (bad == -ENOMEM || bad == -EALREADY)
+	if (bad == -ENOMEM || bad == -EALREADY || bad == -E2BIG)
 		return bad;
 	if (!m->nnodes && bad)
 		return bad; /* told */
@@ -359,7 +364,7 @@ static int run(struct merge *m, struct streams *files, const struct options *o, 
 	if (err)
 		return err;
 	warn_clocks(m);
-	err = o->clocks ? write_clocks(m, o->json) : write_all(m, files, o->output);
+	err = o->clocks ? write_clocks(m, o->json) : write_all(m, files, o->output, bad);
 	return err ? err : bad;
 }
 

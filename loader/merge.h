@@ -66,6 +66,7 @@ struct merge_end {
 
 struct merge_flow {
 	struct merge_end *ends; /* owned */
+	uint32_t nends;
 	UT_hash_handle hh;
 	uint32_t len;
 	char name[]; /* "10.0.0.7:41230>10.0.0.8:50021" */
@@ -94,7 +95,7 @@ struct merge {
 /* One line into @m->doc; 0, -EINVAL if there is nothing in it to go on with, or -ENOMEM. *s and *len are what was taken of it. */
 int merge_parse(struct merge *m, const char **s, size_t *len, bool whole);
 
-/* Reads all of @files and fills what is known. 0, -ENOMEM, -EALREADY if a trace is merged already (told), or a file's error (told). */
+/* Reads all of @files and fills what is known. 0, -ENOMEM, -EALREADY if a trace is merged already (told), -E2BIG (told), or a file's error (told). */
 int merge_read(struct merge *m, struct streams *files);
 /* Sets each node's shift. 0 or -ENOMEM. */
 int merge_fit(struct merge *m);
@@ -102,8 +103,8 @@ int merge_fit(struct merge *m);
 int merge_write(struct merge *m, struct streams *files);
 void merge_free(struct merge *m);
 
-/* The process that a header with number @nr of a stream begins, counted from 0; NULL: there is none. */
-struct merge_proc *merge_proc_at(const struct merge *m, uint32_t stream, uint32_t nr);
+/* The first process of a stream, which leads to the others; NULL: it has none. */
+const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream);
 /* The other end of a connection that @proc has, on another node; NULL: not in the input, or which one is not sure. */
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);

@@ -8,11 +8,13 @@
  * shortest ways from the reference to a node and back bound what that node's x may be (Bellman-Ford). The middle of the two is
  * taken, which keeps all messages in order at once.
  *
- * Clocks drift. So the same is done for pieces of time as well (windows), some eight of them whatever the whole is, so that each has
- * many messages: how far the windows' bounds go is how far x may be off, and by how much a bound moves from one to the next is by how
- * much the clock may have moved within one. Where no one x is right for all messages, it is the middle of what the windows say.
- * Messages of one piece of time may contradict each other then, too (a circle of ways shorter than none): each is given the same
- * slack, as little as will do.
+ * Clocks drift, so what is right for all of the time may not be so for each piece of it. The same is done for pieces (windows), and from
+ * them comes by how much a clock can have drifted in a second: no more than what is between the bounds of two windows, far apart. What a
+ * window's time can have been right for is then what its own bounds, and those of others as far as they are away, leave; and the
+ * error is how far the one x is from any of that, also where no messages were.
+ *
+ * Where no one x is right for all messages, it is the middle of what the windows say. Messages of one window may contradict each other
+ * then, too (a circle of ways shorter than none): each is given the same slack, about as little as will do.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,17 +24,15 @@
 
 #define WINDOW_NS   INT64_C(50000000) /* at first; they are made longer as time goes on */
 #define WINDOWS_MAX 64
-#define WINDOWS	    8		/* of which several may be taken together */
 #define ALL_TIME    INT64_C(-1) /* the window of everything */
 #define LINKS_MAX   (1u << 20)	/* beyond it there are no new ones */
 #define NONE	    INT64_MAX
-/* 3 days: what is further apart is not of one time, and sums fit. */
+/* 3 days: what is further apart is not of one time; and sums over MERGE_NODES_MAX nodes fit. */
 #define APART_MAX  (INT64_C(1) << 48)
 #define SLACK_MAX  (INT64_C(1) << 49)
 #define TIME_LIMIT (INT64_C(1) << 61)
-/* Windows count that are at most so much wider than the narrowest of a node: in others its traffic was too little, or too slow. */
-#define WIDER	 2
-#define WIDER_NS 10000
+/* In ns a ms, 100 ppm: more is taken for possible only where messages show it. Crystals are off by half of that at most. */
+#define DRIFT_MAX 100.0
 
 struct link_key {
 	int64_t window;
@@ -121,6 +121,23 @@ static int longer_windows(struct merge_clock *c)
 	return err;
 }
 
+/* Windows up to that one. */
+static int reach(struct merge_clock *c, int64_t window)
+{
+	int err = 0;
+
+	c->first = window < c->first ? window : c->first;
+	c->last = window > c->last ? window : c->last;
+	while (!err && c->last - c->first >= WINDOWS_MAX)
+		err = longer_windows(c);
+	return err;
+}
+
+int merge_clock__time(struct merge_clock *c, int64_t ns)
+{
+	return ns < 0 || ns > TIME_LIMIT ? 0 : reach(c, ns / c->window_ns);
+}
+
 int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uint32_t to,
 			 int64_t arrived)
 {
@@ -137,12 +154,8 @@ int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uin
 	err = add(c, key, arrived - sent);
 	/* by the same one's clock on the way back */
 	key.window = (from < to ? sent : arrived) / c->window_ns;
-	c->first = key.window < c->first ? key.window : c->first;
-	c->last = key.window > c->last ? key.window : c->last;
 	err = err ?: add(c, key, arrived - sent);
-	while (!err && c->last - c->first >= WINDOWS_MAX)
-		err = longer_windows(c);
-	return err;
+	return err ?: reach(c, key.window);
 }
 
 /* ---- One window ------------------------------------------------------------------------------------------ */
@@ -169,64 +182,73 @@ static bool raise_low(struct bounds *b, const struct link *l, int64_t slack)
 	return true;
 }
 
-/* Whether there is an end to it: false where messages contradict each other by more than @slack each. */
+/*
+ * Whether there is an end to it: false where messages contradict each other by more than @slack each. That shows in a way from the
+ * reference to itself that is shorter than none, or in one over more nodes than there are.
+ */
 static bool shortest(struct link *const *links, uint32_t nlinks, uint32_t n, uint32_t ref,
 		     int64_t slack, struct bounds *b)
 {
 	bool again = true;
-	uint32_t round, i;
+	uint32_t i;
 
 	for (i = 0; i < n; i++)
 		b[i] = (struct bounds){.low = -NONE, .high = NONE};
 	b[ref] = (struct bounds){0};
-	for (round = 0; again && round <= n; round++) {
+	while (again) {
 		again = false;
 		for (i = 0; i < nlinks; i++) {
 			again |= lower_high(b, links[i], slack);
 			again |= raise_low(b, links[i], slack);
+			if (b[links[i]->key.from].high_hops > n || b[links[i]->key.to].low_hops > n)
+				return false;
 		}
+		if (b[ref].high < 0 || b[ref].low > 0)
+			return false;
 	}
-	return !again;
+	return true;
 }
 
-/* The bounds, and as little slack as will do for them, which makes them wider; returns it. */
-static int64_t solve_window(struct link *const *links, uint32_t nlinks, uint32_t n, uint32_t ref,
-			    struct bounds *b)
+/* A slack that will do and is little more than the least one; @guess is tried first. */
+static int64_t find_slack(struct link *const *links, uint32_t nlinks, uint32_t n, uint32_t ref,
+			  int64_t guess, struct bounds *b)
 {
-	int64_t least = 0, most = 1, mid;
-	uint32_t i;
+	int64_t least = 0, most = guess > 1 ? guess : 1, mid;
 
-	if (shortest(links, nlinks, n, ref, 0, b))
-		return 0;
 	while (most < SLACK_MAX && !shortest(links, nlinks, n, ref, most, b)) {
 		least = most;
-		most *= 2;
+		most *= 4;
 	}
-	while (most - least > 1) {
+	while (most - least > 1 + most / 16) {
 		mid = least + (most - least) / 2;
 		if (shortest(links, nlinks, n, ref, mid, b))
 			most = mid;
 		else
 			least = mid;
 	}
-	shortest(links, nlinks, n, ref, most, b);
+	return most < SLACK_MAX ? most : SLACK_MAX;
+}
+
+/* The bounds; returns the slack that they needed, which makes them wider. @guess: what another window needed. */
+static int64_t solve_window(struct link *const *links, uint32_t nlinks, uint32_t n, uint32_t ref,
+			    int64_t guess, struct bounds *b)
+{
+	int64_t slack, more;
+	uint32_t i;
+
+	if (shortest(links, nlinks, n, ref, 0, b))
+		return 0;
+	slack = find_slack(links, nlinks, n, ref, guess, b);
+	shortest(links, nlinks, n, ref, slack, b);
 	for (i = 0; i < n; i++) {
-		mid = most * (b[i].low_hops + b[i].high_hops) / 2;
-		b[i].low -= b[i].low == -NONE ? 0 : mid;
-		b[i].high += b[i].high == NONE ? 0 : mid;
+		more = slack * (b[i].low_hops + b[i].high_hops) / 2;
+		b[i].low -= b[i].low == -NONE ? 0 : more;
+		b[i].high += b[i].high == NONE ? 0 : more;
 	}
-	return most;
+	return slack;
 }
 
 /* ---- All of them ------------------------------------------------------------------------------------------ */
-
-/* What a node's windows say together. */
-struct sum {
-	int64_t narrowest;
-	struct bounds last, all;     /* of the last window that counts, of all of them */
-	int64_t low_step, high_step; /* the most by which the next one's bounds were others */
-	bool any;
-};
 
 static bool is_bounded(const struct bounds *b)
 {
@@ -243,50 +265,63 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void take_window(struct sum *s, const struct bounds *b)
+static double lesser(double a, double b)
 {
-	if (b->high - b->low > WIDER * s->narrowest + WIDER_NS)
-		return;
-	if (!s->any) {
-		s->all = *b;
-	} else {
-		s->low_step = most(s->low_step, llabs(b->low - s->last.low));
-		s->high_step = most(s->high_step, llabs(b->high - s->last.high));
-		s->all.low = least(s->all.low, b->low);
-		s->all.high = most(s->all.high, b->high);
+	return a < b ? a : b;
+}
+
+static double greater(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* What a node's windows say, from the first one of all to the last. */
+struct history {
+	struct bounds at[WINDOWS_MAX];
+	uint32_t n;
+	double window_ms;
+};
+
+/* In ns a ms: by how much its clock can have drifted, by the two windows that leave least room for that; or has, by any two. */
+static double drift_of(const struct history *h)
+{
+	double can = DRIFT_MAX, has = 0, ms;
+	const struct bounds *a, *b;
+	uint32_t i, k;
+
+	for (i = 0; i < h->n; i++)
+		for (k = i + 1; k < h->n; k++) {
+			a = &h->at[i];
+			b = &h->at[k];
+			if (!is_bounded(a) || !is_bounded(b))
+				continue;
+			ms = (k - i) * h->window_ms;
+			can = lesser(can, (double)most(b->high - a->low, a->high - b->low) / ms);
+			has = greater(has, (double)most(b->low - a->high, a->low - b->high) / ms);
+		}
+	return greater(can, has);
+}
+
+/* What was right in window @w, by all windows; those further away say less. false: none says anything. */
+static bool right_in(const struct history *h, uint32_t w, double drift, struct bounds *b)
+{
+	int64_t apart, low;
+	uint32_t i;
+
+	*b = (struct bounds){.low = -NONE, .high = NONE};
+	for (i = 0; i < h->n; i++) {
+		if (!is_bounded(&h->at[i]))
+			continue;
+		apart = (int64_t)(drift * h->window_ms * ((i > w ? i - w : w - i) + 1));
+		b->low = most(b->low, h->at[i].low - apart);
+		b->high = least(b->high, h->at[i].high + apart);
 	}
-	s->last = *b;
-	s->any = true;
-}
-
-static int64_t window_of(const struct merge_clock *c, const struct link *l)
-{
-	return (l->key.window - c->first) / ((c->last - c->first) / WINDOWS + 1);
-}
-
-/* Windows are looked at twice: how narrow they get has to be known before it is known which ones count. */
-static void sum_window(struct sum *s, const struct bounds *b, bool again)
-{
-	if (!is_bounded(b))
-		return;
-	if (again)
-		take_window(s, b);
-	else
-		s->narrowest = least(s->narrowest, b->high - b->low);
-}
-
-static void sum_windows(const struct merge_clock *c, struct link **links, uint32_t nlinks,
-			uint32_t n, uint32_t ref, struct bounds *b, struct sum *sums, bool again)
-{
-	uint32_t at, end, i;
-
-	for (at = 0; at < nlinks; at = end) {
-		for (end = at; end < nlinks && window_of(c, links[end]) == window_of(c, links[at]);)
-			end++;
-		solve_window(links + at, end - at, n, ref, b);
-		for (i = 0; i < n; i++)
-			sum_window(&sums[i], &b[i], again);
+	low = b->low;
+	if (low > b->high) { /* it has not drifted evenly: somewhere between them */
+		b->low = b->high;
+		b->high = low;
 	}
+	return low != -NONE;
 }
 
 static int64_t middle(const struct bounds *b)
@@ -294,20 +329,28 @@ static int64_t middle(const struct bounds *b)
 	return b->low + (b->high - b->low) / 2;
 }
 
-/* @b: of all time, without any slack if @one: there is one x for all messages. */
-static void make_fit(const struct sum *s, const struct bounds *b, bool one, struct merge_fit *fit)
+/* @all: of all time, without any slack if @one: there is one x for all messages. */
+static void make_fit(const struct history *h, const struct bounds *all, bool one,
+		     struct merge_fit *fit)
 {
+	struct bounds b, sum = {.low = NONE, .high = -NONE};
+	double drift = drift_of(h);
+	uint32_t w;
+
 	/* No message came and went: their own clocks have to do, as far as messages do not speak against it. */
-	if (!is_bounded(b)) {
-		fit->add = b->low > 0 ? b->low : b->high < 0 ? b->high : 0;
+	if (!is_bounded(all)) {
+		fit->add = all->low > 0 ? all->low : all->high < 0 ? all->high : 0;
 		fit->error = -1;
 		return;
 	}
-	fit->add = middle(one || !s->any ? b : &s->all);
-	fit->error = b->high - fit->add;
-	if (s->any)
-		fit->error = most(s->all.high - fit->add, fit->add - s->all.low) +
-			     least(s->low_step, s->high_step);
+	for (w = 0; w < h->n && right_in(h, w, drift, &b); w++) {
+		sum.low = least(sum.low, b.low);
+		sum.high = most(sum.high, b.high);
+	}
+	if (!w) /* what went and what came were never in one window */
+		sum = *all;
+	fit->add = middle(one || !w ? all : &sum);
+	fit->error = most(sum.high - fit->add, fit->add - sum.low);
 }
 
 static int by_window(const void *a, const void *b)
@@ -337,39 +380,60 @@ static struct link **sorted(const struct merge_clock *c, uint32_t n, uint32_t *c
 	return links;
 }
 
-static uint32_t all_time(struct link *const *links, uint32_t nlinks)
+/* Up to where links from @at on are of one window. */
+static uint32_t end_of(struct link *const *links, uint32_t nlinks, uint32_t at)
 {
-	uint32_t n = 0;
+	uint32_t end = at;
 
-	while (n < nlinks && links[n]->key.window == ALL_TIME)
-		n++;
-	return n;
+	while (end < nlinks && links[end]->key.window == links[at]->key.window)
+		end++;
+	return end;
+}
+
+/* Those of all time come first. */
+static void solve(const struct merge_clock *c, struct link *const *links, uint32_t nlinks,
+		  uint32_t n, uint32_t ref, struct bounds *b, struct history *h,
+		  struct merge_fit *fits)
+{
+	uint32_t always = end_of(links, nlinks, 0), at, end, i;
+	int64_t slack = 0;
+	bool one;
+
+	for (i = 0; i < n; i++) {
+		h[i].n = (uint32_t)(c->last - c->first) + 1;
+		h[i].window_ms = (double)c->window_ns / 1e6;
+		for (at = 0; at < WINDOWS_MAX; at++)
+			h[i].at[at] = (struct bounds){.low = -NONE, .high = NONE};
+	}
+	for (at = always; at < nlinks; at = end) {
+		end = end_of(links, nlinks, at);
+		slack = solve_window(links + at, end - at, n, ref, slack, b);
+		for (i = 0; i < n; i++)
+			h[i].at[links[at]->key.window - c->first] = b[i];
+	}
+	one = !solve_window(links, always, n, ref, slack, b);
+	for (i = 0; i < n; i++)
+		make_fit(&h[i], &b[i], one, &fits[i]);
+	fits[ref] = (struct merge_fit){0};
 }
 
 int merge_clock__solve(const struct merge_clock *c, uint32_t n, uint32_t ref,
 		       struct merge_fit *fits)
 {
 	struct bounds *b = calloc(n, sizeof(*b));
-	struct sum *sums = calloc(n, sizeof(*sums));
+	struct history *h = calloc(n, sizeof(*h));
 	struct link **links;
-	uint32_t nlinks, always, i;
-	bool one;
+	uint32_t nlinks, i;
+	int err;
 
 	links = sorted(c, n, &nlinks);
-	if (b && sums && links) {
-		for (i = 0; i < n; i++)
-			sums[i].narrowest = NONE;
-		always = all_time(links, nlinks);
-		sum_windows(c, links + always, nlinks - always, n, ref, b, sums, false);
-		sum_windows(c, links + always, nlinks - always, n, ref, b, sums, true);
-		one = !solve_window(links, always, n, ref, b);
-		for (i = 0; i < n; i++)
-			make_fit(&sums[i], &b[i], one, &fits[i]);
-		fits[ref] = (struct merge_fit){0};
-	}
-	i = b && sums && links;
+	err = b && h && links ? 0 : -ENOMEM;
+	if (!err && nlinks)
+		solve(c, links, nlinks, n, ref, b, h, fits);
+	for (i = 0; !err && !nlinks && i < n; i++)
+		fits[i] = (struct merge_fit){.error = i == ref ? 0 : -1};
 	free(links);
-	free(sums);
+	free(h);
 	free(b);
-	return i ? 0 : -ENOMEM;
+	return err;
 }

@@ -18,8 +18,8 @@ struct merge_clock;
 
 /* What is to be added to the times of a node for those of the reference. */
 struct merge_fit {
-	int64_t add;   /* ns */
-	int64_t error; /* ns: it is off by at most so much; -1: not known, no message came and went */
+	int64_t add; /* ns */
+	int64_t error; /* ns: it is off by at most so much, at any time; -1: not known, no message came and went */
 };
 
 struct merge_clock *merge_clock__new(void);    /* NULL: no memory */
@@ -28,6 +28,9 @@ void merge_clock__free(struct merge_clock *c); /* takes NULL */
 /* What left @from at @sent was on @to at @arrived, or earlier. Nodes are numbers, other than each other. 0 or -ENOMEM. */
 int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uint32_t to,
 			 int64_t arrived);
+
+/* The error is to hold for this time, too, as for that of each message. 0 or -ENOMEM. */
+int merge_clock__time(struct merge_clock *c, int64_t ns);
 
 /* For nodes 0 to n - 1, of which there are MERGE_NODES_MAX at most, in the clock of @ref. 0 or -ENOMEM. */
 int merge_clock__solve(const struct merge_clock *c, uint32_t n, uint32_t ref,

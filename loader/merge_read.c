@@ -6,24 +6,31 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
 #include "merge.h"
 #include "recent.h"
 
-#define KEEP	    65536  /* of each kind in a process */
-#define KEEP_MET    262144 /* ends of messages, operations */
+#define KEEP	    65536		 /* of each kind in a process */
+#define KEEP_MET    262144		 /* ends of messages */
+#define KEEP_WHOLES 8192		 /* operations as a whole, */
+#define WHOLE_NODES 64			 /* and of each so many nodes */
+#define AGAIN_NS    INT64_C(10000000000) /* what comes again so much later is another one */
+#define PROCS_MAX   65536
+#define ENDS_MAX    16 /* of one connection's name */
 #define FLOWS_MAX   (1u << 20)
 #define ORIGINS_MAX (1u << 22)
 #define FLOW_LEN    128
 #define HOST_LEN    256
 #define TIME_MAX    (INT64_C(1) << 61) /* 73 years */
 
-/* A ProxyStep that is under way: when its bytes were given to the network, or were all there. */
+/* A ProxyStep that is under way. */
 struct step {
 	uint64_t addr;
-	int64_t moved;
+	int64_t ready;	 /* its bytes have not been given to the network before; 0: not known */
+	int64_t arrived; /* they were all there; 0: not known */
 	UT_hash_handle hh;
 };
 
@@ -48,20 +55,43 @@ struct coll {
 	UT_hash_handle hh;
 };
 
-/* One end of a message, whose other has not come. */
-struct met {
-	uint64_t addr; /* key of the message */
-	uint32_t node;
-	bool sent, several; /* several: which one is which is not known */
-	int64_t ns;
+/* When a call of the application's for an operation began. */
+struct call {
+	uint64_t addr;
+	int64_t start;
 	UT_hash_handle hh;
 };
 
-/* An operation that nobody leaves before all have come, as the last node had it. */
+/*
+ * A message, with one end or both. Whether its key is no other's as well, as all replays of a CUDA graph have one, is known when none has
+ * come for long: so it counts when it goes.
+ */
+struct met {
+	uint64_t addr; /* its key */
+	uint32_t from, to;
+	int64_t sent, arrived; /* 0: that end has not come */
+	bool several;
+	UT_hash_handle hh;
+};
+
+/* An operation that nobody leaves before all have come, by nodes. It counts when it goes, too. */
 struct whole {
 	uint64_t addr; /* its key */
-	uint32_t node;
-	int64_t start, stop; /* last start and first stop of that node's ranks */
+	uint32_t gen;  /* the how manieth of that key it is */
+	uint32_t n;
+	bool several;
+	struct {
+		uint32_t node;
+		int64_t start, stop; /* last start and first stop of that node's ranks */
+	} at[WHOLE_NODES];
+	UT_hash_handle hh;
+};
+
+/* A rank's part in one, to know whether it comes again. */
+struct part {
+	uint64_t addr; /* key of the operation, node and rank */
+	uint32_t gen;
+	int64_t start;
 	UT_hash_handle hh;
 };
 
@@ -77,6 +107,7 @@ struct seen {
 struct merge_learner {
 	struct met *met;
 	struct whole *wholes;
+	struct part *parts;
 	struct seen *seen;
 };
 
@@ -90,6 +121,8 @@ struct reader {
 	struct step *steps;
 	struct op *ops;
 	struct coll *colls;
+	struct call *calls;
+	bool counts; /* its operations' seq is the same on all nodes */
 	int64_t now;
 };
 
@@ -199,8 +232,15 @@ static uint32_t node_of(struct reader *rd, node_t rec)
 
 static struct merge_proc *new_proc(struct reader *rd)
 {
-	struct merge_proc *p = calloc(1, sizeof(*p));
+	struct merge_proc *p;
 
+	if (rd->m->procs == PROCS_MAX) {
+		pr_err("'%s' and those before it are of more than %d processes\n", rd->path,
+		       PROCS_MAX);
+		rd->m->err = -E2BIG;
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
 	if (!p) {
 		rd->m->err = -ENOMEM;
 		return NULL;
@@ -220,6 +260,20 @@ static void forget_all(struct reader *rd)
 	HASH_FREE_ALL(rd->steps);
 	HASH_FREE_ALL(rd->ops);
 	HASH_FREE_ALL(rd->colls);
+	HASH_FREE_ALL(rd->calls);
+}
+
+/* Up to NCCL 2.25 seq counts only operations that are recorded: which ones those are differs between nodes. */
+static bool has_common_seq(const struct reader *rd, node_t rec)
+{
+	node_t version = get(rd, rec, "ncclVersion");
+	unsigned int major, minor;
+	char text[16] = "";
+
+	if (!version || version->kind != JSON_KIND_STR || version->len >= sizeof(text))
+		return true;
+	memcpy(text, version->s, version->len);
+	return sscanf(text, "%u.%u", &major, &minor) != 2 || major > 2 || minor > 25;
 }
 
 static int take_header(struct reader *rd, node_t rec)
@@ -235,7 +289,8 @@ static int take_header(struct reader *rd, node_t rec)
 	forget_all(rd);
 	p = new_proc(rd);
 	if (!p)
-		return -ENOMEM;
+		return rd->m->err;
+	rd->counts = has_common_seq(rd, rec);
 	p->pid = get_i32(rd, rec, "pid", -1);
 	p->host_pid = get_i32(rd, rec, "hostPid", p->pid);
 	p->node = node_of(rd, rec);
@@ -257,53 +312,79 @@ static void move_to(struct reader *rd, int64_t ns)
 
 /* ---- Messages -------------------------------------------------------------------------------------------- */
 
-static void pass(struct reader *rd, uint32_t from, int64_t sent, uint32_t to, int64_t arrived)
+static void pass(struct merge *m, uint32_t from, int64_t sent, uint32_t to, int64_t arrived)
 {
-	int err = merge_clock__message(rd->m->clock, from, sent, to, arrived);
+	int err = merge_clock__message(m->clock, from, sent, to, arrived);
 
-	rd->m->err = rd->m->err ?: err;
+	m->err = m->err ?: err;
+}
+
+static void settle(struct merge *m, const struct met *e)
+{
+	if (e->sent && e->arrived && !e->several && e->from != e->to)
+		pass(m, e->from, e->sent, e->to, e->arrived);
+}
+
+/* An end that was there comes again: of the same message, or of another one by that name, long after. */
+static bool comes_again(struct reader *rd, struct met *e, int64_t was, int64_t ns)
+{
+	if (!was)
+		return false;
+	if (llabs(ns - was) < AGAIN_NS) {
+		e->several = true;
+		return true;
+	}
+	if (llabs(e->arrived - e->sent) < AGAIN_NS)
+		settle(rd->m, e);
+	e->sent = e->arrived = 0;
+	e->several = false;
+	return false;
 }
 
 /* One end of a message; with its other, a bound for the clocks of two nodes. */
 static void meet(struct reader *rd, uint64_t key, bool sent, int64_t ns)
 {
-	struct met *e = RECENT(rd->all->met, struct met, key, true, KEEP_MET, &rd->m->err);
-	uint32_t node = rd->proc->node;
+	struct merge_learner *all = rd->all;
+	struct met *e = RECENT(all->met, struct met, key, false, KEEP_MET, &rd->m->err);
 
+	if (!e && HASH_COUNT(all->met) >= KEEP_MET)
+		settle(rd->m, all->met); /* the oldest, which goes */
+	e = RECENT(all->met, struct met, key, true, KEEP_MET, &rd->m->err);
 	ns += rd->offset;
-	if (!e || e->several)
+	if (!e || comes_again(rd, e, sent ? e->sent : e->arrived, ns))
 		return;
-	if (!e->ns) {
-		e->node = node;
-		e->sent = sent;
-		e->ns = ns;
-		return;
+	if (sent) {
+		e->sent = ns;
+		e->from = rd->proc->node;
+	} else {
+		e->arrived = ns;
+		e->to = rd->proc->node;
 	}
-	if (e->sent == sent) {
-		e->several = true;
-		return;
-	}
-	if (e->node != node && sent)
-		pass(rd, node, ns, e->node, e->ns);
-	else if (e->node != node)
-		pass(rd, e->node, e->ns, node, ns);
-	RECENT_FORGET(rd->all->met, e);
 }
 
+/*
+ * SendWait comes after the step's bytes have been given to the network, which may be quicker. What is before it does not: NCCL has asked for
+ * room at the peer, again and again, and last right before; or, in older versions, for the data.
+ */
 static void take_state(struct reader *rd, node_t rec)
 {
 	node_t name = get(rd, rec, "name");
+	bool send = jn_is(name, "ProxyStepSendPeerWait") || jn_is(name, "ProxyStepSendGPUWait");
 	struct step *s;
 	int64_t ts;
 
 	if (!get_point(rd, rec, "ts", &ts))
 		return;
 	move_to(rd, ts);
-	if (!jn_is(name, "ProxyStepSendWait") && !jn_is(name, "ProxyStepRecvFlushWait"))
+	if (!send && !jn_is(name, "ProxyStepRecvFlushWait"))
 		return;
 	s = RECENT(rd->steps, struct step, get_addr(rd, rec, "eventAddr"), true, KEEP, &rd->m->err);
-	if (s)
-		s->moved = ts;
+	if (s && send) {
+		get_point(rd, rec, "lastTs", &ts);
+		s->ready = ts;
+	} else if (s) {
+		s->arrived = ts;
+	}
 }
 
 static void take_step(struct reader *rd, node_t rec, int64_t start, int64_t stop)
@@ -313,7 +394,8 @@ static void take_step(struct reader *rd, node_t rec, int64_t start, int64_t stop
 				&rd->m->err);
 	struct op *op =
 		RECENT(rd->ops, struct op, get_addr(rd, rec, "parentObj"), true, KEEP, &rd->m->err);
-	struct hop hop = {number, s ? s->moved : start, s ? s->moved : stop};
+	struct hop hop = {number, s && s->ready ? s->ready : start,
+			  s && s->arrived ? s->arrived : stop};
 
 	if (s)
 		RECENT_FORGET(rd->steps, s);
@@ -359,31 +441,85 @@ static void meet_op(struct reader *rd, const struct op *op, uint64_t key, int32_
 		     op->is_send ? op->hops[i].sent : op->hops[i].arrived);
 }
 
-/* Of an AllReduce nobody has the result before all have given their part, which is none before they have come. */
-static void meet_all(struct reader *rd, uint64_t key, int64_t start, int64_t stop)
+static void settle_whole(struct merge *m, const struct whole *w)
 {
-	struct whole *w = RECENT(rd->all->wholes, struct whole, key, true, KEEP_MET, &rd->m->err);
-	uint32_t node = rd->proc->node;
+	uint32_t i, next;
 
-	start += rd->offset;
-	stop += rd->offset;
-	if (!w)
-		return;
-	if (w->stop && w->node == node) {
-		w->start = start > w->start ? start : w->start;
-		w->stop = stop < w->stop ? stop : w->stop;
-		return;
+	for (i = 0; i < w->n && w->n > 1 && !w->several; i++) {
+		next = (i + 1) % w->n;
+		pass(m, w->at[i].node, w->at[i].start, w->at[next].node, w->at[next].stop);
+		pass(m, w->at[next].node, w->at[next].start, w->at[i].node, w->at[i].stop);
 	}
-	if (w->stop) {
-		pass(rd, w->node, w->start, node, stop);
-		pass(rd, node, start, w->node, w->stop);
-	}
-	w->node = node;
-	w->start = start;
-	w->stop = stop;
 }
 
-static void take_coll(struct reader *rd, node_t rec, int64_t start)
+/* Whether a rank's part in it has come before. One that comes long after is of another one by that name. */
+static bool is_again(struct reader *rd, struct whole *w, int32_t rank, int64_t start)
+{
+	struct part *p =
+		RECENT(rd->all->parts, struct part, KEY_OF(w->addr, rd->proc->node, (uint32_t)rank),
+		       true, KEEP_MET, &rd->m->err);
+
+	if (!p || (p->start && p->gen == w->gen && llabs(start - p->start) < AGAIN_NS))
+		return true;
+	if (p->start && p->gen == w->gen) {
+		settle_whole(rd->m, w);
+		w->gen++;
+		w->n = 0;
+		w->several = false;
+	}
+	p->gen = w->gen;
+	p->start = start;
+	return false;
+}
+
+static void add_to_whole(struct whole *w, uint32_t node, int64_t start, int64_t stop)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n && w->at[i].node != node; i++)
+		;
+	if (i == WHOLE_NODES)
+		return;
+	if (i == w->n) {
+		w->at[w->n].node = node;
+		w->at[w->n].start = start;
+		w->at[w->n++].stop = stop;
+		return;
+	}
+	w->at[i].start = start > w->at[i].start ? start : w->at[i].start;
+	w->at[i].stop = stop < w->at[i].stop ? stop : w->at[i].stop;
+}
+
+/* Of an AllReduce nobody has the result before all have given their part, which is none before they have called. */
+static void meet_all(struct reader *rd, uint64_t key, int32_t rank, int64_t start, int64_t stop)
+{
+	struct merge_learner *all = rd->all;
+	struct whole *w = RECENT(all->wholes, struct whole, key, false, KEEP_WHOLES, &rd->m->err);
+
+	if (!w && HASH_COUNT(all->wholes) >= KEEP_WHOLES)
+		settle_whole(rd->m, all->wholes); /* the oldest, which goes */
+	w = RECENT(all->wholes, struct whole, key, true, KEEP_WHOLES, &rd->m->err);
+	start += rd->offset;
+	if (!w)
+		return;
+	if (is_again(rd, w, rank, start))
+		w->several = true;
+	else
+		add_to_whole(w, rd->proc->node, start, stop + rd->offset);
+}
+
+static void settle_all(struct merge *m, struct merge_learner *all)
+{
+	struct whole *w, *wtmp;
+	struct met *e, *tmp;
+
+	HASH_ITER (hh, all->met, e, tmp)
+		settle(m, e);
+	HASH_ITER (hh, all->wholes, w, wtmp)
+		settle_whole(m, w);
+}
+
+static void take_coll(struct reader *rd, node_t rec)
 {
 	node_t details = get(rd, rec, "details"), exec = get(rd, rec, "exec");
 	uint64_t key = KEY_OF(get_addr(rd, rec, "commHash"), get_text(rd, rec, "func"),
@@ -391,8 +527,10 @@ static void take_coll(struct reader *rd, node_t rec, int64_t start)
 	struct coll *c = RECENT(rd->colls, struct coll, get_addr(rd, rec, "eventAddr"), false, KEEP,
 				&rd->m->err);
 	int32_t rank = get_i32(rd, rec, "rank", -1);
+	struct call *call = RECENT(rd->calls, struct call, get_addr(rd, rec, "parentObj"), false,
+				   KEEP, &rd->m->err);
 	/* where something is missing, the last of what there is may be too early */
-	bool sure = get(rd, details, "seq") && !get(rd, rec, "lossNear");
+	bool sure = rd->counts && get(rd, details, "seq") && !get(rd, rec, "lossNear");
 	uint64_t next = c ? c->ops : 0;
 	struct op *op;
 	int64_t stop;
@@ -405,9 +543,10 @@ static void take_coll(struct reader *rd, node_t rec, int64_t start)
 	}
 	if (c)
 		RECENT_FORGET(rd->colls, c);
-	if (sure && jn_is(get(rd, rec, "func"), "AllReduce") &&
+	/* the event itself may begin after its kernel */
+	if (sure && call && jn_is(get(rd, rec, "func"), "AllReduce") &&
 	    get_point(rd, exec, "stop", &stop) && !jn_is(get(rd, exec, "source"), "enqueue"))
-		meet_all(rd, key, start, stop);
+		meet_all(rd, key, rank, call->start, stop);
 }
 
 /* ---- PXN -------------------------------------------------------------------------------------------------- */
@@ -503,7 +642,7 @@ static void take_origin(struct reader *rd, node_t rec)
 	s->rank = get_i32(rd, rec, "rank", -1);
 	s->has_seq = get(rd, details, "seq");
 	s->seq = get_u64(rd, details, "seq");
-	if (o)
+	if (o && !o->known)
 		tell_origin(o, s);
 }
 
@@ -560,7 +699,10 @@ static void take_flow(struct reader *rd, node_t rec)
 		return;
 	for (e = f->ends; e && e->proc != rd->proc;)
 		e = e->next;
+	if (!e && f->nends == ENDS_MAX)
+		return;
 	if (!e) {
+		f->nends++;
 		e = calloc(1, sizeof(*e));
 		if (!e) {
 			rd->m->err = -ENOMEM;
@@ -612,18 +754,31 @@ const struct merge_end *merge_peer(const struct merge *m, const struct merge_pro
 
 	if (!mine || mine->is_local || is_loopback(name, len) || !mirror(name, len, other))
 		return NULL;
+	for (e = mine->flow->ends; e; e = e->next)
+		if (e->proc->node != proc->node)
+			return NULL; /* addresses that several nodes have */
 	f = flow_of(m, other, len);
 	for (e = f ? f->ends : NULL; e; e = e->next) {
-		if (e->proc->node == proc->node || e->proc->node == MERGE_NO_NODE || e->is_local)
+		if (e->proc->node == MERGE_NO_NODE)
 			continue;
-		if (peer)
+		/* several that could be it, or one that its own node has for itself as well */
+		if (peer || e->proc->node == proc->node || e->is_local)
 			return NULL;
 		peer = e;
 	}
-	return peer;
+	return f && f->nends < ENDS_MAX ? peer : NULL;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------ */
+
+static void take_call(struct reader *rd, node_t rec, int64_t start)
+{
+	struct call *call = RECENT(rd->calls, struct call, get_addr(rd, rec, "eventAddr"), true,
+				   KEEP, &rd->m->err);
+
+	if (call)
+		call->start = start;
+}
 
 static void take_event(struct reader *rd, node_t rec)
 {
@@ -644,12 +799,14 @@ static void take_event(struct reader *rd, node_t rec)
 	move_to(rd, stop);
 	if (pxn)
 		return;
+	if (jn_is(type, "ncclProfileCollApi"))
+		take_call(rd, rec, start);
 	if (jn_is(type, "ncclProfileProxyStep"))
 		take_step(rd, rec, start, stop);
 	else if (jn_is(type, "ncclProfileProxyOp"))
 		take_proxy_op(rd, rec, start, stop);
 	else if (jn_is(type, "ncclProfileColl") || jn_is(type, "ncclProfileP2p"))
-		take_coll(rd, rec, start);
+		take_coll(rd, rec);
 }
 
 static int learn_line(void *reader, const char *s, size_t len, bool whole)
@@ -666,7 +823,7 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 	if (!rd->proc) {
 		rd->m->headless++;
 		if (!new_proc(rd))
-			return -ENOMEM;
+			return rd->m->err;
 	}
 	if (rd->proc->node == MERGE_NO_NODE)
 		return 0;
@@ -722,6 +879,8 @@ static void end_stream(void *reader)
 {
 	struct reader *rd = reader;
 
+	if (rd->proc && rd->proc->node != MERGE_NO_NODE && rd->now > INT64_MIN)
+		rd->m->err = rd->m->err ?: merge_clock__time(rd->m->clock, rd->now);
 	rd->m->streams[rd->stream] = rd->first;
 	forget_all(rd);
 	free(rd);
@@ -751,8 +910,10 @@ int merge_read(struct merge *m, struct streams *files)
 	m->learner = &all;
 	err = streams__read(files, &ops, m);
 	m->learner = NULL;
+	settle_all(m, &all);
 	HASH_FREE_ALL(all.met);
 	HASH_FREE_ALL(all.wholes);
+	HASH_FREE_ALL(all.parts);
 	HASH_FREE_ALL(all.seen);
 	sort_pxn(m);
 	return m->err ?: err;

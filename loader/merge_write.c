@@ -18,7 +18,7 @@ struct writer {
 	struct merge *m;
 	const char *path;
 	uint64_t line;
-	uint32_t stream, nprocs; /* nprocs: that have begun */
+	uint32_t stream;
 	const struct merge_proc *proc;
 	const char *from;		  /* what of the line has not been copied yet */
 	bool bad;			  /* a time cannot be moved */
@@ -250,7 +250,7 @@ static bool begin_proc(struct writer *w, node_t rec)
 {
 	if (w->proc && !jn_is(jn_get(&w->m->doc, rec, "recordType"), "header"))
 		return true;
-	w->proc = merge_proc_at(w->m, w->stream, w->nprocs++);
+	w->proc = w->proc ? w->proc->next : merge_first_proc(w->m, w->stream);
 	w->line = 1;
 	return w->proc;
 }

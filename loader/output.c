@@ -22,11 +22,29 @@ static void remove_part(int sig)
 	raise(sig);
 }
 
-static void on_signals(void (*handler)(int))
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+#define NENDS (sizeof(ends) / sizeof(*ends))
+
+static struct sigaction before[NENDS];
+
+/* What is ignored stays so: nohup(1). */
+static void catch_signals(void)
 {
-	signal(SIGINT, handler);
-	signal(SIGTERM, handler);
-	signal(SIGHUP, handler);
+	struct sigaction remove = {.sa_handler = remove_part};
+	size_t i;
+
+	for (i = 0; i < NENDS; i++)
+		if (!sigaction(ends[i], NULL, &before[i]) && before[i].sa_handler != SIG_IGN)
+			sigaction(ends[i], &remove, NULL);
+}
+
+static void release_signals(void)
+{
+	size_t i;
+
+	for (i = 0; i < NENDS; i++)
+		sigaction(ends[i], &before[i], NULL);
 }
 
 static int give_to_caller(int fd)
@@ -57,7 +75,7 @@ static int open_part(struct output *o, const char *path, mode_t mode)
 		*part = '\0';
 		return err;
 	}
-	on_signals(remove_part);
+	catch_signals();
 	o->path = path;
 	err = fchmod(o->fd, mode & ~mask) ? -errno : give_to_caller(o->fd);
 	if (err)
@@ -83,9 +101,11 @@ int output__open(struct output *o, const char *path, mode_t mode)
 		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 		return o->fd < 0 ? -errno : 0;
 	}
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return -EISDIR;
 	if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
 		return open_part(o, path, mode);
-	/* a device, a pipe; a directory is refused */
+	/* a device, a pipe */
 	o->fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	return o->fd < 0 ? -errno : 0;
 }
@@ -125,7 +145,7 @@ int output__close(struct output *o, bool ok)
 		err = -errno;
 	if (!ok || err)
 		unlink(part);
-	on_signals(SIG_DFL);
+	release_signals();
 	*part = '\0';
 	return err;
 }

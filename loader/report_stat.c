@@ -503,14 +503,21 @@ static double share_of(const struct report_part *p, bool send)
 	return whole > 0 ? part < whole ? part / whole : 1 : 0;
 }
 
+/* Of those that it is known of to have come after it, as far as clocks are sure. */
 static int64_t last_start(const struct report_op *op, const struct report_part *p)
 {
-	int64_t last = p->start;
+	const struct report_proc *mine = p->proc, *other;
+	int64_t last = p->start, start;
 	uint32_t i;
 
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->proc->clock == p->proc->clock && op->parts[i]->start > last)
-			last = op->parts[i]->start;
+	for (i = 0; i < op->nparts; i++) {
+		other = op->parts[i]->proc;
+		start = op->parts[i]->start;
+		if (other->node != mine->node)
+			start -= mine->clock_error + other->clock_error;
+		if (other->clock == mine->clock && start > last)
+			last = start;
+	}
 	return last;
 }
 

@@ -101,59 +101,52 @@ int64_t report_op_duration(const struct report_op *op)
 
 /* ---- Late ranks ----------------------------------------------------------------------------------------- */
 
-/* By how much clocks may be wrong about how long after others of another node @last has come. */
-static int64_t clocks_doubt(const struct report_op *op, const struct report_part *last, uint32_t n)
+/* By how much their clocks may be wrong about which of two came first. */
+static int64_t clocks_doubt(const struct report_proc *a, const struct report_proc *b)
 {
-	const struct report_proc *mine = last->proc, *p;
-	int64_t doubt = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		p = op->parts[i]->proc;
-		if (p->clock == mine->clock && p->node != mine->node)
-			doubt = most(doubt, mine->clock_error + p->clock_error);
-	}
-	return doubt;
+	return a->node == b->node ? 0 : a->clock_error + b->clock_error;
 }
 
-/* Of each clock the last start, and how long at least that was after the median of the other ranks by it. */
-static const struct report_part *late_by_clock(const struct report_op *op, int64_t *late)
+static bool compare(const struct report_proc *a, const struct report_proc *b, bool nodes)
 {
-	int64_t starts[LATE_PARTS], by;
+	return nodes ? a->node == b->node : a->clock == b->clock;
+}
+
+/*
+ * Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, and how long at least that
+ * was after the median of the other ranks there.
+ */
+static const struct report_part *late_by_clock(const struct report_op *op, bool nodes,
+					       int64_t *late)
+{
+	int64_t starts[LATE_PARTS], by, doubt;
 	const struct report_part *p, *last, *worst = NULL;
 	uint32_t n = least(op->nparts, LATE_PARTS), i, k, m;
 
 	*late = 0;
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
-		for (k = 0; k < i && op->parts[k]->proc->clock != p->proc->clock; k++)
+		for (k = 0; k < i && !compare(op->parts[k]->proc, p->proc, nodes); k++)
 			;
 		if (k < i)
-			continue; /* that clock has had its turn */
+			continue; /* these have had their turn */
 		for (last = p, k = i; k < n; k++)
-			if (op->parts[k]->proc->clock == p->proc->clock &&
+			if (compare(op->parts[k]->proc, p->proc, nodes) &&
 			    op->parts[k]->start > last->start)
 				last = op->parts[k];
-		for (m = 0, k = i; k < n; k++)
-			if (op->parts[k]->proc->clock == p->proc->clock && op->parts[k] != last)
-				starts[m++] = op->parts[k]->start;
-		by = m ? last->start - median(starts, m) - clocks_doubt(op, last, n) : 0;
+		for (m = 0, doubt = 0, k = i; k < n; k++) {
+			if (!compare(op->parts[k]->proc, p->proc, nodes) || op->parts[k] == last)
+				continue;
+			starts[m++] = op->parts[k]->start;
+			doubt = most(doubt, clocks_doubt(last->proc, op->parts[k]->proc));
+		}
+		by = m ? last->start - median(starts, m) - doubt : 0;
 		if (by > *late) {
 			*late = by;
 			worst = last;
 		}
 	}
 	return worst;
-}
-
-static bool one_clock(const struct report_op *op)
-{
-	uint32_t i;
-
-	for (i = 1; i < op->nparts; i++)
-		if (op->parts[i]->proc->clock != op->parts[0]->proc->clock)
-			return false;
-	return true;
 }
 
 static bool one_node(const struct report_op *op)
@@ -189,16 +182,22 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 	return *late > 0 ? shortest : NULL;
 }
 
+/* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
 {
-	const struct report_part *here = late_by_clock(op, late), *there;
+	const struct report_part *here = late_by_clock(op, true, late), *there;
 	int64_t by;
 
 	*trust = 1;
-	if (one_clock(op))
+	if (one_node(op))
 		return here;
+	there = late_by_clock(op, false, &by);
+	if (there && by > *late) {
+		here = there;
+		*late = by;
+	}
 	there = late_by_length(op, &by);
-	if (!there || by <= *late)
+	if (!there || by / 2 < *late)
 		return here;
 	*late = by;
 	*trust = 0.8;
@@ -773,11 +772,14 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
 		      const struct names *names, struct report_verdict *v)
 {
+	int64_t on_node;
+
+	late_by_clock(op, true, &on_node);
 	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
 		 ms(c->ns),
-		 c->trust != 1	? "by how long each rank was in it"
-		 : one_node(op) ? "by their node's clock"
-				: "by the clock that their nodes were merged into");
+		 c->trust != 1	    ? "by how long each rank was in it"
+		 : c->ns <= on_node ? "by their node's clock"
+				    : "by the clock that their nodes were merged into");
 	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
 		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
 	else

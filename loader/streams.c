@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "check_json.h"
@@ -16,15 +17,17 @@
 #include "streams.h"
 #include "zst.h"
 
-#define BUFFER	    (64 << 10)
-#define STREAMS_MAX 4096 /* pieces of files; a file's last one takes what is beyond */
-#define OPEN_MAX    256	 /* read side by side */
+#define BUFFER	    (64 << 10) /* of each that is open; a quarter where there are many */
+#define STREAMS_MAX 4096       /* pieces of files; a file's last one takes what is beyond */
+#define MANY	    256
 #define STEP_NS	    INT64_C(20000000)
 #define STEP_BYTES  (1 << 20)
 
 struct stream {
 	char *path;
 	off_t begin, at, end; /* end: -1 unknown */
+	dev_t dev;	      /* with ino: which file it was when it was added */
+	ino_t ino;
 	int fd;
 	struct zst_text text; /* of what is read from one end to the other */
 	char *buf;	      /* owned */
@@ -38,6 +41,7 @@ struct streams {
 	struct streams_totals totals;
 	struct stream *list;
 	uint32_t n;
+	uint32_t open_max; /* read side by side */
 	/* while they are read */
 	const struct streams_ops *ops;
 	void *to;
@@ -50,8 +54,9 @@ static void say_error(const struct streams *f, const char *path, int err)
 {
 	if (!f->opt.brief && !f->opt.silent)
 		pr_err("Failed to read '%s': %s\n", path,
-		       err == -ESPIPE ? "it has to be a file: it is read more than once"
-				      : zst_text__error(err));
+		       err == -ESPIPE	? "it has to be a file: it is read more than once"
+		       : err == -ESTALE ? "another file has its name now"
+					: zst_text__error(err));
 }
 
 /* ---- Pieces --------------------------------------------------------------------------------------------- */
@@ -153,9 +158,21 @@ static int add_opened(struct streams *f, const char *path, int fd)
 	return add_stream(f, path, 0, -1);
 }
 
+/* Another file may have its name when it is opened again. */
+static void note_file(struct streams *f, uint32_t from, int fd)
+{
+	struct stat st;
+
+	for (; from < f->n && !fstat(fd, &st); from++) {
+		f->list[from].dev = st.st_dev;
+		f->list[from].ino = st.st_ino;
+	}
+}
+
 static int add_file(void *to, const char *path)
 {
 	struct streams *f = to;
+	uint32_t from = f->n;
 	struct stat st;
 	int fd, err;
 
@@ -166,6 +183,7 @@ static int add_file(void *to, const char *path)
 	else
 		fd = strcmp(path, "-") ? open(path, open_flags(f)) : STDIN_FILENO;
 	err = fd < 0 ? -errno : add_opened(f, path, fd);
+	note_file(f, from, fd);
 	if (fd > STDIN_FILENO)
 		close(fd);
 	if (err)
@@ -191,13 +209,17 @@ static void close_stream(struct streams *f, struct stream *s)
 
 static int open_stream(struct streams *f, struct stream *s)
 {
+	struct stat st;
+
 	s->fd = strcmp(s->path, "-") ? open(s->path, open_flags(f)) : STDIN_FILENO;
 	if (s->fd < 0)
 		return -errno;
+	if (fstat(s->fd, &st) || st.st_dev != s->dev || st.st_ino != s->ino)
+		return -ESTALE;
 	s->at = s->begin;
 	s->len = 0;
 	s->too_long = false;
-	s->cap = BUFFER;
+	s->cap = f->n > MANY ? BUFFER / 4 : BUFFER;
 	s->buf = malloc(s->cap);
 	s->reader = f->ops->begin(f->to, s->path, (uint32_t)(s - f->list));
 	return s->buf && s->reader ? 0 : -ENOMEM;
@@ -298,7 +320,7 @@ static struct stream *behind(struct streams *f, int64_t *next, int *err)
 	uint32_t i, open = 0;
 
 	*next = INT64_MAX;
-	for (i = 0; i < f->n && open < (f->ops->now ? OPEN_MAX : 1); i++) {
+	for (i = 0; i < f->n && open < (f->ops->now ? f->open_max : 1); i++) {
 		s = &f->list[i];
 		if (s->eof)
 			continue;
@@ -378,6 +400,23 @@ static int read_all(struct streams *f)
 
 /* ---- From outside ----------------------------------------------------------------------------------------- */
 
+/* As many as we may have; the rest of the program has few. */
+static uint32_t may_open(void)
+{
+	struct rlimit files = {0};
+	const rlim_t few = 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return few;
+	if (files.rlim_cur < files.rlim_max && files.rlim_cur < STREAMS_MAX + few) {
+		files.rlim_cur =
+			files.rlim_max < STREAMS_MAX + few ? files.rlim_max : STREAMS_MAX + few;
+		setrlimit(RLIMIT_NOFILE, &files);
+		getrlimit(RLIMIT_NOFILE, &files);
+	}
+	return files.rlim_cur > 2 * few ? (uint32_t)(files.rlim_cur - few) : (uint32_t)few;
+}
+
 struct streams *streams__new(char *const *paths, const struct streams_options *opt, int *err)
 {
 	struct streams *f = calloc(1, sizeof(*f));
@@ -387,6 +426,7 @@ struct streams *streams__new(char *const *paths, const struct streams_options *o
 	if (!f)
 		return NULL;
 	f->opt = *opt;
+	f->open_max = may_open();
 	for (; *paths; paths++) {
 		one = opt->brief ? add_file(f, *paths) : lines_visit(*paths, false, add_file, f);
 		*err = one ? one : *err;
@@ -416,6 +456,11 @@ int streams__read(struct streams *f, const struct streams_ops *ops, void *to)
 	f->to = to;
 	f->began_ns = monotonic_ns();
 	rewind_all(f);
+	if (ops->now && f->n > f->open_max)
+		pr_warn("Of %u pieces of traces only %u can be open at a time (ulimit -n): some of "
+			"what "
+			"belongs together may not be found\n",
+			f->n, f->open_max);
 	f->progress = (struct progress){0};
 	if (ops->what)
 		progress__begin(&f->progress, ops->what);

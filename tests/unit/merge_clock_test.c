@@ -20,6 +20,7 @@ static struct merge_fit fits[MAX];
 static int64_t ahead[MAX]; /* by how much a node's clock is, at NOW */
 static int64_t drift[MAX]; /* in ppm, from then on */
 static uint64_t seed;
+static struct merge_fit many[400];
 
 static uint32_t any(uint32_t n)
 {
@@ -86,7 +87,8 @@ static void the_fastest_ones_count(void **state)
 	assert_int_equal(fits[0].error, 0);
 	assert_int_equal(fits[1].add,
 			 -7300 * US + 10 * US); /* half of by how much the ways differ */
-	assert_int_equal(fits[1].error, 40 * US);
+	assert_in_range(fits[1].error, 40 * US,
+			46 * US); /* one window, of which drift is not known */
 	assert_true(off(1, 0, NOW) <= fits[1].error);
 	solve(2, 1); /* seen from the other */
 	assert_int_equal(fits[0].add, 7300 * US - 10 * US);
@@ -155,7 +157,7 @@ static void a_clock_that_drifts_seen_from_one_side(void **state)
 	int64_t at;
 
 	(void)state;
-	drift[1] = 200;
+	drift[1] = 80;
 	for (at = NOW; at <= last; at += MS) {
 		message(0, 1, at, 5 * US + any(20) * US);
 		message(1, 0, at, 2 * MS + any(20) * US);
@@ -166,9 +168,10 @@ static void a_clock_that_drifts_seen_from_one_side(void **state)
 	assert_true(off(0, 1, NOW) <= fits[0].error && off(0, 1, last) <= fits[0].error);
 }
 
-/* Little traffic in a while is no reason to know less. */
+/* Little traffic in a while: what was before says less the longer that is ago, and the more the clock can have drifted by then. */
 static void windows_that_say_little(void **state)
 {
+	int64_t near;
 	int i;
 
 	(void)state;
@@ -176,11 +179,92 @@ static void windows_that_say_little(void **state)
 		message(0, 1, NOW + i * SEC, 20 * US);
 		message(1, 0, NOW + i * SEC, 20 * US);
 	}
+	solve(2, 0);
+	near = fits[1].error;
+	assert_in_range(near, 20 * US, 45 * US);
 	message(0, 1, NOW + 100 * SEC, 900 * MS);
 	message(1, 0, NOW + 100 * SEC, 20 * US);
 	solve(2, 0);
-	assert_int_equal(fits[1].error, 20 * US);
 	assert_int_equal(fits[1].add, 0);
+	assert_in_range(fits[1].error, 100 * US, 250 * US);
+	/* and still less an hour later: all that there was is one window then */
+	assert_int_equal(merge_clock__time(clock_, NOW + 3600 * SEC), 0);
+	solve(2, 0);
+	assert_in_range(fits[1].error, 1 * MS, 400 * MS);
+}
+
+/* It gets slow, and drifts: narrow windows from before do not stand for all of it. */
+static void traffic_that_gets_slow(void **state)
+{
+	const int64_t last = NOW + 600 * SEC;
+	int64_t at, takes;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		end(state);
+		begin(state);
+		drift[1] = (const int64_t[]){1, 2, 5, 20}[i];
+		for (at = NOW; at < last; at += 50 * MS) {
+			takes = at < NOW + 60 * SEC
+					? 8 * US
+					: (const int64_t[]){100, 100, 500, 2000}[i] * US;
+			message(0, 1, at, takes + any(10) * US);
+			message(1, 0, at, takes + any(10) * US);
+		}
+		solve(2, 0);
+		assert_true(off(1, 0, NOW) <= fits[1].error && off(1, 0, last) <= fits[1].error);
+	}
+}
+
+/* Two seconds of it, and then nothing moves for an hour. */
+static void a_hang(void **state)
+{
+	int64_t at;
+
+	(void)state;
+	drift[1] = 10;
+	for (at = NOW; at < NOW + 2 * SEC; at += MS) {
+		message(0, 1, at, 8 * US + any(10) * US);
+		message(1, 0, at, 8 * US + any(10) * US);
+	}
+	assert_int_equal(merge_clock__time(clock_, NOW + 3600 * SEC), 0);
+	solve(2, 0);
+	assert_true(off(1, 0, NOW + 3600 * SEC) <= fits[1].error);
+}
+
+/* Contradictions all around, of as many nodes as there may be: they end, and nothing overflows. */
+static void a_ring_of_nonsense(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 400; i++)
+		assert_int_equal(merge_clock__message(clock_, i, NOW, (i + 1) % 400,
+						      NOW - (INT64_C(1) << 48)),
+				 0);
+	assert_int_equal(merge_clock__solve(clock_, 400, 0, many), 0);
+}
+
+/* Who talks to everybody, with clocks that drift: that takes no time to speak of. */
+static void many_that_drift(void **state)
+{
+	uint32_t i, k;
+	int64_t at;
+
+	(void)state;
+	for (at = NOW; at < NOW + 3600 * SEC; at += 60 * SEC)
+		for (i = 0; i < 128; i++)
+			for (k = 0; k < 128; k += 7)
+				if (i != k)
+					assert_int_equal(
+						merge_clock__message(
+							clock_, i, at + (at - NOW) * i / 10000000,
+							k,
+							at + 20 * US + (at - NOW) * k / 10000000),
+						0);
+	assert_int_equal(merge_clock__solve(clock_, 128, 7, many), 0);
+	assert_true(many[98].error > 10 * MS);
 }
 
 /* What cannot be true of any clock: there is an end to it, and the doubt is as large as the nonsense. */
@@ -212,7 +296,7 @@ static void a_very_long_time(void **state)
 	}
 	solve(2, 0);
 	assert_int_equal(fits[1].add, -5 * MS);
-	assert_int_equal(fits[1].error, 40 * US);
+	assert_in_range(fits[1].error, 40 * US, 44 * US);
 }
 
 /*
@@ -269,7 +353,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_clock_that_drifts, begin, end),
 		cmocka_unit_test_setup_teardown(a_clock_that_drifts_seen_from_one_side, begin, end),
 		cmocka_unit_test_setup_teardown(windows_that_say_little, begin, end),
+		cmocka_unit_test_setup_teardown(traffic_that_gets_slow, begin, end),
+		cmocka_unit_test_setup_teardown(a_hang, begin, end),
 		cmocka_unit_test_setup_teardown(nonsense, begin, end),
+		cmocka_unit_test_setup_teardown(a_ring_of_nonsense, begin, end),
+		cmocka_unit_test_setup_teardown(many_that_drift, begin, end),
 		cmocka_unit_test_setup_teardown(a_very_long_time, begin, end),
 		cmocka_unit_test_setup_teardown(any_networks, begin, end),
 	};

@@ -217,14 +217,25 @@ static void clocks_that_were_merged(void **state)
 	/* This may as well have been the other way round. */
 	procs[1].clock_error = 61 * MS;
 	assert_int_equal(judged(60), CODE_UNKNOWN);
-	/* Its own node's ranks have no doubt about each other. */
 	over();
+}
+
+/* However wrong the merged clock may be, a node's own is not. */
+static void clocks_that_were_merged_badly(void **state)
+{
+	(void)state;
 	ring(3);
-	procs[0].node = procs[0].clock = 9;
-	procs[1].clock_error = procs[2].clock_error = 61 * MS;
+	procs[0].node = 9;
+	procs[1].clock_error = procs[2].clock_error = 500 * MS;
 	parts[1]->start += 60 * MS;
 	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
 	assert_int_equal(v.cause.ns, 60 * MS);
+	/* and if it is by itself on its node, lengths tell as they do without a merge */
+	procs[1].node = 10;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	assert_true(v.confidence < 0.9);
 	over();
 }
 
@@ -649,6 +660,7 @@ int main(void)
 		cmocka_unit_test(clocks_of_nodes_do_not_compare),
 		cmocka_unit_test(of_two_nodes_nobody_knows_who),
 		cmocka_unit_test(clocks_that_were_merged),
+		cmocka_unit_test(clocks_that_were_merged_badly),
 		cmocka_unit_test(preempted_by_others),
 		cmocka_unit_test(ranks_that_share_cpus),
 		cmocka_unit_test(preempted_while_it_waits),
