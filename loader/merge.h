@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between the parts of `ncclscope merge`. Data flows one way, twice through the files: merge_read.c learns from them who is who and
- * what passed between nodes, merge_clock.c makes of that how far the nodes' clocks are apart, and merge_write.c writes each
+ * Between the parts of `ncclscope merge`. Data flows one way, twice through the files: merge_read.c and its parts learn from them who is who
+ * and what passed between nodes, merge_clock.c makes of that how far the nodes' clocks are apart, and merge_write.c writes each
  * line again, in one clock and with what is known now. All times are ns.
  */
 #ifndef NCCLSCOPE_MERGE_H

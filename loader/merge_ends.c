@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Who is at the other end: of a PXN event, the operation of another process that it is part of; of a connection, the peer. See merge_read.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "merge_read.h"
+#include "recent.h"
+
+#define FLOWS_MAX   (1u << 20)
+#define ORIGINS_MAX (1u << 22)
+#define FLOW_LEN    128
+#define ENDS_MAX    16 /* of one connection's name */
+
+/* An operation that somebody may turn out to have worked on for another process. */
+struct seen {
+	uint64_t addr; /* as merge_origin's key */
+	uint64_t comm, seq;
+	int32_t rank;
+	bool has_seq;
+	UT_hash_handle hh;
+};
+
+/* ---- PXN -------------------------------------------------------------------------------------------------- */
+
+static struct merge_origin *origin_of(const struct merge *m, uint64_t key)
+{
+	struct merge_origin *o;
+
+	HASH_FIND(hh, m->origins, &key, sizeof(key), o);
+	return o;
+}
+
+/* A process names another of its node by the pid that this has for itself. */
+static uint64_t origin_key(uint32_t node, int32_t pid, uint64_t addr)
+{
+	return KEY_OF(node, (uint32_t)pid, addr);
+}
+
+const struct merge_origin *merge_origin_of(const struct merge *m, const struct merge_proc *proc,
+					   int32_t pid, uint64_t parent)
+{
+	const struct merge_origin *o = origin_of(m, origin_key(proc->node, pid, parent));
+
+	return o && o->known ? o : NULL;
+}
+
+static void tell_origin(struct merge_origin *o, const struct seen *s)
+{
+	o->comm = s->comm;
+	o->seq = s->seq;
+	o->rank = s->rank;
+	o->has_seq = s->has_seq;
+	o->known = true;
+}
+
+static struct merge_origin *want_origin(struct merge_reader *rd, uint64_t key)
+{
+	struct merge_origin *o = origin_of(rd->m, key);
+	struct seen *s;
+
+	if (o || HASH_COUNT(rd->m->origins) >= ORIGINS_MAX)
+		return o;
+	o = calloc(1, sizeof(*o));
+	if (o) {
+		o->key = key;
+		HASH_ADD(hh, rd->m->origins, key, sizeof(key), o);
+	}
+	if (!o || !HASH_ADDED(hh, o)) {
+		free(o);
+		rd->m->err = -ENOMEM;
+		return NULL;
+	}
+	s = RECENT(rd->all->seen, struct seen, key, false, KEEP_MET, &rd->m->err);
+	if (s)
+		tell_origin(o, s);
+	return o;
+}
+
+/* Its steps are written before it, and have to be told whose they are. */
+void ends__pxn_op(struct merge_reader *rd, node_t rec)
+{
+	struct merge_proc *p = rd->proc;
+	struct merge_origin *o =
+		want_origin(rd, origin_key(p->node, get_i32(rd, rec, "originPid", -1),
+					   get_addr(rd, rec, "parentObj")));
+	struct merge_pxn *list;
+
+	if (!o || p->npxn >= ORIGINS_MAX)
+		return;
+	if (p->npxn == p->cap_pxn) {
+		list = reallocarray(p->pxn, p->cap_pxn ? 2 * p->cap_pxn : 64, sizeof(*list));
+		if (!list) {
+			rd->m->err = -ENOMEM;
+			return;
+		}
+		p->pxn = list;
+		p->cap_pxn = p->cap_pxn ? 2 * p->cap_pxn : 64;
+	}
+	p->pxn[p->npxn++] = (struct merge_pxn){get_addr(rd, rec, "eventAddr"), o};
+}
+
+/* Somebody may have worked on it, or have done so. */
+void ends__operation(struct merge_reader *rd, node_t rec)
+{
+	uint64_t key = origin_key(rd->proc->node, rd->proc->pid, get_addr(rd, rec, "eventAddr"));
+	struct merge_origin *o = origin_of(rd->m, key);
+	struct seen *s = RECENT(rd->all->seen, struct seen, key, true, KEEP_MET, &rd->m->err);
+	node_t details = get(rd, rec, "details");
+
+	if (!s)
+		return;
+	s->comm = get_addr(rd, rec, "commHash");
+	s->rank = get_i32(rd, rec, "rank", -1);
+	s->has_seq = get(rd, details, "seq");
+	s->seq = get_u64(rd, details, "seq");
+	if (o && !o->known)
+		tell_origin(o, s);
+}
+
+/* ---- Connections -------------------------------------------------------------------------------------------- */
+
+static struct merge_flow *flow_of(const struct merge *m, const char *name, size_t len)
+{
+	struct merge_flow *f;
+
+	HASH_FIND(hh, m->flows, name, len, f);
+	return f;
+}
+
+static struct merge_flow *new_flow(struct merge *m, node_t name)
+{
+	struct merge_flow *f = flow_of(m, name->s, name->len);
+
+	if (f || HASH_COUNT(m->flows) >= FLOWS_MAX)
+		return f;
+	f = calloc(1, sizeof(*f) + name->len + 1);
+	if (f) {
+		memcpy(f->name, name->s, name->len);
+		f->len = name->len;
+		HASH_ADD_KEYPTR(hh, m->flows, f->name, f->len, f);
+	}
+	if (!f || !HASH_ADDED(hh, f)) {
+		free(f);
+		m->err = -ENOMEM;
+		return NULL;
+	}
+	return f;
+}
+
+void ends__flow(struct merge_reader *rd, node_t rec)
+{
+	node_t name = get(rd, rec, "flow");
+	struct merge_flow *f;
+	struct merge_end *e;
+	int64_t ts;
+
+	if (get_point(rd, rec, "ts", &ts))
+		move_to(rd, ts);
+	if (!name || name->kind != JSON_KIND_STR || name->len > FLOW_LEN)
+		return;
+	f = new_flow(rd->m, name);
+	if (!f)
+		return;
+	for (e = f->ends; e && e->proc != rd->proc;)
+		e = e->next;
+	if (!e && f->nends == ENDS_MAX)
+		return;
+	if (!e) {
+		f->nends++;
+		e = calloc(1, sizeof(*e));
+		if (!e) {
+			rd->m->err = -ENOMEM;
+			return;
+		}
+		*e = (struct merge_end){.proc = rd->proc, .rank = -1, .next = f->ends, .flow = f};
+		f->ends = e;
+	}
+	e->rank = get_i32(rd, rec, "rank", e->rank);
+	e->is_local |= !!get(rd, rec, "peerPid");
+}
+
+/* "a>b" to "b>a" in @to, FLOW_LEN bytes; false: it is none. */
+static bool mirror(const char *name, size_t len, char *to)
+{
+	const char *gt = memchr(name, '>', len);
+	size_t first;
+
+	if (!gt || len > FLOW_LEN)
+		return false;
+	first = (size_t)(gt - name);
+	memcpy(to, gt + 1, len - first - 1);
+	to[len - first - 1] = '>';
+	memcpy(to + len - first, name, first);
+	return true;
+}
+
+/* Addresses that each node has for itself. */
+static bool is_loopback(const char *name, size_t len)
+{
+	return (len > 4 && !memcmp(name, "127.", 4)) || (len > 5 && !memcmp(name, "[::1]", 5));
+}
+
+static const struct merge_end *end_of(const struct merge_flow *f, const struct merge_proc *proc)
+{
+	const struct merge_end *e = f ? f->ends : NULL;
+
+	while (e && e->proc != proc)
+		e = e->next;
+	return e;
+}
+
+const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
+				   const char *name, size_t len)
+{
+	const struct merge_end *mine = end_of(flow_of(m, name, len), proc), *e, *peer = NULL;
+	const struct merge_flow *f;
+	char other[FLOW_LEN];
+
+	if (!mine || mine->is_local || is_loopback(name, len) || !mirror(name, len, other))
+		return NULL;
+	for (e = mine->flow->ends; e; e = e->next)
+		if (e->proc->node != proc->node)
+			return NULL; /* addresses that several nodes have */
+	f = flow_of(m, other, len);
+	for (e = f ? f->ends : NULL; e; e = e->next) {
+		if (e->proc->node == MERGE_NO_NODE)
+			continue;
+		/* several that could be it, or one that its own node has for itself as well */
+		if (peer || e->proc->node == proc->node || e->is_local)
+			return NULL;
+		peer = e;
+	}
+	return f && f->nends < ENDS_MAX ? peer : NULL;
+}
+
+/* ---- The end ------------------------------------------------------------------------------------------------ */
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct merge_pxn *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void ends__settle(struct merge *m, struct merge_learner *all)
+{
+	struct merge_proc *p;
+	uint32_t i;
+
+	HASH_FREE_ALL(all->seen);
+	for (i = 0; i < m->nstreams; i++)
+		for (p = m->streams[i]; p; p = p->next)
+			if (p->npxn)
+				qsort(p->pxn, p->npxn, sizeof(*p->pxn), by_addr);
+}
