@@ -180,11 +180,12 @@ static bool is_terminal(const char *name)
 static int make_page(const struct view_inputs *in, const char *name, int *bad)
 {
 	struct output out;
-	int err = output__open(&out, name, 0600), one = 0;
+	int err = output__open(&out, name, 0600), one = 0, end;
 
 	if (!err) {
 		err = write_page(in, out.fd, &one);
-		err = output__close(&out, !err) ?: err;
+		end = output__close(&out, !err);
+		err = err ? err : end;
 	}
 	*bad = one ? one : *bad;
 	if (err == -ENODATA && one)
