@@ -14,34 +14,57 @@
 #define FLUSH_BYTES (256u << 10)
 #define TIME_MAX    (INT64_MAX / 3) /* as in the format: 97 years */
 
+typedef const struct json_node *node_t;
+
+/* A number of the line that becomes another one, and what comes behind it. */
+struct edit {
+	node_t n;
+	int64_t ns;
+	enum { ALSO_NOTHING, ALSO_END, ALSO_MERGED } also;
+};
+
+#define EDITS_MAX 16 /* no record has as many points in time */
+
 struct writer {
 	struct merge *m;
 	const char *path;
 	uint64_t line;
 	uint32_t stream;
 	const struct merge_proc *proc;
-	const char *from;		  /* what of the line has not been copied yet */
-	bool bad;			  /* a time cannot be moved */
-	const struct json_node *also_at;  /* behind this value ... */
-	const struct merge_end *also_end; /* ... comes who is at the other end */
-	bool also_rank;
+	struct edit edits[EDITS_MAX];
+	uint32_t nedits;
+	bool bad;			   /* a time is none, or cannot be moved */
+	const struct merge_end *peer;	   /* of a flow; NULL: not known */
+	bool peer_rank;			   /* of which only that tells the rank */
+	const struct merge_origin *origin; /* NULL: none */
+	const char *from;		   /* what of the line has not been copied yet */
 };
 
-typedef const struct json_node *node_t;
-
 /* ---- Parts of a line --------------------------------------------------------------------------------------- */
+
+/* Keys come in any order; edits are put into that of the line when all are known. */
+static void edit(struct writer *w, node_t n, int64_t ns)
+{
+	int64_t was;
+
+	/* text may lie elsewhere than in the line */
+	if (w->nedits == EDITS_MAX || !jn_time(n, true, &was))
+		w->bad = true;
+	else
+		w->edits[w->nedits++] = (struct edit){.n = n, .ns = ns};
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct edit *x = a, *y = b;
+
+	return x->n->s < y->n->s ? -1 : x->n->s > y->n->s;
+}
 
 static void copy_to(struct writer *w, const char *to)
 {
 	xbuf__put(&w->m->out, w->from, (size_t)(to - w->from));
 	w->from = to;
-}
-
-static void put_time(struct writer *w, node_t n, int64_t ns)
-{
-	copy_to(w, n->s);
-	xbuf__us(&w->m->out, ns);
-	w->from = n->s + n->len;
 }
 
 static void put_text(struct xbuf *b, const char *s)
@@ -57,13 +80,13 @@ static void put_hex(struct xbuf *b, uint64_t v)
 	xbuf__text(b, text);
 }
 
-/* Who is at the other end of a connection; @rank: if it is known. */
-static void put_end(struct writer *w)
+/* Who is at the other end of a connection. */
+static void put_peer(struct writer *w)
 {
-	const struct merge_end *e = w->also_end;
+	const struct merge_end *e = w->peer;
 	struct xbuf *b = &w->m->out;
 
-	if (w->also_rank) {
+	if (w->peer_rank) {
 		xbuf__lit(b, ",\"peerRank\":");
 		xbuf__u64(b, (uint64_t)e->rank);
 	}
@@ -74,25 +97,6 @@ static void put_end(struct writer *w)
 		xbuf__u64(b, (uint64_t)e->proc->pid);
 	}
 }
-
-static void move_time(void *to, node_t n)
-{
-	struct writer *w = to;
-	int64_t ns, shift = w->m->nodes[w->proc->node].shift;
-
-	if (n->kind == JSON_KIND_NULL)
-		return;
-	if (!jn_time(n, true, &ns) || __builtin_add_overflow(ns, shift, &ns) || ns < 0 ||
-	    ns > TIME_MAX) {
-		w->bad = true;
-		return;
-	}
-	put_time(w, n, ns);
-	if (n == w->also_at)
-		put_end(w);
-}
-
-/* ---- Lines ------------------------------------------------------------------------------------------------- */
 
 static const char *const by_names[] = {"reference", "messages", "realtime"};
 
@@ -117,52 +121,114 @@ static void put_merged(struct writer *w)
 	xbuf__lit(b, "}");
 }
 
-/* What goes with an offset that has become the reference's; it comes behind that in what we write. */
-static void put_error(struct writer *w, node_t offset, node_t error)
+static void put_origin(struct writer *w)
 {
-	if (error && error->s > offset->s)
-		put_time(w, error, w->m->nodes[w->m->ref].offset_error);
+	const struct merge_origin *o = w->origin;
+	struct xbuf *b = &w->m->out;
+
+	xbuf__lit(b, ",\"origin\":{\"commHash\":");
+	put_hex(b, o->comm);
+	xbuf__lit(b, ",\"rank\":");
+	xbuf__u64(b, (uint64_t)o->rank);
+	if (o->has_seq) {
+		xbuf__lit(b, ",\"seq\":");
+		xbuf__u64(b, o->seq);
+	}
+	xbuf__lit(b, "}");
 }
 
-/* Of all nodes the same real clock: the reference's. */
-static void put_header(struct writer *w, node_t rec)
+/* The line, from its beginning to @end, with all edits. */
+static void put_line(struct writer *w, const char *end)
 {
-	const struct merge *m = w->m;
-	node_t clock = jn_get(&m->doc, rec, "clock");
-	node_t real = jn_get(&m->doc, clock, "realtimeOffset");
+	const struct edit *e;
 
-	node_t error = jn_get(&m->doc, clock, "realtimeError");
+	qsort(w->edits, w->nedits, sizeof(*w->edits), by_place);
+	for (e = w->edits; e < w->edits + w->nedits; e++) {
+		copy_to(w, e->n->s);
+		xbuf__us(&w->m->out, e->ns);
+		w->from += e->n->len;
+		if (e->also == ALSO_END)
+			put_peer(w);
+		else if (e->also == ALSO_MERGED)
+			put_merged(w);
+	}
+	if (w->origin) {
+		const char *last = end;
 
-	if (!real || w->proc->node == MERGE_NO_NODE)
+		while (last[-1] != '}')
+			last--;
+		copy_to(w, last - 1);
+		put_origin(w);
+	}
+	copy_to(w, end);
+	xbuf__lit(&w->m->out, "\n");
+}
+
+/* ---- What is to be edited ------------------------------------------------------------------------------------ */
+
+static void move_time(void *to, node_t n)
+{
+	struct writer *w = to;
+	int64_t ns, shift = w->m->nodes[w->proc->node].shift;
+
+	if (n->kind == JSON_KIND_NULL)
 		return;
-	put_time(w, real, m->nodes[m->ref].offset);
-	put_merged(w);
-	put_error(w, real, error);
+	if (!jn_time(n, true, &ns) || __builtin_add_overflow(ns, shift, &ns) || ns < 0 ||
+	    ns > TIME_MAX)
+		w->bad = true;
+	else
+		edit(w, n, ns);
+}
+
+/* Of all nodes the same real clock: the reference's. Behind an offset comes what was merged, if it is a header's. */
+static void edit_real(struct writer *w, node_t offset, node_t error, bool header)
+{
+	const struct merge_node *ref = &w->m->nodes[w->m->ref];
+	int64_t was;
+
+	if (!offset)
+		return;
+	edit(w, offset, ref->offset);
+	if (header && w->nedits)
+		w->edits[w->nedits - 1].also = ALSO_MERGED;
+	if (jn_time(error, true, &was)) /* else it is nothing that could be right */
+		edit(w, error, ref->offset_error);
+}
+
+static void edit_header(struct writer *w, node_t rec)
+{
+	const struct json_doc *doc = &w->m->doc;
+	node_t clock = jn_get(doc, rec, "clock");
+
+	edit_real(w, jn_get(doc, clock, "realtimeOffset"), jn_get(doc, clock, "realtimeError"),
+		  true);
 }
 
 /* How the reference's real clock went is in that node's own records. */
-static void put_clock(struct writer *w, node_t rec)
-{
-	const struct merge *m = w->m;
-	node_t real = jn_get(&m->doc, rec, "realtimeOffset");
-
-	if (!real || w->proc->node == m->ref)
-		return;
-	put_time(w, real, m->nodes[m->ref].offset);
-	put_error(w, real, jn_get(&m->doc, rec, "error"));
-}
-
-static void find_end(struct writer *w, node_t rec)
+static void edit_clock(struct writer *w, node_t rec)
 {
 	const struct json_doc *doc = &w->m->doc;
-	node_t name = jn_get(doc, rec, "flow");
 
-	w->also_end = name && name->kind == JSON_KIND_STR
-			      ? merge_peer(w->m, w->proc, name->s, name->len)
-			      : NULL;
-	w->also_at = w->also_end ? jn_get(doc, rec, "ts") : NULL;
-	w->also_rank = w->also_end && w->also_end->rank >= 0 && !jn_get(doc, rec, "peerRank");
-	w->m->ties += w->also_end && jn_true(jn_get(doc, rec, "end"));
+	if (w->proc->node != w->m->ref)
+		edit_real(w, jn_get(doc, rec, "realtimeOffset"), jn_get(doc, rec, "error"), false);
+}
+
+static void edit_flow(struct writer *w, node_t rec)
+{
+	const struct json_doc *doc = &w->m->doc;
+	node_t name = jn_get(doc, rec, "flow"), ts = jn_get(doc, rec, "ts");
+	uint32_t i;
+
+	w->peer = name && name->kind == JSON_KIND_STR
+			  ? merge_peer(w->m, w->proc, name->s, name->len)
+			  : NULL;
+	if (!w->peer)
+		return;
+	w->peer_rank = w->peer->rank >= 0 && !jn_get(doc, rec, "peerRank");
+	w->m->ties += jn_true(jn_get(doc, rec, "end"));
+	for (i = 0; i < w->nedits; i++)
+		if (w->edits[i].n == ts)
+			w->edits[i].also = ALSO_END;
 }
 
 /* Of a ProxyStep, by the ProxyOp that it is part of. */
@@ -182,57 +248,47 @@ static const struct merge_origin *step_origin(const struct merge_proc *p, uint64
 		       : NULL;
 }
 
-static void put_origin(struct writer *w, node_t rec, const char *end)
+static void find_origin(struct writer *w, node_t rec)
 {
 	const struct json_doc *doc = &w->m->doc;
 	uint64_t parent = jn_addr(jn_get(doc, rec, "parentObj"));
 	const struct merge_origin *o;
-	struct xbuf *b = &w->m->out;
 
 	if (jn_get(doc, rec, "origin"))
 		return;
-	w->m->pxn++;
 	o = jn_is(jn_get(doc, rec, "type"), "ncclProfileProxyOp")
 		    ? merge_origin_of(w->m, w->proc, jn_i32(jn_get(doc, rec, "originPid"), -1),
 				      parent)
 		    : step_origin(w->proc, parent);
-	if (!o || o->rank < 0) {
-		w->m->pxn_lost++;
-		return;
-	}
-	while (end > w->from && end[-1] != '}')
-		end--;
-	copy_to(w, end - 1);
-	xbuf__lit(b, ",\"origin\":{\"commHash\":");
-	put_hex(b, o->comm);
-	xbuf__lit(b, ",\"rank\":");
-	xbuf__u64(b, (uint64_t)o->rank);
-	if (o->has_seq) {
-		xbuf__lit(b, ",\"seq\":");
-		xbuf__u64(b, o->seq);
-	}
-	xbuf__lit(b, "}");
+	w->origin = o && o->rank >= 0 ? o : NULL;
+	w->m->pxn++;
+	w->m->pxn_lost += !w->origin;
 }
 
-static void put_record(struct writer *w, node_t rec, const char *end)
+static void edit_record(struct writer *w, node_t rec)
 {
 	enum kind kind;
 
-	w->also_at = NULL;
+	w->nedits = 0;
+	w->bad = false;
+	w->peer = NULL;
+	w->origin = NULL;
 	if (w->proc->node == MERGE_NO_NODE)
 		return;
-	if (jn_is(jn_get(&w->m->doc, rec, "recordType"), "flow"))
-		find_end(w, rec);
 	kind = keys_moments(&w->m->doc, rec, move_time, w);
 	if (kind == KIND_HEADER)
-		put_header(w, rec);
+		edit_header(w, rec);
 	else if (kind == KIND_CLOCK)
-		put_clock(w, rec);
+		edit_clock(w, rec);
+	else if (kind == KIND_FLOW)
+		edit_flow(w, rec);
 	else if (kind == KIND_EVENT && jn_get(&w->m->doc, rec, "isPxn"))
-		put_origin(w, rec, end);
+		find_origin(w, rec);
 	else if (kind == KIND_OTHER)
 		w->m->unknown++;
 }
+
+/* ---- Lines -------------------------------------------------------------------------------------------------- */
 
 static int flush(struct merge *m, bool all)
 {
@@ -268,7 +324,6 @@ static int write_line(void *writer, const char *s, size_t len, bool whole)
 	struct writer *w = writer;
 	struct merge *m = w->m;
 	uint64_t skipped = m->skipped;
-	size_t before = m->out.len;
 	int err;
 
 	w->line++;
@@ -280,18 +335,15 @@ static int write_line(void *writer, const char *s, size_t len, bool whole)
 	}
 	if (!begin_proc(w, &m->doc.nodes[0]))
 		return m->err = -ESTALE;
-	w->from = s;
-	w->bad = false;
-	put_record(w, &m->doc.nodes[0], s + len);
-	copy_to(w, s + len);
-	xbuf__lit(&m->out, "\n");
-	m->lines++;
+	edit_record(w, &m->doc.nodes[0]);
 	if (w->bad) {
-		m->out.len = before;
-		m->lines--;
 		m->skipped++;
 		say_where(w);
+		return 0;
 	}
+	w->from = s;
+	put_line(w, s + len);
+	m->lines++;
 	return flush(m, false);
 }
 

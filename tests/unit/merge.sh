@@ -248,6 +248,27 @@ unusable()
 }
 t "lines of no use, and of other kinds" unusable
 
+# Keys in another order than ours, and texts, with and without escapes, where numbers belong: of a node whose times are moved.
+hostile()
+{
+	local text
+	{ cat "$traces/good.jsonl" &&
+		echo '{"recordType":"clock","error":0.100,"realtimeOffset":5.000,"ts":8993953423000.000}' &&
+		for text in '"x"' '"\u0041\n\u0041"' '[1.000]' '{"a":1.000}' true; do
+			echo '{"recordType":"clock","ts":8993953423000.000,"realtimeOffset":'"$text"',"error":0.100}'
+			echo '{"recordType":"clock","ts":8993953423000.000,"realtimeOffset":5.000,"error":'"$text"'}'
+			echo '{"recordType":"clock","ts":'"$text"',"realtimeOffset":5.000,"error":0.100}'
+		done &&
+		head -n 1 "$traces/good.jsonl" | sed 's/"clock":{[^}]*}/"clock":{"realtimeError":"\\u0041\\n","realtimeOffset":1763600000000000.250}/' &&
+		head -n 1 "$traces/good.jsonl" | sed 's/"clock":{[^}]*}/"clock":{"realtimeError":1.000,"realtimeOffset":1763600000000000.250}/'; } >hostile.jsonl
+	timeout 20 "$tool" merge hostile.jsonl b0.jsonl >merged.jsonl 2>err || return 1
+	jq -c . merged.jsonl >/dev/null && grep -q '^ncclscope: warning: 10 lines could not be used' err || { cat err; return 1; }
+	grep -q '^{"recordType":"clock","error":1.500,"realtimeOffset":1763599999000000.249,"ts":8993954423000.001}$' merged.jsonl &&
+		same "$(grep -c '"clock":{"realtimeError":1.500,"realtimeOffset":1763599999000000.249,"merged":{"host":"b0"' merged.jsonl)" 1 &&
+		same "$(grep -c '"clock":{"realtimeError":"\\u0041\\n","realtimeOffset":1763599999000000.249,"merged":{"host":"b0"' merged.jsonl)" 1
+}
+t "keys in any order, and texts for numbers" hostile
+
 clocks()
 {
 	"$tool" merge --clocks "$traces/good.jsonl" b0.jsonl >out 2>err && grep -qE '^b0 +1 +\(reference\)$' out &&
