@@ -125,56 +125,45 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 	return err;
 }
 
-static void give_back_pid(struct recorder *r, pid_t pid)
+static void ask_pid(pid_t pid, int (*ask)(struct target *t))
 {
 	struct target t;
 
 	if (!target__find(&t, pid))
-		follow__want(r, &t, pid, 0);
+		ask(&t);
 	target__close(&t);
 }
 
-/* Also to those that never sent anything: idle, their mask would stay up until the next callback. */
-void follow__give_back(struct recorder *r)
+/* Also those that never sent anything: idle, their mask would stay up until the next callback. @again: also those that hang. */
+static void ask_all(struct recorder *r, bool again, int (*ask)(struct target *t))
 {
 	struct scan_proc *sp, *stmp;
 	struct proc *p, *tmp;
 	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (p->target.mem >= 0 &&
-		    target__want(&p->target, (uint32_t)getpid(), 0, 0) == -ETIMEDOUT)
+		if (p->target.mem >= 0 && (again || !p->hangs) && ask(&p->target) == -ETIMEDOUT)
 			p->hangs = true;
 	for (i = 0; i < r->opt.npids; i++)
-		give_back_pid(r, r->opt.pids[i]);
+		ask_pid(r->opt.pids[i], ask);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
 		if (sp->file && sp->look_ns != UINT64_MAX)
-			give_back_pid(r, sp->pid);
+			ask_pid(sp->pid, ask);
 }
 
-static void bury_pid(pid_t pid)
+static int give_back(struct target *t)
 {
-	struct target t;
+	return target__want(t, (uint32_t)getpid(), 0, 0);
+}
 
-	if (!target__find(&t, pid))
-		target__bury(&t);
-	target__close(&t);
+void follow__give_back(struct recorder *r)
+{
+	ask_all(r, true, give_back);
 }
 
 void follow__bury(struct recorder *r)
 {
-	struct scan_proc *sp, *stmp;
-	struct proc *p, *tmp;
-	int i;
-
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (p->target.mem >= 0 && !p->hangs && target__bury(&p->target) == -ETIMEDOUT)
-			p->hangs = true;
-	for (i = 0; i < r->opt.npids; i++)
-		bury_pid(r->opt.pids[i]);
-	HASH_ITER (hh, r->scan.procs, sp, stmp)
-		if (sp->file && sp->look_ns != UINT64_MAX)
-			bury_pid(sp->pid);
+	ask_all(r, false, target__bury);
 }
 
 void follow__cut(struct recorder *r)

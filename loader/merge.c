@@ -101,6 +101,11 @@ const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream
 	return stream < m->nstreams ? m->streams[stream] : NULL;
 }
 
+const char *merge_by(const struct merge *m, const struct merge_node *n)
+{
+	return n == &m->nodes[m->ref] ? "reference" : n->fit.error >= 0 ? "messages" : "realtime";
+}
+
 static uint32_t longest_up(const struct merge *m, const struct merge_fit *fits)
 {
 	uint32_t i, at = 0;
@@ -224,10 +229,7 @@ static json_t *node_json(const struct merge *m, uint32_t i)
 	json_t *obj = json_pack("{so ss si so}", "host", host ? host : json_string("?"), "bootId",
 				n->boot, "processes", (int)n->procs, "shift", us(n->shift));
 
-	json_object_set_new(obj, "by",
-			    json_string(i == m->ref	    ? "reference"
-					: n->fit.error >= 0 ? "messages"
-							    : "realtime"));
+	json_object_set_new(obj, "by", json_string(merge_by(m, n)));
 	if (n->fit.error >= 0) {
 		json_object_set_new(obj, "realtimeOff", us(n->fit.add));
 		json_object_set_new(obj, "error", us(n->fit.error));

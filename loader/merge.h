@@ -108,7 +108,9 @@ const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream
 /* The other end of a connection that @proc has, on another node; NULL: not in the input, or which one is not sure. */
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);
-/* What a PXN event with @addr and parent @parent belongs to; NULL: its process is not in the input. */
+/* How a node came to the reference's clock: clock.merged.by of the format. */
+const char *merge_by(const struct merge *m, const struct merge_node *n);
+/* What a PXN ProxyOp of @proc with parent @parent, of process @pid there, belongs to; NULL: that is not in the input. */
 const struct merge_origin *merge_origin_of(const struct merge *m, const struct merge_proc *proc,
 					   int32_t pid, uint64_t parent);
 

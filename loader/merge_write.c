@@ -98,8 +98,6 @@ static void put_peer(struct writer *w)
 	}
 }
 
-static const char *const by_names[] = {"reference", "messages", "realtime"};
-
 static void put_merged(struct writer *w)
 {
 	const struct merge_node *n = &w->m->nodes[w->proc->node];
@@ -117,7 +115,7 @@ static void put_merged(struct writer *w)
 		xbuf__us(b, n->fit.error);
 	}
 	xbuf__lit(b, ",\"by\":");
-	put_text(b, by_names[n == ref ? 0 : n->fit.error >= 0 ? 1 : 2]);
+	put_text(b, merge_by(w->m, n));
 	xbuf__lit(b, "}");
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "lines.h"
 #include "log.h"
 #include "nccl_names.h"
 #include "recent.h"
@@ -854,10 +855,9 @@ static void take_record(struct report_reader *rd, node_t rec)
 /* The recording of the file before broke off in this line, and cat put the next file behind it. */
 static bool torn_by_cat(struct report_reader *rd, const char *s, size_t len)
 {
-	static const char begin[] = "{\"recordType\":\"header\"";
-	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+	const char *at = lines_torn_by_cat(s, len);
 
-	return at && at != s && !json_doc__parse(rd->doc, at, len - (size_t)(at - s));
+	return at && !json_doc__parse(rd->doc, at, len - (size_t)(at - s));
 }
 
 static int read_line(void *reader, const char *s, size_t len, bool whole)

@@ -478,6 +478,7 @@ static void print_losses(const struct report *r, FILE *f)
 static void print_notes(const struct report *r, FILE *f)
 {
 	const struct report_totals *t = &r->totals;
+	uint32_t doubles = twice(r), clocks = clocks_of(r);
 
 	if (t->cut)
 		fprintf(f, "Only the first %.0f %% of the trace was read.\n",
@@ -486,17 +487,17 @@ static void print_notes(const struct report *r, FILE *f)
 		fprintf(f,
 			"No kernel context in this trace: who kept threads from running and what "
 			"became of packets is not known.\n");
-	if (twice(r))
+	if (doubles)
 		fprintf(f,
 			"Processes that are in the input twice: %u. Their events are counted "
 			"twice.\n",
-			twice(r));
-	if (clocks_of(r) > 1)
+			doubles);
+	if (clocks > 1)
 		fprintf(f,
 			"The nodes have %u clocks: across them, late ranks are found by lengths "
 			"only. "
 			"'ncclscope merge' makes one of them.\n",
-			clocks_of(r));
+			clocks);
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);

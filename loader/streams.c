@@ -127,15 +127,6 @@ static int open_flags(const struct streams *f)
 	return O_RDONLY | O_CLOEXEC | (f->opt.brief ? O_NOFOLLOW | O_NONBLOCK : 0);
 }
 
-/* Of such a file the text has no places: it is one piece, to be read from one end to the other. */
-static bool is_compressed(int fd, bool (*how)(const void *data, size_t len))
-{
-	char magic[4];
-	ssize_t n = pread(fd, magic, sizeof(magic), 0);
-
-	return n > 0 && how(magic, (size_t)n);
-}
-
 /* What kind of file it is decides into which pieces it is read. */
 static int add_opened(struct streams *f, const char *path, int fd)
 {
@@ -147,13 +138,14 @@ static int add_opened(struct streams *f, const char *path, int fd)
 	regular = S_ISREG(st.st_mode);
 	if (f->opt.brief) /* one header, and no time to look for more */
 		return regular ? add_stream(f, path, 0,
-					    is_compressed(fd, zst_is_stream) ? -1 : st.st_size)
+					    zst_file_is(fd, zst_is_stream) ? -1 : st.st_size)
 			       : -ESTALE;
 	if (f->opt.again && (!regular || fd == STDIN_FILENO))
 		return -ESPIPE;
-	if (regular && is_compressed(fd, zst_is_gzip))
+	if (regular && zst_file_is(fd, zst_is_gzip))
 		return -ENOEXEC;
-	if (regular && fd != STDIN_FILENO && !is_compressed(fd, zst_is_stream))
+	/* of what is compressed the text has no places: it is one piece, to be read from one end to the other */
+	if (regular && fd != STDIN_FILENO && !zst_file_is(fd, zst_is_stream))
 		return split(f, path, fd, st.st_size);
 	return add_stream(f, path, 0, -1);
 }

@@ -147,9 +147,9 @@ static int put_report(struct view_page *page, const struct view_inputs *in, int 
 }
 
 /* @trace_err: of a trace that could not be read, which has been said but if nothing could be read, -ENODATA. */
-static int write_page(const struct view_inputs *in, int fd, int *trace_err)
+static int write_page(const struct view_inputs *in, const struct output *to, int *trace_err)
 {
-	struct view_page *page = view_page__new(fd);
+	struct view_page *page = view_page__new(to);
 	int err = page ? view_page__begin(page) : -ENOMEM;
 
 	if (!err)
@@ -183,7 +183,7 @@ static int make_page(const struct view_inputs *in, const char *name, int *bad)
 	int err = output__open(&out, name, 0600), one = 0, end;
 
 	if (!err) {
-		err = write_page(in, out.fd, &one);
+		err = write_page(in, &out, &one);
 		end = output__close(&out, !err);
 		err = err ? err : end;
 	}

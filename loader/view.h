@@ -8,13 +8,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "output.h"
 
 /* ---- The page ------------------------------------------------------------------------------------ */
 
 struct view_page;
 
-/* To @fd, which stays the caller's. NULL: no memory. */
-struct view_page *view_page__new(int fd);
+/* To @to, which stays the caller's. NULL: no memory. */
+struct view_page *view_page__new(const struct output *to);
 /* The part that is the same for all traces. Like the others: 0 or -errno. */
 int view_page__begin(struct view_page *p);
 /* A block of data; @kind is "report" or "trace", @name that of the file that begins with it, or NULL. */

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 #include "view.h"
 #include "view_template.h"
@@ -17,7 +16,7 @@
 #define DEFLATE (48 << 10)
 
 struct view_page {
-	int fd;
+	const struct output *to;
 	z_stream z;
 	unsigned char deflated[DEFLATE];
 	char out[OUT];
@@ -26,13 +25,13 @@ struct view_page {
 	size_t nrest;
 };
 
-struct view_page *view_page__new(int fd)
+struct view_page *view_page__new(const struct output *to)
 {
 	struct view_page *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->fd = fd;
+	p->to = to;
 	if (deflateInit2(&p->z, LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(p);
 		return NULL;
@@ -52,19 +51,11 @@ void view_page__free(struct view_page *p)
 
 static int flush(struct view_page *p)
 {
-	size_t done = 0;
-	ssize_t n;
+	int err = output__write(p->to, p->out, p->len);
 
-	while (done < p->len) {
-		n = write(p->fd, p->out + done, p->len - done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	p->len = 0;
-	return 0;
+	if (!err)
+		p->len = 0;
+	return err;
 }
 
 static int put_text(struct view_page *p, const char *s, size_t len)

@@ -85,14 +85,6 @@ static int spool(struct view_input *input, int fd)
 	return err;
 }
 
-static bool is_gzip(int fd)
-{
-	char magic[4];
-	ssize_t n = pread(fd, magic, sizeof(magic), 0);
-
-	return n > 0 && zst_is_gzip(magic, (size_t)n);
-}
-
 static int open_input(struct view_input *input, const char *path, uint64_t *bytes)
 {
 	bool is_stdin = !strcmp(path, "-");
@@ -105,7 +97,7 @@ static int open_input(struct view_input *input, const char *path, uint64_t *byte
 		err = -EISDIR;
 	else if (is_stdin || !S_ISREG(st.st_mode))
 		err = spool(input, fd);
-	else if (is_gzip(fd))
+	else if (zst_file_is(fd, zst_is_gzip))
 		err = -ENOEXEC;
 	else
 		*bytes += (uint64_t)st.st_size;

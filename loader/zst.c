@@ -132,6 +132,14 @@ bool zst_is_gzip(const void *data, size_t len)
 	return len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3);
 }
 
+bool zst_file_is(int fd, bool (*how)(const void *data, size_t len))
+{
+	char magic[4];
+	ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	return n > 0 && how(magic, (size_t)n);
+}
+
 /* `data`: what was read of the file already, at most READ_BYTES, which is copied. NULL: no memory. */
 static struct zst_reader *reader_new(const void *data, size_t len)
 {

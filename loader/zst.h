@@ -32,6 +32,8 @@ void zst_writer__free(struct zst_writer *z); /* NULL is fine */
 bool zst_is_stream(const void *data, size_t len);
 /* One that others take for compressed, and we do not read. */
 bool zst_is_gzip(const void *data, size_t len);
+/* Whether a regular file begins so, by one of these; its position stays. */
+bool zst_file_is(int fd, bool (*how)(const void *data, size_t len));
 
 /* The text of a file from its beginning on, compressed or not, which its first bytes tell. Zero at first. */
 struct zst_text {
