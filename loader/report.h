@@ -59,6 +59,8 @@ struct report_link {
 	int64_t rwnd, sndbuf, busy;    /* longest of a ProxyOp */
 	int64_t rtt, rtt_min;	       /* of that with the longest rtt */
 	uint32_t retrans, lost, dsack, ooo, drops;
+	/* Of the other end, while this one was at it: its own ProxyOp may have been over. */
+	uint32_t peer_retrans, peer_lost, peer_dsack;
 	uint32_t flow,
 		reason; /* names: of the ProxyOp that is worst off; why its packets were dropped */
 	int64_t worst;	/* by this */
@@ -127,6 +129,7 @@ struct report_cause {
 	double trust;	  /* 0..1: how sure the figures are */
 	const struct report_part *part;
 	const struct report_link *link;
+	const struct report_link *far; /* of losses: the receiver's; NULL: not known */
 };
 
 #define REPORT_CAUSES 64

@@ -410,6 +410,8 @@ static void take_drops(const struct report_reader *rd, node_t list, struct repor
 /* The figures of one ProxyOp. */
 static void take_net(const struct report_reader *rd, node_t net, struct report_link *l)
 {
+	node_t peer = get(rd, net, "peer");
+
 	l->no_data = l->data_wait = get_span(rd, net, "noData");
 	l->no_room = l->room_wait = get_span(rd, net, "noRoom");
 	l->busy = get_span(rd, net, "busy");
@@ -421,6 +423,9 @@ static void take_net(const struct report_reader *rd, node_t net, struct report_l
 	l->lost = get_count(rd, net, "lost");
 	l->dsack = get_count(rd, net, "dsack");
 	l->ooo = get_count(rd, net, "rxOoo");
+	l->peer_retrans = get_count(rd, peer, "retrans");
+	l->peer_lost = get_count(rd, peer, "lost");
+	l->peer_dsack = get_count(rd, peer, "dsack");
 	take_drops(rd, get(rd, net, "drops"), l);
 	l->flow = get_name(rd, net, "flow");
 }
@@ -460,6 +465,9 @@ static void merge_link(struct report_link *to, const struct report_link *l)
 	to->lost += l->lost;
 	to->dsack += l->dsack;
 	to->ooo += l->ooo;
+	to->peer_retrans += l->peer_retrans;
+	to->peer_lost += l->peer_lost;
+	to->peer_dsack += l->peer_dsack;
 	if (!to->drops)
 		to->reason = l->reason;
 	to->drops += l->drops;

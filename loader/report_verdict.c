@@ -440,9 +440,20 @@ static const struct report_link *link_of(const struct report_part *p, int32_t pe
 	return NULL;
 }
 
-static uint32_t needed(const struct report_link *l)
+static uint32_t less_needless(uint32_t retrans, uint32_t dsack)
 {
-	return l->retrans > l->dsack ? l->retrans - l->dsack : 0;
+	return retrans > dsack ? retrans - dsack : 0;
+}
+
+/*
+ * Segments that had to be sent again, by the ProxyOps of both ends, of which the receiver's may be NULL: a sender's
+ * is over when the kernel has taken its bytes, and the last of these may be lost after that.
+ */
+static uint32_t needed(const struct report_link *l, const struct report_link *far)
+{
+	uint32_t near = less_needless(l->retrans, l->dsack);
+
+	return most(near, far ? less_needless(far->peer_retrans, far->peer_dsack) : 0);
 }
 
 static struct report_cause *add_flow(struct causes *c, enum report_code code,
@@ -500,23 +511,27 @@ static bool within_node(const struct names *names, uint32_t flow)
  * Segments were missing. Within a node nothing gets lost but what the kernel drops; TCP takes a thread that is kept
  * from its CPU for loss, and the peer says only later, in another operation, that it was none.
  */
-static bool is_lossy(const struct causes *c, const struct report_link *l)
+static bool is_lossy(const struct causes *c, const struct report_link *l,
+		     const struct report_link *far)
 {
-	return l->drops || (!within_node(c->names, l->flow) && (needed(l) || l->lost));
+	return l->drops || (!within_node(c->names, l->flow) &&
+			    (needed(l, far) || l->lost || (far && far->peer_lost)));
 }
 
 static void add_send(struct causes *c, const struct report_part *p, const struct report_link *l)
 {
 	const struct report_part *to = part_of(c->op, l->peer);
 	const struct report_link *at_peer = link_of(to, p->rank, false);
-	bool lossy = is_lossy(c, l);
+	bool lossy = is_lossy(c, l, at_peer);
 	struct report_cause *cause;
 	int64_t ns = 0;
 
 	if (lossy) {
 		if (at_peer)
-			ns = at_peer->loss_wait + (needed(l) ? at_peer->maybe_wait : 0);
-		add_flow(c, CODE_NET_LOSS, p, l, most(ns, l->room_wait));
+			ns = at_peer->loss_wait + (needed(l, at_peer) ? at_peer->maybe_wait : 0);
+		cause = add_flow(c, CODE_NET_LOSS, p, l, most(ns, l->room_wait));
+		if (cause)
+			cause->far = at_peer;
 	}
 	if (!to || !receiver_is_held(c, to, l->rwnd)) {
 		cause = add_flow(c, CODE_RECEIVER, p, l, l->rwnd);
@@ -706,7 +721,8 @@ static void tell_flow(const struct report_cause *c, struct names *names, struct 
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "%u segments sent again (%u needed), %u dropped here%s%.40s; waited %.1f "
 			 "ms",
-			 l->retrans, needed(l), l->drops, l->reason ? ": " : "",
+			 (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0),
+			 needed(l, c->far), l->drops, l->reason ? ": " : "",
 			 names__text(names, l->reason), ms(c->ns));
 		break;
 	case CODE_RECEIVER:

@@ -345,6 +345,31 @@ static void lost_segments(void **state)
 	over();
 }
 
+/* The sender had ended its part when TCP found that the last of it was lost. */
+static void lost_tails(void **state)
+{
+	struct report_link *far;
+
+	(void)state;
+	ring(3);
+	far = &parts[1]->link[1];
+	far->maybe_wait = 50 * MS;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	far->peer_retrans = 3;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	assert_int_equal(v.cause.rank, 0);
+	assert_string_equal(names__text(names, v.cause.culprit), "10.0.0.1:1>10.0.0.2:2");
+	assert_non_null(strstr(v.evidence[0], "3 segments sent again (3 needed)"));
+	far->peer_dsack = 3;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	/* not sent again yet, but TCP knows */
+	far->maybe_wait = 0;
+	far->loss_wait = 50 * MS;
+	far->peer_lost = 1;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	over();
+}
+
 static void limits_of_flows(void **state)
 {
 	struct report_link *l;
@@ -668,6 +693,7 @@ int main(void)
 		cmocka_unit_test(blocked_throttled_stopped),
 		cmocka_unit_test(interrupts),
 		cmocka_unit_test(lost_segments),
+		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
 		cmocka_unit_test(what_follows_from_a_late_rank),
