@@ -386,9 +386,9 @@ OBJECT(sched, "sched", SCHED_FIGURES, {"span", &t_time, 0}, {"app", &t_sched_par
 OBJECT(drop_count, "dropCount", {"reason", &t_string, REQ}, {"n", &t_u64, REQ});
 OBJECT(rdma, "rdma", {"device", &t_string, REQ}, {"port", &t_u64, REQ},
        {"counters", &t_u64, REQ | MAP}, {"more", &t_u64, 0});
-OBJECT(net_peer, "netPeer", {"pid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"rank", &t_rank, 0},
-       {"retrans", &t_u64, REQ}, {"lost", &t_u64, 0}, {"rwndLimited", &t_time, 0},
-       {"sndbufLimited", &t_time, 0});
+OBJECT(net_peer, "netPeer", {"host", &t_string, 0}, {"pid", &t_pid, REQ}, {"hostPid", &t_pid, 0},
+       {"rank", &t_rank, 0}, {"retrans", &t_u64, REQ}, {"lost", &t_u64, 0}, {"dsack", &t_u64, 0},
+       {"rwndLimited", &t_time, 0}, {"sndbufLimited", &t_time, 0});
 OBJECT(net, "net", {"flow", &t_flow_name, 0}, {"flows", &t_flow_name, LIST}, {"nFlows", &t_u64, 0},
        {"txBytes", &t_u64, 0}, {"rxBytes", &t_u64, 0}, {"retrans", &t_u64, 0}, {"lost", &t_u64, 0},
        {"dsack", &t_u64, 0}, {"rxOoo", &t_u64, 0}, {"rtt", &t_time, 0}, {"rttMin", &t_time, 0},
@@ -520,12 +520,13 @@ OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t
 	{"bytesAcked", &t_u64, 0}, {"bytesReceived", &t_u64, 0}
 // clang-format on
 OBJECT(flow_delta, "flowDelta", FLOW_COUNTERS(0));
+OBJECT(resent, "resent", {"ts", &t_moment, REQ}, {"n", &t_u64, REQ}, {"dsack", &t_u64, 0});
 OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, REQ},
        {"tid", &t_pid, REQ}, {"ts", &t_moment, REQ}, {"netns", &t_u64, 0}, {"rank", &t_rank, 0},
        {"peerRank", &t_rank, 0}, {"peerHost", &t_string, 0}, {"peerPid", &t_pid, 0},
        {"channel", &t_u64, 0}, {"isSend", &t_bool, 0}, {"why", &t_flow_why, REQ},
        {"end", &t_true, 0}, {"tcp", &t_tcp, REQ}, FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0},
-       {"delta", &t_flow_delta, 0});
+       {"resent", &t_resent, LIST}, {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
        {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
@@ -1172,7 +1173,7 @@ void keys_dump(FILE *to)
 		&drop_count,   &rdma,	   &net,	  &origin,	   &slurm,	&merged,
 		&header_clock, &tcp,	   &slice_behind, &flow_delta,	   &node_cpu,	&pressure,
 		&psi,	       &gpu_clock, &self,	  &node_throttled, &net_peer,	&features,
-		&node_netdev,  &softnet,
+		&node_netdev,  &softnet,   &resent,
 	};
 	size_t i;
 

@@ -17,7 +17,8 @@
 /* The writer takes each time by itself from the kernel's units. */
 #define NET_NS 2
 /* flows and drops are cut after so many. */
-#define NET_LIST 4
+#define NET_LIST   4
+#define NET_RESENT 32
 
 /* What a flow counts and never takes back. */
 static const struct {
@@ -37,7 +38,8 @@ struct net_flow {
 	uint32_t line;	     /* of its last record, 0: none yet */
 	uint32_t named_line; /* is_name: of the first record of another kind that names it */
 	int64_t ts;
-	uint32_t known; /* bits: the counters that its last record had */
+	uint32_t known;	 /* bits: the counters that its last record had */
+	uint64_t resent; /* segments, in all its records */
 	uint64_t total[ARRAY_SIZE(counters)];
 	char name[112]; /* made safe, and cut */
 	UT_hash_handle hh;
@@ -337,6 +339,49 @@ static void flow_place(struct check *c, struct net_rules *n, const struct net_fl
 		find_late(c, n, "flow-delta", "a delta in the first record of %s", flow->name);
 }
 
+/* What of resent is wrong by itself; NULL: nothing. */
+static const char *resent_fault(struct check *c, const struct json_node *e, int64_t after,
+				int64_t until)
+{
+	uint64_t segments = get_u64(c, e, "n");
+	int64_t ts = get_time(c, e, "ts");
+
+	if (ts < after)
+		return "is not in order of time";
+	if (ts > until)
+		return "has an entry later than ts";
+	if (!segments)
+		return "has an entry with n 0";
+	return get_u64(c, e, "dsack") > segments ? "has an entry with more dsack than n" : NULL;
+}
+
+/* When segments were sent again, of all that retrans counts. */
+static void resent_check(struct check *c, struct net_rules *n, struct net_flow *flow,
+			 const struct json_node *rec)
+{
+	const struct json_node *list = jn_get(&c->doc, rec, "resent"), *e;
+	int64_t until = get_time(c, rec, "ts"), after = 0;
+	const char *fault = NULL;
+	unsigned int nr = 0;
+	uint32_t i;
+
+	if (flow->ended)
+		flow->resent = 0;
+	for (i = list ? list->first : 0; i && !fault; i = e->next) {
+		e = &c->doc.nodes[i];
+		fault = ++nr > NET_RESENT ? "has more than 32 entries"
+					  : resent_fault(c, e, after, until);
+		after = get_time(c, e, "ts");
+		add(&flow->resent, get_u64(c, e, "n"));
+	}
+	if (fault)
+		find(c, FIND_ERROR, "flow-resent", "resent %s", fault);
+	else if (nr && flow->resent > get_u64(c, rec, "retrans"))
+		find_late(c, n, "flow-resent",
+			  "resent has %llu segments until now, retrans only %llu",
+			  ULL(flow->resent), ULL(get_u64(c, rec, "retrans")));
+}
+
 static void flow_take(struct check *c, struct net_rules *n, struct net_flow *flow,
 		      const struct json_node *rec)
 {
@@ -368,6 +413,7 @@ void net_rules__flow(struct check *c, struct net_rules *n, const struct json_nod
 	named->line = c->line;
 	limits_check(c, rec, "");
 	flow_place(c, n, flow, rec);
+	resent_check(c, n, flow, rec);
 	flow_take(c, n, flow, rec);
 }
 

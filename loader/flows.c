@@ -11,6 +11,7 @@
 #define POINTS_MIN 16
 #define POINTS_LOW 256	      /* that each flow may have, however many there are */
 #define POINTS_ALL (1u << 21) /* of all flows, if that is more */
+#define RESENT_NS  1000000ULL /* sent again within that: once */
 #define FLOWS_MAX  65536      /* BPF follows a quarter of that at a time; the others are gone */
 
 /* ---- Names -------------------------------------------------------------------------------------- */
@@ -103,6 +104,7 @@ static void flow_free(struct flows *f, struct flow *flow)
 	tuple_del(f, flow);
 	free(flow->points);
 	free(flow->drops);
+	free(flow->resent);
 	free(flow);
 }
 
@@ -295,6 +297,7 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	p = point_new(flow, ev->since_ns);
 	if (p)
 		point_set(p, &ev->tcp.use);
+	flow->resent_told = ev->tcp.use.total_retrans;
 	return flow;
 }
 
@@ -322,11 +325,71 @@ int flow__use(struct flow *flow, const struct scope_ev_use *use)
 	return 0;
 }
 
+/* ---- Sent again --------------------------------------------------------------------------------- */
+
+static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
+{
+	struct flow_resent *last = flow->nresent ? &flow->resent[flow->nresent - 1] : NULL;
+
+	if (!moved(last ? last->total : flow->resent_told, total))
+		return 0;
+	if (!flow->resent) {
+		flow->resent = malloc(FLOW_RESENT_MAX * sizeof(*flow->resent));
+		if (!flow->resent)
+			return -ENOMEM;
+	}
+	/* More than there is room for are so many in 100 ms that nobody asks for each. */
+	if (!last || (ts_ns >= last->ts_ns + RESENT_NS && flow->nresent < FLOW_RESENT_MAX)) {
+		last = &flow->resent[flow->nresent++];
+		last->ts_ns = ts_ns;
+	}
+	last->total = total;
+	return 0;
+}
+
+uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns)
+{
+	uint32_t n = 0;
+
+	while (n < flow->nresent && flow->resent[n].ts_ns + FLOW_RESENT_NS <= ts_ns)
+		n++;
+	return n;
+}
+
+void flow__resent_count(const struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
+			uint32_t dsack[FLOW_RESENT_MAX])
+{
+	const struct flow_point *from, *to = flow__at(flow, until_ns);
+	uint32_t i, told = flow->resent_told, later = 0;
+
+	for (i = 0; i < flow->nresent; i++) {
+		n[i] = flow->resent[i].total - told;
+		told = flow->resent[i].total;
+	}
+	/* The other end says so a round trip later, and we hear of it when the flow is looked at: the last ones first. */
+	while (i--) {
+		from = flow__at(flow, flow->resent[i].ts_ns);
+		dsack[i] = from && to ? moved(from->c.dsack + later, to->c.dsack) : 0;
+		if (dsack[i] > n[i])
+			dsack[i] = n[i];
+		later += dsack[i];
+	}
+}
+
+void flow__resent_forget(struct flow *flow, uint32_t n)
+{
+	if (!n)
+		return;
+	flow->resent_told = flow->resent[n - 1].total;
+	flow->nresent -= n;
+	memmove(flow->resent, flow->resent + n, flow->nresent * sizeof(*flow->resent));
+}
+
 int flow__retrans(struct flow *flow, const struct scope_ev_retrans *r)
 {
 	struct flow_point *p = point_new(flow, r->h.ts_ns);
 
-	if (!p)
+	if (!p || note_resent(flow, r->h.ts_ns, r->total))
 		return -ENOMEM;
 	if ((int32_t)(r->total - p->c.retrans) > 0)
 		p->c.retrans = r->total;

@@ -13,9 +13,11 @@
 #include "hash.h"
 #include "scope_abi.h"
 
-#define FLOW_POINTS_MAX 16384 /* beyond, of the older half every other one is kept */
-#define FLOW_DROPS_MAX	4096  /* that are kept to be asked for */
-#define FLOW_NAME_MAX	112   /* "[...]:65535>[...]:65535" */
+#define FLOW_POINTS_MAX 16384	     /* beyond, of the older half every other one is kept */
+#define FLOW_DROPS_MAX	4096	     /* that are kept to be asked for */
+#define FLOW_RESENT_MAX 32	     /* that wait to be told */
+#define FLOW_RESENT_NS	100000000ULL /* until then it is known which ones were needless */
+#define FLOW_NAME_MAX	112	     /* "[...]:65535>[...]:65535" */
 
 /* All of it only grows; the 32-bit ones are the kernel's and wrap. */
 struct flow_counts {
@@ -38,6 +40,12 @@ struct flow_drop {
 	uint32_t reason, len;
 	bool rx; /* this end is the receiver */
 	bool told;
+};
+
+/* Segments were sent again, those of a millisecond together. */
+struct flow_resent {
+	uint64_t ts_ns; /* the first one */
+	uint32_t total; /* of the flow, these included */
 };
 
 /* Which operations it serves, once that is known. */
@@ -68,6 +76,9 @@ struct flow {
 	uint32_t first, npoints, cap;
 	struct flow_drop *drops; /* in order of time */
 	uint32_t ndrops, drops_cap;
+	struct flow_resent *resent; /* in order of time, FLOW_RESENT_MAX; NULL: never any */
+	uint32_t nresent;
+	uint32_t resent_told; /* the total of the last one that was told */
 	/* What of it is in the trace; the owner's. */
 	struct flow_counts told;
 	struct scope_tcp told_tcp;
@@ -117,6 +128,14 @@ int flow__sample(struct flow *flow, const struct scope_flow_sample *s);
 int flow__told(struct flow *flow, const struct scope_ev_flow *ev);
 
 int flow__drop(struct flow *flow, const struct flow_drop *drop);
+
+/* How many of `resent` there are that nothing more will be known of at ts_ns. */
+uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns);
+/* The segments of each, and how many of them the other end had already, as far as known at until_ns. */
+void flow__resent_count(const struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
+			uint32_t dsack[FLOW_RESENT_MAX]);
+/* The first n are told. */
+void flow__resent_forget(struct flow *flow, uint32_t n);
 
 /* The last point up to ts_ns; the first one if all are later; NULL: none. */
 const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns);

@@ -137,6 +137,7 @@ static void put_peer(struct json *j, const struct net_of *of)
 		KEY_I64(j, "rank", flow->role.peer);
 	KEY_U64(j, "retrans", fig.retrans);
 	KEY_U64(j, "lost", fig.lost);
+	KEY_U64(j, "dsack", fig.dsack);
 	KEY_US(j, "sndbufLimited", fig.sndbuf_ns);
 	KEY_US(j, "rwndLimited", fig.rwnd_ns);
 	json_char(j, '}');
@@ -309,6 +310,28 @@ static uint32_t tid_in_job(const struct proc *p, uint32_t host_tid)
 	return 0;
 }
 
+/* The first nr of those that wait. */
+static void put_resent(struct json *j, const struct flow *flow, uint32_t nr, uint64_t ts_ns)
+{
+	uint32_t n[FLOW_RESENT_MAX], dsack[FLOW_RESENT_MAX], i;
+
+	if (!nr)
+		return;
+	flow__resent_count(flow, ts_ns, n, dsack);
+	json_lit(j, ",\"resent\":[");
+	for (i = 0; i < nr; i++) {
+		if (i)
+			json_char(j, ',');
+		json_lit(j, "{\"ts\":");
+		json_us(j, flow->resent[i].ts_ns);
+		KEY_U64(j, "n", n[i]);
+		if (dsack[i])
+			KEY_U64(j, "dsack", dsack[i]);
+		json_char(j, '}');
+	}
+	json_char(j, ']');
+}
+
 void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns)
 {
 	static const struct flow_counts none;
@@ -318,12 +341,14 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 	struct flow_counts now;
 	uint64_t jiffy_ns = p->session->net.flows.jiffy_ns;
 	const char *name = why_name(why);
+	uint32_t nresent;
 	struct json j;
 
 	if (!at)
 		return;
 	if (end && at->ts_ns > ts_ns)
 		ts_ns = at->ts_ns;
+	nresent = end ? flow->nresent : flow__resent_settled(flow, ts_ns);
 	now = at->c;
 	flow_counts__at_least(&now, &flow->told);
 	j = trace_begin(p, FLOW_MAX);
@@ -342,6 +367,7 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 	json_char(&j, ',');
 	put_totals(&j, flow, &now, &none, &none_tcp, jiffy_ns);
 	KEY_U64(&j, "reordering", flow->tcp.reordering);
+	put_resent(&j, flow, nresent, ts_ns);
 	if (flow->told_ns) {
 		json_lit(&j, ",\"delta\":{");
 		put_totals(&j, flow, &now, &flow->told, &flow->told_tcp, jiffy_ns);
@@ -351,6 +377,7 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 	trace_end(p, &j, OUT_FLOW);
 	if (end)
 		summary__flow(&p->session->summary, flow, &now, jiffy_ns);
+	flow__resent_forget(flow, nresent);
 	flow->told = now;
 	flow->told_tcp = flow->tcp;
 	flow->told_ns = p->corr.now_ns ? p->corr.now_ns : 1;

@@ -55,7 +55,7 @@ loss() {
 	t "$name: packets were dropped" above "$dropped" 5
 	nfacts "$name" '(sockets($truth) | sends(2; 3) | map(.flow)) as $flows | steps as $steps | ops as $ops | INDEX($truth[]; place) as $by | {
 		total: ([flow_ends[] | select(.netns == $a)] | sum(.retrans)), on: ([flow_ends[] | select(.flow | IN($flows[]))] | sum(.retrans)), all: ([flow_ends[]] | sum(.retrans)),
-		lost: ([flow_ends[] | select(.flow | IN($flows[]))] | sum(.lost)), n: ($flows | length),
+		lost: ([flow_ends[] | select(.flow | IN($flows[]))] | sum(.lost)), n: ($flows | length), resent: ([records("flow")[] | .resent // [] | .[].n] | add),
 		rx: ($steps | map(select(.rank == 3 and .isSend == false)) | [any(.net.rxOoo > 0), any(.net.peer.retrans > 0), any(.net.rxOoo > 0 and .net.peer.retrans > 0)]),
 		rx_others: ($steps | map(select(.rank != 3)) | sum(.net.rxOoo)),
 		ooo_ops: ($ops | map(select(.rank == 3 and .isSend == false)) | sum(.net.rxOoo)), ooo: ([flow_ends[] | select(.flow | turned | IN($flows[]))] | sum(.rxOoo)),
@@ -65,6 +65,7 @@ loss() {
 		in_steps: ($steps | map(select(.rank == 3 and .isSend == false)) | any(.net.drops[0].reason == "NETFILTER_DROP"))}' --argjson a "$(inode_of "$ns_a")"
 	t "$name: retransmits are those of the namespace ($retrans)" between "$(fact total)" "$(jq -n "$retrans * $2")" "$(jq -n "$retrans * $3")"
 	is "$name: all of them on the flows of rank 2 to rank 3" "$(look '[.n, .on == .all]')" '[2,true]'
+	is "$name: when is told of each" "$(fact resent)" "$(fact total)"
 	t "$name: TCP deems segments of these lost" above "$(fact lost)" 1
 	is "$name: steps that rank 3 receives: out of order, and sent again by the peer" "$(fact rx)" '[true,true,true]'
 	is "$name: nobody else's steps" "$(fact rx_others)" 0

@@ -479,7 +479,8 @@ static void test_receive_and_peer(void **state)
 		"000,"
 		"\"noData\":6000.000,\"cwnd\":0,"
 		"\"peer\":{\"pid\":5,\"hostPid\":2000000000,\"rank\":0,\"retrans\":3,\"lost\":2,"
-		"\"sndbufLimited\":0.000,\"rwndLimited\":4000.000},\"softirqRx\":0.000}}");
+		"\"dsack\":0,\"sndbufLimited\":0.000,\"rwndLimited\":4000.000},\"softirqRx\":0.000}"
+		"}");
 	must_have(net_text(step),
 		  "\"peer\":{\"pid\":5,\"hostPid\":2000001000,\"rank\":1,\"retrans\":0,");
 	must_have(line_with(A_FLOW ",\"tid\"", 1), "\"peerRank\":1,\"channel\":3,\"isSend\":true");
@@ -626,6 +627,64 @@ static void test_unfinished(void **state)
 }
 
 /* ---- Flows -------------------------------------------------------------------------------------- */
+
+/* When segments were sent again is told a tenth of a second later, and which of them were needless. */
+static void test_resent(void **state)
+{
+	struct conn *c;
+	uint32_t i;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_FOUND);
+	look_on(400 * MS);
+	used(c, proxy, SCOPE_TX, 1000);
+	look_on(1550 * MS); /* told */
+	retrans(c, 2);
+	at(1550 * MS + 700 * US);
+	retrans(c, 1);
+	at(1560 * MS);
+	retrans(c, 1);
+	at(1570 * MS);
+	c->tcp.use.dsack_dups = 1; /* of the last one */
+	look_on(1900 * MS);
+	for (i = 0; i < 40; i++) {
+		at(2000 * MS + i * MS);
+		retrans(c, 1);
+	}
+	look_on(2500 * MS);
+	retrans(c, 5);
+	c->tcp.use.dsack_dups += 5;
+	at(2501 * MS);
+	gone(c);
+	look_on(4000 * MS);
+	finish();
+	must_lack(line_with(A_FLOW, 1), "resent");
+	must_have(line_with(A_FLOW, 2), "\"resent\":[{\"ts\":1550000.000,\"n\":3},"
+					"{\"ts\":1560000.000,\"n\":1,\"dsack\":1}],\"delta\":");
+	must_have(line_with(A_FLOW, 3), "\"resent\":[{\"ts\":2000000.000,\"n\":1},");
+	must_have(line_with(A_FLOW, 3), ",{\"ts\":2031000.000,\"n\":9}]");
+	must_have(line_with(A_FLOW, 3), "\"retrans\":44,");
+	must_have(line_with(A_FLOW, 4), "\"why\":\"end\"");
+	must_have(line_with(A_FLOW, 4), "\"resent\":[{\"ts\":2489000.000,\"n\":5,\"dsack\":5}]");
+}
+
+/* Of one whose record was lost the next one tells. */
+static void test_resent_lost(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	look_on(300 * MS);
+	c->tcp.use.total_retrans = 2;
+	look_on(500 * MS);
+	retrans(c, 1);
+	look_on(2000 * MS);
+	finish();
+	must_have(line_with("\"resent\"", 0), "\"resent\":[{\"ts\":490000.000,\"n\":3}]");
+	must_have(line_with("\"resent\"", 0), "\"retrans\":3,");
+}
 
 static void test_flow_lines(void **state)
 {
@@ -1042,6 +1101,8 @@ int main(void)
 		TEST(test_long_op),
 		TEST(test_same_addresses),
 		TEST(test_unfinished),
+		TEST(test_resent),
+		TEST(test_resent_lost),
 		TEST(test_flow_lines),
 		TEST_WITH(test_flows_mode, setup_flows),
 		TEST(test_short_flows),
