@@ -144,6 +144,7 @@ static void free_flow(struct merge_flow *f)
 
 	for (e = f->ends; e; e = next) {
 		next = e->next;
+		free(e->resent);
 		free(e);
 	}
 	free(f);

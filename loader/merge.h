@@ -55,11 +55,21 @@ struct merge_proc {
 	struct merge_proc *next; /* in its stream */
 };
 
+/* Segments were sent again; once all is read, in order of time, and n and dsack those of all before as well. */
+struct merge_resent {
+	int64_t ts; /* its node's clock, as all in here */
+	uint64_t n, dsack;
+};
+
 /* A connection as one of its ends has it. */
 struct merge_end {
 	const struct merge_proc *proc;
-	int32_t rank;		/* of what it served; -1: not known */
-	bool is_local;		/* both ends are of one node, by the recorder */
+	int32_t rank;		     /* of what it served; -1: not known */
+	bool is_local;		     /* both ends are of one node, by the recorder */
+	bool is_cut;		     /* there were more than are kept */
+	struct merge_resent *resent; /* owned */
+	uint32_t nresent;
+	int64_t from, to;	/* when it would have been told that something was sent again */
 	struct merge_end *next; /* others of that name */
 	struct merge_flow *flow;
 };
@@ -80,6 +90,7 @@ struct merge {
 	uint32_t nstreams;
 	struct merge_clock *clock;
 	struct merge_flow *flows;
+	uint64_t resent; /* entries of all ends */
 	struct merge_origin *origins;
 	struct merge_learner *learner;				 /* of merge_read.c */
 	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
@@ -108,6 +119,12 @@ const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream
 /* The other end of a connection that @proc has, on another node; NULL: not in the input, or which one is not sure. */
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);
+/*
+ * What @e had to send again from @from to @to, and what of that was needless. Times are the reference's. False:
+ * nothing, and its records do not cover all of that time.
+ */
+bool merge_resent(const struct merge *m, const struct merge_end *e, int64_t from, int64_t to,
+		  uint64_t *n, uint64_t *dsack);
 /* How a node came to the reference's clock: clock.merged.by of the format. */
 const char *merge_by(const struct merge *m, const struct merge_node *n);
 /* What a PXN ProxyOp of @proc with parent @parent, of process @pid there, belongs to; NULL: that is not in the input. */

@@ -9,7 +9,9 @@
 #define FLOWS_MAX   (1u << 20)
 #define ORIGINS_MAX (1u << 22)
 #define FLOW_LEN    128
-#define ENDS_MAX    16 /* of one connection's name */
+#define ENDS_MAX    16	       /* of one connection's name */
+#define RESENT_MAX  (1u << 20) /* of all of them */
+#define RESENT_LATE 100000000  /* ns: told so much later, but for those of the last record */
 
 /* An operation that somebody may turn out to have worked on for another process. */
 struct seen {
@@ -147,36 +149,96 @@ static struct merge_flow *new_flow(struct merge *m, node_t name)
 	return f;
 }
 
+static struct merge_end *new_end(struct merge_reader *rd, struct merge_flow *f)
+{
+	struct merge_end *e = f->ends;
+
+	while (e && e->proc != rd->proc)
+		e = e->next;
+	if (e || f->nends == ENDS_MAX)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		rd->m->err = -ENOMEM;
+		return NULL;
+	}
+	*e = (struct merge_end){.proc = rd->proc,
+				.rank = -1,
+				.from = INT64_MAX,
+				.to = INT64_MIN,
+				.next = f->ends,
+				.flow = f};
+	f->ends = e;
+	f->nends++;
+	return e;
+}
+
+static void add_resent(struct merge *m, struct merge_end *e, struct merge_resent r)
+{
+	struct merge_resent *list = e->resent;
+
+	e->is_cut |= m->resent == RESENT_MAX;
+	if (e->is_cut)
+		return;
+	if (!(e->nresent & (e->nresent - 1))) /* full: it has room for the next power of two */
+		list = reallocarray(list, e->nresent ? 2 * e->nresent : 1, sizeof(*list));
+	if (!list) {
+		m->err = -ENOMEM;
+		return;
+	}
+	e->resent = list;
+	e->resent[e->nresent++] = r;
+	m->resent++;
+}
+
+/* As many as a record has segments; hostile ones are kept from overflowing sums. */
+static uint64_t segments(const struct merge_reader *rd, node_t rec, const char *key)
+{
+	uint64_t n = get_u64(rd, rec, key);
+
+	return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+static void take_resent(struct merge_reader *rd, node_t rec, struct merge_end *e, int64_t ts)
+{
+	node_t list = get(rd, rec, "resent"), n;
+	struct merge_resent r;
+	uint32_t i;
+
+	for (i = list && list->kind == JSON_KIND_ARR ? list->first : 0; i; i = n->next) {
+		n = &rd->m->doc.nodes[i];
+		r = (struct merge_resent){.n = segments(rd, n, "n"),
+					  .dsack = segments(rd, n, "dsack")};
+		if (get_point(rd, n, "ts", &r.ts))
+			add_resent(rd->m, e, r);
+	}
+	e->from = ts < e->from ? ts : e->from;
+	if (!jn_true(get(rd, rec, "end")))
+		ts -= RESENT_LATE;
+	if (ts > e->to && !e->is_cut)
+		e->to = ts;
+}
+
 void ends__flow(struct merge_reader *rd, node_t rec)
 {
 	node_t name = get(rd, rec, "flow");
 	struct merge_flow *f;
 	struct merge_end *e;
 	int64_t ts;
+	bool timed = get_point(rd, rec, "ts", &ts);
 
-	if (get_point(rd, rec, "ts", &ts))
+	if (timed)
 		move_to(rd, ts);
 	if (!name || name->kind != JSON_KIND_STR || name->len > FLOW_LEN)
 		return;
 	f = new_flow(rd->m, name);
-	if (!f)
+	e = f ? new_end(rd, f) : NULL;
+	if (!e)
 		return;
-	for (e = f->ends; e && e->proc != rd->proc;)
-		e = e->next;
-	if (!e && f->nends == ENDS_MAX)
-		return;
-	if (!e) {
-		f->nends++;
-		e = calloc(1, sizeof(*e));
-		if (!e) {
-			rd->m->err = -ENOMEM;
-			return;
-		}
-		*e = (struct merge_end){.proc = rd->proc, .rank = -1, .next = f->ends, .flow = f};
-		f->ends = e;
-	}
 	e->rank = get_i32(rd, rec, "rank", e->rank);
 	e->is_local |= !!get(rd, rec, "peerPid");
+	if (timed)
+		take_resent(rd, rec, e, ts);
 }
 
 /* "a>b" to "b>a" in @to, FLOW_LEN bytes; false: it is none. */
@@ -233,7 +295,61 @@ const struct merge_end *merge_peer(const struct merge *m, const struct merge_pro
 	return f && f->nends < ENDS_MAX ? peer : NULL;
 }
 
+/* How many of them there were up to ts. */
+static uint32_t resent_until(const struct merge_end *e, int64_t ts)
+{
+	uint32_t low = 0, high = e->nresent, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (e->resent[mid].ts <= ts)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+bool merge_resent(const struct merge *m, const struct merge_end *e, int64_t from, int64_t to,
+		  uint64_t *n, uint64_t *dsack)
+{
+	static const struct merge_resent none;
+	int64_t shift = m->nodes[e->proc->node].shift;
+	const struct merge_resent *a = &none, *b = &none;
+	bool covered = from - shift >= e->from && to - shift <= e->to;
+	uint32_t first = resent_until(e, from - shift - 1), last = resent_until(e, to - shift);
+
+	if (from > to)
+		return false;
+	if (first)
+		a = &e->resent[first - 1];
+	if (last)
+		b = &e->resent[last - 1];
+	*n = b->n - a->n;
+	*dsack = b->dsack - a->dsack;
+	return covered || *n;
+}
+
 /* ---- The end ------------------------------------------------------------------------------------------------ */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct merge_resent *x = a, *y = b;
+
+	return x->ts < y->ts ? -1 : x->ts > y->ts;
+}
+
+static void sum_up(struct merge_end *e)
+{
+	uint32_t i;
+
+	if (e->nresent)
+		qsort(e->resent, e->nresent, sizeof(*e->resent), by_time);
+	for (i = 1; i < e->nresent; i++) {
+		e->resent[i].n += e->resent[i - 1].n;
+		e->resent[i].dsack += e->resent[i - 1].dsack;
+	}
+}
 
 static int by_addr(const void *a, const void *b)
 {
@@ -244,10 +360,15 @@ static int by_addr(const void *a, const void *b)
 
 void ends__settle(struct merge *m, struct merge_learner *all)
 {
+	struct merge_flow *f;
+	struct merge_end *e;
 	struct merge_proc *p;
 	uint32_t i;
 
 	HASH_FREE_ALL(all->seen);
+	for (f = m->flows; f; f = f->hh.next)
+		for (e = f->ends; e; e = e->next)
+			sum_up(e);
 	for (i = 0; i < m->nstreams; i++)
 		for (p = m->streams[i]; p; p = p->next)
 			if (p->npxn)

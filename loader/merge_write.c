@@ -16,14 +16,15 @@
 
 typedef const struct json_node *node_t;
 
-/* A number of the line that becomes another one, and what comes behind it. */
+/* A number of the line that becomes another one, or stays, and what comes behind it. */
 struct edit {
 	node_t n;
 	int64_t ns;
-	enum { ALSO_NOTHING, ALSO_END, ALSO_MERGED } also;
+	bool stays;
+	enum { ALSO_NOTHING, ALSO_END, ALSO_MERGED, ALSO_PEER } also;
 };
 
-#define EDITS_MAX 16 /* no record has as many points in time */
+#define EDITS_MAX 64 /* no record has as many points in time */
 
 struct writer {
 	struct merge *m;
@@ -36,6 +37,7 @@ struct writer {
 	bool bad;			   /* a time is none, or cannot be moved */
 	const struct merge_end *peer;	   /* of a flow; NULL: not known */
 	bool peer_rank;			   /* of which only that tells the rank */
+	uint64_t peer_n, peer_dsack;	   /* what it sent again meanwhile */
 	const struct merge_origin *origin; /* NULL: none */
 	const char *from;		   /* what of the line has not been copied yet */
 };
@@ -98,6 +100,31 @@ static void put_peer(struct writer *w)
 	}
 }
 
+/* And what it counted meanwhile. */
+static void put_net_peer(struct writer *w)
+{
+	const struct merge_end *e = w->peer;
+	struct xbuf *b = &w->m->out;
+
+	xbuf__lit(b, ",\"peer\":{\"host\":");
+	put_text(b, w->m->nodes[e->proc->node].host);
+	xbuf__lit(b, ",\"pid\":");
+	xbuf__u64(b, (uint64_t)e->proc->pid);
+	if (e->proc->host_pid != e->proc->pid && e->proc->host_pid >= 0) {
+		xbuf__lit(b, ",\"hostPid\":");
+		xbuf__u64(b, (uint64_t)e->proc->host_pid);
+	}
+	if (e->rank >= 0) {
+		xbuf__lit(b, ",\"rank\":");
+		xbuf__u64(b, (uint64_t)e->rank);
+	}
+	xbuf__lit(b, ",\"retrans\":");
+	xbuf__u64(b, w->peer_n);
+	xbuf__lit(b, ",\"dsack\":");
+	xbuf__u64(b, w->peer_dsack);
+	xbuf__lit(b, "}");
+}
+
 static void put_merged(struct writer *w)
 {
 	const struct merge_node *n = &w->m->nodes[w->proc->node];
@@ -142,10 +169,14 @@ static void put_line(struct writer *w, const char *end)
 
 	qsort(w->edits, w->nedits, sizeof(*w->edits), by_place);
 	for (e = w->edits; e < w->edits + w->nedits; e++) {
-		copy_to(w, e->n->s);
-		xbuf__us(&w->m->out, e->ns);
-		w->from += e->n->len;
-		if (e->also == ALSO_END)
+		copy_to(w, e->n->s + (e->stays ? e->n->len : 0));
+		if (!e->stays) {
+			xbuf__us(&w->m->out, e->ns);
+			w->from += e->n->len;
+		}
+		if (e->also == ALSO_PEER)
+			put_net_peer(w);
+		else if (e->also == ALSO_END)
 			put_peer(w);
 		else if (e->also == ALSO_MERGED)
 			put_merged(w);
@@ -229,6 +260,43 @@ static void edit_flow(struct writer *w, node_t rec)
 			w->edits[i].also = ALSO_END;
 }
 
+/* A point in time of the line, in the reference's clock; false: none that can be one. */
+static bool time_of(const struct writer *w, node_t n, int64_t *ns)
+{
+	return jn_time(n, true, ns) &&
+	       !__builtin_add_overflow(*ns, w->m->nodes[w->proc->node].shift, ns) && *ns >= 0 &&
+	       *ns <= TIME_MAX;
+}
+
+/*
+ * What the other end of the connection had to send again while this one was at it: what is lost after a sender's step is
+ * over, the receiver's waits for. Of an event that has not ended, until the last that is known of that end.
+ */
+static void edit_net(struct writer *w, node_t rec)
+{
+	const struct json_doc *doc = &w->m->doc;
+	node_t net = jn_get(doc, rec, "net"), name = jn_get(doc, net, "flow"), stop;
+	node_t retrans = jn_get(doc, net, "retrans");
+	const struct merge_end *peer;
+	int64_t from, to;
+	uint64_t n;
+
+	if (!name || name->kind != JSON_KIND_STR || !jn_u64(retrans, &n) ||
+	    jn_get(doc, net, "peer") || w->nedits == EDITS_MAX)
+		return;
+	peer = merge_peer(w->m, w->proc, name->s, name->len);
+	if (!peer || peer->proc->pid < 0 || peer->from == INT64_MAX ||
+	    !time_of(w, jn_get(doc, jn_get(doc, rec, "start"), "ts"), &from))
+		return;
+	stop = jn_get(doc, jn_get(doc, rec, "stop"), "ts");
+	if (!time_of(w, stop, &to))
+		to = peer->to + w->m->nodes[peer->proc->node].shift;
+	if (!merge_resent(w->m, peer, from, to, &w->peer_n, &w->peer_dsack))
+		return;
+	w->peer = peer;
+	w->edits[w->nedits++] = (struct edit){.n = retrans, .stays = true, .also = ALSO_PEER};
+}
+
 /* Of a ProxyStep, by the ProxyOp that it is part of. */
 static const struct merge_origin *step_origin(const struct merge_proc *p, uint64_t op)
 {
@@ -280,10 +348,12 @@ static void edit_record(struct writer *w, node_t rec)
 		edit_clock(w, rec);
 	else if (kind == KIND_FLOW)
 		edit_flow(w, rec);
-	else if (kind == KIND_EVENT && jn_get(&w->m->doc, rec, "isPxn"))
-		find_origin(w, rec);
 	else if (kind == KIND_OTHER)
 		w->m->unknown++;
+	if (kind == KIND_EVENT || kind == KIND_OPEN)
+		edit_net(w, rec);
+	if (kind == KIND_EVENT && jn_get(&w->m->doc, rec, "isPxn"))
+		find_origin(w, rec);
 }
 
 /* ---- Lines -------------------------------------------------------------------------------------------------- */
