@@ -73,8 +73,9 @@ struct report_part {
 	int32_t rank;
 	int32_t tid;
 	int64_t start, stop; /* stop: of the execution */
-	int64_t quiet;	     /* of what is open: for how long it has not moved */
-	bool known;	     /* something tells when it ended */
+	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
+	int64_t quiet; /* of what is open: for how long it has not moved */
+	bool known;    /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_role app, proxy;
@@ -91,6 +92,7 @@ struct report_op {
 	uint32_t func;
 	uint64_t seq;
 	uint64_t bytes;
+	int64_t carried; /* for so long it waited for ranks that the operation before had held up */
 	uint32_t nparts, cap;
 	struct report_part **parts; /* owned */
 };
@@ -162,8 +164,12 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
 /* From its first start to its last end, as far as clocks allow. */
 int64_t report_op_duration(const struct report_op *op);
-/* Whose start is last by one clock, and by how much after the median of its peers by that; NULL: nobody. */
-const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
+/*
+ * Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. @carried: for how
+ * long the others waited for a rank that came late because its operation before had ended late.
+ */
+const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
+				      double *trust);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
@@ -221,6 +227,9 @@ struct report_proc {
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
+	const struct report_proc
+		*ended_proc; /* whose its last operation was, and when that ended */
+	int64_t ended;
 	UT_hash_handle hh;
 };
 

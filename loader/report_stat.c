@@ -422,7 +422,7 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 static void slow_verdict(struct report *r, const struct report_op *op,
 			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
 {
-	int64_t typical[NR_CODES] = {0}, duration = report_op_duration(op);
+	int64_t typical[NR_CODES] = {0}, duration = report_op_duration(op) - op->carried;
 	struct report_verdict v;
 	struct report_find *f;
 	int code;
@@ -586,7 +586,8 @@ static void learn(struct report *r, const struct report_op *op, int64_t duration
 static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	int64_t d = report_op_duration(op), expected = hist__quantile(&op->class->time, 0.5);
+	int64_t d = report_op_duration(op) - op->carried;
+	int64_t expected = hist__quantile(&op->class->time, 0.5);
 	bool slow =
 		r->opt.slower_than ? d > r->opt.slower_than : (double)d > SLOW * (double)expected;
 	uint32_t n = report_causes(op, r->names, causes);
@@ -686,6 +687,30 @@ static void note_stop(const struct report *r, struct report_part *p)
 	p->proc->stop_to = p->stop;
 }
 
+/* How long each rank took from its operation before, and what of the waiting for ranks that explains. */
+static void carry(struct report_op *op)
+{
+	struct report_member *m;
+	struct report_part *p;
+	int64_t late;
+	double trust;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		p->gap = -1;
+		HASH_FIND(hh, op->comm->members, &p->rank, sizeof(p->rank), m);
+		if (!m)
+			continue;
+		/* a call that did not wait for the operation before was not held up by it */
+		if (m->ended_proc == p->proc && p->start >= m->ended)
+			p->gap = p->start - m->ended;
+		m->ended_proc = p->known && !p->unfinished ? p->proc : NULL;
+		m->ended = p->stop;
+	}
+	report_late(op, &late, &op->carried, &trust);
+}
+
 /* All parts that there will be are there. Takes the operation over. */
 static void finish(struct report *r, struct report_op *op)
 {
@@ -698,6 +723,7 @@ static void finish(struct report *r, struct report_op *op)
 		open |= op->parts[i]->unfinished;
 		note_stop(r, op->parts[i]);
 	}
+	carry(op);
 	r->totals.ops++;
 	k->n++;
 	op->comm->ops++;

@@ -113,17 +113,50 @@ static bool compare(const struct report_proc *a, const struct report_proc *b, bo
 }
 
 /*
+ * What of its being late by @late is a rank's own doing: as much longer as it took from the end of the operation before than
+ * its peers did. The rest is that this had ended later for it, which has been held against that. Needs no clock in common.
+ */
+static int64_t own_doing(const struct report_op *op, const struct report_part *p, int64_t late)
+{
+	int64_t gaps[LATE_PARTS];
+	uint32_t n = least(op->nparts, LATE_PARTS), i, m = 0;
+
+	for (i = 0; i < n; i++)
+		if (op->parts[i] != p && op->parts[i]->gap >= 0)
+			gaps[m++] = op->parts[i]->gap;
+	return m && p->gap >= 0 ? most(0, least(late, p->gap - median(gaps, m))) : late;
+}
+
+/* By how much @p came after the median of those that it can be compared with, and how far their clocks may be wrong; false: of none. */
+static bool behind_others(const struct report_op *op, const struct report_part *p, bool nodes,
+			  int64_t *by, int64_t *doubt)
+{
+	int64_t starts[LATE_PARTS];
+	uint32_t n = least(op->nparts, LATE_PARTS), k, m = 0;
+
+	*doubt = 0;
+	for (k = 0; k < n; k++) {
+		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, nodes))
+			continue;
+		starts[m++] = op->parts[k]->start;
+		*doubt = most(*doubt, clocks_doubt(p->proc, op->parts[k]->proc));
+	}
+	*by = p->start - median(starts, m);
+	return m;
+}
+
+/*
  * Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, and how long at least that
  * was after the median of the other ranks there.
  */
 static const struct report_part *late_by_clock(const struct report_op *op, bool nodes,
-					       int64_t *late)
+					       int64_t *late, int64_t *carried)
 {
-	int64_t starts[LATE_PARTS], by, doubt;
 	const struct report_part *p, *last, *worst = NULL;
-	uint32_t n = least(op->nparts, LATE_PARTS), i, k, m;
+	uint32_t n = least(op->nparts, LATE_PARTS), i, k;
+	int64_t by, doubt, own;
 
-	*late = 0;
+	*late = *carried = 0;
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
 		for (k = 0; k < i && !compare(op->parts[k]->proc, p->proc, nodes); k++)
@@ -134,15 +167,12 @@ static const struct report_part *late_by_clock(const struct report_op *op, bool 
 			if (compare(op->parts[k]->proc, p->proc, nodes) &&
 			    op->parts[k]->start > last->start)
 				last = op->parts[k];
-		for (m = 0, doubt = 0, k = i; k < n; k++) {
-			if (!compare(op->parts[k]->proc, p->proc, nodes) || op->parts[k] == last)
-				continue;
-			starts[m++] = op->parts[k]->start;
-			doubt = most(doubt, clocks_doubt(last->proc, op->parts[k]->proc));
-		}
-		by = m ? last->start - median(starts, m) - doubt : 0;
-		if (by > *late) {
-			*late = by;
+		if (!behind_others(op, last, nodes, &by, &doubt) || by <= doubt)
+			continue;
+		own = own_doing(op, last, by - doubt);
+		*carried = most(*carried, by - doubt - own);
+		if (own > *late) {
+			*late = own;
 			worst = last;
 		}
 	}
@@ -159,7 +189,19 @@ static bool one_node(const struct report_op *op)
 	return true;
 }
 
-/* Whatever clocks say: all end together, so who is in it for the shortest time came last. */
+/* A clock knows that it did not come as late as that. */
+static bool came_before(const struct report_op *op, const struct report_part *p, int64_t late)
+{
+	int64_t by, doubt;
+
+	return (behind_others(op, p, true, &by, &doubt) && by < late) ||
+	       (behind_others(op, p, false, &by, &doubt) && by + doubt < late);
+}
+
+/*
+ * Whatever clocks say: all end together, so who is in it for the shortest time came last. Or it ended before them, if they were
+ * held up after it had all it needed.
+ */
 static const struct report_part *late_by_length(const struct report_op *op, int64_t *late)
 {
 	int64_t others[LATE_PARTS];
@@ -179,29 +221,33 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 	if (m < 2)
 		return NULL; /* which of two is the odd one is not known */
 	*late = median(others, m) - part_ns(shortest);
-	return *late > 0 ? shortest : NULL;
+	return *late > 0 && !came_before(op, shortest, *late / 2) ? shortest : NULL;
 }
 
 /* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
-const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
+const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
+				      double *trust)
 {
-	const struct report_part *here = late_by_clock(op, true, late), *there;
-	int64_t by;
+	const struct report_part *here = late_by_clock(op, true, late, carried), *there;
+	int64_t by, more, own;
 
 	*trust = 1;
 	if (one_node(op))
 		return here;
-	there = late_by_clock(op, false, &by);
+	there = late_by_clock(op, false, &by, &more);
+	*carried = most(*carried, more);
 	if (there && by > *late) {
 		here = there;
 		*late = by;
 	}
 	there = late_by_length(op, &by);
-	if (!there || by / 2 < *late)
+	if (!there || by / 2 < *late + *carried)
 		return here;
-	*late = by;
+	own = own_doing(op, there, by);
+	*carried = by - own;
+	*late = own;
 	*trust = 0.8;
-	return there;
+	return own ? there : NULL;
 }
 
 /* ---- A rank's own threads --------------------------------------------------------------------------------- */
@@ -659,15 +705,13 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 	struct causes c = {.op = op, .names = names, .at = causes};
 	const struct report_part *p;
 	uint32_t i, k;
-	int64_t late;
+	int64_t late, carried;
 	double trust;
 
-	c.rest = report_op_duration(op);
-	p = report_late(op, &late, &trust);
-	if (p) {
-		c.rest = most(0, c.rest - late);
+	p = report_late(op, &late, &carried, &trust);
+	c.rest = most(0, report_op_duration(op) - carried - late);
+	if (p)
 		add_late(&c, p, late, trust);
-	}
 	if (is_open(op))
 		add_open(&c);
 	for (i = 0; i < op->nparts; i++)
@@ -788,9 +832,9 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
 		      const struct names *names, struct report_verdict *v)
 {
-	int64_t on_node;
+	int64_t on_node, carried;
 
-	late_by_clock(op, true, &on_node);
+	late_by_clock(op, true, &on_node, &carried);
 	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
 		 ms(c->ns),
 		 c->trust != 1	    ? "by how long each rank was in it"

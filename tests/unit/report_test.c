@@ -57,6 +57,7 @@ static int ring(uint32_t n)
 					  .rank = (int32_t)i,
 					  .start = 1000 * MS,
 					  .stop = 1100 * MS,
+					  .gap = -1,
 					  .known = true,
 					  .nlinks = 2};
 		p->proxy = (struct report_role){
@@ -325,6 +326,81 @@ static void interrupts(void **state)
 	for (i = 0; i < 3; i++)
 		parts[i]->proxy.irq = 50 * MS;
 	assert_int_equal(odd(), CODE_UNKNOWN);
+	over();
+}
+
+static int64_t carried_over(void)
+{
+	int64_t late, carried;
+	double trust;
+
+	report_late(&op, &late, &carried, &trust);
+	return carried;
+}
+
+/* The operation before had held it up: it is not late by itself, and that the others wait is not due to this one. */
+static void carried(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++)
+		parts[i]->gap = 250 * MS;
+	parts[1]->start += 50 * MS;
+	assert_int_equal(carried_over(), 50 * MS);
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	/* what their threads do until it comes holds nobody up */
+	asleep(0, "futex", 100 * MS);
+	assert_int_equal(judged(100), CODE_BLOCKED);
+	assert_int_equal(v.explained, 50 * MS);
+	parts[0]->proxy.blocked = 0;
+	/* a part of it is its own doing */
+	parts[1]->gap = 280 * MS;
+	assert_int_equal(carried_over(), 20 * MS);
+	assert_int_equal(judged(30), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	assert_int_equal(v.cause.ns, 30 * MS);
+	/* it had called before the one before had ended, or that is not known */
+	parts[1]->gap = -1;
+	assert_int_equal(carried_over(), 0);
+	assert_int_equal(judged(50), CODE_LATE_RANK);
+	assert_int_equal(v.cause.ns, 50 * MS);
+	over();
+}
+
+/* Of nodes without a clock in common: it was in it for less time as it came late, or as it ended early. */
+static void short_parts(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(4);
+	for (i = 0; i < 4; i++) {
+		procs[i].node = procs[i].clock = 7 + i % 2;
+		parts[i]->gap = 250 * MS;
+	}
+	parts[1]->start += 60 * MS;
+	parts[3]->start += 60 * MS; /* which of the two does not know */
+	parts[1]->gap += 60 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	parts[3]->start -= 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 1);
+	/* it came with the others of its node, and ended before them */
+	parts[1]->start -= 60 * MS;
+	parts[1]->gap -= 60 * MS;
+	parts[1]->stop -= 60 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	assert_int_equal(carried_over(), 0);
+	/* each is alone on its node: it may have come late */
+	procs[3].node = procs[3].clock = 9;
+	procs[2].node = procs[2].clock = 10;
+	assert_int_equal(judged(60),
+			 CODE_UNKNOWN); /* not by itself, as it took no longer than they */
+	assert_int_equal(carried_over(), 60 * MS);
+	parts[1]->gap += 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
 	over();
 }
 
@@ -692,6 +768,8 @@ int main(void)
 		cmocka_unit_test(many_others),
 		cmocka_unit_test(blocked_throttled_stopped),
 		cmocka_unit_test(interrupts),
+		cmocka_unit_test(carried),
+		cmocka_unit_test(short_parts),
 		cmocka_unit_test(lost_segments),
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
