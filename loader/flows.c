@@ -601,6 +601,12 @@ static void count_drop(struct flow_figures *fig, uint32_t reason)
 	}
 }
 
+/* NCCL's connections move data one way. What is dropped of the other way is made good by the next one. */
+static bool is_ack(const struct flow *flow, const struct flow_drop *drop)
+{
+	return flow->role.known && drop->rx == flow->role.is_send;
+}
+
 void flow_figures__add(struct flow_figures *fig, const struct flows *f, const struct flow *flow,
 		       uint64_t from_ns, uint64_t to_ns)
 {
@@ -626,7 +632,8 @@ void flow_figures__add(struct flow_figures *fig, const struct flows *f, const st
 			fig->empty_ns[dir] +=
 				at_most(b->c.empty_ns[dir] - a->c.empty_ns[dir], span);
 	for (i = 0; i < flow->ndrops; i++)
-		if (flow->drops[i].ts_ns >= from_ns && flow->drops[i].ts_ns <= to_ns)
+		if (flow->drops[i].ts_ns >= from_ns && flow->drops[i].ts_ns <= to_ns &&
+		    !is_ack(flow, &flow->drops[i]))
 			count_drop(fig, flow->drops[i].reason);
 }
 

@@ -940,6 +940,49 @@ static void test_drops(void **state)
 		  "\"dir\":\"tx\"}");
 }
 
+/* Data that is dropped makes steps wait; acknowledgements of it do not, once it is known which way it goes. */
+static void test_dropped_acks(void **state)
+{
+	uint32_t op, op2, step, step2;
+	struct conn *tx, *rx;
+
+	(void)state;
+	at(90 * MS);
+	other = thread_of(PEER, 0, "NCCL Progress");
+	communicator(other);
+	tx = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	rx = connect_it(1, PEER, SCOPE_FLOW_OPEN);
+	at(99 * MS);
+	op = op_start(proxy, operation(app), true, 1);
+	op2 = op_start(other, operation(other), false, 0);
+	at(100 * MS);
+	step = start(proxy, SCOPE_PROXY_STEP, op);
+	state_of(proxy, step, SEND_WAIT, 1000);
+	step2 = start(other, SCOPE_PROXY_STEP, op2);
+	state_of(other, step2, RECV_WAIT, 0);
+	at(101 * MS);
+	used(tx, proxy, SCOPE_TX, 1000);
+	dropped(rx, FILTER, 0x1000, 1000);
+	dropped(tx, BACKLOG, 0x1000, 52);
+	dropped(tx, BACKLOG, 0x1000, 52);
+	at(105 * MS);
+	used(rx, other, SCOPE_RX, 1000);
+	at(106 * MS);
+	state_of(other, step2, RECV_DONE, 1000);
+	stop(step);
+	stop(step2);
+	stop(op);
+	stop(op2);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	flush(other, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+	must_have(net_text(step), "\"drops\":[{\"reason\":\"NETFILTER_DROP\",\"n\":1}]");
+	must_have(net_text(step2), "\"drops\":[{\"reason\":\"NETFILTER_DROP\",\"n\":1}]");
+	must_have(net_text(op), "\"drops\":[{\"reason\":\"NETFILTER_DROP\",\"n\":1}]");
+	must_have(line_with("\"SOCKET_BACKLOG\"", 0), "\"n\":2,");
+}
+
 /* More within a sample than are kept: told before they are forgotten. */
 static void test_many_drops(void **state)
 {
@@ -1112,6 +1155,7 @@ int main(void)
 		TEST(test_never_back),
 		TEST(test_rest),
 		TEST(test_drops),
+		TEST(test_dropped_acks),
 		TEST(test_many_drops),
 		TEST(test_process_end),
 		TEST(test_lost),
