@@ -239,9 +239,11 @@ function drawFlow(lane, top)
 			rect(a, y, b, y + Math.ceil(d), word.rtt);
 			last = y;
 		}
-		if (p.retrans[i] > 0 && b >= left)
-			rect(b - Math.ceil(2 * d), Math.round((top + 2) * d), b + Math.ceil(d), y0, word[p.retrans[i] > p.needless[i] ? 'retrans' : 'dim']);
+		if (p.retrans[i] > 0 && !f.resent.n && b >= left)
+			markResent(b, top, y0, p.retrans[i] <= p.needless[i]);
 	}
+	for (let i = lowerBound(f.resent.t, f.resent.n, view.t0); i < f.resent.n && f.resent.t[i] <= view.t1; i++)
+		markResent(px(f.resent.t[i]), top, y0, f.resent.needless[i]);
 	say(view.gutter + 4, top + 6, 260, peakWords(peak), 'faint');
 	for (const drop of f.drops)
 		if (drop.t >= view.t0 && drop.t <= view.t1)
@@ -249,6 +251,14 @@ function drawFlow(lane, top)
 }
 
 const peakWords = p => [p.rate > 1e-8 ? 'up to ' + bytes(p.rate * 1e9) + '/s' : '', p.rtt > 1 ? 'round trip up to ' + span(p.rtt) : ''].filter(Boolean).join(', ');
+
+/* Segments were sent again, all of them needlessly or not: when, or in which record if the trace tells no more. */
+function markResent(x, top, y0, needless)
+{
+	const d = view.dpr;
+
+	rect(x - Math.ceil(2 * d), Math.round((top + 2) * d), x + Math.ceil(d), y0, word[needless ? 'dim' : 'retrans']);
+}
 
 /* A drop: a line through the lane. */
 function mark(x, top, y1)

@@ -168,9 +168,10 @@ class Parser {
 			e.behind[i] = this.culprit(s) || this.culprit(objectOf(s.proxy));
 		}
 		if (o.net !== undefined) {
-			const n = objectOf(o.net);
+			const n = objectOf(o.net), peer = objectOf(n.peer);
 
-			e.flags[i] |= F_NET | (num(n.retrans) > num(n.dsack) ? F_RETRANS : 0);
+			/* What the peer had to send again is what a step that receives has waited for. */
+			e.flags[i] |= F_NET | (num(n.retrans) > num(n.dsack) || num(peer.retrans) > num(peer.dsack) ? F_RETRANS : 0);
 			e.noData[i] = num(n.noData) * 1e3;
 			e.noRoom[i] = num(n.noRoom) * 1e3;
 			e.flow[i] = textId(str(n.flow));
@@ -254,6 +255,12 @@ class Parser {
 			f.peer = whole(o.peerRank);
 			f.channel = whole(o.channel);
 			f.isSend = o.isSend === true;
+		}
+		for (const entry of Array.isArray(o.resent) ? o.resent : []) {
+			const again = objectOf(entry), k = f.resent.add();
+
+			f.resent.t[k] = this.time(again.ts);
+			f.resent.needless[k] = num(again.dsack) >= num(again.n) ? 1 : 0;
 		}
 		this.seen(t, proc);
 	}

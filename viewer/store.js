@@ -69,6 +69,7 @@ function flowOf(proc, name, netns)
 			index: trace.flows.length, proc, name, netns, tid: 0, peer: null, channel: null, isSend: null, bytes: 0, drops: [],
 			pts: new Table({t: Float64Array, dt: Float64Array, tx: Float64Array, rx: Float64Array, rtt: Float32Array, retrans: Uint32Array,
 				needless: Uint32Array, ooo: Uint32Array, pos: Float64Array}, 16),
+			resent: new Table({t: Float64Array, needless: Uint8Array}, 1),
 		};
 		proc.flows.set(key, f);
 		trace.flows.push(f);

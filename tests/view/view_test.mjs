@@ -366,6 +366,28 @@ await t('what ncclscope itself records, with flows and drops', async () => {
 	await p.close();
 });
 
+await t('when segments were sent again is marked in their flow, needless ones grey', async () => {
+	const file = top + '/tests/unit/traces/net.jsonl', p = await open(browser, view('net', file)), closed = (await lanes(p)).find(l => l.kind === 'flows');
+
+	await clickAt(p, 32, closed.y + 8);
+	const lane = (await lanes(p)).findIndex(l => l.kind === 'flow');
+	const first = Math.min(...read([file]).map(r => r.start?.ts ?? r.ts).filter(Number.isFinite));
+
+	for (const [ts, name] of [[9012.5, '--retrans'], [9018, '--dim']]) {
+		const got = await p.evaluate(async (at, lane, name) => {
+			const canvas = document.getElementById('lanes'), box = canvas.getBoundingClientRect(), d = canvas.width / box.width;
+			const i = window.ncclscope.info(), x = 208 + (i.from + at - i.t0) / (i.t1 - i.t0) * (box.width - 208), row = window.ncclscope.lanes()[lane];
+			const px = canvas.getContext('2d').getImageData(Math.round(x * d), Math.round((row.y + 10) * d), 1, 1).data;
+
+			return '#' + [...px.slice(0, 3)].map(v => v.toString(16).padStart(2, '0')).join('') + ' ' + getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+		}, (ts - first) * 1e3, lane, name);
+
+		same(got.split(' ')[0], got.split(' ')[1], name);
+	}
+	await p.screenshot({path: out + '/net.png'});
+	await p.close();
+});
+
 await t('a trace of the original minimal_profiler, many ranks in a process; dark', async () => {
 	const p = await open(browser, view('seed', seed), {dark: true});
 
