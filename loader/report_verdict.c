@@ -752,6 +752,23 @@ static int plain(const struct report_cause *c, struct names *names)
 	}
 }
 
+/* By the sender; or, if that is not in the input, by what the receiver saw. */
+static void tell_loss(const struct report_cause *c, struct names *names, struct report_verdict *v)
+{
+	const struct report_link *l = c->link;
+	char what[80];
+
+	if (l->send)
+		snprintf(what, sizeof(what), "%u segments sent again (%u needed)",
+			 (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0),
+			 needed(l, c->far));
+	else
+		snprintf(what, sizeof(what), "%u segments came out of order", l->ooo);
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "%s, %u dropped here%s%.40s; waited %.1f ms", what, l->drops,
+		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
+}
+
 static void tell_flow(const struct report_cause *c, struct names *names, struct report_verdict *v)
 {
 	const struct report_link *l = c->link;
@@ -762,12 +779,7 @@ static void tell_flow(const struct report_cause *c, struct names *names, struct 
 		 ms(l->rtt_min));
 	switch (c->code) {
 	case CODE_NET_LOSS:
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "%u segments sent again (%u needed), %u dropped here%s%.40s; waited %.1f "
-			 "ms",
-			 (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0),
-			 needed(l, c->far), l->drops, l->reason ? ": " : "",
-			 names__text(names, l->reason), ms(c->ns));
+		tell_loss(c, names, v);
 		break;
 	case CODE_RECEIVER:
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),

@@ -421,6 +421,23 @@ static void lost_segments(void **state)
 	over();
 }
 
+/* Only the receiver is there. */
+static void lost_by_others(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[1]->link[1].peer = 7;
+	parts[1]->link[1].loss_wait = 50 * MS;
+	parts[1]->link[1].flow = name("10.0.0.2:2>10.0.0.7:1");
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	parts[1]->link[1].ooo = 4;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	assert_int_equal(v.cause.rank, 1);
+	assert_non_null(strstr(v.evidence[0], "4 segments came out of order, 0 dropped here;"));
+	assert_non_null(strstr(v.evidence[1], "flow of rank 1 from rank 7"));
+	over();
+}
+
 /* The sender had ended its part when TCP found that the last of it was lost. */
 static void lost_tails(void **state)
 {
@@ -771,6 +788,7 @@ int main(void)
 		cmocka_unit_test(carried),
 		cmocka_unit_test(short_parts),
 		cmocka_unit_test(lost_segments),
+		cmocka_unit_test(lost_by_others),
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
