@@ -91,9 +91,11 @@ static const struct {
 	{"noData", {"net", "noData"}},
 	{"noRoom", {"net", "noRoom"}},
 	{"softirqRx", {"net", "softirqRx"}},
+	{"peer_host", {"net", "peer", "host"}},
 	{"peer_pid", {"net", "peer", "pid"}},
 	{"peer_rank", {"net", "peer", "rank"}},
 	{"peer_retrans", {"net", "peer", "retrans"}},
+	{"peer_dsack", {"net", "peer", "dsack"}},
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))

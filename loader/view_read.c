@@ -62,30 +62,29 @@ static int open_spool(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int spool(struct view_input *input, int fd)
+/* *told: what went wrong has been. */
+static int spool(struct view_input *input, int fd, bool *told)
 {
 	bool reads = true;
-	struct stat st;
 	int err;
 
 	input->spool = open_spool();
 	err = input->spool < 0 ? input->spool : copy_all(fd, input->spool, &reads);
-	if (input->spool < 0 || !reads)
+	*told = input->spool < 0 || !reads;
+	if (*told)
 		pr_err("Failed to keep what comes in TMPDIR, '%s': %s\n", spool_dir(),
 		       strerror(-err));
-	if (input->spool < 0)
+	if (err)
 		return err;
 	free(input->path);
-	if (!err && fstat(input->spool, &st))
-		err = -errno;
 	if (asprintf(&input->path, "/proc/self/fd/%d", input->spool) < 0) {
 		input->path = NULL;
-		err = -ENOMEM;
+		return -ENOMEM;
 	}
-	return err;
+	return 0;
 }
 
-static int open_input(struct view_input *input, const char *path, uint64_t *bytes)
+static int open_input(struct view_input *input, const char *path, uint64_t *bytes, bool *told)
 {
 	bool is_stdin = !strcmp(path, "-");
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), err = 0;
@@ -96,7 +95,7 @@ static int open_input(struct view_input *input, const char *path, uint64_t *byte
 	else if (S_ISDIR(st.st_mode))
 		err = -EISDIR;
 	else if (is_stdin || !S_ISREG(st.st_mode))
-		err = spool(input, fd);
+		err = spool(input, fd, told);
 	else if (zst_file_is(fd, zst_is_gzip))
 		err = -ENOEXEC;
 	else
@@ -119,6 +118,7 @@ static int add_file(void *to, const char *path)
 	struct view_inputs *in = to;
 	struct view_input input = {.spool = -1}, *list;
 	const char *slash = strrchr(path, '/');
+	bool told = false;
 	int err;
 
 	input.path = strdup(path);
@@ -126,9 +126,11 @@ static int add_file(void *to, const char *path)
 	list = reallocarray(in->list, in->n + 1, sizeof(*list));
 	if (list)
 		in->list = list;
-	err = input.path && input.name && list ? open_input(&input, path, &in->bytes) : -ENOMEM;
+	err = input.path && input.name && list ? open_input(&input, path, &in->bytes, &told)
+					       : -ENOMEM;
 	if (err) {
-		pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
+		if (!told)
+			pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
 		free_input(&input);
 		return err;
 	}

@@ -139,6 +139,13 @@ terminal()
 	grep -q 'A page is nothing for a terminal' "$tmp/tty" && same "$(wc -l <"$tmp/tty")" 1
 }
 
+# Standard input is kept until the page is made, as it is read twice.
+nowhere_to_keep()
+{
+	TMPDIR=$tmp/none view -q -o k.html - && [ $rc != 0 ] &&
+		same "$(cat "$tmp/err")" "ncclscope: error: Failed to keep what comes in TMPDIR, '$tmp/none': No such file or directory"
+}
+
 mkdir "$tmp/at"
 t 'names of pages come from traces' default_names
 t 'files, compressed ones, directories and standard input give the same' inputs_alike
@@ -151,6 +158,7 @@ t 'a directory without traces' fails x "ncclscope: error: Failed to read '/dev':
 t 'one of two traces is not there' one_of_two
 t 'damaged compression' damaged_zst
 t 'a full disk' full_disk
+t 'nowhere to keep what comes from standard input' nowhere_to_keep
 t 'lines that are too long, or torn' long_lines
 t 'a hostile name' hostile_name
 t 'no page onto a terminal' terminal
