@@ -92,6 +92,8 @@ struct report_op {
 	uint32_t func;
 	uint64_t seq;
 	uint64_t bytes;
+	/* By report_carry(). */
+	int64_t gap;	 /* the median of its parts'; -1: not known of two */
 	int64_t carried; /* for so long it waited for ranks that the operation before had held up */
 	uint32_t nparts, cap;
 	struct report_part **parts; /* owned */
@@ -170,6 +172,8 @@ int64_t report_op_duration(const struct report_op *op);
  */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
 				      double *trust);
+/* By the gaps of the parts. To be called before its causes are asked for. */
+void report_carry(struct report_op *op);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 

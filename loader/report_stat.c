@@ -692,8 +692,6 @@ static void carry(struct report_op *op)
 {
 	struct report_member *m;
 	struct report_part *p;
-	int64_t late;
-	double trust;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
@@ -708,7 +706,7 @@ static void carry(struct report_op *op)
 		m->ended_proc = p->known && !p->unfinished ? p->proc : NULL;
 		m->ended = p->stop;
 	}
-	report_late(op, &late, &op->carried, &trust);
+	report_carry(op);
 }
 
 /* All parts that there will be are there. Takes the operation over. */

@@ -6,9 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "report.h"
-
-#define LATE_PARTS 1024 /* of an operation that are looked at */
+#include "report_priv.h"
 
 const char *const report_code_names[NR_CODES] = {
 	[CODE_LATE_RANK] = "late-rank",
@@ -35,35 +33,9 @@ struct causes {
 	int64_t rest; /* of the operation, once all ranks have come: the others' causes count from there */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 static double ms(int64_t ns)
 {
 	return (double)ns / 1e6;
-}
-
-static int cmp_ns(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The lower one of two in the middle; 0 of none. */
-static int64_t median(int64_t *v, uint32_t n)
-{
-	if (!n)
-		return 0;
-	qsort(v, n, sizeof(*v), cmp_ns);
-	return v[(n - 1) / 2];
 }
 
 static struct report_cause *add(struct causes *c, enum report_code code,
@@ -82,172 +54,6 @@ static struct report_cause *add(struct causes *c, enum report_code code,
 				       .trust = 1,
 				       .part = part};
 	return cause;
-}
-
-static int64_t part_ns(const struct report_part *p)
-{
-	return p->stop - p->start;
-}
-
-int64_t report_op_duration(const struct report_op *op)
-{
-	int64_t d = 0;
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++)
-		d = most(d, part_ns(op->parts[i]));
-	return d;
-}
-
-/* ---- Late ranks ----------------------------------------------------------------------------------------- */
-
-/* By how much their clocks may be wrong about which of two came first. */
-static int64_t clocks_doubt(const struct report_proc *a, const struct report_proc *b)
-{
-	return a->node == b->node ? 0 : a->clock_error + b->clock_error;
-}
-
-static bool compare(const struct report_proc *a, const struct report_proc *b, bool nodes)
-{
-	return nodes ? a->node == b->node : a->clock == b->clock;
-}
-
-/*
- * What of its being late by @late is a rank's own doing: as much longer as it took from the end of the operation before than
- * its peers did. The rest is that this had ended later for it, which has been held against that. Needs no clock in common.
- */
-static int64_t own_doing(const struct report_op *op, const struct report_part *p, int64_t late)
-{
-	int64_t gaps[LATE_PARTS];
-	uint32_t n = least(op->nparts, LATE_PARTS), i, m = 0;
-
-	for (i = 0; i < n; i++)
-		if (op->parts[i] != p && op->parts[i]->gap >= 0)
-			gaps[m++] = op->parts[i]->gap;
-	return m && p->gap >= 0 ? most(0, least(late, p->gap - median(gaps, m))) : late;
-}
-
-/* By how much @p came after the median of those that it can be compared with, and how far their clocks may be wrong; false: of none. */
-static bool behind_others(const struct report_op *op, const struct report_part *p, bool nodes,
-			  int64_t *by, int64_t *doubt)
-{
-	int64_t starts[LATE_PARTS];
-	uint32_t n = least(op->nparts, LATE_PARTS), k, m = 0;
-
-	*doubt = 0;
-	for (k = 0; k < n; k++) {
-		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, nodes))
-			continue;
-		starts[m++] = op->parts[k]->start;
-		*doubt = most(*doubt, clocks_doubt(p->proc, op->parts[k]->proc));
-	}
-	*by = p->start - median(starts, m);
-	return m;
-}
-
-/*
- * Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, and how long at least that
- * was after the median of the other ranks there.
- */
-static const struct report_part *late_by_clock(const struct report_op *op, bool nodes,
-					       int64_t *late, int64_t *carried)
-{
-	const struct report_part *p, *last, *worst = NULL;
-	uint32_t n = least(op->nparts, LATE_PARTS), i, k;
-	int64_t by, doubt, own;
-
-	*late = *carried = 0;
-	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		for (k = 0; k < i && !compare(op->parts[k]->proc, p->proc, nodes); k++)
-			;
-		if (k < i)
-			continue; /* these have had their turn */
-		for (last = p, k = i; k < n; k++)
-			if (compare(op->parts[k]->proc, p->proc, nodes) &&
-			    op->parts[k]->start > last->start)
-				last = op->parts[k];
-		if (!behind_others(op, last, nodes, &by, &doubt) || by <= doubt)
-			continue;
-		own = own_doing(op, last, by - doubt);
-		*carried = most(*carried, by - doubt - own);
-		if (own > *late) {
-			*late = own;
-			worst = last;
-		}
-	}
-	return worst;
-}
-
-static bool one_node(const struct report_op *op)
-{
-	uint32_t i;
-
-	for (i = 1; i < op->nparts; i++)
-		if (op->parts[i]->proc->node != op->parts[0]->proc->node)
-			return false;
-	return true;
-}
-
-/* A clock knows that it did not come as late as that. */
-static bool came_before(const struct report_op *op, const struct report_part *p, int64_t late)
-{
-	int64_t by, doubt;
-
-	return (behind_others(op, p, true, &by, &doubt) && by < late) ||
-	       (behind_others(op, p, false, &by, &doubt) && by + doubt < late);
-}
-
-/*
- * Whatever clocks say: all end together, so who is in it for the shortest time came last. Or it ended before them, if they were
- * held up after it had all it needed.
- */
-static const struct report_part *late_by_length(const struct report_op *op, int64_t *late)
-{
-	int64_t others[LATE_PARTS];
-	const struct report_part *shortest = NULL;
-	uint32_t n = least(op->nparts, LATE_PARTS), i, m = 0;
-
-	*late = 0;
-	for (i = 0; i < n; i++) {
-		if (!op->parts[i]->known || op->parts[i]->unfinished)
-			return NULL;
-		if (!shortest || part_ns(op->parts[i]) < part_ns(shortest))
-			shortest = op->parts[i];
-	}
-	for (i = 0; i < n; i++)
-		if (op->parts[i] != shortest)
-			others[m++] = part_ns(op->parts[i]);
-	if (m < 2)
-		return NULL; /* which of two is the odd one is not known */
-	*late = median(others, m) - part_ns(shortest);
-	return *late > 0 && !came_before(op, shortest, *late / 2) ? shortest : NULL;
-}
-
-/* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
-const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
-				      double *trust)
-{
-	const struct report_part *here = late_by_clock(op, true, late, carried), *there;
-	int64_t by, more, own;
-
-	*trust = 1;
-	if (one_node(op))
-		return here;
-	there = late_by_clock(op, false, &by, &more);
-	*carried = most(*carried, more);
-	if (there && by > *late) {
-		here = there;
-		*late = by;
-	}
-	there = late_by_length(op, &by);
-	if (!there || by / 2 < *late + *carried)
-		return here;
-	own = own_doing(op, there, by);
-	*carried = by - own;
-	*late = own;
-	*trust = 0.8;
-	return own ? there : NULL;
 }
 
 /* ---- A rank's own threads --------------------------------------------------------------------------------- */
@@ -346,13 +152,13 @@ static int64_t beyond_others(const struct report_op *op, const struct report_par
 			     int64_t (*figure)(const struct report_op *op,
 					       const struct report_part *p))
 {
-	int64_t v[LATE_PARTS];
+	int64_t v[REPORT_LATE];
 	uint32_t i, n = 0;
 
-	for (i = 0; i < op->nparts && n < LATE_PARTS; i++)
+	for (i = 0; i < op->nparts && n < REPORT_LATE; i++)
 		if (op->parts[i] != p)
 			v[n++] = figure(op, op->parts[i]);
-	return most(0, figure(op, p) - median(v, n));
+	return most(0, figure(op, p) - report_median(v, n));
 }
 
 static int64_t own_runq(const struct report_op *op, const struct report_part *p)
@@ -529,14 +335,14 @@ static bool receiver_is_held(const struct causes *c, const struct report_part *p
 
 static int64_t median_busy(const struct report_op *op, const struct report_link *but)
 {
-	int64_t v[LATE_PARTS];
+	int64_t v[REPORT_LATE];
 	uint32_t i, k, n = 0;
 
 	for (i = 0; i < op->nparts; i++)
-		for (k = 0; k < op->parts[i]->nlinks && n < LATE_PARTS; k++)
+		for (k = 0; k < op->parts[i]->nlinks && n < REPORT_LATE; k++)
 			if (op->parts[i]->link[k].send && &op->parts[i]->link[k] != but)
 				v[n++] = op->parts[i]->link[k].busy;
-	return median(v, n);
+	return report_median(v, n);
 }
 
 /* "A:1>A:2": from an address to itself there is no link that could be too slow. */
@@ -844,14 +650,12 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
 		      const struct names *names, struct report_verdict *v)
 {
-	int64_t on_node, carried;
-
-	late_by_clock(op, true, &on_node, &carried);
 	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
 		 ms(c->ns),
-		 c->trust != 1	    ? "by how long each rank was in it"
-		 : c->ns <= on_node ? "by their node's clock"
-				    : "by the clock that their nodes were merged into");
+		 c->trust != 1 ? "by how long each rank was in it"
+		 : c->ns <= report_late_on_node(op)
+			 ? "by their node's clock"
+			 : "by the clock that their nodes were merged into");
 	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
 		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
 	else

@@ -123,7 +123,7 @@ in_switch() {
 	sed -E '/^\{"recordType":"drop"/d; s/,"drops":\[[^]]*\]//; /^\{"recordType":"footer"/s/"drop":[0-9]+/"drop":0/' "$1" >"$1.new" && mv "$1.new" "$1"
 }
 drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 10
-for try in 1 2 3; do # such tails are left to chance
+for _ in 1 2 3; do # such tails are left to chance
 	net_record tails --ranks 4 --op allreduce --bytes 4K --channels 1 --iters 40 --sleep-us 250000
 	cat "$tmp"/tails/*.jsonl | jq -c 'select(.type == "ncclProfileColl" and .exec.duration > 150000) | .details.seq' | grep -q . && break
 done

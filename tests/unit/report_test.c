@@ -88,8 +88,10 @@ static void over(void)
 static enum report_code judged(int64_t excess)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	uint32_t n = report_causes(&op, names, causes);
+	uint32_t n;
 
+	report_carry(&op);
+	n = report_causes(&op, names, causes);
 	report_judge(&op, causes, n, excess * MS, typical, names, &v);
 	return v.cause.code;
 }
@@ -331,11 +333,8 @@ static void interrupts(void **state)
 
 static int64_t carried_over(void)
 {
-	int64_t late, carried;
-	double trust;
-
-	report_late(&op, &late, &carried, &trust);
-	return carried;
+	report_carry(&op);
+	return op.carried;
 }
 
 /* The operation before had held it up: it is not late by itself, and that the others wait is not due to this one. */
