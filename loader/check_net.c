@@ -365,8 +365,8 @@ static void resent_check(struct check *c, struct net_rules *n, struct net_flow *
 	unsigned int nr = 0;
 	uint32_t i;
 
-	if (flow->ended)
-		flow->resent = 0;
+	if (!jn_get(&c->doc, rec, "delta"))
+		flow->resent = 0; /* another flow with these addresses */
 	for (i = list ? list->first : 0; i && !fault; i = e->next) {
 		e = &c->doc.nodes[i];
 		fault = ++nr > NET_RESENT ? "has more than 32 entries"
@@ -376,7 +376,7 @@ static void resent_check(struct check *c, struct net_rules *n, struct net_flow *
 	}
 	if (fault)
 		find(c, FIND_ERROR, "flow-resent", "resent %s", fault);
-	else if (nr && flow->resent > get_u64(c, rec, "retrans"))
+	else if (nr && !n->unsure && flow->resent > get_u64(c, rec, "retrans"))
 		find_late(c, n, "flow-resent",
 			  "resent has %llu segments until now, retrans only %llu",
 			  ULL(flow->resent), ULL(get_u64(c, rec, "retrans")));

@@ -412,8 +412,9 @@ static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 	}
 	if (flow->pending)
 		tell_begin(s, flow);
-	else if ((now_ns - flow->told_ns >= every && flow__moved(flow)) ||
-		 flow__resent_settled(flow, flow->tcp_ns))
+	else if (now_ns - flow->told_ns >= every
+			 ? flow__moved(flow) || flow__resent_settled(flow, flow->tcp_ns)
+			 : flow__resent_settled(flow, flow->tcp_ns) >= FLOW_RESENT_MANY)
 		trace__flow(p, flow, SCOPE_FLOW_STATE, flow->tcp_ns);
 	trace__drops(p, flow);
 }

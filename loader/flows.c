@@ -11,7 +11,7 @@
 #define POINTS_MIN 16
 #define POINTS_LOW 256	      /* that each flow may have, however many there are */
 #define POINTS_ALL (1u << 21) /* of all flows, if that is more */
-#define RESENT_NS  1000000ULL /* sent again within that: once */
+#define RESENT_NS  100000ULL  /* sent again within that: once */
 #define FLOWS_MAX  65536      /* BPF follows a quarter of that at a time; the others are gone */
 
 /* ---- Names -------------------------------------------------------------------------------------- */
@@ -327,23 +327,37 @@ int flow__use(struct flow *flow, const struct scope_ev_use *use)
 
 /* ---- Sent again --------------------------------------------------------------------------------- */
 
+/* More than there is room for, and nobody has asked: two become one, and stay spread over the time. */
+static void thin_out_resent(struct flow *flow)
+{
+	struct flow_resent *r = flow->resent;
+	uint32_t i;
+
+	for (i = 0; i < FLOW_RESENT_MAX / 2; i++) {
+		r[i].ts_ns = r[2 * i].ts_ns;
+		r[i].total = r[2 * i + 1].total;
+	}
+	flow->nresent = FLOW_RESENT_MAX / 2;
+}
+
 static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
 {
 	struct flow_resent *last = flow->nresent ? &flow->resent[flow->nresent - 1] : NULL;
 
 	if (!moved(last ? last->total : flow->resent_told, total))
 		return 0;
+	if (last && ts_ns < last->ts_ns + RESENT_NS) {
+		last->total = total;
+		return 0;
+	}
 	if (!flow->resent) {
 		flow->resent = malloc(FLOW_RESENT_MAX * sizeof(*flow->resent));
 		if (!flow->resent)
 			return -ENOMEM;
 	}
-	/* More than there is room for are so many in 100 ms that nobody asks for each. */
-	if (!last || (ts_ns >= last->ts_ns + RESENT_NS && flow->nresent < FLOW_RESENT_MAX)) {
-		last = &flow->resent[flow->nresent++];
-		last->ts_ns = ts_ns;
-	}
-	last->total = total;
+	if (flow->nresent == FLOW_RESENT_MAX)
+		thin_out_resent(flow);
+	flow->resent[flow->nresent++] = (struct flow_resent){.ts_ns = ts_ns, .total = total};
 	return 0;
 }
 

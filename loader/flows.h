@@ -42,7 +42,7 @@ struct flow_drop {
 	bool told;
 };
 
-/* Segments were sent again, those of a millisecond together. */
+/* Segments were sent again, those of 100 us together. */
 struct flow_resent {
 	uint64_t ts_ns; /* the first one */
 	uint32_t total; /* of the flow, these included */
@@ -128,6 +128,9 @@ int flow__sample(struct flow *flow, const struct scope_flow_sample *s);
 int flow__told(struct flow *flow, const struct scope_ev_flow *ev);
 
 int flow__drop(struct flow *flow, const struct flow_drop *drop);
+
+/* Enough of it waits to be told before there is another reason to. */
+#define FLOW_RESENT_MANY (FLOW_RESENT_MAX / 2)
 
 /* How many of `resent` there are that nothing more will be known of at ts_ns. */
 uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns);

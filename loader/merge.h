@@ -120,11 +120,11 @@ const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);
 /*
- * What @e had to send again from @from to @to, and what of that was needless. Times are the reference's. False:
- * nothing, and its records do not cover all of that time.
+ * What @e, the other end of a connection of @proc, had to send again from @from to @to, and what of that was needless. Times are
+ * the reference's. False: nothing, and its records do not cover all of that time, or the clocks are too wrong to tell.
  */
-bool merge_resent(const struct merge *m, const struct merge_end *e, int64_t from, int64_t to,
-		  uint64_t *n, uint64_t *dsack);
+bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
+		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack);
 /* How a node came to the reference's clock: clock.merged.by of the format. */
 const char *merge_by(const struct merge *m, const struct merge_node *n);
 /* What a PXN ProxyOp of @proc with parent @parent, of process @pid there, belongs to; NULL: that is not in the input. */

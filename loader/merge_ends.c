@@ -310,24 +310,43 @@ static uint32_t resent_until(const struct merge_end *e, int64_t ts)
 	return low;
 }
 
-bool merge_resent(const struct merge *m, const struct merge_end *e, int64_t from, int64_t to,
-		  uint64_t *n, uint64_t *dsack)
+/* How far the clocks of two processes' nodes may be apart; -1: not known. */
+static int64_t clocks_doubt(const struct merge *m, const struct merge_proc *a,
+			    const struct merge_proc *b)
+{
+	int64_t x = m->nodes[a->node].fit.error, y = m->nodes[b->node].fit.error;
+
+	if (x < 0 || y < 0)
+		return -1;
+	return x < TIME_MAX / 2 && y < TIME_MAX / 2 ? x + y : TIME_MAX;
+}
+
+bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
+		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack)
 {
 	static const struct merge_resent none;
-	int64_t shift = m->nodes[e->proc->node].shift;
+	int64_t doubt = clocks_doubt(m, proc, e->proc);
 	const struct merge_resent *a = &none, *b = &none;
-	bool covered = from - shift >= e->from && to - shift <= e->to;
-	uint32_t first = resent_until(e, from - shift - 1), last = resent_until(e, to - shift);
+	uint32_t first, last;
+	bool covered;
 
-	if (from > to)
+	*n = *dsack = 0;
+	if (from > to || doubt < 0)
 		return false;
+	from -= m->nodes[e->proc->node].shift;
+	to -= m->nodes[e->proc->node].shift;
+	first = resent_until(e, from - 1);
+	last = resent_until(e, to);
+	/* that there was none is not known if there was one that a wrong clock may have kept out */
+	covered = from >= e->from && to <= e->to &&
+		  resent_until(e, from - 1 - doubt) == resent_until(e, to + doubt);
 	if (first)
 		a = &e->resent[first - 1];
 	if (last)
 		b = &e->resent[last - 1];
 	*n = b->n - a->n;
 	*dsack = b->dsack - a->dsack;
-	return covered || *n;
+	return covered || (*n && doubt <= to - from);
 }
 
 /* ---- The end ------------------------------------------------------------------------------------------------ */

@@ -268,33 +268,69 @@ static bool time_of(const struct writer *w, node_t n, int64_t *ns)
 	       *ns <= TIME_MAX;
 }
 
+/* From when to when an event was; of one that has not ended, until the last that is known of the other end. */
+static bool span_of(const struct writer *w, node_t rec, const struct merge_end *peer, int64_t *from,
+		    int64_t *to)
+{
+	const struct json_doc *doc = &w->m->doc;
+
+	if (!time_of(w, jn_get(doc, jn_get(doc, rec, "start"), "ts"), from))
+		return false;
+	if (!time_of(w, jn_get(doc, jn_get(doc, rec, "stop"), "ts"), to))
+		*to = peer->to + w->m->nodes[peer->proc->node].shift;
+	return true;
+}
+
+/* Adds what the other end of one connection had to send again meanwhile; false: not known, or it is of another process than those before. */
+static bool add_peer(struct writer *w, node_t rec, node_t name)
+{
+	const struct merge_end *peer;
+	int64_t from, to;
+	uint64_t n, dsack;
+
+	if (name->kind != JSON_KIND_STR)
+		return false;
+	peer = merge_peer(w->m, w->proc, name->s, name->len);
+	if (!peer || peer->proc->pid < 0 || peer->from == INT64_MAX ||
+	    (w->peer && w->peer->proc != peer->proc) || !span_of(w, rec, peer, &from, &to) ||
+	    !merge_resent(w->m, w->proc, peer, from, to, &n, &dsack))
+		return false;
+	w->peer = peer;
+	w->peer_n += n;
+	w->peer_dsack += dsack;
+	return true;
+}
+
 /*
- * What the other end of the connection had to send again while this one was at it: what is lost after a sender's step is
- * over, the receiver's waits for. Of an event that has not ended, until the last that is known of that end.
+ * What the other end had to send again while this one was at it: what is lost after a sender's step is over, the receiver's waits
+ * for. Of an operation that used several connections, only if all of them are known.
  */
 static void edit_net(struct writer *w, node_t rec)
 {
 	const struct json_doc *doc = &w->m->doc;
-	node_t net = jn_get(doc, rec, "net"), name = jn_get(doc, net, "flow"), stop;
-	node_t retrans = jn_get(doc, net, "retrans");
-	const struct merge_end *peer;
-	int64_t from, to;
-	uint64_t n;
+	node_t net = jn_get(doc, rec, "net"), name = jn_get(doc, net, "flow"), n;
+	node_t list = jn_get(doc, net, "flows"), retrans = jn_get(doc, net, "retrans");
+	uint64_t all = 0, nr = 0, v;
+	bool known = true;
+	uint32_t i;
 
-	if (!name || name->kind != JSON_KIND_STR || !jn_u64(retrans, &n) ||
-	    jn_get(doc, net, "peer") || w->nedits == EDITS_MAX)
+	if (!name || !jn_u64(retrans, &v) || jn_get(doc, net, "peer") || w->nedits == EDITS_MAX)
 		return;
-	peer = merge_peer(w->m, w->proc, name->s, name->len);
-	if (!peer || peer->proc->pid < 0 || peer->from == INT64_MAX ||
-	    !time_of(w, jn_get(doc, jn_get(doc, rec, "start"), "ts"), &from))
-		return;
-	stop = jn_get(doc, jn_get(doc, rec, "stop"), "ts");
-	if (!time_of(w, stop, &to))
-		to = peer->to + w->m->nodes[peer->proc->node].shift;
-	if (!merge_resent(w->m, peer, from, to, &w->peer_n, &w->peer_dsack))
-		return;
-	w->peer = peer;
-	w->edits[w->nedits++] = (struct edit){.n = retrans, .stays = true, .also = ALSO_PEER};
+	w->peer_n = w->peer_dsack = 0;
+	for (i = list && list->kind == JSON_KIND_ARR ? list->first : 0; i && known; i = n->next) {
+		n = &doc->nodes[i];
+		known = add_peer(w, rec, n);
+		nr++;
+	}
+	if (!list)
+		known = add_peer(w, rec, name);
+	else if (!jn_u64(jn_get(doc, net, "nFlows"), &all) || all != nr)
+		known = false;
+	if (known && w->peer)
+		w->edits[w->nedits++] =
+			(struct edit){.n = retrans, .stays = true, .also = ALSO_PEER};
+	else
+		w->peer = NULL;
 }
 
 /* Of a ProxyStep, by the ProxyOp that it is part of. */

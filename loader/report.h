@@ -74,6 +74,7 @@ struct report_part {
 	int32_t tid;
 	int64_t start, stop; /* stop: of the execution */
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
+	int64_t held;  /* so long that operation may have held it up alone */
 	int64_t quiet; /* of what is open: for how long it has not moved */
 	bool known;    /* something tells when it ended */
 	bool unfinished;
@@ -174,6 +175,11 @@ const struct report_part *report_late(const struct report_op *op, int64_t *late,
 				      double *trust);
 /* By the gaps of the parts. To be called before its causes are asked for. */
 void report_carry(struct report_op *op);
+/*
+ * For how long each of the first @n parts may have been held up alone: after the first of its peers had ended, if that made the
+ * operation so long that it counts as slow; else 0.
+ */
+void report_held(const struct report_op *op, int64_t *held, uint32_t n);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
@@ -231,9 +237,10 @@ struct report_proc {
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
-	const struct report_proc
-		*ended_proc; /* whose its last operation was, and when that ended */
-	int64_t ended;
+	/* Its last operation: the how many-th of the communicator, whose, when it ended, and report_held(). */
+	uint64_t nr;
+	const struct report_proc *ended_proc;
+	int64_t ended, held;
 	UT_hash_handle hh;
 };
 
@@ -247,6 +254,8 @@ struct report_comm {
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */
 	uint64_t ops;
+	uint64_t nr;  /* of its operations, each after the one before */
+	int64_t last; /* when the last of these ended, by the real clock */
 	UT_hash_handle hh;
 };
 

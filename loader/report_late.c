@@ -43,64 +43,105 @@ static bool compare(const struct report_proc *a, const struct report_proc *b, bo
 }
 
 /*
- * What of its being late by @late is a rank's own doing: as much longer as it took from the end of the operation before than
- * ranks do. The rest is that this had ended later for it, which has been held against that. Needs no clock in common.
+ * What of its being late by @late is a rank's own doing. As much longer as it took from the end of the operation before than ranks
+ * do is, which needs no clock in common; and what that operation has not been found to hold it up for.
  */
 static int64_t own_doing(const struct report_op *op, const struct report_part *p, int64_t late)
 {
-	return op->gap >= 0 && p->gap >= 0 ? most(0, least(late, p->gap - op->gap)) : late;
+	int64_t own;
+
+	if (late <= 0 || op->gap < 0 || p->gap < 0)
+		return late;
+	own = most(0, least(late, p->gap - op->gap));
+	return most(own, late - p->held);
 }
 
-/* By how much @p came after the median of those that it can be compared with, and how far their clocks may be wrong; false: of none. */
-static bool behind_others(const struct report_op *op, const struct report_part *p, bool nodes,
-			  int64_t *by, int64_t *doubt)
+/* By how much @p came after the median of those that it can be compared with, as far as their clocks are sure; 0: of none. */
+static int64_t behind_others(const struct report_op *op, const struct report_part *p, bool nodes)
 {
-	int64_t starts[REPORT_LATE];
+	int64_t starts[REPORT_LATE], doubt = 0;
 	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
 
-	*doubt = 0;
 	for (k = 0; k < n; k++) {
 		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, nodes))
 			continue;
 		starts[m++] = op->parts[k]->start;
-		*doubt = most(*doubt, clocks_doubt(p->proc, op->parts[k]->proc));
+		doubt = most(doubt, clocks_doubt(p->proc, op->parts[k]->proc));
 	}
-	*by = p->start - report_median(starts, m);
-	return m;
+	return m ? most(0, p->start - report_median(starts, m) - doubt) : 0;
 }
 
-/*
- * Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, and how long at least that
- * was after the median of the other ranks there.
- */
-static const struct report_part *late_by_clock(const struct report_op *op, bool nodes,
-					       int64_t *late, int64_t *carried)
-{
-	const struct report_part *p, *last, *worst = NULL;
-	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
-	int64_t by, doubt, own;
+/* How late somebody came, and how much longer the operation was for it. */
+struct lateness {
+	const struct report_part *part; /* who did so by its own doing; NULL: nobody */
+	int64_t own;			/* by how much */
+	int64_t wait;			/* by how much the last one did, whosever doing that was */
+	int64_t longer;			/* what of that the others waited */
+};
 
-	*late = *carried = 0;
+/* The last one was held up. Of those that came before it: who was late most by its own doing. */
+static const struct report_part *
+late_before(const struct report_op *op, const struct report_part *last, bool nodes, int64_t *late)
+{
+	int64_t starts[REPORT_LATE], doubt = 0, median, own;
+	const struct report_part *worst = last, *p;
+	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
+
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
-		for (k = 0; k < i && !compare(op->parts[k]->proc, p->proc, nodes); k++)
-			;
-		if (k < i)
-			continue; /* these have had their turn */
-		for (last = p, k = i; k < n; k++)
-			if (compare(op->parts[k]->proc, p->proc, nodes) &&
-			    op->parts[k]->start > last->start)
-				last = op->parts[k];
-		if (!behind_others(op, last, nodes, &by, &doubt) || by <= doubt)
+		if (p == last || !compare(p->proc, last->proc, nodes))
 			continue;
-		own = own_doing(op, last, by - doubt);
-		*carried = most(*carried, by - doubt - own);
+		starts[m++] = p->start;
+		doubt = most(doubt, clocks_doubt(p->proc, last->proc));
+	}
+	median = report_median(starts, m);
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		if (p == last || !compare(p->proc, last->proc, nodes))
+			continue;
+		own = own_doing(op, p, p->start - median - doubt);
 		if (own > *late) {
 			*late = own;
-			worst = last;
+			worst = p;
 		}
 	}
 	return worst;
+}
+
+/* Of those that @first can be compared with, it being the first of them in the list. */
+static void late_beside(const struct report_op *op, uint32_t first, bool nodes, struct lateness *l)
+{
+	const struct report_part *last = op->parts[first], *p = last;
+	uint32_t n = least(op->nparts, REPORT_LATE), k;
+	int64_t by, own;
+
+	for (k = first; k < n; k++)
+		if (compare(op->parts[k]->proc, p->proc, nodes) &&
+		    op->parts[k]->start > last->start)
+			last = op->parts[k];
+	by = behind_others(op, last, nodes);
+	own = own_doing(op, last, by);
+	l->wait = most(l->wait, by);
+	l->longer = most(l->longer, least(by, report_op_duration(op) - part_ns(last)));
+	if (own < by)
+		last = late_before(op, last, nodes, &own);
+	if (own > l->own) {
+		l->own = own;
+		l->part = last;
+	}
+}
+
+/* Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, against the median of the others there. */
+static void late_by_clock(const struct report_op *op, bool nodes, struct lateness *l)
+{
+	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, nodes); k++)
+			;
+		if (k == i) /* else these have had their turn */
+			late_beside(op, i, nodes, l);
+	}
 }
 
 static bool one_node(const struct report_op *op)
@@ -113,18 +154,24 @@ static bool one_node(const struct report_op *op)
 	return true;
 }
 
-/* A clock knows that it did not come as late as that. */
-static bool came_before(const struct report_op *op, const struct report_part *p, int64_t late)
+/* By how much @p ended before the median of those whose clock it has, as far as that is sure; 0: of none. */
+static int64_t ended_before(const struct report_op *op, const struct report_part *p)
 {
-	int64_t by, doubt;
+	int64_t stops[REPORT_LATE], doubt = 0;
+	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
 
-	return (behind_others(op, p, true, &by, &doubt) && by < late) ||
-	       (behind_others(op, p, false, &by, &doubt) && by + doubt < late);
+	for (k = 0; k < n; k++) {
+		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, false))
+			continue;
+		stops[m++] = op->parts[k]->stop;
+		doubt = most(doubt, clocks_doubt(p->proc, op->parts[k]->proc));
+	}
+	return m ? report_median(stops, m) - p->stop - doubt : 0;
 }
 
 /*
- * Whatever clocks say: all end together, so who is in it for the shortest time came last. Or it ended before them, if they were
- * held up after it had all it needed.
+ * Whatever clocks say: all end together, so who is in it for the shortest time came last. Unless a clock says that it ended before
+ * them, who were held up when it had all it needed.
  */
 static const struct report_part *late_by_length(const struct report_op *op, int64_t *late)
 {
@@ -145,42 +192,46 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 	if (m < 2)
 		return NULL; /* which of two is the odd one is not known */
 	*late = report_median(others, m) - part_ns(shortest);
-	return *late > 0 && !came_before(op, shortest, *late / 2) ? shortest : NULL;
+	return *late > 0 && ended_before(op, shortest) < *late / 2 ? shortest : NULL;
 }
 
 /* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
 				      double *trust)
 {
-	const struct report_part *here = late_by_clock(op, true, late, carried), *there;
-	int64_t by, more, own;
+	struct lateness l = {0};
+	const struct report_part *shortest = NULL;
+	int64_t by, own;
 
+	late_by_clock(op, true, &l);
 	*trust = 1;
-	if (one_node(op))
-		return here;
-	there = late_by_clock(op, false, &by, &more);
-	*carried = most(*carried, more);
-	if (there && by > *late) {
-		here = there;
-		*late = by;
+	if (!one_node(op)) {
+		late_by_clock(op, false, &l);
+		shortest = late_by_length(op, &by);
 	}
-	there = late_by_length(op, &by);
-	if (!there || by / 2 < *late + *carried)
-		return here;
-	own = own_doing(op, there, by);
-	*carried = by - own;
-	*late = own;
-	*trust = 0.8;
-	return own ? there : NULL;
+	if (shortest && by / 2 >= l.wait) {
+		own = own_doing(op, shortest, by);
+		l.longer = by;
+		if (own > l.own) {
+			l.own = own;
+			l.part = shortest;
+			*trust = 0.8;
+		}
+	}
+	*late = l.own;
+	*carried = most(0, l.longer - l.own);
+	return l.part;
 }
 
 int64_t report_late_on_node(const struct report_op *op)
 {
-	int64_t late, carried;
+	struct lateness l = {0};
 
-	late_by_clock(op, true, &late, &carried);
-	return late;
+	late_by_clock(op, true, &l);
+	return l.own;
 }
+
+/* ---- What is carried over --------------------------------------------------------------------------------- */
 
 void report_carry(struct report_op *op)
 {
@@ -193,4 +244,42 @@ void report_carry(struct report_op *op)
 			gaps[m++] = op->parts[i]->gap;
 	op->gap = m > 1 ? report_median(gaps, m) : -1;
 	report_late(op, &late, &op->carried, &trust);
+}
+
+/* When the first of those ended whose clock part @i has, and how far these clocks may be apart. */
+static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i, int64_t *doubt)
+{
+	const struct report_proc *mine = op->parts[i]->proc;
+	int64_t first = op->parts[i]->stop;
+	uint32_t k;
+
+	*doubt = 0;
+	for (k = 0; k < n; k++) {
+		if (!compare(op->parts[k]->proc, mine, false))
+			continue;
+		first = least(first, op->parts[k]->stop);
+		*doubt = most(*doubt, clocks_doubt(mine, op->parts[k]->proc));
+	}
+	return first;
+}
+
+void report_held(const struct report_op *op, int64_t *held, uint32_t n)
+{
+	int64_t firsts[REPORT_LATE], doubts[REPORT_LATE], all;
+	int64_t d = report_op_duration(op) - op->carried;
+	uint32_t i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, false); k++)
+			;
+		if (k < i) { /* as of one before */
+			firsts[i] = firsts[k];
+			doubts[i] = doubts[k];
+		} else {
+			firsts[i] = first_end(op, n, i, &doubts[i]);
+		}
+		all = op->parts[i]->stop - firsts[i] - doubts[i];
+		held[i] = op->seq && (double)d > REPORT_TOO_LONG * (double)(d - all) ? most(0, all)
+										     : 0;
+	}
 }

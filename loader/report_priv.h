@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between report_late.c and report_verdict.c, which judge one operation. */
+/* Between report_late.c and report_verdict.c, which judge one operation, and report_stat.c, which has them all. */
 #ifndef NCCLSCOPE_REPORT_PRIV_H
 #define NCCLSCOPE_REPORT_PRIV_H
 
 #include "report.h"
 
-#define REPORT_LATE 1024 /* ranks of an operation that are compared */
+#define REPORT_LATE	1024 /* ranks of an operation that are compared */
+#define REPORT_TOO_LONG 1.5  /* as much longer than expected is slow */
 
 static inline int64_t least(int64_t a, int64_t b)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "clock.h"
 #include "nccl_names.h"
-#include "report.h"
+#include "report_priv.h"
 
 #define NAMES_MAX   65536
 #define NAME_LEN    159
@@ -19,7 +19,6 @@
 #define PARTS_MAX   32768 /* in operations that wait for ranks: the oldest waits no longer */
 #define WAIT_NS	    (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
 #define GIVE_UP_NS  (90 * NSEC_PER_SEC) /* for ranks that have not come */
-#define SLOW	    1.5
 #define HUNG_NS	    NSEC_PER_SEC
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
@@ -392,6 +391,12 @@ static void keep_worst(struct report_find *f, const struct report_verdict *v, in
 }
 
 /* Its place among the slow ones of its class, longest first. */
+/* Without what the operation before is to blame for. */
+static int64_t own_time(const struct report_op *op)
+{
+	return report_op_duration(op) - op->carried;
+}
+
 static void note_slow(const struct report_op *op, const struct report_verdict *v, int64_t expected,
 		      bool hung)
 {
@@ -422,7 +427,7 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 static void slow_verdict(struct report *r, const struct report_op *op,
 			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
 {
-	int64_t typical[NR_CODES] = {0}, duration = report_op_duration(op) - op->carried;
+	int64_t typical[NR_CODES] = {0}, duration = own_time(op);
 	struct report_verdict v;
 	struct report_find *f;
 	int code;
@@ -555,8 +560,9 @@ static void sum_part(struct report *r, const struct report_op *op, struct report
 }
 
 /* What of each kind operations of the class have; a slow one is held against that. */
-static void learn(struct report *r, const struct report_op *op, int64_t duration)
+static void learn(struct report *r, const struct report_op *op)
 {
+	int64_t duration = own_time(op);
 	int64_t longest[NR_CODES] = {0};
 	struct report_cause causes[REPORT_CAUSES];
 	struct report_class *k = op->class;
@@ -586,10 +592,10 @@ static void learn(struct report *r, const struct report_op *op, int64_t duration
 static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	int64_t d = report_op_duration(op) - op->carried;
+	int64_t d = own_time(op);
 	int64_t expected = hist__quantile(&op->class->time, 0.5);
-	bool slow =
-		r->opt.slower_than ? d > r->opt.slower_than : (double)d > SLOW * (double)expected;
+	bool slow = r->opt.slower_than ? d > r->opt.slower_than
+				       : (double)d > REPORT_TOO_LONG * (double)expected;
 	uint32_t n = report_causes(op, r->names, causes);
 
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
@@ -607,7 +613,7 @@ static void warm_up(struct report *r, struct report_class *k)
 	uint32_t i;
 
 	for (i = 0; i < k->nheld; i++)
-		learn(r, k->held[i], report_op_duration(k->held[i]));
+		learn(r, k->held[i]);
 	for (i = 0; i < k->nheld; i++) {
 		judge(r, k->held[i]);
 		free_op(k->held[i]);
@@ -687,9 +693,10 @@ static void note_stop(const struct report *r, struct report_part *p)
 	p->proc->stop_to = p->stop;
 }
 
-/* How long each rank took from its operation before, and what of the waiting for ranks that explains. */
-static void carry(struct report_op *op)
+/* How long each rank took from the operation before, which all of them were in that the input has. */
+static void take_gaps(struct report_op *op)
 {
+	struct report_comm *c = op->comm;
 	struct report_member *m;
 	struct report_part *p;
 	uint32_t i;
@@ -697,16 +704,52 @@ static void carry(struct report_op *op)
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		p->gap = -1;
-		HASH_FIND(hh, op->comm->members, &p->rank, sizeof(p->rank), m);
+		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
+		/* a call that did not wait for the operation before was not held up by it */
+		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc ||
+		    p->start < m->ended)
+			continue;
+		p->gap = p->start - m->ended;
+		p->held = m->held;
+	}
+}
+
+static void note_ends(struct report_op *op)
+{
+	int64_t held[REPORT_LATE];
+	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
+	struct report_comm *c = op->comm;
+	struct report_member *m;
+
+	report_held(op, held, n);
+	for (i = 0; i < n; i++) {
+		HASH_FIND(hh, c->members, &op->parts[i]->rank, sizeof(op->parts[i]->rank), m);
 		if (!m)
 			continue;
-		/* a call that did not wait for the operation before was not held up by it */
-		if (m->ended_proc == p->proc && p->start >= m->ended)
-			p->gap = p->start - m->ended;
-		m->ended_proc = p->known && !p->unfinished ? p->proc : NULL;
-		m->ended = p->stop;
+		m->nr = c->nr;
+		m->ended_proc = op->parts[i]->proc;
+		m->ended = op->parts[i]->stop;
+		m->held = held[i];
 	}
+}
+
+/* Operations come as they end; one that lacks ranks, later. @ended: by the real clock. */
+static void carry(struct report_op *op, int64_t ended)
+{
+	struct report_comm *c = op->comm;
+	bool whole = op->nparts >= HASH_COUNT(c->members);
+	uint32_t i;
+
+	take_gaps(op);
 	report_carry(op);
+	for (i = 0; i < op->nparts; i++)
+		whole &= op->parts[i]->known && !op->parts[i]->unfinished;
+	if (ended < c->last)
+		return;
+	c->last = ended;
+	c->nr++;
+	if (whole)
+		note_ends(op);
 }
 
 /* All parts that there will be are there. Takes the operation over. */
@@ -721,7 +764,6 @@ static void finish(struct report *r, struct report_op *op)
 		open |= op->parts[i]->unfinished;
 		note_stop(r, op->parts[i]);
 	}
-	carry(op);
 	r->totals.ops++;
 	k->n++;
 	op->comm->ops++;
@@ -734,7 +776,7 @@ static void finish(struct report *r, struct report_op *op)
 		for (i = 0; i < op->nparts; i++)
 			sum_part(r, op, op->parts[i]);
 		if (k->warm) {
-			learn(r, op, report_op_duration(op));
+			learn(r, op);
 			judge(r, op);
 		} else {
 			k->held[k->nheld++] = op;
@@ -765,6 +807,7 @@ static void finish_pending(struct report *r, struct pending *p)
 {
 	HASH_DEL(r->pending, p);
 	r->npending -= p->op->nparts;
+	carry(p->op, p->newest);
 	finish(r, p->op);
 	free(p);
 }
@@ -779,6 +822,7 @@ static struct report_op *new_op(struct report *r, const struct report_op_info *i
 	}
 	op->comm = report_comm(r, info->comm);
 	op->class = op->comm ? class_of(r, op->comm, info) : NULL;
+	op->gap = -1;
 	op->func = info->func;
 	op->seq = info->seq;
 	op->bytes = info->bytes;

@@ -292,20 +292,15 @@ static const struct report_link *link_of(const struct report_part *p, int32_t pe
 	return NULL;
 }
 
-static uint32_t less_needless(uint32_t retrans, uint32_t dsack)
-{
-	return retrans > dsack ? retrans - dsack : 0;
-}
-
 /*
  * Segments that had to be sent again, by the ProxyOps of both ends, of which the receiver's may be NULL: a sender's
  * is over when the kernel has taken its bytes, and the last of these may be lost after that.
  */
 static uint32_t needed(const struct report_link *l, const struct report_link *far)
 {
-	uint32_t near = less_needless(l->retrans, l->dsack);
+	int64_t retrans = most(l->retrans, far ? far->peer_retrans : 0);
 
-	return most(near, far ? less_needless(far->peer_retrans, far->peer_dsack) : 0);
+	return most(0, retrans - most(l->dsack, far ? far->peer_dsack : 0));
 }
 
 static struct report_cause *add_flow(struct causes *c, enum report_code code,
@@ -650,12 +645,18 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
 		      const struct names *names, struct report_verdict *v)
 {
-	snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
-		 ms(c->ns),
-		 c->trust != 1 ? "by how long each rank was in it"
-		 : c->ns <= report_late_on_node(op)
-			 ? "by their node's clock"
-			 : "by the clock that their nodes were merged into");
+	if (op->carried > c->ns / 10)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "took %.1f ms longer than its peers from the operation before, which had "
+			 "held ranks up",
+			 ms(c->ns));
+	else
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
+			 ms(c->ns),
+			 c->trust != 1 ? "by how long each rank was in it"
+			 : c->ns <= report_late_on_node(op)
+				 ? "by their node's clock"
+				 : "by the clock that their nodes were merged into");
 	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
 		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
 	else

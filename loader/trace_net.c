@@ -120,15 +120,21 @@ static void put_figures(struct json *j, const struct proc *p, const struct flow_
 		put_drops(j, p, fig);
 }
 
-/* The same time at the other end, if that is recorded as well. */
+/* The same time at the other end, if that is recorded as well; of several flows, if all of them are. */
 static void put_peer(struct json *j, const struct net_of *of)
 {
-	const struct flow *flow = of->list[0], *peer = flows__peer(of->flows, flow);
+	const struct flow *flow = of->list[0], *peer;
 	struct flow_figures fig = {0};
+	uint32_t i;
 
-	if (!peer || !flow->peer_pid)
-		return;
-	flow_figures__add(&fig, of->flows, peer, of->from_ns, of->to_ns);
+	for (i = 0; i < of->n; i++) {
+		peer = i < FLOWS_MAX ? flows__peer(of->flows, of->list[i]) : NULL;
+		if (!peer || !flow->peer_pid || of->list[i]->peer_pid != flow->peer_pid)
+			return;
+		flow_figures__add(&fig, of->flows, peer, of->from_ns, of->to_ns);
+	}
+	if (of->n > 1)
+		flow_figures__clip(&fig, of->to_ns - of->from_ns);
 	json_lit(j, ",\"peer\":{\"pid\":");
 	json_u64(j, flow->peer_pid);
 	if (flow->peer_host_pid != flow->peer_pid)

@@ -242,8 +242,9 @@ function drawFlow(lane, top)
 		if (p.retrans[i] > 0 && !f.resent.n && b >= left)
 			markResent(b, top, y0, p.retrans[i] <= p.needless[i]);
 	}
-	for (let i = lowerBound(f.resent.t, f.resent.n, view.t0); i < f.resent.n && f.resent.t[i] <= view.t1; i++)
-		markResent(px(f.resent.t[i]), top, y0, f.resent.needless[i]);
+	for (let i = lowerBound(f.resent.t, f.resent.n, view.t0), x = -1; i < f.resent.n && f.resent.t[i] <= view.t1; i++)
+		if (px(f.resent.t[i]) !== x || !f.resent.needless[i])
+			markResent(x = px(f.resent.t[i]), top, y0, f.resent.needless[i]);
 	say(view.gutter + 4, top + 6, 260, peakWords(peak), 'faint');
 	for (const drop of f.drops)
 		if (drop.t >= view.t0 && drop.t <= view.t1)

@@ -108,6 +108,11 @@ dropped_at() {
 	in_net "$1" nft list table ip scope | sed -n 's/.*counter packets \([0-9]*\).*/\1/p'
 }
 
+# as_by_switch NAME: its traces as if a switch had dropped what was dropped, of which no node's kernel tells.
+as_by_switch() {
+	sed -i -E '/^\{"recordType":"drop"/d; s/,"drops":\[[^]]*\]//; /^\{"recordType":"footer"/s/"drop":[0-9]+/"drop":0/' "$tmp/$1"/trace_*.jsonl
+}
+
 # ss_json: sockets that are established in both, an object each.
 ss_json() {
 	local ns

@@ -20,6 +20,13 @@ with_loss() {
 	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" meta length ">" 200 numgen random mod 100 "<" 3
 	net_record "${!#}" --ranks 4 --bytes 2M --iters 8
 }
+# What is lost last in an operation, TCP notices when the sender's part is over.
+with_lost_tails() {
+	net_up
+	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 10
+	net_record "$1" --ranks 4 --bytes 4K --channels 1 --iters 40 --sleep-us 250000
+	as_by_switch "$1"
+}
 with_slow_reader() {
 	net_up
 	set_net tcp_rmem "4096 131072 131072"
@@ -49,6 +56,7 @@ with_reset() {
 wanted clean-net && faults clean-net none '.*' '.*' quiet_net
 wanted loss && faults loss net-loss 2 "$(flow 2 3)" with_loss
 wanted large && faults large-loss net-loss 2 "$(flow 2 3)" with_loss 1
+wanted tails && faults tails net-loss 2 "$(flow 2 3)" with_lost_tails
 wanted reader && faults reader receiver-limited 3 "$(flow 2 3)" with_slow_reader
 wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
 wanted rate && faults rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate

@@ -151,7 +151,7 @@ t "the other end of a connection, on another node" ends
 # What one end had to send again while the other was at it: steps of the latter are told, those that it does not cover are not.
 resent()
 {
-	local flow='10.0.0.7:41230>10.0.0.8:50021' peer='10.0.0.8:50021>10.0.0.7:41230'
+	local flow='10.0.0.7:41230>10.0.0.8:50021' peer='10.0.0.8:50021>10.0.0.7:41230' flow2='10.0.0.7:41231>10.0.0.8:50021' peer2='10.0.0.8:50021>10.0.0.7:41231'
 	counts() { echo "\"txBytes\":0,\"rxBytes\":0,\"retrans\":$1,\"rxOoo\":0,\"lost\":0,\"dsack\":0"; }
 	record() { # FLOW TS WHY RETRANS MORE
 		echo "{\"recordType\":\"flow\",\"flow\":\"$1\",\"tid\":1,\"ts\":$2,\"netns\":1,\"why\":\"$3\",\"tcp\":{\"state\":\"established\"},$(counts "$4")${5:-}}"
@@ -159,18 +159,26 @@ resent()
 	step() { # START STOP ADDR
 		echo "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyStep\",\"start\":{\"ts\":$1},\"stop\":$2,\"eventAddr\":\"$3\",\"net\":{\"flow\":\"$peer\",$(counts 0)}}"
 	}
-	{ calls 1 0 10 0 i 0 2.28.9 && record $flow 1000000.000 open 0 && record $flow 1090000.000 use 3 ',"resent":[{"ts":1010000.000,"n":2},{"ts":1020000.000,"n":1,"dsack":1}]' &&
+	op() { # ADDR NFLOWS FLOW...
+		echo "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"start\":{\"ts\":1005000.000},\"stop\":{\"ts\":1030000.000},\"eventAddr\":\"$1\",\"net\":{\"flow\":\"$3\",\"flows\":$(jq -nc '$ARGS.positional' --args "${@:3}"),\"nFlows\":$2,$(counts 0)}}"
+	}
+	{ calls 1 0 10 0 i 0 2.28.9 && record $flow2 1000000.000 open 0 && record $flow2 1090000.000 end 5 ',"end":true,"resent":[{"ts":1012000.000,"n":5}]' && record $flow 1000000.000 open 0 && record $flow 1090000.000 use 3 ',"resent":[{"ts":1010000.000,"n":2},{"ts":1020000.000,"n":1,"dsack":1}]' &&
 		record $flow 1100000.000 end 7 ',"end":true,"resent":[{"ts":1095000.000,"n":4}]'; } >a.jsonl
-	{ calls 2 1 20 0 i 0 2.28.9 && record $peer 1000000.000 open 0 && step 1005000.000 '{"ts":1015000.000}' 0x1 && step 1016000.000 '{"ts":1030000.000}' 0x2 &&
+	{ calls 2 1 20 0 i 0 2.28.9 && record $peer 1000000.000 open 0 && record $peer2 1000000.000 open 0 && op 0xa 2 $peer $peer2 && op 0xb 3 $peer $peer2 && op 0xc 2 $peer 10.0.0.8:1\>10.0.0.7:2 && step 1005000.000 '{"ts":1015000.000}' 0x1 && step 1016000.000 '{"ts":1030000.000}' 0x2 &&
 		step 1021000.000 '{"ts":1094000.000}' 0x3 && step 1005000.000 '{"ts":1096000.000}' 0x4 && step 999000.000 '{"ts":1096000.000}' 0x5 &&
 		step 1093000.000 '{"ts":1101000.000}' 0x6 && step 1096000.000 '{"ts":1101000.000}' 0x8 && step 1021000.000 null 0x7; } >b.jsonl
 	"$tool" merge -q a.jsonl b.jsonl >merged.jsonl 2>err || { cat err; return 1; }
 	same "$(jq -c 'select(.eventAddr and .net) | [.eventAddr[2:], .net.peer.host, .net.peer.pid, .net.peer.retrans, .net.peer.dsack]' merged.jsonl | tr -d '\n"')" \
-		'[1,n1,10,2,0][2,n1,10,1,1][3,n1,10,0,0][4,n1,10,7,1][5,n1,10,7,1][6,n1,10,4,0][8,null,null,null,null][7,n1,10,4,0]' || return 1
+		'[a,n1,10,8,1][b,null,null,null,null][c,null,null,null,null][1,n1,10,2,0][2,n1,10,1,1][3,n1,10,0,0][4,n1,10,7,1][5,n1,10,7,1][6,n1,10,4,0][8,null,null,null,null][7,n1,10,4,0]' || return 1
 	# a recording that was cut off: what was sent again in its last tenth of a second may not have been told
 	grep -v '"end":true' a.jsonl >a2.jsonl
 	"$tool" merge -q a2.jsonl b.jsonl >merged.jsonl 2>err
-	same "$(jq -c 'select(.net.peer) | [.eventAddr[2:], .net.peer.retrans]' merged.jsonl | tr -d '\n"')" '[1,2][2,1][4,3][5,3]'
+	same "$(jq -c 'select(.net.peer) | [.eventAddr[2:], .net.peer.retrans]' merged.jsonl | tr -d '\n"')" '[1,2][2,1][4,3][5,3]' || return 1
+	# a clock that may be wrong by more than a step took tells nothing of it, or nothing at all
+	{ calls 1 0 10 0 7 0 2.28.9 && grep '"flow"' a.jsonl; } >a3.jsonl
+	{ calls 2 1 20 0 7 0 2.28.9 && grep '"flow"' b.jsonl; } >b3.jsonl
+	"$tool" merge -q a3.jsonl b3.jsonl >merged.jsonl 2>err
+	same "$(grep -c '"peer":' merged.jsonl) $(grep -c peerHost merged.jsonl)" '0 7'
 }
 
 # ---- Clocks
