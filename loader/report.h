@@ -94,8 +94,8 @@ struct report_op {
 	uint64_t seq;
 	uint64_t bytes;
 	/* By report_carry(). */
-	int64_t gap;	 /* the median of its parts'; -1: not known of two */
-	int64_t carried; /* for so long it waited for ranks that the operation before had held up */
+	int64_t gap; /* the median of its parts'; -1: not known of two */
+	int64_t own; /* how long it took, less waits for ranks that the operation before had held up */
 	uint32_t nparts, cap;
 	struct report_part **parts; /* owned */
 };
@@ -167,12 +167,8 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
 /* From its first start to its last end, as far as clocks allow. */
 int64_t report_op_duration(const struct report_op *op);
-/*
- * Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. @carried: for how
- * long the others waited for a rank that came late because its operation before had ended late.
- */
-const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
-				      double *trust);
+/* Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. */
+const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
 /* By the gaps of the parts. To be called before its causes are asked for. */
 void report_carry(struct report_op *op);
 /*

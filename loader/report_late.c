@@ -71,12 +71,11 @@ static int64_t behind_others(const struct report_op *op, const struct report_par
 	return m ? most(0, p->start - report_median(starts, m) - doubt) : 0;
 }
 
-/* How late somebody came, and how much longer the operation was for it. */
+/* How late somebody came. */
 struct lateness {
 	const struct report_part *part; /* who did so by its own doing; NULL: nobody */
 	int64_t own;			/* by how much */
 	int64_t wait;			/* by how much the last one did, whosever doing that was */
-	int64_t longer;			/* what of that the others waited */
 };
 
 /* The last one was held up. Of those that came before it: who was late most by its own doing. */
@@ -122,7 +121,6 @@ static void late_beside(const struct report_op *op, uint32_t first, bool nodes, 
 	by = behind_others(op, last, nodes);
 	own = own_doing(op, last, by);
 	l->wait = most(l->wait, by);
-	l->longer = most(l->longer, least(by, report_op_duration(op) - part_ns(last)));
 	if (own < by)
 		last = late_before(op, last, nodes, &own);
 	if (own > l->own) {
@@ -196,8 +194,7 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 }
 
 /* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
-const struct report_part *report_late(const struct report_op *op, int64_t *late, int64_t *carried,
-				      double *trust)
+const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
 {
 	struct lateness l = {0};
 	const struct report_part *shortest = NULL;
@@ -211,7 +208,6 @@ const struct report_part *report_late(const struct report_op *op, int64_t *late,
 	}
 	if (shortest && by / 2 >= l.wait) {
 		own = own_doing(op, shortest, by);
-		l.longer = by;
 		if (own > l.own) {
 			l.own = own;
 			l.part = shortest;
@@ -219,7 +215,6 @@ const struct report_part *report_late(const struct report_op *op, int64_t *late,
 		}
 	}
 	*late = l.own;
-	*carried = most(0, l.longer - l.own);
 	return l.part;
 }
 
@@ -233,17 +228,85 @@ int64_t report_late_on_node(const struct report_op *op)
 
 /* ---- What is carried over --------------------------------------------------------------------------------- */
 
-void report_carry(struct report_op *op)
+/* Ranks of one clock, of which some came later because the operation before had held them up. */
+struct pushed {
+	int64_t by;    /* so much later they had all come for that; 0: no later */
+	int64_t until; /* by then */
+};
+
+static struct pushed pushed_of(const struct report_op *op, uint32_t n,
+			       const struct report_proc *mine)
 {
-	int64_t gaps[REPORT_LATE], late;
-	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
-	double trust;
+	int64_t first = INT64_MAX, last = INT64_MIN, own = INT64_MIN, doubt = 0, late;
+	const struct report_part *p;
+	struct pushed pushed;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		if (!compare(p->proc, mine, false))
+			continue;
+		first = least(first, p->start);
+		doubt = most(doubt, clocks_doubt(p->proc, mine));
+	}
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		if (!compare(p->proc, mine, false))
+			continue;
+		late = p->start - first - doubt;
+		last = most(last, p->start);
+		own = most(own, p->start - most(0, late - own_doing(op, p, late)));
+	}
+	pushed.by = last - own;
+	pushed.until = first + pushed.by;
+	return pushed;
+}
+
+static int64_t median_gap(const struct report_op *op, uint32_t n)
+{
+	int64_t gaps[REPORT_LATE];
+	uint32_t i, m = 0;
 
 	for (i = 0; i < n; i++)
 		if (op->parts[i]->gap >= 0)
 			gaps[m++] = op->parts[i]->gap;
-	op->gap = m > 1 ? report_median(gaps, m) : -1;
-	report_late(op, &late, &op->carried, &trust);
+	return m > 1 ? report_median(gaps, m) : -1;
+}
+
+/* Of ranks whose clock tells of none that were held up: what they waited for one that came late by its own doing is not taken off. */
+static int64_t with_late(const struct report_op *op, uint32_t n)
+{
+	const struct report_part *p;
+	int64_t late;
+	double trust;
+
+	p = report_late(op, &late, &trust);
+	return p && !pushed_of(op, n, p->proc).by ? least(late + part_ns(p), report_op_duration(op))
+						  : 0;
+}
+
+void report_carry(struct report_op *op)
+{
+	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
+	struct pushed pushed[REPORT_LATE];
+	const struct report_part *p;
+	int64_t by = 0;
+
+	op->gap = median_gap(op, n);
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, false); k++)
+			;
+		pushed[i] = k < i ? pushed[k] : pushed_of(op, n, op->parts[i]->proc);
+		by = most(by, pushed[i].by);
+	}
+	op->own = by ? with_late(op, n) : 0;
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		if (i < n && pushed[i].by)
+			op->own = most(op->own, p->stop - most(p->start, pushed[i].until));
+		else /* by another clock, it waited for as long at most */
+			op->own = most(op->own, part_ns(p) - by);
+	}
 }
 
 /* When the first of those ended whose clock part @i has, and how far these clocks may be apart. */
@@ -266,7 +329,6 @@ static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i, int
 void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 {
 	int64_t firsts[REPORT_LATE], doubts[REPORT_LATE], all;
-	int64_t d = report_op_duration(op) - op->carried;
 	uint32_t i, k;
 
 	for (i = 0; i < n; i++) {
@@ -279,7 +341,8 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 			firsts[i] = first_end(op, n, i, &doubts[i]);
 		}
 		all = op->parts[i]->stop - firsts[i] - doubts[i];
-		held[i] = op->seq && (double)d > REPORT_TOO_LONG * (double)(d - all) ? most(0, all)
-										     : 0;
+		held[i] = op->seq && (double)op->own > REPORT_TOO_LONG * (double)(op->own - all)
+				  ? most(0, all)
+				  : 0;
 	}
 }

@@ -391,12 +391,6 @@ static void keep_worst(struct report_find *f, const struct report_verdict *v, in
 }
 
 /* Its place among the slow ones of its class, longest first. */
-/* Without what the operation before is to blame for. */
-static int64_t own_time(const struct report_op *op)
-{
-	return report_op_duration(op) - op->carried;
-}
-
 static void note_slow(const struct report_op *op, const struct report_verdict *v, int64_t expected,
 		      bool hung)
 {
@@ -427,7 +421,7 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 static void slow_verdict(struct report *r, const struct report_op *op,
 			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
 {
-	int64_t typical[NR_CODES] = {0}, duration = own_time(op);
+	int64_t typical[NR_CODES] = {0}, duration = op->own;
 	struct report_verdict v;
 	struct report_find *f;
 	int code;
@@ -562,7 +556,7 @@ static void sum_part(struct report *r, const struct report_op *op, struct report
 /* What of each kind operations of the class have; a slow one is held against that. */
 static void learn(struct report *r, const struct report_op *op)
 {
-	int64_t duration = own_time(op);
+	int64_t duration = op->own;
 	int64_t longest[NR_CODES] = {0};
 	struct report_cause causes[REPORT_CAUSES];
 	struct report_class *k = op->class;
@@ -592,7 +586,7 @@ static void learn(struct report *r, const struct report_op *op)
 static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	int64_t d = own_time(op);
+	int64_t d = op->own;
 	int64_t expected = hist__quantile(&op->class->time, 0.5);
 	bool slow = r->opt.slower_than ? d > r->opt.slower_than
 				       : (double)d > REPORT_TOO_LONG * (double)expected;
@@ -911,8 +905,11 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 			free(part);
 		else if (add_to(r, op, part))
 			free_op(op);
-		else
+		else {
+			part->gap = -1;
+			report_carry(op);
 			finish(r, op);
+		}
 		return;
 	}
 	p = pending_of(r, info);

@@ -506,11 +506,11 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 	struct causes c = {.op = op, .names = names, .at = causes};
 	const struct report_part *p;
 	uint32_t i, k;
-	int64_t late, carried;
+	int64_t late;
 	double trust;
 
-	p = report_late(op, &late, &carried, &trust);
-	c.rest = most(0, report_op_duration(op) - carried - late);
+	p = report_late(op, &late, &trust);
+	c.rest = most(0, op->own - late);
 	if (p)
 		add_late(&c, p, late, trust);
 	if (is_open(op))
@@ -645,7 +645,7 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
 		      const struct names *names, struct report_verdict *v)
 {
-	if (op->carried > c->ns / 10)
+	if (report_op_duration(op) - op->own > c->ns / 10)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "took %.1f ms longer than its peers from the operation before, which had "
 			 "held ranks up",

@@ -99,8 +99,10 @@ static enum report_code judged(int64_t excess)
 static enum report_code odd(void)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	const struct report_cause *c = report_primary(causes, report_causes(&op, names, causes));
+	const struct report_cause *c;
 
+	report_carry(&op);
+	c = report_primary(causes, report_causes(&op, names, causes));
 	return c ? c->code : CODE_UNKNOWN;
 }
 
@@ -334,7 +336,7 @@ static void interrupts(void **state)
 static int64_t carried_over(void)
 {
 	report_carry(&op);
-	return op.carried;
+	return report_op_duration(&op) - op.own;
 }
 
 /* The operation before had held it up: it is not late by itself, and that the others wait is not due to this one. */
@@ -375,13 +377,19 @@ static void carried(void **state)
 	parts[2]->gap += 40 * MS;
 	assert_int_equal(judged(50), CODE_LATE_RANK);
 	assert_int_equal(v.cause.rank, 2);
-	assert_int_equal(op.carried, 10 * MS);
-	/* it took as long as for the others, who did not wait for it */
+	assert_int_equal(carried_over(), 10 * MS);
+	/* all but one come later: it waits for them */
+	parts[0]->start += 50 * MS;
+	parts[0]->held = 60 * MS;
 	parts[2]->start -= 40 * MS;
-	parts[1]->stop += 50 * MS;
+	parts[2]->gap -= 40 * MS;
+	assert_int_equal(carried_over(), 50 * MS);
+	/* it takes as long by itself */
+	parts[0]->stop += 50 * MS;
 	assert_int_equal(carried_over(), 0);
+	parts[0]->stop -= 50 * MS;
+	parts[0]->start -= 50 * MS;
 	/* what their threads do until it comes holds nobody up */
-	parts[1]->stop -= 50 * MS;
 	asleep(0, "futex", 100 * MS);
 	assert_int_equal(judged(100), CODE_BLOCKED);
 	assert_int_equal(v.explained, 50 * MS);
@@ -397,9 +405,11 @@ static void held_up(void **state)
 	ring(3);
 	op.seq = 1;
 	parts[1]->stop += 40 * MS;
+	report_carry(&op);
 	report_held(&op, held, 3);
 	assert_true(!held[0] && !held[1] && !held[2]);
 	parts[1]->stop += 20 * MS;
+	report_carry(&op);
 	report_held(&op, held, 3);
 	assert_true(!held[0] && held[1] == 60 * MS && !held[2]);
 	/* all but one */
@@ -441,7 +451,7 @@ static void short_parts(void **state)
 	/* it came with the other one of its node, and ended before that */
 	parts[1]->stop -= 60 * MS;
 	assert_int_equal(judged(60), CODE_UNKNOWN);
-	assert_int_equal(op.carried, 0);
+	assert_int_equal(carried_over(), 0);
 	/* it is alone on its node: it may have come late */
 	procs[4].node = procs[4].clock = 20;
 	assert_int_equal(judged(60), CODE_LATE_RANK);
