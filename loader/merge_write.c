@@ -291,7 +291,7 @@ static bool add_peer(struct writer *w, node_t rec, node_t name)
 	if (name->kind != JSON_KIND_STR)
 		return false;
 	peer = merge_peer(w->m, w->proc, name->s, name->len);
-	if (!peer || peer->proc->pid < 0 || peer->from == INT64_MAX ||
+	if (!peer || peer->proc->pid < 0 || peer->to == INT64_MIN ||
 	    (w->peer && w->peer->proc != peer->proc) || !span_of(w, rec, peer, &from, &to) ||
 	    !merge_resent(w->m, w->proc, peer, from, to, &n, &dsack))
 		return false;
