@@ -495,7 +495,7 @@ static void print_notes(const struct report *r, FILE *f)
 	if (clocks > 1)
 		fprintf(f,
 			"The nodes have %u clocks: across them, late ranks are found by lengths "
-			"only. "
+			"only, and what\nthe other node had to send again is not known. "
 			"'ncclscope merge' makes one of them.\n",
 			clocks);
 	if (t->unjoined)

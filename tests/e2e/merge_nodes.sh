@@ -113,7 +113,7 @@ late() {
 }
 t "four nodes: who came late, by that clock" late
 hint() {
-	"$scope" report "$tmp"/job.nodes/n* | grep -q '^The nodes have 4 clocks: .*ncclscope merge' && ! "$scope" report "$tmp/job.jsonl" | grep -q 'The nodes have'
+	"$scope" report "$tmp"/job.nodes/n* | tr '\n' ' ' | grep -q 'The nodes have 4 clocks: .* send again is not known. .ncclscope merge' && ! "$scope" report "$tmp/job.jsonl" | grep -q 'The nodes have'
 }
 t "four nodes: what makes one clock of theirs is said" hint
 
