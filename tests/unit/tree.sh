@@ -55,6 +55,14 @@ whitespace()
 	done
 }
 
+# What a test or somebody at the keyboard leaves at the top is easily added with the rest.
+top_level()
+{
+	sed 's,/.*,,' "$tmp/files" | sort -u |
+		grep -vxE '\.ci|\.clang-(format|tidy)|\.editorconfig|\.gitignore|CONTRIBUTING\.md|LICENSE(\.GPL-2\.0)?|Makefile|README\.md|bpf|docs|include|loader|man|packaging|plugin|tests|viewer|vmlinux' |
+		sed 's/$/: does not belong there/'
+}
+
 spdx()
 {
 	# the first line that is not for a tool
@@ -159,6 +167,7 @@ cleaned()
 }
 
 verdict tree-whitespace "$(whitespace)"
+verdict tree-top "$(top_level)"
 verdict tree-spdx "$(spdx)"
 verdict tree-executable "$(executable)"
 verdict tree-machine-paths "$(machine_paths)"
