@@ -56,19 +56,34 @@ static int64_t own_doing(const struct report_op *op, const struct report_part *p
 	return most(own, late - p->held);
 }
 
-/* By how much @p came after the median of those that it can be compared with, as far as their clocks are sure; 0: of none. */
-static int64_t behind_others(const struct report_op *op, const struct report_part *p, bool nodes)
+/* The first in the list of those that part @i can be compared with; itself, if there is none before it. */
+static uint32_t first_beside(const struct report_op *op, uint32_t i, bool nodes)
 {
-	int64_t starts[REPORT_LATE], doubt = 0;
-	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
+	uint32_t k = 0;
 
+	while (!compare(op->parts[k]->proc, op->parts[i]->proc, nodes))
+		k++;
+	return k;
+}
+
+/* Of those that @p can be compared with, but itself: the median of their starts, or ends, and how far clocks may be wrong. False: of none. */
+static bool others_of(const struct report_op *op, const struct report_part *p, bool nodes,
+		      bool ends, int64_t *median, int64_t *doubt)
+{
+	int64_t times[REPORT_LATE];
+	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
+	const struct report_part *q;
+
+	*doubt = 0;
 	for (k = 0; k < n; k++) {
-		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, nodes))
+		q = op->parts[k];
+		if (q == p || !compare(q->proc, p->proc, nodes))
 			continue;
-		starts[m++] = op->parts[k]->start;
-		doubt = most(doubt, clocks_doubt(p->proc, op->parts[k]->proc));
+		times[m++] = ends ? q->stop : q->start;
+		*doubt = most(*doubt, clocks_doubt(p->proc, q->proc));
 	}
-	return m ? most(0, p->start - report_median(starts, m) - doubt) : 0;
+	*median = report_median(times, m);
+	return m;
 }
 
 /* How late somebody came. */
@@ -78,27 +93,20 @@ struct lateness {
 	int64_t wait;			/* by how much the last one did, whosever doing that was */
 };
 
-/* The last one was held up. Of those that came before it: who was late most by its own doing. */
-static const struct report_part *
-late_before(const struct report_op *op, const struct report_part *last, bool nodes, int64_t *late)
+/* The last one was held up. Of those that came before it: who was late most by its own doing, after @usual. */
+static const struct report_part *late_before(const struct report_op *op,
+					     const struct report_part *last, bool nodes,
+					     int64_t usual, int64_t *late)
 {
-	int64_t starts[REPORT_LATE], doubt = 0, median, own;
 	const struct report_part *worst = last, *p;
-	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
+	uint32_t n = least(op->nparts, REPORT_LATE), i;
+	int64_t own;
 
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
 		if (p == last || !compare(p->proc, last->proc, nodes))
 			continue;
-		starts[m++] = p->start;
-		doubt = most(doubt, clocks_doubt(p->proc, last->proc));
-	}
-	median = report_median(starts, m);
-	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (p == last || !compare(p->proc, last->proc, nodes))
-			continue;
-		own = own_doing(op, p, p->start - median - doubt);
+		own = own_doing(op, p, p->start - usual);
 		if (own > *late) {
 			*late = own;
 			worst = p;
@@ -112,17 +120,18 @@ static void late_beside(const struct report_op *op, uint32_t first, bool nodes, 
 {
 	const struct report_part *last = op->parts[first], *p = last;
 	uint32_t n = least(op->nparts, REPORT_LATE), k;
-	int64_t by, own;
+	int64_t by = 0, own, median, doubt;
 
 	for (k = first; k < n; k++)
 		if (compare(op->parts[k]->proc, p->proc, nodes) &&
 		    op->parts[k]->start > last->start)
 			last = op->parts[k];
-	by = behind_others(op, last, nodes);
+	if (others_of(op, last, nodes, false, &median, &doubt))
+		by = most(0, last->start - median - doubt);
 	own = own_doing(op, last, by);
 	l->wait = most(l->wait, by);
 	if (own < by)
-		last = late_before(op, last, nodes, &own);
+		last = late_before(op, last, nodes, median + doubt, &own);
 	if (own > l->own) {
 		l->own = own;
 		l->part = last;
@@ -132,14 +141,11 @@ static void late_beside(const struct report_op *op, uint32_t first, bool nodes, 
 /* Of each node (@nodes), or each clock, which several nodes may have been merged into: the last start, against the median of the others there. */
 static void late_by_clock(const struct report_op *op, bool nodes, struct lateness *l)
 {
-	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
+	uint32_t n = least(op->nparts, REPORT_LATE), i;
 
-	for (i = 0; i < n; i++) {
-		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, nodes); k++)
-			;
-		if (k == i) /* else these have had their turn */
+	for (i = 0; i < n; i++)
+		if (first_beside(op, i, nodes) == i) /* else these have had their turn */
 			late_beside(op, i, nodes, l);
-	}
 }
 
 static bool one_node(const struct report_op *op)
@@ -155,16 +161,9 @@ static bool one_node(const struct report_op *op)
 /* By how much @p ended before the median of those whose clock it has, as far as that is sure; 0: of none. */
 static int64_t ended_before(const struct report_op *op, const struct report_part *p)
 {
-	int64_t stops[REPORT_LATE], doubt = 0;
-	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
+	int64_t median, doubt;
 
-	for (k = 0; k < n; k++) {
-		if (op->parts[k] == p || !compare(op->parts[k]->proc, p->proc, false))
-			continue;
-		stops[m++] = op->parts[k]->stop;
-		doubt = most(doubt, clocks_doubt(p->proc, op->parts[k]->proc));
-	}
-	return m ? report_median(stops, m) - p->stop - doubt : 0;
+	return others_of(op, p, false, true, &median, &doubt) ? median - p->stop - doubt : 0;
 }
 
 /*
@@ -294,8 +293,7 @@ void report_carry(struct report_op *op)
 
 	op->gap = median_gap(op, n);
 	for (i = 0; i < n; i++) {
-		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, false); k++)
-			;
+		k = first_beside(op, i, false);
 		pushed[i] = k < i ? pushed[k] : pushed_of(op, n, op->parts[i]->proc);
 		by = most(by, pushed[i].by);
 	}
@@ -309,38 +307,31 @@ void report_carry(struct report_op *op)
 	}
 }
 
-/* When the first of those ended whose clock part @i has, and how far these clocks may be apart. */
-static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i, int64_t *doubt)
+/* When the first of those whose clock part @i has had ended for sure. */
+static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i)
 {
 	const struct report_proc *mine = op->parts[i]->proc;
-	int64_t first = op->parts[i]->stop;
+	int64_t first = op->parts[i]->stop, doubt = 0;
 	uint32_t k;
 
-	*doubt = 0;
 	for (k = 0; k < n; k++) {
 		if (!compare(op->parts[k]->proc, mine, false))
 			continue;
 		first = least(first, op->parts[k]->stop);
-		*doubt = most(*doubt, clocks_doubt(mine, op->parts[k]->proc));
+		doubt = most(doubt, clocks_doubt(mine, op->parts[k]->proc));
 	}
-	return first;
+	return first + doubt;
 }
 
 void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 {
-	int64_t firsts[REPORT_LATE], doubts[REPORT_LATE], all;
+	int64_t firsts[REPORT_LATE], all;
 	uint32_t i, k;
 
 	for (i = 0; i < n; i++) {
-		for (k = 0; k < i && !compare(op->parts[k]->proc, op->parts[i]->proc, false); k++)
-			;
-		if (k < i) { /* as of one before */
-			firsts[i] = firsts[k];
-			doubts[i] = doubts[k];
-		} else {
-			firsts[i] = first_end(op, n, i, &doubts[i]);
-		}
-		all = op->parts[i]->stop - firsts[i] - doubts[i];
+		k = first_beside(op, i, false);
+		firsts[i] = k < i ? firsts[k] : first_end(op, n, i);
+		all = op->parts[i]->stop - firsts[i];
 		held[i] = op->seq && (double)op->own > REPORT_TOO_LONG * (double)(op->own - all)
 				  ? most(0, all)
 				  : 0;

@@ -633,6 +633,7 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 		return NULL;
 	}
 	part->proc = rd->proc;
+	part->gap = -1;
 	part->rank = get_rank(rd, rec, "rank");
 	part->tid = get_int(rd, get(rd, rec, "start"), "tid", 0);
 	part->loss_near = get_count(rd, rec, "lossNear");

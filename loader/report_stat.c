@@ -586,8 +586,7 @@ static void learn(struct report *r, const struct report_op *op)
 static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	int64_t d = op->own;
-	int64_t expected = hist__quantile(&op->class->time, 0.5);
+	int64_t d = op->own, expected = hist__quantile(&op->class->time, 0.5);
 	bool slow = r->opt.slower_than ? d > r->opt.slower_than
 				       : (double)d > REPORT_TOO_LONG * (double)expected;
 	uint32_t n = report_causes(op, r->names, causes);
@@ -697,7 +696,6 @@ static void take_gaps(struct report_op *op)
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		p->gap = -1;
 		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
 		/* a call that did not wait for the operation before was not held up by it */
 		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc ||
@@ -816,7 +814,6 @@ static struct report_op *new_op(struct report *r, const struct report_op_info *i
 	}
 	op->comm = report_comm(r, info->comm);
 	op->class = op->comm ? class_of(r, op->comm, info) : NULL;
-	op->gap = -1;
 	op->func = info->func;
 	op->seq = info->seq;
 	op->bytes = info->bytes;
@@ -901,12 +898,11 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 
 	if (!info->joined) {
 		op = new_op(r, info);
-		if (!op)
+		if (!op) {
 			free(part);
-		else if (add_to(r, op, part))
+		} else if (add_to(r, op, part)) {
 			free_op(op);
-		else {
-			part->gap = -1;
+		} else {
 			report_carry(op);
 			finish(r, op);
 		}
