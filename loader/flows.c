@@ -327,17 +327,19 @@ int flow__use(struct flow *flow, const struct scope_ev_use *use)
 
 /* ---- Sent again --------------------------------------------------------------------------------- */
 
-/* More than there is room for, and nobody has asked: two become one, and stay spread over the time. */
+/* No room for more: the two next to each other that are closest become one. */
 static void thin_out_resent(struct flow *flow)
 {
 	struct flow_resent *r = flow->resent;
-	uint32_t i;
+	uint32_t i, at = 0;
 
-	for (i = 0; i < FLOW_RESENT_MAX / 2; i++) {
-		r[i].ts_ns = r[2 * i].ts_ns;
-		r[i].total = r[2 * i + 1].total;
-	}
-	flow->nresent = FLOW_RESENT_MAX / 2;
+	for (i = 1; i + 1 < flow->nresent; i++)
+		if (r[i + 1].last_ns - r[i].ts_ns < r[at + 1].last_ns - r[at].ts_ns)
+			at = i;
+	r[at].last_ns = r[at + 1].last_ns;
+	r[at].total = r[at + 1].total;
+	flow->nresent--;
+	memmove(&r[at + 1], &r[at + 2], (flow->nresent - at - 1) * sizeof(*r));
 }
 
 static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
@@ -347,6 +349,7 @@ static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
 	if (!moved(last ? last->total : flow->resent_told, total))
 		return 0;
 	if (last && ts_ns < last->ts_ns + RESENT_NS) {
+		last->last_ns = later(last->last_ns, ts_ns);
 		last->total = total;
 		return 0;
 	}
@@ -357,7 +360,8 @@ static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
 	}
 	if (flow->nresent == FLOW_RESENT_MAX)
 		thin_out_resent(flow);
-	flow->resent[flow->nresent++] = (struct flow_resent){.ts_ns = ts_ns, .total = total};
+	flow->resent[flow->nresent++] =
+		(struct flow_resent){.ts_ns = ts_ns, .last_ns = ts_ns, .total = total};
 	return 0;
 }
 
@@ -365,7 +369,7 @@ uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns)
 {
 	uint32_t n = 0;
 
-	while (n < flow->nresent && flow->resent[n].ts_ns + FLOW_RESENT_NS <= ts_ns)
+	while (n < flow->nresent && flow->resent[n].last_ns + FLOW_RESENT_NS <= ts_ns)
 		n++;
 	return n;
 }

@@ -42,10 +42,10 @@ struct flow_drop {
 	bool told;
 };
 
-/* Segments were sent again, those of 100 us together. */
+/* Segments were sent again, those of 100 us together; of longer if there are many. */
 struct flow_resent {
-	uint64_t ts_ns; /* the first one */
-	uint32_t total; /* of the flow, these included */
+	uint64_t ts_ns, last_ns; /* the first and the last one */
+	uint32_t total;		 /* of the flow, these included */
 };
 
 /* Which operations it serves, once that is known. */

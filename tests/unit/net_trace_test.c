@@ -431,6 +431,24 @@ static void test_send(void **state)
 	must_lack(net_text(coll), "cwnd");
 }
 
+/* A connection whose other end is a process of this node, too, since 90 ms. */
+static void both_ends(struct conn **tx, struct conn **rx, uint16_t rx_why)
+{
+	at(90 * MS);
+	other = thread_of(PEER, 0, "NCCL Progress");
+	communicator(other);
+	*tx = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	*rx = connect_it(1, PEER, rx_why);
+}
+
+/* Which work on one operation of each, since 99 ms. */
+static void both_operations(uint32_t *tx_op, uint32_t *rx_op)
+{
+	at(99 * MS);
+	*tx_op = op_start(proxy, operation(app), true, 1);
+	*rx_op = op_start(other, operation(other), false, 0);
+}
+
 /* The other end is a process of this node: what it did in the same time is told as well. */
 static void test_receive_and_peer(void **state)
 {
@@ -438,14 +456,8 @@ static void test_receive_and_peer(void **state)
 	struct conn *tx, *rx;
 
 	(void)state;
-	at(90 * MS);
-	other = thread_of(PEER, 0, "NCCL Progress");
-	communicator(other);
-	tx = connect_it(0, JOB, SCOPE_FLOW_OPEN);
-	rx = connect_it(1, PEER, SCOPE_FLOW_FOUND);
-	at(99 * MS);
-	op = op_start(proxy, operation(app), true, 1);
-	op2 = op_start(other, operation(other), false, 0);
+	both_ends(&tx, &rx, SCOPE_FLOW_FOUND);
+	both_operations(&op, &op2);
 	at(100 * MS);
 	step2 = start(other, SCOPE_PROXY_STEP, op2);
 	state_of(other, step2, RECV_WAIT, 0);
@@ -671,6 +683,29 @@ static void test_resent(void **state)
 	must_have(line_with(A_FLOW, 4), "\"n\":5,\"dsack\":5}]");
 }
 
+/* What was sent again later than a record is told by the next one, however many there are. */
+static void test_resent_later(void **state)
+{
+	struct conn *c;
+	uint32_t i;
+
+	(void)state;
+	c = connected();
+	look_on(2790 * MS);
+	for (i = 0; i < 31; i++) {
+		at(2800 * MS + i * MS);
+		retrans(c, 1);
+	}
+	look_on(2930 * MS);
+	retrans(c, 1);
+	at(2932 * MS);
+	retrans(c, 1);
+	look_on(4500 * MS);
+	finish();
+	must_have(line_with("\"resent\"", 0), "{\"ts\":2830000.000,\"n\":1}]");
+	must_have(line_with("\"resent\"", 1), "\"resent\":[{\"ts\":2930000.000,\"n\":1},");
+}
+
 /* Of one whose record was lost the next one tells. */
 static void test_resent_lost(void **state)
 {
@@ -889,15 +924,11 @@ static void test_rest(void **state)
 
 static void test_drops(void **state)
 {
-	struct conn *rx;
+	struct conn *tx, *rx;
 	uint32_t i;
 
 	(void)state;
-	at(90 * MS);
-	other = thread_of(PEER, 0, "NCCL Progress");
-	communicator(other);
-	connect_it(0, JOB, SCOPE_FLOW_OPEN);
-	rx = connect_it(1, PEER, SCOPE_FLOW_OPEN);
+	both_ends(&tx, &rx, SCOPE_FLOW_OPEN);
 	for (i = 0; i < 3; i++) {
 		at(k.now_ns + 1 * MS);
 		dropped(rx, FILTER, 0x1000, 100 + i);
@@ -949,14 +980,8 @@ static void test_dropped_acks(void **state)
 	struct conn *tx, *rx;
 
 	(void)state;
-	at(90 * MS);
-	other = thread_of(PEER, 0, "NCCL Progress");
-	communicator(other);
-	tx = connect_it(0, JOB, SCOPE_FLOW_OPEN);
-	rx = connect_it(1, PEER, SCOPE_FLOW_OPEN);
-	at(99 * MS);
-	op = op_start(proxy, operation(app), true, 1);
-	op2 = op_start(other, operation(other), false, 0);
+	both_ends(&tx, &rx, SCOPE_FLOW_OPEN);
+	both_operations(&op, &op2);
 	at(100 * MS);
 	step = start(proxy, SCOPE_PROXY_STEP, op);
 	state_of(proxy, step, SEND_WAIT, 1000);
@@ -1147,6 +1172,7 @@ int main(void)
 		TEST(test_same_addresses),
 		TEST(test_unfinished),
 		TEST(test_resent),
+		TEST(test_resent_later),
 		TEST(test_resent_lost),
 		TEST(test_flow_lines),
 		TEST_WITH(test_flows_mode, setup_flows),
