@@ -392,6 +392,14 @@ static void note_peer(struct session *s, struct flow *flow)
 	flow->peer_host_pid = p->id.tgid;
 }
 
+/* It has moved, or sent something again; before its turn only if there is much of that. */
+static bool has_news(const struct flow *flow, bool its_turn)
+{
+	uint32_t resent = flow__resent_settled(flow, flow->tcp_ns);
+
+	return its_turn ? resent || flow__moved(flow) : resent >= FLOW_RESENT_MANY;
+}
+
 static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 {
 	struct proc *p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
@@ -412,9 +420,7 @@ static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 	}
 	if (flow->pending)
 		tell_begin(s, flow);
-	else if (now_ns - flow->told_ns >= every
-			 ? flow__moved(flow) || flow__resent_settled(flow, flow->tcp_ns)
-			 : flow__resent_settled(flow, flow->tcp_ns) >= FLOW_RESENT_MANY)
+	else if (has_news(flow, now_ns - flow->told_ns >= every))
 		trace__flow(p, flow, SCOPE_FLOW_STATE, flow->tcp_ns);
 	trace__drops(p, flow);
 }

@@ -11,7 +11,7 @@
 #define FLOW_LEN    128
 #define ENDS_MAX    16	       /* of one connection's name */
 #define RESENT_MAX  (1u << 20) /* of all of them */
-#define RESENT_LATE 100000000  /* ns: told so much later, but for those of the last record */
+#define RESENT_LATE 100000000  /* ns, FLOW_RESENT_NS: told so much later but by the last record */
 
 /* An operation that somebody may turn out to have worked on for another process. */
 struct seen {
