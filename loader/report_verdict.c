@@ -270,6 +270,31 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, gpu_time));
 }
 
+/*
+ * What a thread suffered while it waited for ranks that the operation before had held up held nobody up. When that was is not
+ * known: it is taken to be spread evenly.
+ */
+static void add_threads_of(struct causes *c, const struct report_part *p)
+{
+	double share = (double)c->op->own / (double)most(part_ns(p), 1);
+	int64_t rest = c->rest;
+	uint32_t i = c->n;
+
+	if (share >= 1) {
+		add_threads(c, p);
+		return;
+	}
+	c->rest = share > 0 ? (int64_t)((double)rest / share) : 0;
+	add_threads(c, p);
+	c->rest = rest;
+	for (; i < c->n; i++) {
+		if (c->at[i].code == CODE_STOPPED)
+			continue;
+		c->at[i].ns = (int64_t)((double)c->at[i].ns * share);
+		c->at[i].odd_ns = (int64_t)((double)c->at[i].odd_ns * share);
+	}
+}
+
 /* ---- Connections -------------------------------------------------------------------------------------------- */
 
 static const struct report_part *part_of(const struct report_op *op, int32_t rank)
@@ -516,7 +541,7 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 	if (is_open(op))
 		add_open(&c);
 	for (i = 0; i < op->nparts; i++)
-		add_threads(&c, op->parts[i]);
+		add_threads_of(&c, op->parts[i]);
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		for (k = 0; k < p->nlinks; k++)

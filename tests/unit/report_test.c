@@ -396,6 +396,23 @@ static void carried(void **state)
 	over();
 }
 
+/* A thread slept for 60 ms of 100, and waited for a rank that had been held up for 50 of them: 30 ms held others up. */
+static void carried_and_asleep(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++)
+		parts[i]->gap = 250 * MS;
+	parts[1]->start += 50 * MS;
+	parts[1]->held = 60 * MS;
+	asleep(0, "futex", 60 * MS);
+	assert_int_equal(judged(50), CODE_BLOCKED);
+	assert_int_equal(v.explained, 30 * MS);
+	over();
+}
+
 /* Who is held up alone, in an operation that this made too long. */
 static void held_up(void **state)
 {
@@ -906,6 +923,7 @@ int main(void)
 		cmocka_unit_test(blocked_throttled_stopped),
 		cmocka_unit_test(interrupts),
 		cmocka_unit_test(carried),
+		cmocka_unit_test(carried_and_asleep),
 		cmocka_unit_test(held_up),
 		cmocka_unit_test(short_parts),
 		cmocka_unit_test(lost_segments),
