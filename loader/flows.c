@@ -354,7 +354,7 @@ static int note_resent(struct flow *flow, uint64_t ts_ns, uint32_t total)
 		return 0;
 	}
 	if (!flow->resent) {
-		flow->resent = malloc(FLOW_RESENT_MAX * sizeof(*flow->resent));
+		flow->resent = calloc(FLOW_RESENT_MAX, sizeof(*flow->resent));
 		if (!flow->resent)
 			return -ENOMEM;
 	}
