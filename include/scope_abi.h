@@ -332,7 +332,7 @@ struct scope_control {
 	__u32 size;	   /* of this struct */
 	__u64 area;	   /* address of struct scope_area, 0 before the first init */
 	__u64 flush_ticks; /* age at which a buffer is flushed at the next callback; the loader
-			       writes 10 ms in ticks once it knows the rate */
+			       writes 10 ms in ticks once it knows the rate, or more for many processes */
 	__u32 epoch;	   /* bumped by the loader: threads announce strings and themselves anew */
 	__u32 pad;
 	struct scope_want want[SCOPE_WANT_SLOTS];

@@ -15,14 +15,34 @@
 #include "recorder.h"
 #include "target.h"
 
-#define FLUSH_AGE_PER_S 100		   /* buffers are handed in at an age of 1/100 s */
+#define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s, */
+#define PER_CPU		4   /* twice that for more processes than so many a CPU, and so on: */
+#define TIMES_MAX	8   /* below 100 ms, when they are read from outside for other reasons */
 #define SILENT_NS	(300 * 1000000ull) /* no records of operations for so long: none is under way */
 #define BEHIND_NS	(200 * 1000000ull)
 #define IN_RING_NS	(50 * 1000000ull)
 
+/*
+ * How many times the usual age buffers may get. Handing one in costs as much as 150 callbacks, and of many processes on a
+ * CPU each makes few in 10 ms: that the age grows with them has a callback cost the same however many they are.
+ */
+static uint32_t age_times(const struct recorder *r)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t n = 0, some = PER_CPU * (uint64_t)(cpus > 0 ? cpus : 1);
+	const struct proc *p;
+	uint32_t times = 1;
+
+	for (p = r->s.procs; p; p = p->hh.next)
+		n += !p->ended_ns;
+	while (times < TIMES_MAX && n > times * some)
+		times *= 2;
+	return times;
+}
+
 static uint64_t flush_ticks(const struct recorder *r)
 {
-	return r->s.clock.hz / FLUSH_AGE_PER_S;
+	return r->s.clock.hz / FLUSH_AGE_PER_S * age_times(r);
 }
 
 /* ---- Reaching a plugin ------------------------------------------------------------------------- */
@@ -74,6 +94,21 @@ static bool is_alive(const struct recorder *r, const struct proc *p)
 	       stat.start_ns == p->key.start_ns && !stat.ended;
 }
 
+/* Where there is one more process: those before it have the age of when they came. */
+static void ages_keep(struct recorder *r)
+{
+	uint32_t times = age_times(r);
+	struct proc *p, *tmp;
+
+	if (times == r->age_times)
+		return;
+	r->age_times = times;
+	HASH_ITER (hh, r->s.procs, p, tmp)
+		if (p->target.mem >= 0 && !p->hangs && !p->ended_ns &&
+		    target__age(&p->target, flush_ticks(r)) == -ETIMEDOUT)
+			p->hangs = true;
+}
+
 /*
  * A process we have not seen: narrow its mask to what we want, tell it when to flush, and learn which
  * communicators it had before us. Failure is no disaster: it may have ended by now.
@@ -98,6 +133,7 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 	}
 	if (!err)
 		err = target__want(t, (uint32_t)getpid(), r->opt.mask, flush_ticks(r));
+	ages_keep(r);
 	place_in_time(r, p, !err);
 	if (!err && (relearn || !p->from_start))
 		err = target__comms(t, tell_comm, &feeder);

@@ -378,6 +378,12 @@ static void turn_end(const struct target *t)
 	flock(t->mem, LOCK_UN);
 }
 
+static int age(const struct target *t, uint64_t flush_ticks)
+{
+	return mem_write(t, t->control + offsetof(struct scope_control, flush_ticks), &flush_ticks,
+			 sizeof(flush_ticks));
+}
+
 static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
 {
 	struct scope_control ctl;
@@ -398,8 +404,7 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	    !mem_read(t, ctl.area + offsetof(struct scope_area, ids), &ids, sizeof(ids)))
 		t->first_id = ids;
 	if (flush_ticks)
-		mem_write(t, t->control + offsetof(struct scope_control, flush_ticks), &flush_ticks,
-			  sizeof(flush_ticks));
+		age(t, flush_ticks);
 	if (mask) {
 		epoch = ctl.epoch + 1;
 		if (!epoch) /* 0 means: forked */
@@ -637,6 +642,24 @@ int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush
 
 	if (call.out_len >= sizeof(t->first_id))
 		memcpy(&t->first_id, call.out, sizeof(t->first_id));
+	free(call.out);
+	return err;
+}
+
+static int ask_age(struct patience_call *call)
+{
+	const struct ask *a = call->in;
+	struct target t = asked(call);
+
+	return age(&t, a->flush_ticks);
+}
+
+int target__age(struct target *t, uint64_t flush_ticks)
+{
+	struct ask in = {.t = *t, .flush_ticks = flush_ticks};
+	struct patience_call call;
+	int err = ask(t, ask_age, &in, &call, 0);
+
 	free(call.out);
 	return err;
 }

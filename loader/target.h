@@ -52,6 +52,9 @@ void target__close(struct target *t);
  */
 int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
 
+/* Sets the flush age alone, which every recorder of the process shares. As target__bury(). */
+int target__age(struct target *t, uint64_t flush_ticks);
+
 /*
  * Takes back what loaders wanted that were killed; others learn nothing of it. 0, -ETIMEDOUT as target__want(), or
  * another -errno: it may have ended by now.

@@ -24,6 +24,11 @@ finished() {
 	[ "$(tail -qn 1 "$tmp/shm/$1"/*.jsonl | grep -c '"recordType":"footer"')" = "$2" ]
 }
 
+# open_traces NAME FILES
+open_traces() {
+	[ "$(find "$tmp/shm/$1" -name 'trace_*.jsonl' | wc -l)" = "$2" ]
+}
+
 # memory_is WHAT NAME FILES KB: bounded since the beginning, and given back a moment after the last trace was finished.
 memory_is() {
 	local peak
@@ -78,6 +83,40 @@ is "10,000 communicators: each has its begin, its operation and its end" \
 		sort -u | cut -d' ' -f2 | sort | uniq -c | tr -s ' ' | paste -sd,)" \
 	" 10000 AllReduce, 10000 ProfilerFinalize, 10000 ProfilerInit"
 rm -r "$tmp/shm/comms"
+
+# ---- Few processes on a CPU, then many: how old a buffer gets before its thread hands it in, by the plugin's own word
+
+# ages PARENT: of its processes, in ms, one of each
+ages() {
+	local pid base addr
+	addr=$(nm -D "$plugin" | awk '$3 == "ncclscope_control" { print $1 }')
+	for pid in $(pgrep -P "$1"); do
+		base=$(awk -v plugin="$plugin" '$6 == plugin { sub(/-.*/, "", $1); print $1; exit }' "/proc/$pid/maps")
+		dd if="/proc/$pid/mem" iflag=skip_bytes skip=$((0x$base + 0x$addr + 24)) bs=8 count=1 2>/dev/null | od -An -tu8
+	done | awk -v hz="$hz" '{ print int($1 * 1000 / hz + 0.5) }' | sort -un | paste -sd,
+}
+
+# ages_are PARENT MS
+ages_are() {
+	[ "$(ages "$1")" = "$2" ]
+}
+
+record_bg shm/ages
+"$guest" "$plugin" 2 paced 1 100000 500 &
+few=$!
+t "2 processes: both are recorded" until_true 10 open_traces ages 2
+hz=$(jq -s 'map(select(.recordType == "header").clock.tscHz)[0]' "$tmp/shm/ages"/*.jsonl)
+t "2 processes: buffers get 10 ms old" until_true 5 ages_are "$few" 10
+"$guest" "$plugin" $((4 * $(nproc) + 1)) paced 1 100000 100 &
+many=$!
+t "many processes: all are recorded" until_true 20 open_traces ages $((4 * $(nproc) + 3))
+t "many processes: buffers get twice as old" until_true 5 ages_are "$many" 20
+t "many processes: those of before, too" until_true 5 ages_are "$few" 20
+kill $few $many
+wait $few $many 2>/dev/null
+stop_recorder
+t "many processes: check" clean shm/ages
+rm -r "$tmp/shm/ages"
 
 # ---- 1,000 processes that have loaded the plugin, and one that uses it
 
