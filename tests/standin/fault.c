@@ -108,9 +108,11 @@ static struct death death_load(int rank)
 	return d;
 }
 
-void fault_load(struct faults *f, int rank)
+void fault_load(struct faults *f, int rank, int nranks)
 {
-	f->late_ms = fault_or("late", rank, "ms", 10, 0);
+	f->late_ms = fault_or("late", rank, "nranks", nranks, 0) == nranks
+			     ? fault_or("late", rank, "ms", 10, 0)
+			     : 0;
 	f->late_every = fault_or("late", rank, "every", 1, 1);
 	f->slow_us = fault_or("slow-progress", rank, "us", 500, 0);
 	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);

@@ -487,7 +487,7 @@ static ncclResult_t comm_new(struct ncclComm **out, int nranks, const ncclUnique
 	c->hash = hash;
 	if (config && config->commName)
 		c->name = strdup(config->commName);
-	fault_load(&c->faults, rank);
+	fault_load(&c->faults, rank, nranks);
 	fault_die_later(&c->faults.death, false);
 	comm_channels(c);
 	if (share) /* its queue has no agreed numbers for this communicator */

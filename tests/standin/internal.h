@@ -112,7 +112,7 @@ struct faults {
 	long slow_recv_us, slow_recv_bytes;
 	long reset_after;
 };
-void fault_load(struct faults *f, int rank);
+void fault_load(struct faults *f, int rank, int nranks);
 /* Ends the process, unless a signal is handled. */
 void fault_die(const struct death *d);
 /* Has it ended in time, by a thread of its own, if that is asked for: a communicator begins or ends. */

@@ -637,7 +637,7 @@ struct proxy *proxy__new(int rank, bool in_shm)
 	p->refs = 1;
 	p->rank = rank;
 	pthread_mutex_init(&p->conns_lock, NULL);
-	fault_load(&p->faults, rank);
+	fault_load(&p->faults, rank, 0);
 	return p;
 }
 
