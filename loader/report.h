@@ -210,7 +210,10 @@ struct report_proc {
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
 	int64_t clock_error; /* its times are off by so much at most; 0 on a node that was not moved */
 	int32_t pid, host_pid;
-	int32_t rank; /* of its first communicator, -1 before */
+	int32_t rank;	 /* in the largest of its communicators, of these the first; -1 before */
+	int32_t of;	 /* so many ranks has that */
+	uint64_t within; /* that one's hash */
+	bool several;	 /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
 	uint64_t events, lost;
 	int64_t first, last; /* ns of its clock */
@@ -260,13 +263,23 @@ struct report_class_key {
 	uint32_t func, algo, proto, size; /* size: log2 of bytes, rounded down */
 };
 
+/* What people know a process by that is @rank in one of its communicators. */
+static inline int32_t report_rank(const struct report_proc *p, int32_t rank)
+{
+	return !p || p->rank < 0 || (p->several && rank >= 0) ? rank : p->rank;
+}
+
+/* The same of a rank of the communicator's, which may not be in the input. */
+int32_t report_rank_in(const struct report_comm *c, int32_t rank);
+
 #define REPORT_HELD 64 /* operations of a class that wait for a median */
 #define REPORT_SLOW 16 /* that are told of a class, longest first */
 
 struct report_slow {
 	uint64_t seq;
 	uint32_t func;
-	int32_t rank;
+	const struct report_proc *who; /* whose doing it is; NULL: nobody's */
+	int32_t rank;		       /* in its communicator */
 	uint32_t host, culprit;
 	enum report_code code;
 	int64_t duration, expected;
@@ -295,7 +308,7 @@ struct report_class {
 /* One finding over all operations. */
 struct report_find_key {
 	uint32_t code, proc, culprit;
-	int32_t rank;
+	int32_t rank; /* in its communicator, of a process that is several; else -1 */
 };
 
 struct report_find {

@@ -100,7 +100,7 @@ static json_t *comms(const struct report *r)
 static void set_who(const struct report *r, json_t *obj, const struct report_find *f)
 {
 	if (f->who) {
-		json_object_set_new(obj, "rank", json_integer(f->key.rank));
+		json_object_set_new(obj, "rank", json_integer(report_rank(f->who, f->key.rank)));
 		json_object_set_new(obj, "host", text_of(r, f->who->host));
 		json_object_set_new(obj, "pid", json_integer(f->who->host_pid));
 	}
@@ -150,7 +150,8 @@ static json_t *slow(const struct report *r)
 					"code", report_code_names[s->code], "confidence",
 					s->confidence);
 			if (s->rank >= 0)
-				json_object_set_new(obj, "rank", json_integer(s->rank));
+				json_object_set_new(obj, "rank",
+						    json_integer(report_rank(s->who, s->rank)));
 			if (s->culprit)
 				json_object_set_new(obj, "culprit", text_of(r, s->culprit));
 			if (s->hung)

@@ -192,11 +192,10 @@ static struct report_proc *new_proc(struct report_reader *rd)
 static void give_part(struct report_reader *rd, const struct report_op_info *info,
 		      struct report_part *part)
 {
-	const struct report_comm *c;
+	struct report_comm *c = report_comm(rd->r, info->comm);
 
-	if (rd->proc->rank < 0)
+	if (c && rd->proc->rank < 0)
 		rd->proc->rank = part->rank;
-	c = report_comm(rd->r, info->comm);
 	if (c)
 		report_add_part(rd->r, info, part);
 	else
@@ -801,8 +800,6 @@ static void take_lifecycle(struct report_reader *rd, node_t rec)
 		c->nranks = nranks;
 	if (!c->name)
 		c->name = get_name(rd, details, "commName");
-	if (rd->proc->rank < 0)
-		rd->proc->rank = rank;
 	report_member(rd->r, c, rank, rd->proc);
 }
 

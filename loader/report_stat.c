@@ -203,7 +203,7 @@ static struct heat_row *heat_row(struct heat *h, const struct report_part *p)
 	uint32_t r;
 
 	for (r = 0; r < h->n; r++)
-		if (h->rows[r].proc == p->proc && h->rows[r].rank == p->rank)
+		if (h->rows[r].proc == p->proc && (!p->proc->several || h->rows[r].rank == p->rank))
 			return &h->rows[r];
 	if (h->n == HEAT_ROWS)
 		return NULL;
@@ -250,7 +250,7 @@ int64_t report_heat_width(const struct report *r)
 
 const struct report_proc *report_heat_row(const struct report *r, uint32_t row, int32_t *rank)
 {
-	*rank = r->heat->rows[row].rank;
+	*rank = report_rank(r->heat->rows[row].proc, r->heat->rows[row].rank);
 	return r->heat->rows[row].proc;
 }
 
@@ -286,10 +286,32 @@ struct report_comm *report_comm(struct report *r, uint64_t hash)
 	return c;
 }
 
+int32_t report_rank_in(const struct report_comm *c, int32_t rank)
+{
+	const struct report_member *m;
+
+	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
+	return m ? report_rank(m->proc, rank) : rank;
+}
+
+static void name_rank(const struct report_comm *c, int32_t rank, struct report_proc *p)
+{
+	if (p->rank >= 0 && p->within == c->hash) {
+		p->of = c->nranks;
+		p->several |= p->rank != rank;
+	} else if (p->rank < 0 || c->nranks > p->of) {
+		p->rank = rank;
+		p->of = c->nranks;
+		p->within = c->hash;
+		p->several = false;
+	}
+}
+
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
 {
 	struct report_member *m;
 
+	name_rank(c, rank, p);
 	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
 	if (m || HASH_COUNT(c->members) >= PARTS_MAX)
 		return;
@@ -354,7 +376,7 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 	key.code = c->code;
 	key.proc = c->proc ? c->proc->index : UINT32_MAX;
 	key.culprit = c->culprit;
-	key.rank = c->rank;
+	key.rank = !c->proc || c->proc->several ? c->rank : -1;
 	HASH_FIND(hh, r->finds, &key, sizeof(key), f);
 	if (f || HASH_COUNT(r->finds) >= FINDS_MAX)
 		return f;
@@ -408,6 +430,7 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 		k->slow[i] = k->slow[i - 1];
 	k->slow[i] = (struct report_slow){.seq = op->seq,
 					  .func = op->func,
+					  .who = v->cause.proc,
 					  .rank = v->cause.rank,
 					  .host = v->cause.proc ? v->cause.proc->host : 0,
 					  .culprit = v->cause.culprit,
@@ -1054,8 +1077,9 @@ static void sort_procs(struct report *r)
 static int cmp_row(const void *a, const void *b)
 {
 	const struct heat_row *x = a, *y = b;
+	int32_t i = report_rank(x->proc, x->rank), k = report_rank(y->proc, y->rank);
 
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
+	return i < k ? -1 : i > k;
 }
 
 void report_end(struct report *r)

@@ -93,14 +93,15 @@ static const char *size_text(const struct report *r, const struct report_class *
 static void put_rank(const struct report *r, const struct report_find *f, char *to, size_t len)
 {
 	const struct report_proc *p = f->who;
+	int32_t rank = report_rank(p, f->key.rank);
 
 	if (!p)
 		snprintf(to, len, "-");
 	else if (p->host)
-		snprintf(to, len, "rank %d, %s[%d] on %.24s", f->key.rank, clean(r, p->comm, 15),
+		snprintf(to, len, "rank %d, %s[%d] on %.24s", rank, clean(r, p->comm, 15),
 			 p->host_pid, clean(r, p->host, 24));
 	else
-		snprintf(to, len, "rank %d, process %d", f->key.rank, p->host_pid);
+		snprintf(to, len, "rank %d, process %d", rank, p->host_pid);
 }
 
 /* ---- The verdicts ------------------------------------------------------------------------------------------ */
@@ -262,7 +263,8 @@ static void print_slow(const struct report *r, FILE *f)
 			(unsigned long long)s->seq, s->hung ? "open" : span(s->duration),
 			span(s->expected), report_code_names[s->code], 100 * s->confidence);
 		if (s->rank >= 0)
-			fprintf(f, "%5d  %.16s\n", s->rank, clean(r, s->culprit, 16));
+			fprintf(f, "%5d  %.16s\n", report_rank(s->who, s->rank),
+				clean(r, s->culprit, 16));
 		else
 			fprintf(f, "%5s\n", "-");
 	}

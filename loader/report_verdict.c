@@ -595,14 +595,15 @@ static void tell_loss(const struct report_cause *c, struct names *names, struct 
 		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
 }
 
-static void tell_flow(const struct report_cause *c, struct names *names, struct report_verdict *v)
+static void tell_flow(const struct report_op *op, const struct report_cause *c, struct names *names,
+		      struct report_verdict *v)
 {
 	const struct report_link *l = c->link;
 
 	snprintf(v->evidence[1], sizeof(v->evidence[1]),
 		 "flow of rank %d %s rank %d: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
-		 c->part->rank, l->send ? "to" : "from", l->peer, ms(l->busy), ms(l->rtt),
-		 ms(l->rtt_min));
+		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from",
+		 report_rank_in(op->comm, l->peer), ms(l->busy), ms(l->rtt), ms(l->rtt_min));
 	switch (c->code) {
 	case CODE_NET_LOSS:
 		tell_loss(c, names, v);
@@ -721,7 +722,7 @@ static void tell(const struct report_op *op, const struct report_cause *c, struc
 			 "its connection was reset (%.20s) within the operation",
 			 names__text(names, c->proc->reset_why));
 	} else if (c->link) {
-		tell_flow(c, names, v);
+		tell_flow(op, c, names, v);
 	} else if (c->part) {
 		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
 			 code_says[c->code], ms(c->ns), ms(v->duration));

@@ -68,12 +68,12 @@ function fullName(i)
 function eventPane(i)
 {
 	const e = trace.events, p = trace.procs[e.proc[i]], t = trace.threads[e.thread[i]], out = [], v = verdictOf(i);
-	const open = e.flags[i] & F_OPEN;
+	const open = e.flags[i] & F_OPEN, here = rankOf(i) === e.rank[i] ? '' : ', ' + e.rank[i] + ' of its communicator';
 
 	out.push(el('h2', '', fullName(i)));
 	const facts = [
 		['takes', open ? 'had not ended after ' + span(e.end[i] - e.start[i]) : span(e.end[i] - e.start[i])],
-		['begins', span(e.start[i] - trace.t0)], ['rank', procLabel(p, e.rank[i])], ['thread', (t.role ? t.role + ' ' : '') + clean(t.comm, 40) + ' [' + t.tid + ']'],
+		['begins', span(e.start[i] - trace.t0)], ['rank', procLabel(p, rankOf(i)) + here], ['thread', (t.role ? t.role + ' ' : '') + clean(t.comm, 40) + ' [' + t.tid + ']'],
 	];
 
 	if (TYPES[e.type[i]].op && e.end[i] > e.stop[i])
@@ -175,8 +175,8 @@ function partsTable(op, own_)
 {
 	const e = trace.events, first = opSpan(op)[0];
 
-	return table([...op.parts].sort((a, b) => e.rank[a] - e.rank[b]).slice(0, ROWS_SHOWN).map(i => {
-		const b = linkTo(i, 'rank ' + e.rank[i]);
+	return table([...op.parts].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, ROWS_SHOWN).map(i => {
+		const b = linkTo(i, 'rank ' + rankOf(i));
 
 		b.disabled = i === own_;
 		return [add(el('span', 'links'), b), {n: '+' + span(e.start[i] - first)}, {n: span(e.end[i] - e.start[i])}];

@@ -17,14 +17,14 @@ function matches(i)
 		return false;
 	if (chosen.comm && String(e.comm[i]) !== chosen.comm)
 		return false;
-	if (chosen.rank && String(op >= 0 ? e.rank[op] : e.rank[i]) !== chosen.rank)
+	if (chosen.rank && String(rankOf(op >= 0 ? op : i)) !== chosen.rank)
 		return false;
 	if (chosen.func && texts[op >= 0 ? e.func[op] : e.func[i]] !== chosen.func)
 		return false;
 	return !chosen.verdict || verdictOf(i)?.code === chosen.verdict;
 }
 
-const matchesProc = p => !chosen.rank || p.ranks.has(Number(chosen.rank));
+const matchesProc = p => !chosen.rank || (p.many || p.rank < 0 ? p.ranks.has(Number(chosen.rank)) : String(p.rank) === chosen.rank);
 
 /* Report's, of the operation that an event belongs to. */
 function verdictOf(i)
@@ -39,7 +39,7 @@ function choices()
 	const e = trace.events, ranks = new Set(), types = new Set(), funcs = new Set();
 
 	for (let i = 0; i < e.n; i++) {
-		ranks.add(e.rank[i]);
+		ranks.add(rankOf(i));
 		types.add(e.type[i]);
 		if (e.func[i] && e.type[i] !== T_LIFE)
 			funcs.add(e.func[i]);

@@ -67,6 +67,7 @@ function changed()
 	const all = view.all;
 
 	trace.commList = [...trace.comms.values()];
+	nameRanks();
 	fillFilters();
 	buildLayout();
 	buildHeat();

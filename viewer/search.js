@@ -12,7 +12,7 @@ const search = {hits: [], at: -1, query: ''};
 function wordsOf(i)
 {
 	const e = trace.events, t = trace.threads[e.thread[i]], c = trace.commList[e.comm[i]], v = verdictOf(i);
-	let s = eventName(i) + ' ' + TYPES[e.type[i]].short + ' ' + texts[e.func[i]] + ' rank=' + e.rank[i] + ' ' + t.comm + ' ' + t.role + ' ' + t.tid +
+	let s = eventName(i) + ' ' + TYPES[e.type[i]].short + ' ' + texts[e.func[i]] + ' rank=' + rankOf(i) + ' ' + t.comm + ' ' + t.role + ' ' + t.tid +
 		' ' + c.hash + ' ' + c.name;
 
 	if (e.flow[i])

@@ -350,6 +350,28 @@ function joinOperations()
 	joinVerdicts();
 }
 
+/* A process goes by its rank of the largest communicator, of equal ones the first, as in the report. */
+function nameRanks()
+{
+	for (const p of trace.procs) {
+		let of = -1;
+
+		for (const [comm, rank] of p.rankIn)
+			if (rank >= 0 && trace.commList[comm].nranks > of) {
+				of = trace.commList[comm].nranks;
+				p.rank = rank;
+			}
+	}
+}
+
+/* What people know an event's rank by; one process may be several. */
+function rankOf(i)
+{
+	const p = trace.procs[trace.events.proc[i]];
+
+	return p.many || p.rank < 0 ? trace.events.rank[i] : p.rank;
+}
+
 function joinVerdicts()
 {
 	trace.slow = [];

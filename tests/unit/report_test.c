@@ -800,6 +800,132 @@ static void held_up_and_late(void **state)
 	late_and_slow(5, 4, 6, 20, 20);
 }
 
+/* ---- Several communicators -------------------------------------------------------------------------------- */
+
+/* Ranks 0 to 2, each with a trace of its own; 0 and 2 are 0 and 1 of a part. Each reckons, calls, and has it at the end of the last. */
+static struct {
+	FILE *f[3];
+	char *text[3];
+	size_t len[3];
+	double ms[3]; /* its time */
+	unsigned int seq[2];
+} two;
+
+static const int part_rank[] = {0, -1, 1};
+
+static void two_begin(void)
+{
+	int i;
+
+	memset(&two, 0, sizeof(two));
+	for (i = 0; i < 3; i++) {
+		two.f[i] = open_memstream(&two.text[i], &two.len[i]);
+		assert_non_null(two.f[i]);
+		fprintf(two.f[i], HEADER("%d"), i + 1, i + 1);
+		two.ms[i] = 1000;
+	}
+}
+
+static void two_init(int i, const char *hash, int rank, int nranks)
+{
+	fprintf(two.f[i],
+		"{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\",\"func\":"
+		"\"ProfilerInit\","
+		"\"commHash\":\"%s\",\"rank\":%d,\"start\":{\"ts\":1.5,\"pid\":1},\"stop\":{\"ts\":"
+		"1.5},"
+		"\"details\":{\"nranks\":%d}}\n",
+		hash, rank, nranks);
+}
+
+/* An operation of the whole or the part, @took ms from when the last one has come. @own: what each reckons before it. */
+static void two_op(bool part, double took, double own0, double own1, double own2)
+{
+	const double own[] = {own0, own1, own2};
+	double start[3], last = 0;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		start[i] = two.ms[i] + own[i];
+		if (part && part_rank[i] < 0)
+			continue;
+		last = start[i] > last ? start[i] : last;
+	}
+	for (i = 0; i < 3; i++) {
+		if (part && part_rank[i] < 0)
+			continue;
+		two.ms[i] = last + took;
+		fprintf(two.f[i],
+			"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"%"
+			"s\","
+			"\"rank\":%d,\"start\":{\"ts\":%.3f,\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%"
+			".3f},"
+			"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%u,"
+			"\"count\":1024,\"dtype\":\"ncclFloat32\"},\"exec\":{\"stop\":%.3f,"
+			"\"source\":\"proxy\"}}\n",
+			part ? "0xdef" : "0xabc", part ? part_rank[i] : i, start[i] * 1000,
+			start[i] * 1000 + 1, (part ? 4096 : 16) + two.seq[part], two.seq[part],
+			two.ms[i] * 1000);
+	}
+	two.seq[part]++;
+}
+
+static void two_usual(unsigned int n)
+{
+	while (n--) {
+		two_op(false, 10, 5, 25, 5);
+		two_op(true, 10, 5, 0, 5);
+	}
+}
+
+static void two_end(struct report *r)
+{
+	static const int order[] = {1, 0, 2};
+	char *all = NULL;
+	size_t len, i;
+	FILE *f = open_memstream(&all, &len);
+
+	assert_non_null(f);
+	/* the one that is in the whole only first: then the operations of the part come after all of these */
+	for (i = 0; i < 3; i++) {
+		fclose(two.f[order[i]]);
+		fwrite(two.text[order[i]], 1, two.len[order[i]], f);
+		free(two.text[order[i]]);
+	}
+	fclose(f);
+	read_text(r, all, len);
+	free(all);
+}
+
+/* A process is known by its rank of the largest communicator, whichever comes first. */
+static void ranks_have_one_name(void **state)
+{
+	struct report r;
+
+	(void)state;
+	two_begin();
+	two_init(2, "0xdef", 1, 2);
+	two_init(2, "0xabc", 2, 3);
+	two_init(2, "0xfed", 0, 2);
+	two_usual(20);
+	two_op(true, 10, 5, 0, 205);
+	two_usual(20);
+	two_end(&r);
+	assert_int_equal(r.procs->next->next->rank, 2);
+	assert_false(r.procs->next->next->several);
+	assert_int_equal(report_heat_rows(&r), 3);
+	report_free(&r);
+	/* of one that is several, each has its own */
+	two_begin();
+	two_init(2, "0xabc", 2, 4);
+	two_init(2, "0xabc", 3, 4);
+	two_usual(20);
+	two_end(&r);
+	assert_true(r.procs->next->next->several);
+	assert_int_equal(report_rank(r.procs->next->next, 3), 3);
+	assert_int_equal(report_heat_rows(&r), 4);
+	report_free(&r);
+}
+
 static void torn_lines_are_skipped(void **state)
 {
 	static const char torn[] =
@@ -937,6 +1063,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(held_up_and_late),
+		cmocka_unit_test(ranks_have_one_name),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
 		cmocka_unit_test(hostile_values),
