@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between the parts of `ncclscope report`. Data flows one way: report_read.c makes parts of operations of
- * lines, report_stat.c joins the parts of all ranks and sums up, report_verdict.c says of one
+ * lines, report_join.c joins the parts of all ranks, report_stat.c sums up, report_verdict.c says of one
  * operation why it took so long, report_text.c and report_json.c print. All times are ns.
  */
 #ifndef NCCLSCOPE_REPORT_H
@@ -359,8 +359,10 @@ struct report {
 	struct report_comm *comms;
 	struct report_class *classes;
 	struct report_find *finds;
-	struct pending *pending; /* operations that wait for ranks */
-	uint32_t npending;
+	struct pending *pending;   /* operations that wait for ranks */
+	struct pending *ready;	   /* that wait for those that ended before them, by their end */
+	uint32_t npending, nready; /* parts of these */
+	int64_t came_to;	   /* the real clock up to which all input has been read */
 	struct heat *heat;
 	struct lost_cause *losses;
 	struct report_totals totals;
@@ -386,7 +388,7 @@ struct report_op_info {
 
 /* Takes the part over. */
 void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part);
-/* Operations that began before @ns (of the real clock) wait for nobody any more. */
+/* All input has been read up to @ns (of the real clock): what has waited for long enough waits no longer. */
 void report_expire(struct report *r, int64_t ns);
 /* All input has been read. */
 void report_end(struct report *r);

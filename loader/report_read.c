@@ -12,13 +12,11 @@
 #include "log.h"
 #include "nccl_names.h"
 #include "recent.h"
-#include "report.h"
+#include "report_priv.h"
 #include "streams.h"
 
-#define KEEP	 65536 /* children of operations, of steps: of each kind in a process */
-#define KEEP_OPS 1024  /* operations of traces that do not tell when they ended; open ones */
-#define SETTLED_NS                                                                                 \
-	INT64_C(1500000000) /* after an operation, for word of children that never ended */
+#define KEEP	  65536 /* children of operations, of steps: of each kind in a process */
+#define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
 #define RANKS_MAX (1 << 24)
 #define SETTLING  64
 #define SPAN_MAX  (INT64_C(1) << 50) /* 13 days */
@@ -262,6 +260,21 @@ static void take_header(struct report_reader *rd, node_t rec)
 	take_clock(rd, get(rd, rec, "clock"));
 }
 
+/* Those of whose children nothing bad can come any more. */
+static void give_settled(struct report_reader *rd)
+{
+	struct waiting *w, *tmp;
+
+	HASH_ITER (hh, rd->waiting, w, tmp) {
+		if (w->open)
+			continue;
+		if (!w->timed || (w->part->stop + REPORT_SETTLED > rd->proc->last &&
+				  HASH_COUNT(rd->waiting) < SETTLING))
+			break;
+		give_waiting(rd, w);
+	}
+}
+
 /* The latest time in a line: the process has come so far. */
 static void move_to(struct report_reader *rd, int64_t ns)
 {
@@ -272,6 +285,7 @@ static void move_to(struct report_reader *rd, int64_t ns)
 	if (ns > p->last) {
 		p->last = ns;
 		rd->now = ns + p->offset;
+		give_settled(rd);
 	}
 }
 
@@ -712,21 +726,6 @@ static void set_stop(struct report_reader *rd, node_t rec, struct report_part *p
 		part->stop = longest(part->start, stop);
 }
 
-/* Those of whose children nothing bad can come any more. */
-static void give_settled(struct report_reader *rd)
-{
-	struct waiting *w, *tmp;
-
-	HASH_ITER (hh, rd->waiting, w, tmp) {
-		if (w->open)
-			continue;
-		if (!w->timed || (w->part->stop + SETTLED_NS > rd->proc->last &&
-				  HASH_COUNT(rd->waiting) < SETTLING))
-			break;
-		give_waiting(rd, w);
-	}
-}
-
 static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t start, int64_t stop)
 {
 	uint64_t addr = get_addr(rd, rec, "eventAddr");
@@ -750,7 +749,6 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	if (w)
 		forget_open(rd, w);
 	wait_on(rd, addr, &info, part, false, part->unfinished || get(rd, rec, "exec"));
-	give_settled(rd);
 }
 
 /* Told while it does not move; the last word of it if the file ends before it does. */

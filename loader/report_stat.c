@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Parts into operations, operations into classes and findings; see report.h. Memory is bounded: by the operations
- * that wait for further ranks, and by how many communicators, classes, names and culprits there may be.
+ * Operations into classes and findings; see report.h. Memory is bounded by how many communicators, classes, names and culprits there
+ * may be.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -16,9 +16,6 @@
 #define COMMS_MAX   4096
 #define CLASSES_MAX 1024
 #define FINDS_MAX   16384
-#define PARTS_MAX   32768 /* in operations that wait for ranks: the oldest waits no longer */
-#define WAIT_NS	    (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
-#define GIVE_UP_NS  (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define HUNG_NS	    NSEC_PER_SEC
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
@@ -313,7 +310,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 
 	name_rank(c, rank, p);
 	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
-	if (m || HASH_COUNT(c->members) >= PARTS_MAX)
+	if (m || HASH_COUNT(c->members) >= REPORT_PARTS)
 		return;
 	m = calloc(1, sizeof(*m));
 	if (m) {
@@ -335,7 +332,7 @@ static uint32_t log2_of(uint64_t bytes)
 	return bytes ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
 }
 
-static struct report_class *class_of(struct report *r, struct report_comm *c,
+struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info)
 {
 	struct report_class_key key;
@@ -501,7 +498,7 @@ static void odd_causes(struct report *r, const struct report_op *op,
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
-static void free_op(struct report_op *op)
+void report_op_free(struct report_op *op)
 {
 	uint32_t i;
 
@@ -632,7 +629,7 @@ static void warm_up(struct report *r, struct report_class *k)
 		learn(r, k->held[i]);
 	for (i = 0; i < k->nheld; i++) {
 		judge(r, k->held[i]);
-		free_op(k->held[i]);
+		report_op_free(k->held[i]);
 	}
 	k->nheld = 0;
 	k->warm = true;
@@ -672,11 +669,11 @@ static void take_hung(struct report_op *op)
 
 	op->class->hung++;
 	if (c->hung && first_start(c->hung) <= first_start(op)) {
-		free_op(op);
+		report_op_free(op);
 		return;
 	}
 	if (c->hung)
-		free_op(c->hung);
+		report_op_free(c->hung);
 	c->hung = op;
 }
 
@@ -709,66 +706,7 @@ static void note_stop(const struct report *r, struct report_part *p)
 	p->proc->stop_to = p->stop;
 }
 
-/* How long each rank took from the operation before, which all of them were in that the input has. */
-static void take_gaps(struct report_op *op)
-{
-	struct report_comm *c = op->comm;
-	struct report_member *m;
-	struct report_part *p;
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++) {
-		p = op->parts[i];
-		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
-		/* a call that did not wait for the operation before was not held up by it */
-		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc ||
-		    p->start < m->ended)
-			continue;
-		p->gap = p->start - m->ended;
-		p->held = m->held;
-	}
-}
-
-static void note_ends(struct report_op *op)
-{
-	int64_t held[REPORT_LATE];
-	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
-	struct report_comm *c = op->comm;
-	struct report_member *m;
-
-	report_held(op, held, n);
-	for (i = 0; i < n; i++) {
-		HASH_FIND(hh, c->members, &op->parts[i]->rank, sizeof(op->parts[i]->rank), m);
-		if (!m)
-			continue;
-		m->nr = c->nr;
-		m->ended_proc = op->parts[i]->proc;
-		m->ended = op->parts[i]->stop;
-		m->held = held[i];
-	}
-}
-
-/* Operations come as they end; one that lacks ranks, later. @ended: by the real clock. */
-static void carry(struct report_op *op, int64_t ended)
-{
-	struct report_comm *c = op->comm;
-	bool whole = op->nparts >= HASH_COUNT(c->members);
-	uint32_t i;
-
-	take_gaps(op);
-	report_carry(op);
-	for (i = 0; i < op->nparts; i++)
-		whole &= op->parts[i]->known && !op->parts[i]->unfinished;
-	if (ended < c->last)
-		return;
-	c->last = ended;
-	c->nr++;
-	if (whole)
-		note_ends(op);
-}
-
-/* All parts that there will be are there. Takes the operation over. */
-static void finish(struct report *r, struct report_op *op)
+void report_finish(struct report *r, struct report_op *op)
 {
 	struct report_class *k = op->class;
 	bool known = true, open = false;
@@ -801,167 +739,7 @@ static void finish(struct report *r, struct report_op *op)
 		}
 	}
 	k->unknown_time += !known;
-	free_op(op);
-}
-
-/* ---- Joining ranks ------------------------------------------------------------------------------------------------ */
-
-struct pending_key {
-	uint64_t comm, seq;
-	uint32_t func, zero;
-};
-
-struct pending {
-	struct pending_key key;
-	struct report_op *op;
-	int64_t newest; /* by the real clock */
-	UT_hash_handle hh;
-};
-
-static void finish_pending(struct report *r, struct pending *p)
-{
-	HASH_DEL(r->pending, p);
-	r->npending -= p->op->nparts;
-	carry(p->op, p->newest);
-	finish(r, p->op);
-	free(p);
-}
-
-static struct report_op *new_op(struct report *r, const struct report_op_info *info)
-{
-	struct report_op *op = calloc(1, sizeof(*op));
-
-	if (!op) {
-		r->err = -ENOMEM;
-		return NULL;
-	}
-	op->comm = report_comm(r, info->comm);
-	op->class = op->comm ? class_of(r, op->comm, info) : NULL;
-	op->func = info->func;
-	op->seq = info->seq;
-	op->bytes = info->bytes;
-	if (op->class) {
-		if (info->bytes < op->class->min_bytes)
-			op->class->min_bytes = info->bytes;
-		if (info->bytes > op->class->max_bytes)
-			op->class->max_bytes = info->bytes;
-		return op;
-	}
-	free(op);
-	r->totals.unjoined++; /* of more communicators or classes than there is room for */
-	return NULL;
-}
-
-static int add_to(struct report *r, struct report_op *op, struct report_part *part)
-{
-	struct report_part **parts;
-	uint32_t cap = op->cap ? 2 * op->cap : 4;
-
-	if (op->nparts == op->cap) {
-		parts = reallocarray(op->parts, cap, sizeof(*parts));
-		if (!parts) {
-			r->err = -ENOMEM;
-			free(part);
-			return -ENOMEM;
-		}
-		op->parts = parts;
-		op->cap = cap;
-	}
-	op->parts[op->nparts++] = part;
-	return 0;
-}
-
-static struct pending *pending_of(struct report *r, const struct report_op_info *info)
-{
-	struct pending_key key;
-	struct pending *p;
-
-	memset(&key, 0, sizeof(key));
-	key.comm = info->comm;
-	key.seq = info->seq;
-	key.func = info->func;
-	HASH_FIND(hh, r->pending, &key, sizeof(key), p);
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p) {
-		r->err = -ENOMEM;
-		return NULL;
-	}
-	p->key = key;
-	p->newest = INT64_MIN;
-	p->op = new_op(r, info);
-	if (p->op)
-		HASH_ADD(hh, r->pending, key, sizeof(key), p);
-	if (p->op && HASH_ADDED(hh, p))
-		return p;
-	if (p->op) {
-		r->err = -ENOMEM;
-		free_op(p->op);
-	}
-	free(p);
-	return NULL;
-}
-
-static bool has_rank(const struct report_op *op, int32_t rank)
-{
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->rank == rank)
-			return true;
-	return false;
-}
-
-void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
-{
-	struct pending *p;
-	struct report_op *op;
-	int64_t at = part->stop + part->proc->offset;
-
-	if (!info->joined) {
-		op = new_op(r, info);
-		if (!op) {
-			free(part);
-		} else if (add_to(r, op, part)) {
-			free_op(op);
-		} else {
-			report_carry(op);
-			finish(r, op);
-		}
-		return;
-	}
-	p = pending_of(r, info);
-	if (p && has_rank(p->op, part->rank)) { /* another life of the job */
-		finish_pending(r, p);
-		p = pending_of(r, info);
-	}
-	if (!p) {
-		free(part);
-		return;
-	}
-	report_member(r, p->op->comm, part->rank, part->proc);
-	if (add_to(r, p->op, part))
-		return;
-	r->npending++;
-	p->newest = at > p->newest ? at : p->newest;
-	if (p->op->comm->nranks > 0 && p->op->nparts >= (uint32_t)p->op->comm->nranks)
-		finish_pending(r, p);
-	while (r->npending > PARTS_MAX)
-		finish_pending(r, r->pending);
-}
-
-void report_expire(struct report *r, int64_t ns)
-{
-	struct pending *p, *tmp;
-
-	HASH_ITER (hh, r->pending, p, tmp) {
-		if (p->newest + WAIT_NS >= ns)
-			continue;
-		if (p->op->nparts >= HASH_COUNT(p->op->comm->members) ||
-		    p->newest + GIVE_UP_NS < ns)
-			finish_pending(r, p);
-	}
+	report_op_free(op);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
@@ -1087,12 +865,10 @@ void report_end(struct report *r)
 	struct report_class *k, *ktmp;
 	struct report_find *f, *ftmp;
 	struct report_comm *c, *ctmp;
-	struct pending *p, *tmp;
 	int64_t all_ns = 0, code_ns[NR_CODES] = {0};
 	uint64_t ops = 0;
 
-	HASH_ITER (hh, r->pending, p, tmp)
-		finish_pending(r, p);
+	report_join_end(r);
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
 	HASH_ITER (hh, r->comms, c, ctmp) {
@@ -1153,7 +929,7 @@ static void free_comms(struct report *r)
 	HASH_ITER (hh, r->comms, c, ctmp) {
 		HASH_FREE_ALL(c->members);
 		if (c->hung)
-			free_op(c->hung);
+			report_op_free(c->hung);
 		HASH_DEL(r->comms, c);
 		free(c);
 	}
@@ -1164,7 +940,7 @@ static void free_class(struct report_class *k)
 	uint32_t i;
 
 	for (i = 0; i < k->nheld; i++)
-		free_op(k->held[i]);
+		report_op_free(k->held[i]);
 	for (i = 0; i < NR_CODES; i++)
 		free(k->typical[i]);
 	free(k);
@@ -1172,14 +948,9 @@ static void free_class(struct report_class *k)
 
 void report_free(struct report *r)
 {
-	struct pending *p, *ptmp;
 	struct report_class *k, *ktmp;
 
-	HASH_ITER (hh, r->pending, p, ptmp) {
-		HASH_DEL(r->pending, p);
-		free_op(p->op);
-		free(p);
-	}
+	report_join_free(r);
 	HASH_ITER (hh, r->classes, k, ktmp) {
 		HASH_DEL(r->classes, k);
 		free_class(k);
