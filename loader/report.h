@@ -74,7 +74,7 @@ struct report_part {
 	int32_t tid;
 	int64_t start, stop; /* stop: of the execution */
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
-	int64_t held;  /* so long that operation may have held it up alone */
+	int64_t held; /* so long that operation, or others before, may have held it up, and not its peers */
 	int64_t quiet; /* of what is open: for how long it has not moved */
 	bool known;    /* something tells when it ended */
 	bool unfinished;
@@ -215,6 +215,12 @@ struct report_proc {
 	uint64_t within; /* that one's hash */
 	bool several;	 /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
+	/*
+	 * Its last operation, of whatever communicator: when that ended, if that is known; and how much later it comes for all
+	 * that operations are told to have taken too long so far, its own and those of ranks that it waited for.
+	 */
+	bool has_ended;
+	int64_t ended, lag;
 	uint64_t events, lost;
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */

@@ -36,7 +36,7 @@ static void release(struct report *r)
 
 	DL_DELETE(r->ready, p);
 	r->nready -= p->op->nparts;
-	report_chain(p->op, p->newest);
+	report_chain(r, p->op, p->newest);
 	report_finish(r, p->op);
 	free(p);
 }

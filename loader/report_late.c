@@ -284,6 +284,31 @@ static int64_t with_late(const struct report_op *op, uint32_t n)
 						  : 0;
 }
 
+static bool any_held(const struct report_op *op, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (op->parts[i]->held)
+			return true;
+	return false;
+}
+
+/* Where no clock tells: by how much the rank that was in it for the shortest came later for what was before, as far as that is not its own doing. */
+static int64_t pushed_by_length(const struct report_op *op)
+{
+	const struct report_part *p;
+	struct lateness l = {0};
+	int64_t by;
+
+	p = one_node(op) ? NULL : late_by_length(op, &by);
+	if (!p)
+		return 0;
+	late_by_clock(op, true, &l);
+	late_by_clock(op, false, &l);
+	return by / 2 >= l.wait ? by - own_doing(op, p, by) : 0;
+}
+
 void report_carry(struct report_op *op)
 {
 	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
@@ -297,6 +322,8 @@ void report_carry(struct report_op *op)
 		pushed[i] = k < i ? pushed[k] : pushed_of(op, n, op->parts[i]->proc);
 		by = most(by, pushed[i].by);
 	}
+	if (!by && any_held(op, n))
+		by = pushed_by_length(op);
 	op->own = by ? with_late(op, n) : 0;
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];

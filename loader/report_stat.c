@@ -607,16 +607,14 @@ static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
 	int64_t d = op->own, expected = hist__quantile(&op->class->time, 0.5);
-	bool slow = r->opt.slower_than ? d > r->opt.slower_than
-				       : (double)d > REPORT_TOO_LONG * (double)expected;
 	uint32_t n = report_causes(op, r->names, causes);
 
-	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
+	/* the first operation makes connections and threads: it is no measure */
 	if (op->seq || r->opt.slower_than) {
 		op->comm->op_ns += d;
 		odd_causes(r, op, causes, n);
 	}
-	if (slow && (op->seq || r->opt.slower_than))
+	if (report_is_slow(r, op, expected))
 		slow_verdict(r, op, causes, n,
 			     r->opt.slower_than && d < 2 * expected ? 0 : expected, false);
 }

@@ -27,6 +27,13 @@ with_lost_tails() {
 	net_record "$1" --ranks 4 --bytes 4K --channels 1 --iters 40 --sleep-us 250000
 	as_by_switch "$1"
 }
+# The same between two ranks that have a communicator of their own as well: for that they come later to what all are in.
+with_lost_part() {
+	net_up
+	drop_at "$ns_b" ip saddr "${ip_of[0]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 10
+	net_record "$1" --ranks 4 --split 3 --bytes 4K --channels 1 --iters 40 --sleep-us 250000
+	as_by_switch "$1"
+}
 with_slow_reader() {
 	net_up
 	set_net tcp_rmem "4096 131072 131072"
@@ -57,6 +64,10 @@ wanted clean-net && faults clean-net none '.*' '.*' quiet_net
 wanted loss && faults loss net-loss 2 "$(flow 2 3)" with_loss
 wanted large && faults large-loss net-loss 2 "$(flow 2 3)" with_loss 1
 wanted tails && faults tails net-loss 2 "$(flow 2 3)" with_lost_tails
+wanted part && faults part net-loss 0 "$(flow 0 3)" with_lost_part
+# What is told of the part, from its first operations on, is not told again.
+wanted part && t "part: nobody came late for that" eval \
+	'jq -e "[.slow[] | select(.code == \"late-rank\" and .seq > 5 and .duration > 150000)] == []" "$tmp/part.report"'
 wanted reader && faults reader receiver-limited 3 "$(flow 2 3)" with_slow_reader
 wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
 wanted rate && faults rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate

@@ -99,6 +99,13 @@ wanted late && faults late late-rank 1 '.*' pair --bytes 2M --iters 30 late:rank
 wanted late && t "late: report tells what its application did before" eval \
 	'"$scope" report "$tmp/late" | grep -qE "before, its application \(thread [0-9]+\) was asleep [0-9.]+ ms \(clock_nanosleep"'
 wanted always-late && faults always-late late-rank 1 '.*' pair --bytes 1M --iters 20 late:rank=1:every=1:ms=20,
+# Of ranks 0 and 2, which are a part as well, 2 comes late to that: so both come later to what all are in.
+late_part() {
+	record "$1" -- "$job" --ranks 3 --split 2 --bytes 1M --iters 60 --sleep-us 5000 --no-check --json --fault late:rank=1:nranks=2:ms=100:every=10
+}
+wanted late-part && faults late-part late-rank 2 '.*' late_part
+wanted late-part && t "late-part: it is told once, of nobody else" eval \
+	'jq -e ".verdicts | length == 1 and .[0].cost < 0.9" "$tmp/late-part.report"'
 wanted hog && faults hog proxy-preempted 1 '^scope-hog' with_hog nice -n -10 "$sched_load" hog scope-hog
 if wanted fifo && ! chrt -f 10 true 2>/dev/null; then
 	skip "fifo" "this cgroup gets no real-time"

@@ -472,6 +472,13 @@ static void short_parts(void **state)
 	/* it is alone on its node: it may have come late */
 	procs[4].node = procs[4].clock = 20;
 	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(carried_over(), 0);
+	/* what was before had held it up, and that alone */
+	for (i = 0; i < 6; i++)
+		parts[i]->gap = 250 * MS;
+	parts[4]->held = parts[1]->held = 60 * MS;
+	assert_int_equal(carried_over(), 60 * MS);
+	assert_int_equal(judged(60), CODE_UNKNOWN);
 	over();
 }
 
@@ -896,6 +903,123 @@ static void two_end(struct report *r)
 	free(all);
 }
 
+static uint64_t slow_of(const struct report *r, uint64_t hash)
+{
+	const struct report_class *k, *tmp;
+	uint64_t n = 0;
+
+	HASH_ITER (hh, r->classes, k, tmp)
+		n += k->comm->hash == hash ? k->all_slow : 0;
+	return n;
+}
+
+/* What is said: so many of the whole were slow, so many of the part, and @late of them for rank @rank; nobody else came late. */
+static void two_says(uint64_t whole, uint64_t part, int32_t rank, uint64_t late)
+{
+	struct report r;
+	struct report_find *f, *tmp;
+	uint64_t got = 0;
+
+	two_end(&r);
+	assert_int_equal(slow_of(&r, 0xabc), whole);
+	assert_int_equal(slow_of(&r, 0xdef), part);
+	HASH_ITER (hh, r.finds, f, tmp) {
+		if (f->key.code != CODE_LATE_RANK || !f->slow)
+			continue;
+		assert_int_equal(report_rank(f->who, f->key.rank), rank);
+		got += f->slow;
+	}
+	assert_int_equal(got, late);
+	report_free(&r);
+}
+
+/* What the part has been held up for, its ranks bring into the whole, and nobody is late for that. */
+static void carried_into_another(void **state)
+{
+	(void)state;
+	two_begin();
+	two_usual(100);
+	two_says(0, 0, -1, 0);
+	/* before its kind has a median that is sure, and after */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two_usual(100);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two_usual(3);
+	two_says(0, 2, -1, 0);
+	/* there were others in between, of the same ranks */
+	two_begin();
+	two_usual(20);
+	two_op(true, 210, 5, 0, 5);
+	two_op(true, 10, 5, 0, 5);
+	two_op(true, 10, 5, 0, 5);
+	two_op(false, 10, 5, 55, 5);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(0, 1, -1, 0);
+	/* the GPU was done with it a moment before its proxy was */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two_op(false, 10, -0.2, 20, -0.2);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(0, 1, -1, 0);
+	/* it was late to the part, which is told of that one */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 10, 5, 0, 205);
+	two_usual(20);
+	two_says(0, 1, 2, 1);
+}
+
+/* What is a rank's own doing is told, whatever was before. */
+static void late_for_another(void **state)
+{
+	(void)state;
+	/* nothing was */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 205);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(1, 0, 2, 1);
+	/* the part had been held up, and then it took longer than the others */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two_op(false, 10, 5, 25, 105);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(1, 1, 2, 1);
+	/* all had been in between, and were there at the same time */
+	two_begin();
+	two_usual(20);
+	two_op(true, 210, 5, 0, 5);
+	two_usual(2);
+	two_op(false, 10, 5, 25, 105);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(1, 1, 2, 1);
+	/* it cost nobody time: the other one took as long */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two_op(false, 10, 5, 225, 5);
+	two_op(true, 10, 5, 0, 5);
+	two_op(false, 10, 5, 25, 205);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(1, 1, 2, 1);
+}
+
 /* A process is known by its rank of the largest communicator, whichever comes first. */
 static void ranks_have_one_name(void **state)
 {
@@ -1063,6 +1187,8 @@ int main(void)
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(held_up_and_late),
+		cmocka_unit_test(carried_into_another),
+		cmocka_unit_test(late_for_another),
 		cmocka_unit_test(ranks_have_one_name),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),

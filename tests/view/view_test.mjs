@@ -388,6 +388,48 @@ await t('when segments were sent again is marked in their flow, needless ones gr
 	await p.close();
 });
 
+/* Ranks 0 to 2, of which 0 and 2 are 0 and 1 of a part that comes first in their traces; of that, number 20 is slow because 2 is late. */
+function twoCommunicators(dir)
+{
+	mkdirSync(dir);
+	return [0, 1, 2].map(rank => {
+		const line = o => JSON.stringify(o) + '\n', pid = 100 + rank, comms = [...rank === 1 ? [] : [['0xdef', rank / 2, 2]], ['0xabc', rank, 3]];
+		let text = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'});
+
+		for (const [commHash, r, nranks] of comms)
+			text += line({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash, rank: r, start: {ts: 1e6, pid, tid: pid}, stop: {ts: 1e6}, details: {nranks}});
+		for (let seq = 0; seq < 40; seq++)
+			for (const [commHash, r] of comms) {
+				const part = commHash === '0xdef', at = 1000 + 30 * seq + (seq > 20 ? 200 : 0) + (part ? 0 : 15), late = seq === 20 ? 200 : 0;
+				const ts = (at + (rank === 2 || (rank === 0 && !part) ? late : 0)) * 1e3;
+
+				text += line({recordType: 'event', type: 'ncclProfileColl', commHash, rank: r, start: {ts, pid, tid: pid}, stop: {ts: ts + 1},
+					eventAddr: '0x' + (4096 * (part + 1) + seq).toString(16), details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32'},
+					exec: {stop: (at + 10 + late) * 1e3, source: 'proxy'}});
+			}
+		const file = dir + '/trace_1_pid' + pid + '.jsonl';
+
+		writeFileSync(file, text);
+		return file;
+	});
+}
+
+await t('a process goes by one rank, whatever its communicators; what is slow leads to whose doing it is', async () => {
+	const files = twoCommunicators(tmp + '/two'), p = await open(browser, view('two', ...files));
+
+	same((await lanes(p)).filter(l => l.kind === 'proc').map(l => l.label.slice(0, 6)), ['rank 0', 'rank 1', 'rank 2']);
+	await p.click('#slow button');
+	await settle(p);
+	await p.click('#tab-selected');
+	await p.waitForSelector('#record');
+	const shown = await recordShown(p);
+
+	same([shown.commHash, shown.rank, shown['details.seq']], ['0xdef', '1', '20']);
+	ok((await $text(p, '#pane')).includes('rank 2 job [102], 1 of its communicator'), (await $text(p, '#pane')).slice(0, 300));
+	await p.screenshot({path: out + '/two.png'});
+	await p.close();
+});
+
 await t('a trace of the original minimal_profiler, many ranks in a process; dark', async () => {
 	const p = await open(browser, view('seed', seed), {dark: true});
 
