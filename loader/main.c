@@ -84,6 +84,8 @@ int main(int argc, char **argv)
 		argv[1] = argv[2];
 		argv[2] = help;
 	}
+	if (argc == 3 && !strcmp(argv[2], "-h")) /* argp has -? for it */
+		argv[2] = help;
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
 		return EXIT_OK;

@@ -45,6 +45,11 @@ few=''
 [ "$(commands | wc -l)" -ge 7 ] || few="too few commands in '$scope --help': $(commands)"
 verdict man-commands "$few"
 
+short=$(for c in $(commands); do
+	[ "$("$scope" "$c" -h 2>&1)" = "$("$scope" "$c" --help)" ] || echo "$c: -h is another help than --help, or none"
+done)
+verdict help-short "$short"
+
 for c in $(commands); do
 	page=$top/man/ncclscope-$c.1
 	if [ -e "$page" ]; then
