@@ -72,7 +72,8 @@ struct report_part {
 	struct report_proc *proc;
 	int32_t rank;
 	int32_t tid;
-	int64_t start, stop; /* stop: of the execution */
+	int64_t start,
+		stop; /* of the execution, which begins when those before it in its communicator have ended */
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
 	int64_t held; /* so long that operation, or others before, may have held it up, and not its peers */
 	int64_t quiet; /* of what is open: for how long it has not moved */
@@ -239,6 +240,13 @@ struct report_proc {
 	struct report_proc *next;
 };
 
+/* Where its rank has come to in a communicator, whose operations are executed one after the other, but for those of a group. */
+struct report_queue {
+	const struct report_proc *proc; /* whose */
+	uint64_t group;
+	int64_t begin, end; /* of the last group, as far as its operations have come */
+};
+
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
@@ -246,6 +254,7 @@ struct report_member {
 	uint64_t nr;
 	const struct report_proc *ended_proc;
 	int64_t ended, held;
+	struct report_queue queue;
 	UT_hash_handle hh;
 };
 
@@ -388,6 +397,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 
 struct report_op_info {
 	uint64_t comm, seq, count, bytes;
+	uint64_t group; /* the same of operations that are executed together; 0: not known */
 	uint32_t func, algo, proto;
 	bool joined; /* by seq, with those of other ranks */
 };

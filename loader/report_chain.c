@@ -5,6 +5,82 @@
  */
 #include "report_priv.h"
 
+/* ---- In a communicator's queue ------------------------------------------------------------------------ */
+
+static void shorten(int64_t *ns, double share)
+{
+	*ns = (int64_t)((double)*ns * share);
+}
+
+static void shorten_role(struct report_role *r, double share)
+{
+	uint32_t i;
+
+	shorten(&r->span, share);
+	shorten(&r->on, share);
+	shorten(&r->runq, share);
+	shorten(&r->blocked, share);
+	shorten(&r->unknown, share);
+	shorten(&r->irq, share);
+	shorten(&r->throttled, share);
+	for (i = 0; i < REPORT_WHO; i++) {
+		shorten(&r->behind[i].ns, share);
+		shorten(&r->in[i].ns, share);
+	}
+}
+
+/* But for what its steps tell, which began when those before had ended. */
+static void shorten_link(struct report_link *l, double share)
+{
+	shorten(&l->dur, share);
+	shorten(&l->no_data, share);
+	shorten(&l->no_room, share);
+	shorten(&l->data_wait, share);
+	shorten(&l->room_wait, share);
+	shorten(&l->busy, share);
+	shorten(&l->rwnd, share);
+	shorten(&l->sndbuf, share);
+}
+
+/*
+ * What threads did and flows had from its call on, some of it while those before were executed: it is taken to be spread evenly. */
+static void begin_at(struct report_part *p, int64_t ns)
+{
+	double share = (double)(p->stop - ns) / (double)part_ns(p);
+	uint32_t i;
+
+	p->start = ns;
+	shorten_role(&p->app, share);
+	shorten_role(&p->proxy, share);
+	for (i = 0; i < p->nlinks; i++)
+		shorten_link(&p->link[i], share);
+}
+
+void report_queue(const struct report_comm *c, const struct report_op_info *info,
+		  struct report_part *part)
+{
+	struct report_member *m;
+	struct report_queue *q;
+
+	HASH_FIND(hh, c->members, &part->rank, sizeof(part->rank), m);
+	if (!m || !part->known || part->unfinished)
+		return;
+	q = &m->queue;
+	if (q->proc != part->proc)
+		*q = (struct report_queue){
+			.proc = part->proc, .begin = INT64_MIN, .end = part->start};
+	else if (part->stop < q->end && (!info->group || info->group != q->group))
+		return; /* its line was late: when it could begin is not known */
+	if (!info->group || info->group != q->group)
+		q->begin = q->end;
+	q->group = info->group;
+	q->end = most(q->end, part->stop);
+	if (part->start < q->begin && q->begin < part->stop)
+		begin_at(part, q->begin);
+}
+
+/* ---- From one operation to the next -------------------------------------------------------------------- */
+
 bool report_is_slow(const struct report *r, const struct report_op *op, int64_t expected)
 {
 	/* the first operation makes connections and threads: it is no wonder if it is slow */

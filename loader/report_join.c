@@ -160,6 +160,8 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 
 	if (!info->joined) {
 		op = new_op(r, info);
+		if (op)
+			report_queue(op->comm, info, part);
 		if (!op) {
 			free(part);
 		} else if (add_to(r, op, part)) {
@@ -180,6 +182,7 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 		return;
 	}
 	report_member(r, p->op->comm, part->rank, part->proc);
+	report_queue(p->op->comm, info, part);
 	if (add_to(r, p->op, part))
 		return;
 	r->npending++;

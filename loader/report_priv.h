@@ -47,6 +47,10 @@ void report_join_free(struct report *r);
 /* It takes so much longer than @expected that it is told of. */
 bool report_is_slow(const struct report *r, const struct report_op *op, int64_t expected);
 
+/* Takes from the part of an operation what it has waited for those before it in its communicator, which was called while they went on. */
+void report_queue(const struct report_comm *c, const struct report_op_info *info,
+		  struct report_part *part);
+
 /*
  * What ranks bring into it from their operations before, and into the next ones from it. They come in the order in which they end, but for
  * one whose line was late. @ended: by the real clock.

@@ -632,6 +632,9 @@ static void take_info(const struct report_reader *rd, node_t rec, bool coll,
 	info->algo = get_name(rd, details, "algo");
 	info->proto = get_name(rd, details, "proto");
 	info->joined = coll && jn_u64(seq, &info->seq);
+	info->group = get_addr(rd, details, "parentGroup");
+	if (!info->group)
+		info->group = get_addr(rd, rec, "parentObj");
 }
 
 static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64_t addr)

@@ -106,6 +106,10 @@ late_part() {
 wanted late-part && faults late-part late-rank 2 '.*' late_part
 wanted late-part && t "late-part: it is told once, of nobody else" eval \
 	'jq -e ".verdicts | length == 1 and .[0].cost < 0.9" "$tmp/late-part.report"'
+# Its threads call far ahead, as those of a training job do: an operation takes no longer for what it waits in the queue.
+wanted late-ahead && faults late-ahead late-rank 1 '.*' pair --bytes 2M --iters 64 --ahead 16 late:rank=1:every=8:ms=60,
+wanted late-ahead && t "late-ahead: what waits in the queue is not slow" eval \
+	'jq -e ".comms[0].ops[0] | .p50 < 30000 and .split.late > 0" "$tmp/late-ahead.report" && jq -e ".verdicts | map(select(.code == \"late-rank\").cost) | add < 0.6" "$tmp/late-ahead.report"'
 wanted hog && faults hog proxy-preempted 1 '^scope-hog' with_hog nice -n -10 "$sched_load" hog scope-hog
 if wanted fifo && ! chrt -f 10 true 2>/dev/null; then
 	skip "fifo" "this cgroup gets no real-time"

@@ -807,6 +807,70 @@ static void held_up_and_late(void **state)
 	late_and_slow(5, 4, 6, 20, 20);
 }
 
+/*
+ * 20 AllReduces of 10 ms on 2 ranks, which have called them all before the first one has ended, but rank 1 the tenth, @late ms after
+ * that could have begun. @group: all in one.
+ */
+static void read_queue(struct report *r, uint32_t late, bool group)
+{
+	uint32_t rank, seq, end;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(f, HEADER("%u"), rank + 1, rank + 1);
+		for (seq = 0, end = 1010; seq < 20; seq++, end += 10) {
+			end += seq == 10 ? late : 0;
+			fprintf(f,
+				"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\","
+				"\"commHash\":\"0xabc\",\"rank\":%u,\"start\":{\"ts\":%u000.000,"
+				"\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%u001.000},"
+				"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\","
+				"\"seq\":%u,\"count\":1024,\"dtype\":\"ncclFloat32\","
+				"\"parentGroup\":\"0x%x\"},\"exec\":{\"stop\":%u000.000,"
+				"\"source\":\"proxy\"},\"sched\":{\"proxy\":{\"threads\":1,"
+				"\"span\":%u000.000,\"onCpu\":%u000.000}}}\n",
+				rank, late && rank && seq == 10 ? end - 10 : 1000,
+				late && rank && seq == 10 ? end - 10 : 1000, seq + 16, seq,
+				group ? 99 : seq + 99, end, end - 1000, end - 1000);
+		}
+	}
+	fclose(f);
+	read_text(r, text, len);
+	free(text);
+}
+
+/* Those that wait behind others in their communicator's queue take no longer for that. */
+static void called_ahead(void **state)
+{
+	struct report_class *k;
+	struct report r;
+
+	(void)state;
+	read_queue(&r, 0, false);
+	k = r.classes;
+	assert_int_equal(k->time.n, 20);
+	assert_int_equal(k->time.max, 10 * MS);
+	assert_int_equal(k->all_slow, 0);
+	assert_int_equal(r.procs->op_ns, 200 * MS);
+	assert_true(r.procs->on >= 199 * MS && r.procs->on <= 200 * MS);
+	report_free(&r);
+	/* what it comes late to is told */
+	read_queue(&r, 50, false);
+	k = r.classes;
+	assert_int_equal(k->time.max, 60 * MS);
+	assert_int_equal(k->all_slow, 1);
+	assert_int_equal(k->slow[0].code, CODE_LATE_RANK);
+	assert_int_equal(k->slow[0].rank, 1);
+	report_free(&r);
+	/* those of a group are executed together */
+	read_queue(&r, 0, true);
+	assert_int_equal(r.classes->time.max, 200 * MS);
+	report_free(&r);
+}
+
 /* ---- Several communicators -------------------------------------------------------------------------------- */
 
 /* Ranks 0 to 2, each with a trace of its own; 0 and 2 are 0 and 1 of a part. Each reckons, calls, and has it at the end of the last. */
@@ -1187,6 +1251,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(held_up_and_late),
+		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
 		cmocka_unit_test(late_for_another),
 		cmocka_unit_test(ranks_have_one_name),
