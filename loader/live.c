@@ -48,6 +48,18 @@ static void add_size(struct live *l, const struct proc *p, const struct corr_eve
 	l->bus_bytes += bytes * nccl_bus_factor(func, n);
 }
 
+/* Threads that go ahead have called several at a time, which are executed one after the other. */
+static void add_time(struct live *l, const struct corr_event *ev)
+{
+	uint64_t from = ev->start_ns > l->until_ns ? ev->start_ns : l->until_ns;
+
+	l->ops++;
+	if (ev->exec_stop_ns <= from)
+		return;
+	l->op_ns += ev->exec_stop_ns - from;
+	l->until_ns = ev->exec_stop_ns;
+}
+
 static void add_sched(struct live *l, const struct sched_span *proxy)
 {
 	l->span_ns += proxy->span_ns;
@@ -70,8 +82,7 @@ void live__event(const struct proc *p, const struct corr_event *ev, const struct
 	if (!comm->live) /* top shows less */
 		return;
 	if (ev->exec > EXEC_ENQUEUE) {
-		comm->live->ops++;
-		comm->live->op_ns += ev->exec_stop_ns - ev->start_ns;
+		add_time(comm->live, ev);
 		add_size(comm->live, p, ev);
 	}
 	if (join->proxy.threads)

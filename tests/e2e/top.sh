@@ -52,6 +52,17 @@ rm -f "$run/recorder-$$.json"
 # ---- Rates
 
 record_bg rates
+# One that has called 16 operations ahead, each slow, and is never idle: what is moved in a second is what moves while it works.
+job_bg ahead --ranks 2 --bytes 1M --iters 1000000 --ahead 16 --no-check --fault slow-progress:us=2000
+ranks_of 2
+ahead() {
+	watch 3
+	for rank in 0 1; do
+		awk -v ops="$(cell "$rank" 4)" -v bw="$(cell "$rank" 5)" 'BEGIN { print ops, bw; exit !(ops > 0 && bw > 0.7 * ops * 1.048576e-3) }' || return
+	done
+}
+t "a job that goes ahead: the bandwidth is that of the wire" until_true 10 ahead
+kill_job
 job_bg rates --ranks 2 --bytes 64K --iters 1000000 --period-us 20000 --no-check --name $'\033]0;x\a\n'
 ranks_of 2
 rates() {
