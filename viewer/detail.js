@@ -72,12 +72,14 @@ function eventPane(i)
 
 	out.push(el('h2', '', fullName(i)));
 	const facts = [
-		['takes', open ? 'had not ended after ' + span(e.end[i] - e.start[i]) : span(e.end[i] - e.start[i])],
+		['takes', open ? 'had not ended after ' + span(e.end[i] - e.start[i]) : span(e.end[i] - beganAt(i))],
 		['begins', span(e.start[i] - trace.t0)], ['rank', procLabel(p, rankOf(i)) + here], ['thread', (t.role ? t.role + ' ' : '') + clean(t.comm, 40) + ' [' + t.tid + ']'],
 	];
 
 	if (TYPES[e.type[i]].op && e.end[i] > e.stop[i])
 		facts.splice(1, 0, ['enqueued in', span(e.stop[i] - e.start[i])]);
+	if (trace.beginOf.has(i))
+		facts.splice(2, 0, ['in the queue', span(beganAt(i) - e.stop[i])]);
 	if (e.flags[i] & F_LOSS)
 		facts.push(['short of', 'records were lost while it ran']);
 	if (e.flags[i] & F_ORPHAN)
@@ -179,7 +181,7 @@ function partsTable(op, own_)
 		const b = linkTo(i, 'rank ' + rankOf(i));
 
 		b.disabled = i === own_;
-		return [add(el('span', 'links'), b), {n: '+' + span(e.start[i] - first)}, {n: span(e.end[i] - e.start[i])}];
+		return [add(el('span', 'links'), b), {n: '+' + span(beganAt(i) - first)}, {n: span(e.end[i] - beganAt(i))}];
 	}), ['', {n: 'came after'}, {n: 'takes'}]);
 }
 

@@ -11,7 +11,7 @@ const heat = {rows: [], h: 0, rowH: 0};
 /* Of an operation of a rank: 0..1 of its time. Like report's. */
 function waitShare(i, op, kids)
 {
-	const e = trace.events, d = e.end[i] - e.start[i];
+	const e = trace.events, d = e.end[i] - beganAt(i);
 	let wait = 0, all = 0, early = 0;
 
 	for (const c of kids) {
@@ -22,7 +22,7 @@ function waitShare(i, op, kids)
 	}
 	for (const part of op.parts)
 		if (trace.procs[e.proc[part]].clock === trace.procs[e.proc[i]].clock)
-			early = Math.max(early, e.start[part] - e.start[i]);
+			early = Math.max(early, beganAt(part) - beganAt(i));
 	return d > 0 ? Math.min(1, Math.max(all > 0 ? wait / all : 0, early / d)) : 0;
 }
 
@@ -78,13 +78,15 @@ function buildHeat()
 	for (const [i, op] of trace.opOf) {
 		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i]));
 
-		if (!row || e.start[i] < trace.t0)
+		const begin = beganAt(i);
+
+		if (!row || begin < trace.t0)
 			continue;
 		const share = waitShare(i, op, childrenOf(i));
 		const c1 = Math.min(HEAT_COLS - 1, (e.end[i] - trace.t0) / all * HEAT_COLS);
 
-		for (let c = Math.floor((e.start[i] - trace.t0) / all * HEAT_COLS); c <= c1; c++) {
-			const a = Math.max(e.start[i], trace.t0 + c * all / HEAT_COLS), b = Math.min(e.end[i], trace.t0 + (c + 1) * all / HEAT_COLS);
+		for (let c = Math.floor((begin - trace.t0) / all * HEAT_COLS); c <= c1; c++) {
+			const a = Math.max(begin, trace.t0 + c * all / HEAT_COLS), b = Math.min(e.end[i], trace.t0 + (c + 1) * all / HEAT_COLS);
 
 			row.op[c] += Math.max(0, b - a);
 			row.wait[c] += Math.max(0, b - a) * share;

@@ -104,6 +104,8 @@ function drawEvent(i, x0, x1, y0, y1, px, low)
 		const mid = Math.min(x1, Math.max(x0 + (x1 - x0 > 3 ? 1 : 0), Math.round(px(e.stop[i]))));
 
 		rect(x0, y0, x1, y1, word[type.end]);
+		if (trace.beginOf.has(i)) // called ahead: it waits in the queue
+			hatch(mid, y0, Math.min(x1, Math.round(px(beganAt(i)))), y1, word.bg);
 		rect(x0, y0, mid, y1, word[type.ink]);
 		if (trace.opOf.get(i)?.verdict)
 			rect(x0, y0, x1, y0 + Math.round(2 * d), word.mark);
@@ -150,7 +152,7 @@ function eventLabel(i, low)
 {
 	const name = eventName(i);
 
-	return low ? name : name + '  ' + span(trace.events.end[i] - trace.events.start[i]);
+	return low ? name : name + '  ' + span(trace.events.end[i] - beganAt(i));
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------------------- */

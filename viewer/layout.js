@@ -10,14 +10,14 @@ const H = {node: 20, proc: 24, thread: 18, flows: 18, row: 18, low: 13, kernel: 
 
 const layout = {lanes: [], height: 0, laneOf: new Int32Array(0), headOf: new Int32Array(0), closed: new Map(), shown: null};
 
-/* A row of events that follow each other; @ev: their numbers, in order of start. */
-function newRow(ev)
+/* A row of events that follow each other; @ev: their numbers, in order of what @from says of them. */
+function newRow(ev, from = i => trace.events.start[i])
 {
 	const e = trace.events, n = ev.length, start = new Float64Array(n), end = new Float64Array(n);
 	let max = -Infinity;
 
 	for (let k = 0; k < n; k++) {
-		start[k] = e.start[ev[k]];
+		start[k] = from(ev[k]);
 		max = end[k] = Math.max(max, e.end[ev[k]]);
 	}
 	return {ev: Uint32Array.from(ev), start, end, n};
@@ -41,7 +41,7 @@ function pack(list)
 		rows[r].push(i);
 		ends[r] = Math.max(e.end[i], r === ROWS_MAX - 1 ? ends[r] : -Infinity);
 	}
-	return rows.map(newRow);
+	return rows.map(row => newRow(row));
 }
 
 /* Events of a thread belong together by type, and below a progress thread by channel, direction and peer as well. */
@@ -181,7 +181,7 @@ function summaryRow(p, rank, by)
 		for (const part of (by.get(partOf(t, rank)) || new Map()).values())
 			if (TYPES[trace.events.type[part[0]]].op)
 				list.push(...part);
-	return newRow(list.sort((a, b) => trace.events.start[a] - trace.events.start[b]));
+	return newRow(list.sort((a, b) => beganAt(a) - beganAt(b)), beganAt);
 }
 
 const firstRank = p => p.ranks.size ? Math.min(...p.ranks) : p.rank;

@@ -128,7 +128,7 @@ function opButton(s)
 function goToOp(op)
 {
 	const e = trace.events, [a, b] = opSpan(op), rank = op.verdict?.rank;
-	const part = op.parts.find(i => rankOf(i) === rank) ?? op.parts.reduce((x, i) => e.end[i] - e.start[i] > e.end[x] - e.start[x] ? i : x);
+	const part = op.parts.find(i => rankOf(i) === rank) ?? op.parts.reduce((x, i) => e.end[i] - beganAt(i) > e.end[x] - beganAt(x) ? i : x);
 
 	reveal(part);
 	view.op = op;

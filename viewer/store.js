@@ -13,6 +13,7 @@ function clearTrace()
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
 		procs: [], threads: [], flows: [], comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
+		groupOf: new Map(), beginOf: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
 			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,
@@ -316,6 +317,33 @@ function closeOpen()
 
 const opKey = (comm, func, seq) => comm + ' ' + func + ' ' + seq;
 
+/*
+ * Operations of a communicator are executed one after the other, but for those of a group; a thread that calls ahead has them wait in
+ * its queue. When those began that have waited: when the ones before them had ended, as the report has it.
+ */
+function queueOperations()
+{
+	const e = trace.events, last = new Map();
+
+	trace.beginOf = new Map();
+	for (const i of trace.byStart.filter(n => TYPES[e.type[n]].op && e.end[n] > e.stop[n] && !(e.flags[n] & F_OPEN)).sort((a, b) => e.end[a] - e.end[b])) {
+		const key = e.proc[i] + ' ' + e.comm[i] + ' ' + e.rank[i], group = trace.groupOf.get(i) || (e.pHi[i] || e.pLo[i] ? e.pHi[i] + ':' + e.pLo[i] : '');
+		let q = last.get(key);
+
+		if (!q)
+			last.set(key, q = {group: '', begin: -Infinity, end: e.start[i]});
+		if (!group || group !== q.group)
+			q.begin = q.end;
+		q.group = group;
+		q.end = e.end[i];
+		if (e.start[i] < q.begin && q.begin < e.end[i])
+			trace.beginOf.set(i, q.begin);
+	}
+}
+
+/* When an event began, an operation to be executed. */
+const beganAt = i => trace.beginOf.get(i) ?? trace.events.start[i];
+
 /* Of one collective the parts of all ranks, and what report says of it; its list of slow ones has the longest. */
 function joinOperations()
 {
@@ -392,7 +420,7 @@ function opSpan(op)
 	let a = Infinity, b = -Infinity;
 
 	for (const i of op.parts) {
-		a = Math.min(a, e.start[i]);
+		a = Math.min(a, beganAt(i));
 		b = Math.max(b, e.end[i]);
 	}
 	return [a, b];
@@ -413,5 +441,6 @@ function digest()
 		if (t.slices)
 			sumSlices(t);
 	trace.byStart = new Uint32Array(e.n).map((_, i) => i).sort((a, b) => e.start[a] - e.start[b] || e.end[b] - e.end[a]);
+	queueOperations();
 	joinOperations();
 }

@@ -430,6 +430,26 @@ await t('a process goes by one rank, whatever its communicators; what is slow le
 	await p.close();
 });
 
+await t('operations that were called ahead take as long as they are executed, and wait in the queue before', async () => {
+	const file = tmp + '/ahead.jsonl', line = o => JSON.stringify(o) + '\n';
+	let text = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'});
+
+	for (let seq = 0; seq < 8; seq++)
+		text += line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank: 0, start: {ts: 1e6 + seq, pid: 1, tid: 1}, stop: {ts: 1e6 + seq + 1}, eventAddr: '0x' + (16 + seq),
+			details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32', parentGroup: '0x' + (99 + seq)}, exec: {stop: 1e6 + 10000 * (seq + 1), source: 'proxy'}});
+	writeFileSync(file, text);
+	const p = await open(browser, view('ahead', file));
+
+	same(await p.$$eval('#slow button .long', b => b.map(e => e.textContent)), Array(8).fill('10.0 ms'));
+	await p.click('#slow button');
+	await settle(p);
+	await p.click('#tab-selected');
+	await p.waitForSelector('#record');
+	ok((await $text(p, '#pane')).includes('takes10.0 ms'), (await $text(p, '#pane')).slice(0, 300));
+	await p.screenshot({path: out + '/ahead.png'});
+	await p.close();
+});
+
 await t('a trace of the original minimal_profiler, many ranks in a process; dark', async () => {
 	const p = await open(browser, view('seed', seed), {dark: true});
 
