@@ -53,6 +53,8 @@ struct report_link {
 	uint32_t n;		       /* ProxyOps */
 	int64_t dur, no_data, no_room; /* sums over them */
 	int64_t gpu;		       /* sum: steps in SendGPUWait, RecvGPUWait, RecvFlushWait */
+	uint32_t gpu_n;		       /* ProxyOps that have any of it */
+	double gpu_from, gpu_to; /* sums over these: when the first such wait began and ended */
 	int64_t loss_wait, maybe_wait; /* longest of a ProxyOp: no data in steps with losses; if
 					 * the sender's retransmissions were needed */
 	int64_t room_wait, data_wait;  /* longest of a ProxyOp: no room, no data */

@@ -29,9 +29,17 @@ static void shorten_role(struct report_role *r, double share)
 	}
 }
 
-/* But for what its steps tell, which began when those before had ended. */
-static void shorten_link(struct report_link *l, double share)
+/*
+ * @ns: when it begins. What steps tell stays: they follow those of the operations before on their connections. But the first ones may
+ * wait for the GPU, which has not come to it yet.
+ */
+static void shorten_link(struct report_link *l, double share, int64_t ns)
 {
+	double till = (double)ns * l->gpu_n,
+	       queued = (till < l->gpu_to ? till : l->gpu_to) - l->gpu_from;
+
+	if (queued > 0)
+		l->gpu = most(0, l->gpu - (int64_t)queued);
 	shorten(&l->dur, share);
 	shorten(&l->no_data, share);
 	shorten(&l->no_room, share);
@@ -53,7 +61,7 @@ static void begin_at(struct report_part *p, int64_t ns)
 	shorten_role(&p->app, share);
 	shorten_role(&p->proxy, share);
 	for (i = 0; i < p->nlinks; i++)
-		shorten_link(&p->link[i], share);
+		shorten_link(&p->link[i], share, ns);
 }
 
 void report_queue(const struct report_comm *c, const struct report_op_info *info,

@@ -34,7 +34,8 @@ struct step {
 struct steps {
 	uint64_t addr;
 	int64_t loss, maybe, gpu;
-	int64_t last; /* when its last step but one stopped */
+	int64_t last;		  /* when its last step but one stopped */
+	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
 };
 
@@ -463,6 +464,9 @@ static void merge_link(struct report_link *to, const struct report_link *l)
 	to->no_data += l->no_data;
 	to->no_room += l->no_room;
 	to->gpu += l->gpu;
+	to->gpu_n += l->gpu_n;
+	to->gpu_from += l->gpu_from;
+	to->gpu_to += l->gpu_to;
 	to->loss_wait = longest(to->loss_wait, l->loss_wait);
 	to->maybe_wait = longest(to->maybe_wait, l->maybe_wait);
 	to->room_wait = longest(to->room_wait, l->room_wait);
@@ -520,7 +524,12 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 	if (s) {
 		/* that it was posted ahead, while another one was at the network, is no wait */
 		s->to = s->gpu ? stop : s->to;
-		sums->gpu += longest(s->to - longest(longest(s->from, start), sums->last), 0);
+		s->from = longest(longest(s->from, start), sums->last);
+		sums->gpu += longest(s->to - s->from, 0);
+		if (!sums->gpu_to && s->to > s->from) {
+			sums->gpu_from = s->from;
+			sums->gpu_to = s->to;
+		}
 		RECENT_FORGET(rd->steps, s);
 	}
 	sums->last = longest(sums->last, stop);
@@ -567,6 +576,9 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.loss_wait = longest(0, sums->loss < l.dur ? sums->loss : l.dur);
 		l.maybe_wait = longest(0, sums->maybe < l.dur ? sums->maybe : l.dur);
 		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
+		l.gpu_n = sums->gpu_to != 0;
+		l.gpu_from = (double)sums->gpu_from;
+		l.gpu_to = (double)sums->gpu_to;
 		RECENT_FORGET(rd->step_sums, sums);
 	}
 	if (get_bool(rd, rec, "isPxn"))

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "log.h"
-#include "report.h"
+#include "report_priv.h"
 
 #define MS INT64_C(1000000)
 
@@ -595,6 +595,38 @@ static void what_follows_from_a_late_rank(void **state)
 	parts[0]->link[0].busy = 95 * MS;
 	parts[0]->link[0].rwnd = 90 * MS; /* nobody reads before it comes */
 	assert_int_equal(judged(80), CODE_LATE_RANK);
+	over();
+}
+
+/* Called while another one was executed: what its first step waited for the GPU until then was for that. */
+static void gpu_of_another(void **state)
+{
+	struct report_member m = {.rank = 0, .proc = &procs[0]};
+	struct report_op_info info = {.group = 1};
+	struct report_part *p;
+
+	(void)state;
+	ring(3);
+	HASH_ADD(hh, comm.members, rank, sizeof(m.rank), &m);
+	report_queue(&comm, &info, parts[0]);
+	assert_true(parts[0]->start == 1000 * MS);
+	p = parts[1];
+	p->rank = 0;
+	p->proc = &procs[0];
+	p->stop = 1130 * MS;
+	p->link[0].gpu = p->link[1].gpu = 60 * MS;
+	p->link[0].gpu_n = p->link[1].gpu_n = 2;
+	p->link[0].gpu_from = 2.0 * 1080 * MS;
+	p->link[0].gpu_to = 2.0 * 1105 * MS;
+	p->link[1].gpu_from = 2.0 * 1101 * MS;
+	p->link[1].gpu_to = 2.0 * 1129 * MS;
+	info.group = 2;
+	report_queue(&comm, &info, p);
+	assert_true(p->start == 1100 * MS);
+	assert_int_equal(p->link[0].gpu, 20 * MS);
+	assert_int_equal(p->link[1].gpu, 60 * MS);
+	assert_int_equal(p->proxy.on, 100 * MS * 30 / 130);
+	HASH_CLEAR(hh, comm.members);
 	over();
 }
 
@@ -1246,6 +1278,7 @@ int main(void)
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
 		cmocka_unit_test(what_follows_from_a_late_rank),
+		cmocka_unit_test(gpu_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
