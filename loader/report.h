@@ -78,6 +78,9 @@ struct report_part {
 		stop; /* of the execution, which begins when those before it in its communicator have ended */
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
 	int64_t held; /* so long that operation, or others before, may have held it up, and not its peers */
+	/* By how much later than usual it came, from the operation of its communicator before; and how much of that is told since. */
+	bool knows_usual;
+	int64_t later, told;
 	int64_t quiet; /* of what is open: for how long it has not moved */
 	bool known;    /* something tells when it ended */
 	bool unfinished;
@@ -249,6 +252,8 @@ struct report_queue {
 	int64_t begin, end; /* of the last group, as far as its operations have come */
 };
 
+#define REPORT_USUAL 9
+
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
@@ -256,6 +261,10 @@ struct report_member {
 	uint64_t nr;
 	const struct report_proc *ended_proc;
 	int64_t ended, held;
+	int64_t lag; /* its process' then */
+	/* How long it took from one operation to the next, the last ones. */
+	int64_t took[REPORT_USUAL];
+	uint32_t ntook;
 	struct report_queue queue;
 	UT_hash_handle hh;
 };
@@ -379,6 +388,7 @@ struct report {
 	struct pending *pending;   /* operations that wait for ranks */
 	struct pending *ready;	   /* that wait for those that ended before them, by their end */
 	uint32_t npending, nready; /* parts of these */
+	int64_t released;	   /* of the last one that has had its turn, when it ended */
 	int64_t came_to;	   /* the real clock up to which all input has been read */
 	struct heat *heat;
 	struct lost_cause *losses;

@@ -3,6 +3,8 @@
  * Operations one after another, of whatever communicators, pure: what one has held its ranks up for they bring into the next, and
  * that is told of the first only. What a single operation says of that is report_late.c's.
  */
+#include <stdlib.h>
+#include <string.h>
 #include "report_priv.h"
 
 /* ---- In a communicator's queue ------------------------------------------------------------------------ */
@@ -89,14 +91,6 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
 
 /* ---- From one operation to the next -------------------------------------------------------------------- */
 
-bool report_is_slow(const struct report *r, const struct report_op *op, int64_t expected)
-{
-	/* the first operation makes connections and threads: it is no wonder if it is slow */
-	if (r->opt.slower_than)
-		return op->own > r->opt.slower_than;
-	return op->seq && (double)op->own > REPORT_TOO_LONG * (double)expected;
-}
-
 /* From the last operation of its communicator, which all of its ranks were in that the input has. */
 static void gaps_in_comm(struct report_op *op)
 {
@@ -130,16 +124,86 @@ static int64_t least_lag(const struct report_op *op)
 #define ENDS_NS                                                                                    \
 	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
 
+/* By how much later than usual, and what is told of that. */
+static void take_usual(struct report_op *op)
+{
+	struct report_comm *c = op->comm;
+	int64_t v[REPORT_USUAL];
+	struct report_member *m;
+	struct report_part *p;
+	uint32_t i, n;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
+		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc)
+			continue;
+		n = (uint32_t)least(m->ntook, REPORT_USUAL);
+		memcpy(v, m->took, sizeof(v));
+		p->knows_usual = n >= 3;
+		p->later = p->start - m->ended - report_median(v, n);
+		p->told = p->proc->lag - m->lag;
+		m->took[m->ntook++ % REPORT_USUAL] = p->start - m->ended;
+	}
+}
+
+static int by_lag(const void *a, const void *b)
+{
+	const struct report_part *x = *(struct report_part *const *)a,
+				 *y = *(struct report_part *const *)b;
+
+	if (x->proc->clock != y->proc->clock)
+		return x->proc->clock < y->proc->clock ? -1 : 1;
+	return x->proc->lag < y->proc->lag ? 1 : x->proc->lag > y->proc->lag ? -1 : 0;
+}
+
+/* Of one clock: who had as much to make up for and came sooner shows what of it was left. */
+static void hold_less(struct report_part **p, uint32_t n)
+{
+	int64_t first = INT64_MAX, left = INT64_MAX;
+	uint32_t i, k;
+
+	for (i = 0; i < n; i++)
+		first = least(first, p[i]->start);
+	for (i = 0; i < n; i = k) {
+		for (k = i; k < n && p[k]->proc->lag == p[i]->proc->lag; k++)
+			left = least(left, p[k]->start - first);
+		for (; i < k; i++)
+			p[i]->held = least(p[i]->held, left);
+	}
+}
+
+static void held_by_lags(struct report_op *op)
+{
+	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i, k;
+	int64_t lag = least_lag(op), any = 0;
+	struct report_part *p[REPORT_LATE];
+
+	for (i = 0; i < op->nparts; i++) {
+		op->parts[i]->held = op->parts[i]->proc->lag - lag;
+		any |= op->parts[i]->held;
+	}
+	if (!any)
+		return;
+	memcpy(p, op->parts, n * sizeof(struct report_part *));
+	qsort(p, n, sizeof(struct report_part *), by_lag);
+	for (i = 0; i < n; i = k) {
+		for (k = i; k < n && p[k]->proc->clock == p[i]->proc->clock;)
+			k++;
+		hold_less(p + i, k - i);
+	}
+}
+
 /*
  * How long each rank took from its last operation, of whatever communicator. Which one that was is not known of a process that is
  * several ranks, or of one that goes on with another communicator meanwhile.
  */
 static void take_gaps(struct report_op *op)
 {
-	int64_t lag = least_lag(op);
 	struct report_part *p;
 	uint32_t i;
 
+	take_usual(op);
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		if (p->proc->several || !p->proc->has_ended ||
@@ -151,14 +215,14 @@ static void take_gaps(struct report_op *op)
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		p->gap = most(0, p->start - p->proc->ended);
-		p->held = p->proc->lag - lag;
 	}
+	held_by_lags(op);
 }
 
 #define FEW 5 /* operations of a kind: no median yet */
 
-/* By how much it took longer than its kind did so far, if that is told of it. */
-static int64_t told(const struct report *r, const struct report_op *op)
+/* By how much it took longer than its kind did so far, if that makes it a slow one. */
+static int64_t told(const struct report_op *op)
 {
 	const struct report_class *k = op->class;
 	int64_t v[REPORT_HELD], expected;
@@ -169,11 +233,12 @@ static int64_t told(const struct report *r, const struct report_op *op)
 	if (!k->warm && k->nheld < FEW)
 		return 0;
 	expected = k->warm ? hist__quantile(&k->time, 0.5) : report_median(v, k->nheld);
-	return report_is_slow(r, op, expected) ? most(0, op->own - expected) : 0;
+	return op->seq && (double)op->own > REPORT_TOO_LONG * (double)expected ? op->own - expected
+									       : 0;
 }
 
 /* @held: of each part; what is told beyond that has held all of them up. */
-static void note_lags(const struct report *r, struct report_op *op, const int64_t *held, uint32_t n)
+static void note_lags(struct report_op *op, const int64_t *held, uint32_t n)
 {
 	int64_t waited = report_op_duration(op) - op->own, before = least_lag(op), behind = 0,
 		alone = 0;
@@ -185,16 +250,18 @@ static void note_lags(const struct report *r, struct report_op *op, const int64_
 		alone = most(alone, held[i]);
 	}
 	/* what of it has cost nobody time here is made up for */
-	before += least(behind, waited) + most(0, told(r, op) - alone);
+	before += least(behind, waited) + most(0, told(op) - alone);
 	for (i = 0; i < n; i++) {
 		p = op->parts[i]->proc;
+		if (p->has_ended && op->parts[i]->stop < p->ended)
+			continue; /* another went on for longer */
 		p->lag = before + held[i];
 		p->ended = op->parts[i]->stop;
 		p->has_ended = true;
 	}
 }
 
-static void note_ends(const struct report *r, struct report_op *op)
+static void note_ends(struct report_op *op)
 {
 	int64_t held[REPORT_LATE];
 	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
@@ -202,7 +269,7 @@ static void note_ends(const struct report *r, struct report_op *op)
 	struct report_member *m;
 
 	report_held(op, held, n);
-	note_lags(r, op, held, n);
+	note_lags(op, held, n);
 	for (i = 0; i < n; i++) {
 		HASH_FIND(hh, c->members, &op->parts[i]->rank, sizeof(op->parts[i]->rank), m);
 		if (!m)
@@ -211,19 +278,32 @@ static void note_ends(const struct report *r, struct report_op *op)
 		m->ended_proc = op->parts[i]->proc;
 		m->ended = op->parts[i]->stop;
 		m->held = held[i];
+		m->lag = op->parts[i]->proc->lag;
 	}
 }
 
-/* What has been of it, and of whom, is not known. */
-static void forget_ends(struct report_comm *c)
+/* Who was in it, and when it ended for them, is not known; but that all came together. */
+static void forget_ends(struct report_op *op)
 {
 	struct report_member *m, *tmp;
+	int64_t lag = 0;
+	uint32_t i;
 
-	HASH_ITER (hh, c->members, m, tmp)
+	HASH_ITER (hh, op->comm->members, m, tmp)
+		lag = most(lag, m->proc->lag);
+	for (i = 0; i < op->nparts; i++)
+		lag = most(lag, op->parts[i]->proc->lag);
+	HASH_ITER (hh, op->comm->members, m, tmp) {
 		m->proc->has_ended = false;
+		m->proc->lag = lag;
+	}
+	for (i = 0; i < op->nparts; i++) {
+		op->parts[i]->proc->has_ended = false;
+		op->parts[i]->proc->lag = lag;
+	}
 }
 
-void report_chain(const struct report *r, struct report_op *op, int64_t ended)
+void report_chain(struct report_op *op, int64_t ended)
 {
 	struct report_comm *c = op->comm;
 	bool whole = op->nparts >= HASH_COUNT(c->members);
@@ -238,7 +318,7 @@ void report_chain(const struct report *r, struct report_op *op, int64_t ended)
 	c->last = ended;
 	c->nr++;
 	if (whole)
-		note_ends(r, op);
+		note_ends(op);
 	else
-		forget_ends(c);
+		forget_ends(op);
 }

@@ -10,9 +10,10 @@
 #include "clock.h"
 #include "report_priv.h"
 
-#define WAIT_NS	   (3 * NSEC_PER_SEC)			/* an operation's line may be so late */
-#define GIVE_UP_NS (90 * NSEC_PER_SEC)			/* for ranks that have not come */
-#define ORDER_NS   (REPORT_SETTLED + NSEC_PER_SEC / 10) /* for operations that ended before it */
+#define WAIT_NS	   (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
+#define GIVE_UP_NS (90 * NSEC_PER_SEC)	/* for ranks that have not come */
+#define ORDER_NS   (2 * REPORT_SETTLED) /* for operations that ended before it */
+#define WALK	   1024			/* places that one may be too early in that, at least */
 
 struct pending_key {
 	uint64_t comm, seq;
@@ -29,6 +30,14 @@ struct pending {
 
 /* ---- In order ----------------------------------------------------------------------------------------- */
 
+static void have_turn(struct report *r, struct pending *p)
+{
+	r->released = p->newest;
+	report_chain(p->op, p->newest);
+	report_finish(r, p->op);
+	free(p);
+}
+
 /* The one that ended first. */
 static void release(struct report *r)
 {
@@ -36,9 +45,7 @@ static void release(struct report *r)
 
 	DL_DELETE(r->ready, p);
 	r->nready -= p->op->nparts;
-	report_chain(r, p->op, p->newest);
-	report_finish(r, p->op);
-	free(p);
+	have_turn(r, p);
 }
 
 static void release_before(struct report *r, int64_t ns)
@@ -51,11 +58,16 @@ static void release_before(struct report *r, int64_t ns)
 static void complete(struct report *r, struct pending *p)
 {
 	struct pending *before = r->ready ? r->ready->prev : NULL;
+	uint32_t n = 0;
 
 	HASH_DEL(r->pending, p);
 	r->npending -= p->op->nparts;
+	if (p->newest < r->released) { /* too late for its turn */
+		have_turn(r, p);
+		return;
+	}
 	r->nready += p->op->nparts;
-	while (before && before->newest > p->newest)
+	while (before && before->newest > p->newest && n++ < WALK)
 		before = before == r->ready ? NULL : before->prev;
 	if (before)
 		DL_APPEND_ELEM(r->ready, before, p);

@@ -53,6 +53,8 @@ static int64_t own_doing(const struct report_op *op, const struct report_part *p
 	if (late <= 0 || op->gap < 0 || p->gap < 0)
 		return late;
 	own = most(0, least(late, p->gap - op->gap));
+	if (p->knows_usual)
+		own = most(own, least(late, p->later - p->told));
 	return most(own, late - p->held);
 }
 
@@ -294,7 +296,22 @@ static bool any_held(const struct report_op *op, uint32_t n)
 	return false;
 }
 
-/* Where no clock tells: by how much the rank that was in it for the shortest came later for what was before, as far as that is not its own doing. */
+/* By how much later than usual it came, against the median of the others; 0: not known. */
+static int64_t later_than_others(const struct report_op *op, const struct report_part *p)
+{
+	int64_t v[REPORT_LATE];
+	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
+
+	for (i = 0; i < n; i++)
+		if (op->parts[i] != p && op->parts[i]->knows_usual)
+			v[m++] = op->parts[i]->later;
+	return p->knows_usual && m ? p->later - report_median(v, m) : 0;
+}
+
+/*
+ * Where no clock tells: by how much the rank that was in it for the shortest came later for what was before, as far as that is not
+ * its own doing. It came later than usual, too: else the others ended later.
+ */
 static int64_t pushed_by_length(const struct report_op *op)
 {
 	const struct report_part *p;
@@ -306,7 +323,9 @@ static int64_t pushed_by_length(const struct report_op *op)
 		return 0;
 	late_by_clock(op, true, &l);
 	late_by_clock(op, false, &l);
-	return by / 2 >= l.wait ? by - own_doing(op, p, by) : 0;
+	if (by / 2 < l.wait)
+		return 0;
+	return most(0, least(by - own_doing(op, p, by), later_than_others(op, p)));
 }
 
 void report_carry(struct report_op *op)

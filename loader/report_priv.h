@@ -44,9 +44,6 @@ void report_finish(struct report *r, struct report_op *op);
 void report_join_end(struct report *r);
 void report_join_free(struct report *r);
 
-/* It takes so much longer than @expected that it is told of. */
-bool report_is_slow(const struct report *r, const struct report_op *op, int64_t expected);
-
 /* Takes from the part of an operation what it has waited for those before it in its communicator, which was called while they went on. */
 void report_queue(const struct report_comm *c, const struct report_op_info *info,
 		  struct report_part *part);
@@ -55,6 +52,6 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
  * What ranks bring into it from their operations before, and into the next ones from it. They come in the order in which they end, but for
  * one whose line was late. @ended: by the real clock.
  */
-void report_chain(const struct report *r, struct report_op *op, int64_t ended);
+void report_chain(struct report_op *op, int64_t ended);
 
 #endif

@@ -67,6 +67,7 @@ struct report_reader {
 	struct steps *step_sums;
 	struct links *links;
 	struct waiting *waiting;
+	int64_t settles; /* when the first of these does */
 	int64_t now;
 };
 
@@ -193,7 +194,7 @@ static void give_part(struct report_reader *rd, const struct report_op_info *inf
 {
 	struct report_comm *c = report_comm(rd->r, info->comm);
 
-	if (c && rd->proc->rank < 0)
+	if (c && rd->proc->rank < 0) /* until report_member() knows better */
 		rd->proc->rank = part->rank;
 	if (c)
 		report_add_part(rd->r, info, part);
@@ -261,17 +262,25 @@ static void take_header(struct report_reader *rd, node_t rec)
 	take_clock(rd, get(rd, rec, "clock"));
 }
 
-/* Those of whose children nothing bad can come any more. */
-static void give_settled(struct report_reader *rd)
+/*
+ * Those of whose children nothing bad can come any more. The @last one stays until another comes: it may be the one that hangs, which
+ * its children tell at the end.
+ */
+static void give_settled(struct report_reader *rd, bool last)
 {
 	struct waiting *w, *tmp;
 
+	rd->settles = INT64_MAX;
 	HASH_ITER (hh, rd->waiting, w, tmp) {
 		if (w->open)
 			continue;
-		if (!w->timed || (w->part->stop + REPORT_SETTLED > rd->proc->last &&
-				  HASH_COUNT(rd->waiting) < SETTLING))
+		if (!w->timed || (!last && !w->hh.next))
 			break;
+		if (w->part->stop + REPORT_SETTLED > rd->proc->last &&
+		    HASH_COUNT(rd->waiting) < SETTLING) {
+			rd->settles = w->part->stop + REPORT_SETTLED;
+			break;
+		}
 		give_waiting(rd, w);
 	}
 }
@@ -286,7 +295,8 @@ static void move_to(struct report_reader *rd, int64_t ns)
 	if (ns > p->last) {
 		p->last = ns;
 		rd->now = ns + p->offset;
-		give_settled(rd);
+		if (ns >= rd->settles)
+			give_settled(rd, false);
 	}
 }
 
@@ -764,6 +774,7 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	if (w)
 		forget_open(rd, w);
 	wait_on(rd, addr, &info, part, false, part->unfinished || get(rd, rec, "exec"));
+	give_settled(rd, true);
 }
 
 /* Told while it does not move; the last word of it if the file ends before it does. */
@@ -920,6 +931,7 @@ static void *begin_reader(void *to, const char *path, uint32_t nr)
 	rd->doc = &all->doc;
 	rd->path = path;
 	rd->now = INT64_MIN;
+	rd->settles = INT64_MAX;
 	return rd;
 }
 

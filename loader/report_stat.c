@@ -293,12 +293,14 @@ int32_t report_rank_in(const struct report_comm *c, int32_t rank)
 
 static void name_rank(const struct report_comm *c, int32_t rank, struct report_proc *p)
 {
-	if (p->rank >= 0 && p->within == c->hash) {
-		p->of = c->nranks;
+	int32_t of = c->nranks > 0 ? c->nranks : (int32_t)most(c->max_rank, rank) + 1;
+
+	if (p->within == c->hash) {
+		p->of = of;
 		p->several |= p->rank != rank;
-	} else if (p->rank < 0 || c->nranks > p->of) {
+	} else if (!p->within || of > p->of) {
 		p->rank = rank;
-		p->of = c->nranks;
+		p->of = of;
 		p->within = c->hash;
 		p->several = false;
 	}
@@ -607,14 +609,16 @@ static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
 	int64_t d = op->own, expected = hist__quantile(&op->class->time, 0.5);
+	bool slow = r->opt.slower_than ? d > r->opt.slower_than
+				       : (double)d > REPORT_TOO_LONG * (double)expected;
 	uint32_t n = report_causes(op, r->names, causes);
 
-	/* the first operation makes connections and threads: it is no measure */
+	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
 	if (op->seq || r->opt.slower_than) {
 		op->comm->op_ns += d;
 		odd_causes(r, op, causes, n);
 	}
-	if (report_is_slow(r, op, expected))
+	if (slow && (op->seq || r->opt.slower_than))
 		slow_verdict(r, op, causes, n,
 			     r->opt.slower_than && d < 2 * expected ? 0 : expected, false);
 }

@@ -381,12 +381,17 @@ function joinOperations()
 /* A process goes by its rank of the largest communicator, of equal ones the first, as in the report. */
 function nameRanks()
 {
+	const sizes = trace.commList.map(c => c.nranks);
+
+	for (const p of trace.procs) // some traces do not say how many there are
+		for (const [comm, rank] of p.rankIn)
+			sizes[comm] = trace.commList[comm].nranks || Math.max(sizes[comm], rank + 1);
 	for (const p of trace.procs) {
 		let of = -1;
 
 		for (const [comm, rank] of p.rankIn)
-			if (rank >= 0 && trace.commList[comm].nranks > of) {
-				of = trace.commList[comm].nranks;
+			if (rank >= 0 && sizes[comm] > of) {
+				of = sizes[comm];
 				p.rank = rank;
 			}
 	}

@@ -477,6 +477,12 @@ static void short_parts(void **state)
 	for (i = 0; i < 6; i++)
 		parts[i]->gap = 250 * MS;
 	parts[4]->held = parts[1]->held = 60 * MS;
+	assert_int_equal(carried_over(),
+			 0); /* did it come later at all? the others may have ended later */
+	for (i = 0; i < 6; i++)
+		parts[i]->knows_usual = true;
+	for (i = 1; i < 6; i += 3)
+		parts[i]->later = parts[i]->told = 60 * MS;
 	assert_int_equal(carried_over(), 60 * MS);
 	assert_int_equal(judged(60), CODE_UNKNOWN);
 	over();
@@ -912,6 +918,7 @@ static struct {
 	size_t len[3];
 	double ms[3]; /* its time */
 	unsigned int seq[2];
+	int lacks; /* the trace of this rank lacks what is told; -1 of none */
 } two;
 
 static const int part_rank[] = {0, -1, 1};
@@ -921,6 +928,7 @@ static void two_begin(void)
 	int i;
 
 	memset(&two, 0, sizeof(two));
+	two.lacks = -1;
 	for (i = 0; i < 3; i++) {
 		two.f[i] = open_memstream(&two.text[i], &two.len[i]);
 		assert_non_null(two.f[i]);
@@ -957,6 +965,8 @@ static void two_op(bool part, double took, double own0, double own1, double own2
 		if (part && part_rank[i] < 0)
 			continue;
 		two.ms[i] = last + took;
+		if (i == two.lacks)
+			continue;
 		fprintf(two.f[i],
 			"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"%"
 			"s\","
@@ -1032,6 +1042,8 @@ static void two_says(uint64_t whole, uint64_t part, int32_t rank, uint64_t late)
 /* What the part has been held up for, its ranks bring into the whole, and nobody is late for that. */
 static void carried_into_another(void **state)
 {
+	unsigned int i;
+
 	(void)state;
 	two_begin();
 	two_usual(100);
@@ -1048,13 +1060,12 @@ static void carried_into_another(void **state)
 	two_says(0, 2, -1, 0);
 	/* there were others in between, of the same ranks */
 	two_begin();
-	two_usual(20);
-	two_op(true, 210, 5, 0, 5);
-	two_op(true, 10, 5, 0, 5);
-	two_op(true, 10, 5, 0, 5);
-	two_op(false, 10, 5, 55, 5);
-	two_op(true, 10, 5, 0, 5);
-	two_usual(20);
+	for (i = 0; i < 40; i++) {
+		two_op(false, 10, 5, 55, 5);
+		two_op(true, i == 20 ? 210 : 10, 5, 0, 5);
+		two_op(true, 10, 5, 0, 5);
+		two_op(true, 10, 5, 0, 5);
+	}
 	two_says(0, 1, -1, 0);
 	/* the GPU was done with it a moment before its proxy was */
 	two_begin();
@@ -1097,6 +1108,7 @@ static void late_for_another(void **state)
 	/* all had been in between, and were there at the same time */
 	two_begin();
 	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
 	two_op(true, 210, 5, 0, 5);
 	two_usual(2);
 	two_op(false, 10, 5, 25, 105);
@@ -1111,6 +1123,49 @@ static void late_for_another(void **state)
 	two_op(false, 10, 5, 225, 5);
 	two_op(true, 10, 5, 0, 5);
 	two_op(false, 10, 5, 25, 205);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(1, 1, 2, 1);
+}
+
+/* What is told does not excuse what it did not cause. */
+static void late_beside_what_is_told(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	/* both had been held up in the part, but the other one made up for it */
+	two_begin();
+	for (i = 0; i < 40; i++) {
+		two_op(false, 10, i == 31 ? 5 : 105, 125, 105);
+		two_op(true, i == 30 ? 110 : 10, 5, 0, 5);
+	}
+	two_says(1, 1, 2, 1);
+	/* an operation of all that lacks a rank has brought all together */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two.lacks = 1;
+	two_op(false, 10, 5, 25, 5);
+	two.lacks = -1;
+	two_op(true, 10, 5, 0, 5);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 10, 5, 0, 205);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 10, 5, 0, 5);
+	two_usual(20);
+	two_says(0, 2, 2, 1);
+	/* the part was slow, which the trace of one lacks; later they come late by themselves */
+	two_begin();
+	two_usual(20);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 210, 5, 0, 5);
+	two.lacks = 1;
+	two_op(false, 10, 5, 25, 5);
+	two.lacks = -1;
+	two_op(true, 10, 155, 0, 155);
+	two_op(false, 10, 5, 25, 5);
 	two_op(true, 10, 5, 0, 5);
 	two_usual(20);
 	two_says(1, 1, 2, 1);
@@ -1133,6 +1188,13 @@ static void ranks_have_one_name(void **state)
 	assert_int_equal(r.procs->next->next->rank, 2);
 	assert_false(r.procs->next->next->several);
 	assert_int_equal(report_heat_rows(&r), 3);
+	report_free(&r);
+	/* nobody tells how many they are */
+	two_begin();
+	two_usual(20);
+	two_end(&r);
+	assert_int_equal(r.procs->next->next->rank, 2);
+	assert_false(r.procs->next->next->several);
 	report_free(&r);
 	/* of one that is several, each has its own */
 	two_begin();
@@ -1287,6 +1349,7 @@ int main(void)
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
 		cmocka_unit_test(late_for_another),
+		cmocka_unit_test(late_beside_what_is_told),
 		cmocka_unit_test(ranks_have_one_name),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
