@@ -40,8 +40,10 @@ static void shorten_link(struct report_link *l, double share, int64_t ns)
 	double till = (double)ns * l->gpu_n,
 	       queued = (till < l->gpu_to ? till : l->gpu_to) - l->gpu_from;
 
-	if (queued > 0)
-		l->gpu = most(0, l->gpu - (int64_t)queued);
+	if (queued >= (double)l->gpu)
+		l->gpu = 0;
+	else if (queued > 0)
+		l->gpu -= (int64_t)queued;
 	shorten(&l->dur, share);
 	shorten(&l->no_data, share);
 	shorten(&l->no_room, share);
@@ -52,8 +54,7 @@ static void shorten_link(struct report_link *l, double share, int64_t ns)
 	shorten(&l->sndbuf, share);
 }
 
-/*
- * What threads did and flows had from its call on, some of it while those before were executed: it is taken to be spread evenly. */
+/* What threads did and flows had from its call on, some of it while those before were executed: it is taken to be spread evenly. */
 static void begin_at(struct report_part *p, int64_t ns)
 {
 	double share = (double)(p->stop - ns) / (double)part_ns(p);
@@ -219,7 +220,8 @@ static void take_gaps(struct report_op *op)
 	held_by_lags(op);
 }
 
-#define FEW 5 /* operations of a kind: no median yet */
+#define LAG_MAX (INT64_C(1) << 60)
+#define FEW	5 /* operations of a kind: no median yet */
 
 /* By how much it took longer than its kind did so far, if that makes it a slow one. */
 static int64_t told(const struct report_op *op)
@@ -250,12 +252,12 @@ static void note_lags(struct report_op *op, const int64_t *held, uint32_t n)
 		alone = most(alone, held[i]);
 	}
 	/* what of it has cost nobody time here is made up for */
-	before += least(behind, waited) + most(0, told(op) - alone);
+	before = least(before + least(behind, waited) + most(0, told(op) - alone), LAG_MAX);
 	for (i = 0; i < n; i++) {
 		p = op->parts[i]->proc;
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue; /* another went on for longer */
-		p->lag = before + held[i];
+		p->lag = least(before + held[i], LAG_MAX);
 		p->ended = op->parts[i]->stop;
 		p->has_ended = true;
 	}

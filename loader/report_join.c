@@ -13,7 +13,7 @@
 #define WAIT_NS	   (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
 #define GIVE_UP_NS (90 * NSEC_PER_SEC)	/* for ranks that have not come */
 #define ORDER_NS   (2 * REPORT_SETTLED) /* for operations that ended before it */
-#define WALK	   1024			/* places that one may be too early in that, at least */
+#define WALK	   1024			/* places in their order that are looked at for one */
 
 struct pending_key {
 	uint64_t comm, seq;
@@ -32,7 +32,7 @@ struct pending {
 
 static void have_turn(struct report *r, struct pending *p)
 {
-	r->released = p->newest;
+	r->released = most(r->released, p->newest);
 	report_chain(p->op, p->newest);
 	report_finish(r, p->op);
 	free(p);

@@ -194,6 +194,7 @@ static void give_part(struct report_reader *rd, const struct report_op_info *inf
 {
 	struct report_comm *c = report_comm(rd->r, info->comm);
 
+	part->stop = least(part->stop, part->start + SPAN_MAX);
 	if (c && rd->proc->rank < 0) /* until report_member() knows better */
 		rd->proc->rank = part->rank;
 	if (c)
