@@ -242,8 +242,7 @@ void report_join_free(struct report *r)
 		report_op_free(p->op);
 		free(p);
 	}
-	DL_FOREACH_SAFE(r->ready, p, tmp)
-	{
+	DL_FOREACH_SAFE (r->ready, p, tmp) {
 		report_op_free(p->op);
 		free(p);
 	}
