@@ -74,8 +74,8 @@ struct report_part {
 	struct report_proc *proc;
 	int32_t rank;
 	int32_t tid;
-	int64_t start,
-		stop; /* of the execution, which begins when those before it in its communicator have ended */
+	/* Of the execution, which begins when those before it in its communicator have ended. */
+	int64_t start, stop;
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
 	int64_t held; /* so long that operation, or others before, may have held it up, and not its peers */
 	/* By how much later than usual it came, from the operation of its communicator before; and how much of that is told since. */
@@ -306,7 +306,7 @@ struct report_slow {
 	uint32_t func;
 	const struct report_proc *who; /* whose doing it is; NULL: nobody's */
 	int32_t rank;		       /* in its communicator */
-	uint32_t host, culprit;
+	uint32_t culprit;
 	enum report_code code;
 	int64_t duration, expected;
 	double confidence;

@@ -70,10 +70,9 @@ static void begin_at(struct report_part *p, int64_t ns)
 void report_queue(const struct report_comm *c, const struct report_op_info *info,
 		  struct report_part *part)
 {
-	struct report_member *m;
+	struct report_member *m = report_member_of(c, part->rank);
 	struct report_queue *q;
 
-	HASH_FIND(hh, c->members, &part->rank, sizeof(part->rank), m);
 	if (!m || !part->known || part->unfinished)
 		return;
 	q = &m->queue;
@@ -92,20 +91,30 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
 
 /* ---- From one operation to the next -------------------------------------------------------------------- */
 
-/* From the last operation of its communicator, which all of its ranks were in that the input has. */
+#define ENDS_NS                                                                                    \
+	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
+#define LAG_MAX (INT64_C(1) << 60)
+#define FEW	5 /* operations of a kind: no median yet */
+
+/* Of whom the last operation of the communicator is known, which all of its ranks were in that the input has; else NULL. */
+static struct report_member *was_in_last(const struct report_comm *c, const struct report_part *p)
+{
+	struct report_member *m = report_member_of(c, p->rank);
+
+	return m && m->nr && m->nr == c->nr && m->ended_proc == p->proc ? m : NULL;
+}
+
 static void gaps_in_comm(struct report_op *op)
 {
-	struct report_comm *c = op->comm;
-	struct report_member *m;
+	const struct report_member *m;
 	struct report_part *p;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
+		m = was_in_last(op->comm, p);
 		/* a call that did not wait for the operation before was not held up by it */
-		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc ||
-		    p->start < m->ended)
+		if (!m || p->start < m->ended)
 			continue;
 		p->gap = p->start - m->ended;
 		p->held = m->held;
@@ -122,13 +131,9 @@ static int64_t least_lag(const struct report_op *op)
 	return lag;
 }
 
-#define ENDS_NS                                                                                    \
-	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
-
 /* By how much later than usual, and what is told of that. */
 static void take_usual(struct report_op *op)
 {
-	struct report_comm *c = op->comm;
 	int64_t v[REPORT_USUAL];
 	struct report_member *m;
 	struct report_part *p;
@@ -136,8 +141,8 @@ static void take_usual(struct report_op *op)
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		HASH_FIND(hh, c->members, &p->rank, sizeof(p->rank), m);
-		if (!m || !m->nr || m->nr != c->nr || m->ended_proc != p->proc)
+		m = was_in_last(op->comm, p);
+		if (!m)
 			continue;
 		n = (uint32_t)least(m->ntook, REPORT_USUAL);
 		memcpy(v, m->took, sizeof(v));
@@ -220,9 +225,6 @@ static void take_gaps(struct report_op *op)
 	held_by_lags(op);
 }
 
-#define LAG_MAX (INT64_C(1) << 60)
-#define FEW	5 /* operations of a kind: no median yet */
-
 /* By how much it took longer than its kind did so far, if that makes it a slow one. */
 static int64_t told(const struct report_op *op)
 {
@@ -273,7 +275,7 @@ static void note_ends(struct report_op *op)
 	report_held(op, held, n);
 	note_lags(op, held, n);
 	for (i = 0; i < n; i++) {
-		HASH_FIND(hh, c->members, &op->parts[i]->rank, sizeof(op->parts[i]->rank), m);
+		m = report_member_of(c, op->parts[i]->rank);
 		if (!m)
 			continue;
 		m->nr = c->nr;

@@ -194,20 +194,32 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 	return *late > 0 && ended_before(op, shortest) < *late / 2 ? shortest : NULL;
 }
 
-/* What a clock says is sure. Lengths say more where it says nothing, or the errors of clocks leave little of it. */
+/*
+ * What clocks say of it, which is sure. And who came last by lengths (@by) where these say more, as clocks say nothing, or their
+ * errors leave little of it; else NULL.
+ */
+static const struct report_part *late_by_all(const struct report_op *op, struct lateness *l,
+					     int64_t *by)
+{
+	const struct report_part *shortest = NULL;
+
+	late_by_clock(op, true, l);
+	if (!one_node(op)) {
+		late_by_clock(op, false, l);
+		shortest = late_by_length(op, by);
+	}
+	return shortest && *by / 2 >= l->wait ? shortest : NULL;
+}
+
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust)
 {
 	struct lateness l = {0};
-	const struct report_part *shortest = NULL;
+	const struct report_part *shortest;
 	int64_t by, own;
 
-	late_by_clock(op, true, &l);
+	shortest = late_by_all(op, &l, &by);
 	*trust = 1;
-	if (!one_node(op)) {
-		late_by_clock(op, false, &l);
-		shortest = late_by_length(op, &by);
-	}
-	if (shortest && by / 2 >= l.wait) {
+	if (shortest) {
 		own = own_doing(op, shortest, by);
 		if (own > l.own) {
 			l.own = own;
@@ -318,12 +330,8 @@ static int64_t pushed_by_length(const struct report_op *op)
 	struct lateness l = {0};
 	int64_t by;
 
-	p = one_node(op) ? NULL : late_by_length(op, &by);
+	p = late_by_all(op, &l, &by);
 	if (!p)
-		return 0;
-	late_by_clock(op, true, &l);
-	late_by_clock(op, false, &l);
-	if (by / 2 < l.wait)
 		return 0;
 	return most(0, least(by - own_doing(op, p, by), later_than_others(op, p)));
 }

@@ -27,6 +27,15 @@ static inline int64_t part_ns(const struct report_part *p)
 	return p->stop - p->start;
 }
 
+/* NULL: the input has nobody of that rank. */
+static inline struct report_member *report_member_of(const struct report_comm *c, int32_t rank)
+{
+	struct report_member *m;
+
+	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
+	return m;
+}
+
 /* Sorts them. The lower one of two in the middle; 0 of none. */
 int64_t report_median(int64_t *v, uint32_t n);
 

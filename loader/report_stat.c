@@ -285,9 +285,8 @@ struct report_comm *report_comm(struct report *r, uint64_t hash)
 
 int32_t report_rank_in(const struct report_comm *c, int32_t rank)
 {
-	const struct report_member *m;
+	const struct report_member *m = report_member_of(c, rank);
 
-	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
 	return m ? report_rank(m->proc, rank) : rank;
 }
 
@@ -308,10 +307,9 @@ static void name_rank(const struct report_comm *c, int32_t rank, struct report_p
 
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
 {
-	struct report_member *m;
+	struct report_member *m = report_member_of(c, rank);
 
 	name_rank(c, rank, p);
-	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
 	if (m || HASH_COUNT(c->members) >= REPORT_PARTS)
 		return;
 	m = calloc(1, sizeof(*m));
@@ -431,7 +429,6 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 					  .func = op->func,
 					  .who = v->cause.proc,
 					  .rank = v->cause.rank,
-					  .host = v->cause.proc ? v->cause.proc->host : 0,
 					  .culprit = v->cause.culprit,
 					  .code = v->cause.code,
 					  .duration = v->duration,
