@@ -42,7 +42,7 @@ static uint32_t age_times(const struct recorder *r)
 
 static uint64_t flush_ticks(const struct recorder *r)
 {
-	return r->s.clock.hz / FLUSH_AGE_PER_S * age_times(r);
+	return r->s.clock.hz / FLUSH_AGE_PER_S * (r->age_times ? r->age_times : 1);
 }
 
 /* ---- Reaching a plugin ------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static bool is_alive(const struct recorder *r, const struct proc *p)
 	       stat.start_ns == p->key.start_ns && !stat.ended;
 }
 
-/* Where there is one more process: those before it have the age of when they came. */
+/* There is one more process: those before it have the age of when they came. */
 static void ages_keep(struct recorder *r)
 {
 	uint32_t times = age_times(r);
@@ -124,6 +124,7 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 		return;
 	r->look = true;
 	p->relearned_at = ring_losses(p);
+	ages_keep(r);
 	if (t->mem < 0) {
 		err = target__find(t, (pid_t)p->key.tgid);
 		if (!err && !is_alive(r, p)) {
@@ -133,7 +134,6 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 	}
 	if (!err)
 		err = target__want(t, (uint32_t)getpid(), r->opt.mask, flush_ticks(r));
-	ages_keep(r);
 	place_in_time(r, p, !err);
 	if (!err && (relearn || !p->from_start))
 		err = target__comms(t, tell_comm, &feeder);

@@ -16,9 +16,9 @@ struct sched_join;
 
 /* Of one communicator in one process; malloc'ed with its first operation, freed with the communicator. */
 struct live {
-	uint64_t ops,
-		op_ns; /* of those of which something tells when they ended; time in which any went on */
-	uint64_t until_ns;	 /* up to then it is counted */
+	uint64_t ops;		 /* of which something tells when they ended */
+	uint64_t op_ns;		 /* in which any of them went on, */
+	uint64_t until_ns;	 /* up to then */
 	double bytes, bus_bytes; /* of these, as nccl-tests have them: by op_ns, algbw and busbw */
 	uint64_t span_ns; /* progress threads, while they were at it; all ranks' time of waiting */
 	struct sched_sums sums;

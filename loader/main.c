@@ -14,7 +14,7 @@
 
 static int cmd_version(int argc, char **argv)
 {
-	bool help = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+	bool help = argc == 2 && !strcmp(argv[1], "--help");
 
 	if (argc > 1) {
 		fputs("Usage: ncclscope version\nPrint the version.\n", help ? stdout : stderr);

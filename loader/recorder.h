@@ -54,8 +54,8 @@ struct recorder {
 	uint32_t rdma_ports; /* as the pipeline knows them */
 	bool look;	     /* there are processes whose open sockets are not known yet */
 	struct scan scan;
-	uint32_t
-		age_times; /* what age processes hand in their buffers at: so many times the usual; 0: none yet */
+	/* Processes hand in their buffers at so many times the usual age; 0: none has been told yet. */
+	uint32_t age_times;
 	char plugin[PATH_MAX];
 	char stamp[32]; /* YYYYMMDD-HHMMSS of the first window, in the directory's name */
 	pid_t job;

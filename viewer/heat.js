@@ -76,9 +76,7 @@ function buildHeat()
 	for (const {proc, rank} of layout.order)
 		rows.set(unitKey(proc, rank), {proc, rank, op: new Float64Array(HEAT_COLS), wait: new Float64Array(HEAT_COLS)});
 	for (const [i, op] of trace.opOf) {
-		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i]));
-
-		const begin = beganAt(i);
+		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i])), begin = beganAt(i);
 
 		if (!row || begin < trace.t0)
 			continue;
