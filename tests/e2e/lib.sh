@@ -203,12 +203,17 @@ children_ready() {
 	[ $n = "$2" ]
 }
 
-# mask_of PID: the word that NCCL looks at before every callback, read from the stand-in's own memory.
-mask_of() {
+# memory_of PID LIBRARY SYMBOL OFFSET BYTES: the number that lies so far behind a symbol of a library of ours, read from the process' own memory.
+memory_of() {
 	local base addr
-	base=$(awk '/libnccl\.so\.2$/ { sub(/-.*/, "", $1); print $1; exit }' "/proc/$1/maps")
-	addr=$(nm "$tmp/bin/libnccl.so.2" | awk '$3 == "event_mask" { print $1 }')
-	dd if="/proc/$1/mem" iflag=skip_bytes skip=$((0x$base + 0x$addr)) bs=4 count=1 2>/dev/null | od -An -tu4 | tr -d ' '
+	base=$(awk -v name="/$2" 'substr($6, length($6) - length(name) + 1) == name { sub(/-.*/, "", $1); print $1; exit }' "/proc/$1/maps")
+	addr=$(nm "$tmp/bin/$2" | awk -v symbol="$3" '$3 == symbol { print $1 }')
+	dd if="/proc/$1/mem" iflag=skip_bytes skip=$((0x$base + 0x$addr + $4)) bs="$5" count=1 2>/dev/null | od -An -tu"$5" | tr -d ' '
+}
+
+# mask_of PID: the word that NCCL looks at before every callback.
+mask_of() {
+	memory_of "$1" libnccl.so.2 event_mask 0 4
 }
 
 # ---- Looking at traces

@@ -88,11 +88,9 @@ rm -r "$tmp/shm/comms"
 
 # ages PARENT: of its processes, in ms, one of each
 ages() {
-	local pid base addr
-	addr=$(nm -D "$plugin" | awk '$3 == "ncclscope_control" { print $1 }')
+	local pid
 	for pid in $(pgrep -P "$1"); do
-		base=$(awk -v plugin="$plugin" '$6 == plugin { sub(/-.*/, "", $1); print $1; exit }' "/proc/$pid/maps")
-		dd if="/proc/$pid/mem" iflag=skip_bytes skip=$((0x$base + 0x$addr + 24)) bs=8 count=1 2>/dev/null | od -An -tu8
+		memory_of "$pid" "${plugin##*/}" ncclscope_control 24 8
 	done | awk -v hz="$hz" '{ print int($1 * 1000 / hz + 0.5) }' | sort -un | paste -sd,
 }
 

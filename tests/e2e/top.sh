@@ -51,27 +51,23 @@ rm -f "$run/recorder-$$.json"
 
 # ---- Rates
 
+# ranks_say CONDITION: of ops and bw, after a while, both.
+ranks_say() {
+	watch 3
+	for rank in 0 1; do
+		awk -v ops="$(cell "$rank" 4)" -v bw="$(cell "$rank" 5)" "BEGIN { print ops, bw; exit !($1) }" || return
+	done
+}
+
 record_bg rates
 # One that has called 16 operations ahead, each slow, and is never idle: what is moved in a second is what moves while it works.
 job_bg ahead --ranks 2 --bytes 1M --iters 1000000 --ahead 16 --no-check --fault slow-progress:us=2000
 ranks_of 2
-ahead() {
-	watch 3
-	for rank in 0 1; do
-		awk -v ops="$(cell "$rank" 4)" -v bw="$(cell "$rank" 5)" 'BEGIN { print ops, bw; exit !(ops > 0 && bw > 0.7 * ops * 1.048576e-3) }' || return
-	done
-}
-t "a job that goes ahead: the bandwidth is that of the wire" until_true 10 ahead
+t "a job that goes ahead: the bandwidth is that of the wire" until_true 10 ranks_say 'ops > 0 && bw > 0.7 * ops * 1.048576e-3'
 kill_job
 job_bg rates --ranks 2 --bytes 64K --iters 1000000 --period-us 20000 --no-check --name $'\033]0;x\a\n'
 ranks_of 2
-rates() {
-	watch 3
-	for rank in 0 1; do
-		awk -v ops="$(cell "$rank" 4)" -v bw="$(cell "$rank" 5)" 'BEGIN { print ops, bw; exit !(ops > 40 && ops < 60 && bw > 0) }' || return
-	done
-}
-t "a job of 50 operations a second: so says top" until_true 20 rates
+t "a job of 50 operations a second: so says top" until_true 20 ranks_say 'ops > 40 && ops < 60 && bw > 0'
 is "its ranks, by node's pid" "$(lines | awk 'NR > 3 { print $3 }' | sort | xargs)" "$(printf '%s\n' "${ranks[@]}" | sort | xargs)"
 is "nobody is waited for" "$(grep -c 'WAITED FOR' "$tmp/top")" 0
 t "no names of the job's" printable "$tmp/top"

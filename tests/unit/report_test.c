@@ -982,12 +982,17 @@ static void two_op(bool part, double took, double own0, double own1, double own2
 	two.seq[part]++;
 }
 
+/* One of the whole, for which rank 2 reckons so long, and one of the part, which takes so long. */
+static void two_both(double own2, double took)
+{
+	two_op(false, 10, 5, 25, own2);
+	two_op(true, took, 5, 0, 5);
+}
+
 static void two_usual(unsigned int n)
 {
-	while (n--) {
-		two_op(false, 10, 5, 25, 5);
-		two_op(true, 10, 5, 0, 5);
-	}
+	while (n--)
+		two_both(5, 10);
 }
 
 static void two_end(struct report *r)
@@ -1051,11 +1056,9 @@ static void carried_into_another(void **state)
 	/* before its kind has a median that is sure, and after */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two_usual(100);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two_usual(3);
 	two_says(0, 2, -1, 0);
 	/* there were others in between, of the same ranks */
@@ -1070,8 +1073,7 @@ static void carried_into_another(void **state)
 	/* the GPU was done with it a moment before its proxy was */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two_op(false, 10, -0.2, 20, -0.2);
 	two_op(true, 10, 5, 0, 5);
 	two_usual(20);
@@ -1092,38 +1094,31 @@ static void late_for_another(void **state)
 	/* nothing was */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 205);
-	two_op(true, 10, 5, 0, 5);
+	two_both(205, 10);
 	two_usual(20);
 	two_says(1, 0, 2, 1);
 	/* the part had been held up, and then it took longer than the others */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
-	two_op(false, 10, 5, 25, 105);
-	two_op(true, 10, 5, 0, 5);
+	two_both(5, 210);
+	two_both(105, 10);
 	two_usual(20);
 	two_says(1, 1, 2, 1);
 	/* all had been in between, and were there at the same time */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two_usual(2);
-	two_op(false, 10, 5, 25, 105);
-	two_op(true, 10, 5, 0, 5);
+	two_both(105, 10);
 	two_usual(20);
 	two_says(1, 1, 2, 1);
 	/* it cost nobody time: the other one took as long */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two_op(false, 10, 5, 225, 5);
 	two_op(true, 10, 5, 0, 5);
-	two_op(false, 10, 5, 25, 205);
-	two_op(true, 10, 5, 0, 5);
+	two_both(205, 10);
 	two_usual(20);
 	two_says(1, 1, 2, 1);
 }
@@ -1144,29 +1139,25 @@ static void late_beside_what_is_told(void **state)
 	/* an operation of all that lacks a rank has brought all together */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two.lacks = 1;
 	two_op(false, 10, 5, 25, 5);
 	two.lacks = -1;
 	two_op(true, 10, 5, 0, 5);
 	two_op(false, 10, 5, 25, 5);
 	two_op(true, 10, 5, 0, 205);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 10, 5, 0, 5);
+	two_both(5, 10);
 	two_usual(20);
 	two_says(0, 2, 2, 1);
 	/* the part was slow, which the trace of one lacks; later they come late by themselves */
 	two_begin();
 	two_usual(20);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 210, 5, 0, 5);
+	two_both(5, 210);
 	two.lacks = 1;
 	two_op(false, 10, 5, 25, 5);
 	two.lacks = -1;
 	two_op(true, 10, 155, 0, 155);
-	two_op(false, 10, 5, 25, 5);
-	two_op(true, 10, 5, 0, 5);
+	two_both(5, 10);
 	two_usual(20);
 	two_says(1, 1, 2, 1);
 }
