@@ -85,9 +85,9 @@ struct shared {
 static struct shared *sh;
 static int max_recs;
 
-static const char *const op_names[JOB_NOPS + 1] = {
-	"allreduce", "allgather", "reducescatter", "broadcast",
-	"reduce",    "sendrecv",  "alltoall",	   "mix",
+static const char *const op_names[JOB_NOPS + 2] = {
+	"allreduce", "allgather", "reducescatter", "broadcast", "reduce",
+	"sendrecv",  "alltoall",  "mix",	   "pipeline",
 };
 static const char *const type_names[] = {"int8",   "uint8",   "int32",	 "uint32",  "int64",
 					 "uint64", "float16", "float32", "float64", "bfloat16"};
@@ -353,6 +353,19 @@ static ncclResult_t sendrecv(const struct job_call *c, const struct part *p, con
 	return res ? (ncclGroupEnd(), res) : ncclGroupEnd();
 }
 
+/* What the first rank has goes from each one to the next: two operations, of which the second follows from the first. */
+static ncclResult_t pipeline(const struct job_call *c, const struct part *p, const char *send,
+			     char *recv, stream_t s)
+{
+	ncclResult_t res = ncclSuccess;
+
+	if (c->rank)
+		res = ncclRecv(recv, c->count, c->type, c->rank - 1, p->comm, s);
+	if (!res && c->rank + 1 < c->nranks)
+		res = ncclSend(c->rank ? recv : send, c->count, c->type, c->rank + 1, p->comm, s);
+	return res;
+}
+
 static ncclResult_t call_nccl(const struct job_call *c, const struct part *p, const char *send,
 			      char *recv, stream_t s)
 {
@@ -367,6 +380,8 @@ static ncclResult_t call_nccl(const struct job_call *c, const struct part *p, co
 		return ncclBroadcast(send, recv, c->count, c->type, c->root, p->comm, s);
 	case JOB_REDUCE:
 		return ncclReduce(send, recv, c->count, c->type, c->red, c->root, p->comm, s);
+	case JOB_PIPELINE:
+		return pipeline(c, p, send, recv, s);
 	default:
 		return sendrecv(c, p, send, recv, s);
 	}
@@ -909,7 +924,7 @@ static void print_result(int err)
 	       err ? "false" : "true", o.ranks, o.channels, o.bytes, op_names[o.op],
 	       type_names[o.type], red_names[o.red], o.iters, o.warmup, o.groups, o.split, o.pxn,
 	       o.dry ? "true" : "false", o.check && !o.dry ? "true" : "false");
-	for (i = 0; i < JOB_NOPS; i++)
+	for (i = 0; i < JOB_NOPS + 2; i++)
 		print_stats(i, &first);
 	printf("]");
 	if (o.json) {
@@ -937,7 +952,8 @@ static const char help[] =
 	"  --channels C       NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS (2)\n"
 	"  --bytes B          size of the bigger buffer, of a message for sendrecv; K, M, G (1M)\n"
 	"  --op OP            allreduce, allgather, reducescatter, broadcast, reduce, sendrecv,\n"
-	"                     alltoall, or mix: one after the other (allreduce)\n"
+	"                     alltoall, pipeline: from each rank to the next, or mix: all but\n"
+	"                     that one after the other (allreduce)\n"
 	"  --dtype TYPE       int8 uint8 int32 uint32 int64 uint64 float16 float32 float64\n"
 	"                     bfloat16 (float32)\n"
 	"  --red RED          sum, prod, max, min, avg (sum)\n"
@@ -1069,7 +1085,7 @@ static void rank_list(const char *s)
 
 static void opt_op(const char *s)
 {
-	o.op = choice(s, op_names, JOB_NOPS + 1);
+	o.op = choice(s, op_names, JOB_NOPS + 2);
 }
 
 static void opt_type(const char *s)

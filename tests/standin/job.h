@@ -26,7 +26,8 @@ enum job_op {
 	JOB_SENDRECV,
 	JOB_ALLTOALL,
 	JOB_NOPS,
-	JOB_MIX = JOB_NOPS,
+	JOB_MIX = JOB_NOPS, /* all of these in turn */
+	JOB_PIPELINE,
 };
 
 /* One operation as one rank sees it; count is in elements, as in NCCL's call. */

@@ -85,6 +85,8 @@ static double expected(const struct job_call *c, size_t i)
 		return reduced(c, c->rank * c->count + i);
 	case JOB_BROADCAST:
 		return value(c, c->root, i);
+	case JOB_PIPELINE:
+		return value(c, 0, i);
 	case JOB_SENDRECV:
 		return value(c, (c->rank + c->nranks - 1) % c->nranks, i);
 	case JOB_ALLTOALL:
@@ -220,6 +222,8 @@ long job_check(const struct job_call *c, const void *recv)
 	double tol = tolerance(c), want, have;
 
 	if (c->op == JOB_REDUCE && c->rank != c->root)
+		return -1;
+	if (c->op == JOB_PIPELINE && !c->rank)
 		return -1;
 	for (i = 0; i < n; i++) {
 		want = expected(c, i);

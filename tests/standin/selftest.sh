@@ -249,6 +249,8 @@ t counts-reduce-steps broadcast_sum reduce
 t counts-sendrecv counts "ProxyOp=4 ProxyStep=64 P2p=2 P2pApi=2 Coll=0 CollApi=0" \
 	--ranks 3 --op sendrecv --bytes 4M
 t counts-alltoall counts "P2pApi=8 P2p=8 Coll=0" --ranks 4 --op alltoall --bytes 4M
+pipeline_sum() { counts "Coll=0" --ranks 3 --op pipeline --bytes 4M --check && [ "$(total P2p)" = 4 ]; }
+t counts-pipeline pipeline_sum
 t counts-one-rank run --ranks 1 --iters 3
 one_rank() { prof --ranks 1 --iters 3 && each Group=0 GroupApi=0 Coll=0 ProxyOp=0 bad=0; }
 t counts-one-rank-nothing one_rank
