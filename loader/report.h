@@ -92,6 +92,22 @@ struct report_part {
 	struct report_link link[];
 };
 
+#define REPORT_WAITS 256
+
+/* How late one end came, of the last messages of a connection. */
+struct report_waits {
+	uint64_t n; /* so many so far */
+	uint32_t us[REPORT_WAITS];
+};
+
+#define REPORT_AWAITED 4
+
+/* Ranks whose other end of a Send or Recv is not known, the first of them; one may be there several times. */
+struct report_awaited {
+	int32_t rank[REPORT_AWAITED];
+	uint32_t n;
+};
+
 /* One operation, with the parts of all ranks that are known. */
 struct report_op {
 	struct report_comm *comm;
@@ -99,6 +115,13 @@ struct report_op {
 	uint32_t func;
 	uint64_t seq;
 	uint64_t bytes;
+	bool p2p; /* Sends and Recvs */
+	/* Of some ranks, or of such as only send: that one waits for another is how a pipeline is made. */
+	bool loose;
+	struct report_waits *waits; /* of a connection of a loose one; NULL: not kept */
+	int64_t usual;		    /* a wait that is no longer */
+	int64_t typical;	    /* and what of a longer one is */
+	struct report_awaited awaited;
 	/* By report_carry(). */
 	int64_t gap; /* the median of its parts'; -1: not known of two */
 	int64_t own; /* how long it took, less waits for ranks that the operation before had held up */
@@ -385,11 +408,21 @@ struct report {
 	struct report_comm *comms;
 	struct report_class *classes;
 	struct report_find *finds;
-	struct pending *pending;   /* operations that wait for ranks */
-	struct pending *ready;	   /* that wait for those that ended before them, by their end */
-	uint32_t npending, nready; /* parts of these */
-	int64_t released;	   /* of the last one that has had its turn, when it ended */
-	int64_t came_to;	   /* the real clock up to which all input has been read */
+	struct pending *pending; /* operations that wait for ranks */
+	struct side *sides;	 /* groups of Sends and Recvs whose operation is not whole */
+	struct report_conn *conns;
+	uint32_t nwaits;  /* connections whose waits are kept */
+	int64_t p2p_seen; /* when these were looked through last, by the real clock */
+	/* These operations: all other ends are known, or not. */
+	struct report_exchange *settling, *awaiting;
+	struct pending *
+		*ready; /* owned: wait for those that ended before them; a heap by their end */
+	uint32_t nready, ready_cap;
+	uint64_t next_ready;
+	uint32_t npending;    /* parts that wait, and messages for their other end */
+	uint32_t parts_ready; /* parts of those that are ready */
+	int64_t released;     /* of the last one that has had its turn, when it ended */
+	int64_t came_to;      /* the real clock up to which all input has been read */
 	struct heat *heat;
 	struct lost_cause *losses;
 	struct report_totals totals;
@@ -412,6 +445,9 @@ struct report_op_info {
 	uint64_t group; /* the same of operations that are executed together; 0: not known */
 	uint32_t func, algo, proto;
 	bool joined; /* by seq, with those of other ranks */
+	bool p2p;    /* a Send, or a Recv, and whom to or from */
+	bool send;
+	int32_t peer;
 };
 
 /* Takes the part over. */

@@ -307,21 +307,117 @@ static void forget_ends(struct report_op *op)
 	}
 }
 
+/* ---- Sends and Recvs of some ranks ----------------------------------------------------------------------- */
+
+#define WAITS_FEW 32 /* before, what is usual is not known */
+#define WAITS_TOP 4
+
+/*
+ * Stages of a pipeline wait for each other, as with the first messages of an iteration: what comes again and again is how the job is
+ * made. So the fourth longest of the last waits is as usual as all shorter ones, and those a little longer; of few, the third or second.
+ */
+static int64_t usual_wait(const struct report_waits *w)
+{
+	uint32_t n = (uint32_t)least((int64_t)(w->n & INT64_MAX), REPORT_WAITS), i, t;
+	int64_t top[WAITS_TOP] = {0}, v;
+
+	if (n < WAITS_FEW)
+		return LAG_MAX;
+	for (i = 0; i < n; i++) {
+		v = w->us[i];
+		if (v <= top[WAITS_TOP - 1])
+			continue;
+		for (t = WAITS_TOP - 1; t > 0 && top[t - 1] < v; t--)
+			top[t] = top[t - 1];
+		top[t] = v;
+	}
+	t = n < 2 * WAITS_FEW ? 1 : n < 4 * WAITS_FEW ? 2 : WAITS_TOP - 1;
+	return (int64_t)(REPORT_TOO_LONG * 1000 * (double)top[t]);
+}
+
+static int64_t median_wait(const struct report_waits *w)
+{
+	uint32_t n = (uint32_t)least((int64_t)(w->n & INT64_MAX), REPORT_WAITS), i;
+	int64_t v[REPORT_WAITS];
+
+	for (i = 0; i < n; i++)
+		v[i] = w->us[i] * INT64_C(1000);
+	return report_median(v, n);
+}
+
+static void take_waits(struct report_op *op)
+{
+	struct report_waits *w = op->waits;
+	int64_t late;
+	double trust;
+
+	op->usual = op->typical = 0;
+	if (report_one_clock(op))
+		report_late(op, &late, &trust);
+	else
+		late = report_longer(op);
+	op->usual = w ? usual_wait(w) : LAG_MAX;
+	if (late > op->usual)
+		op->typical = median_wait(w);
+	if (w && op->seq) /* the first one makes the connection */
+		w->us[w->n++ % REPORT_WAITS] = (uint32_t)least(late / 1000, UINT32_MAX);
+}
+
+/* Nobody but those in it was held up by what was before, or is by this. */
+static void chain_loose(struct report_op *op, bool whole)
+{
+	int64_t held[REPORT_LATE], before = least_lag(op), behind = 0, alone = 0, waited, more, lag;
+	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
+	bool known = whole;
+	struct report_proc *p;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i]->proc;
+		known &= !p->several && p->has_ended && op->parts[i]->start >= p->ended - ENDS_NS;
+	}
+	if (known)
+		held_by_lags(op);
+	take_waits(op);
+	report_carry(op);
+	if (!whole)
+		return;
+	report_held(op, held, n);
+	for (i = 0; i < n; i++) {
+		behind = most(behind, op->parts[i]->proc->lag - before);
+		alone = most(alone, held[i]);
+	}
+	waited = least(behind, report_op_duration(op) - op->own);
+	more = most(0, told(op) - alone);
+	for (i = 0; i < n; i++) {
+		p = op->parts[i]->proc;
+		if (p->has_ended && op->parts[i]->stop < p->ended)
+			continue;
+		lag = most(p->lag, known ? before + waited : 0);
+		p->lag = least(lag + more + held[i], LAG_MAX);
+		p->ended = op->parts[i]->stop;
+		p->has_ended = true;
+	}
+}
+
 void report_chain(struct report_op *op, int64_t ended)
 {
 	struct report_comm *c = op->comm;
-	bool whole = op->nparts >= HASH_COUNT(c->members);
+	bool whole = true;
 	uint32_t i;
 
-	take_gaps(op);
-	report_carry(op);
 	for (i = 0; i < op->nparts; i++)
 		whole &= op->parts[i]->known && !op->parts[i]->unfinished;
+	if (op->loose) {
+		chain_loose(op, whole && !op->awaited.n);
+		return;
+	}
+	take_gaps(op);
+	report_carry(op);
 	if (ended < c->last)
 		return;
 	c->last = ended;
 	c->nr++;
-	if (whole)
+	if (whole && op->nparts >= HASH_COUNT(c->members))
 		note_ends(op);
 	else
 		forget_ends(op);

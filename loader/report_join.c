@@ -6,14 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 #include "clock.h"
 #include "report_priv.h"
 
-#define WAIT_NS	   (3 * NSEC_PER_SEC)	/* an operation's line may be so late */
-#define GIVE_UP_NS (90 * NSEC_PER_SEC)	/* for ranks that have not come */
-#define ORDER_NS   (2 * REPORT_SETTLED) /* for operations that ended before it */
-#define WALK	   1024			/* places in their order that are looked at for one */
+#define ORDER_NS (2 * REPORT_SETTLED) /* for operations that ended before it */
 
 struct pending_key {
 	uint64_t comm, seq;
@@ -24,7 +20,7 @@ struct pending {
 	struct pending_key key;
 	struct report_op *op;
 	int64_t newest; /* by the real clock */
-	struct pending *prev, *next;
+	uint64_t nr;	/* of those that ended at the same time, which came first */
 	UT_hash_handle hh;
 };
 
@@ -38,47 +34,116 @@ static void have_turn(struct report *r, struct pending *p)
 	free(p);
 }
 
+static bool goes_first(const struct pending *a, const struct pending *b)
+{
+	return a->newest != b->newest ? a->newest < b->newest : a->nr < b->nr;
+}
+
+static void sink(struct pending **heap, uint32_t n)
+{
+	struct pending *p = heap[0];
+	uint32_t i = 0, k;
+
+	while ((k = 2 * i + 1) < n) {
+		if (k + 1 < n && goes_first(heap[k + 1], heap[k]))
+			k++;
+		if (!goes_first(heap[k], p))
+			break;
+		heap[i] = heap[k];
+		i = k;
+	}
+	heap[i] = p;
+}
+
 /* The one that ended first. */
 static void release(struct report *r)
 {
-	struct pending *p = r->ready;
+	struct pending *p = r->ready[0];
 
-	DL_DELETE(r->ready, p);
-	r->nready -= p->op->nparts;
+	r->ready[0] = r->ready[--r->nready];
+	if (r->nready)
+		sink(r->ready, r->nready);
+	r->parts_ready -= p->op->nparts;
 	have_turn(r, p);
 }
 
 static void release_before(struct report *r, int64_t ns)
 {
-	while (r->ready && r->ready->newest + ORDER_NS < ns)
+	while (r->nready && r->ready[0]->newest + ORDER_NS < ns)
 		release(r);
 }
 
-/* It waits for no rank any more, but for operations that ended before it. They come nearly in order: from the end. */
-static void complete(struct report *r, struct pending *p)
+static int grow(struct report *r)
 {
-	struct pending *before = r->ready ? r->ready->prev : NULL;
-	uint32_t n = 0;
+	uint32_t cap = r->ready_cap ? 2 * r->ready_cap : 64;
+	struct pending **heap = reallocarray(r->ready, cap, sizeof(*heap));
 
-	HASH_DEL(r->pending, p);
-	r->npending -= p->op->nparts;
-	if (p->newest < r->released) { /* too late for its turn */
+	if (!heap) {
+		r->err = -ENOMEM;
+		return -ENOMEM;
+	}
+	r->ready = heap;
+	r->ready_cap = cap;
+	return 0;
+}
+
+static void wait_for_turn(struct report *r, struct pending *p)
+{
+	uint32_t i, up;
+
+	/* too late for its turn, or no memory to wait in */
+	if (p->newest < r->released || (r->nready == r->ready_cap && grow(r))) {
 		have_turn(r, p);
 		return;
 	}
-	r->nready += p->op->nparts;
-	while (before && before->newest > p->newest && n++ < WALK)
-		before = before == r->ready ? NULL : before->prev;
-	if (before)
-		DL_APPEND_ELEM(r->ready, before, p);
-	else
-		DL_PREPEND(r->ready, p);
+	p->nr = r->next_ready++;
+	r->parts_ready += p->op->nparts;
+	for (i = r->nready++; i; i = up) {
+		up = (i - 1) / 2;
+		if (!goes_first(p, r->ready[up]))
+			break;
+		r->ready[i] = r->ready[up];
+	}
+	r->ready[i] = p;
 	release_before(r, r->came_to);
+}
+
+/* It waits for no rank any more, but for operations that ended before it. */
+static void complete(struct report *r, struct pending *p)
+{
+	HASH_DEL(r->pending, p);
+	r->npending -= p->op->nparts;
+	wait_for_turn(r, p);
+}
+
+void report_ready(struct report *r, struct report_op *op, int64_t newest)
+{
+	struct pending *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		r->err = -ENOMEM;
+		report_op_free(op);
+		return;
+	}
+	p->op = op;
+	p->newest = newest;
+	wait_for_turn(r, p);
+}
+
+static void make_room(struct report *r)
+{
+	while (r->npending + r->parts_ready > REPORT_PARTS)
+		if (r->nready)
+			release(r);
+		else if (r->pending)
+			complete(r, r->pending);
+		else if (!report_p2p_oldest(r))
+			return;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------------------ */
 
-static struct report_op *new_op(struct report *r, const struct report_op_info *info)
+struct report_op *report_op_new(struct report *r, const struct report_op_info *info)
 {
 	struct report_op *op = calloc(1, sizeof(*op));
 
@@ -103,7 +168,7 @@ static struct report_op *new_op(struct report *r, const struct report_op_info *i
 	return NULL;
 }
 
-static int add_to(struct report *r, struct report_op *op, struct report_part *part)
+int report_op_add(struct report *r, struct report_op *op, struct report_part *part)
 {
 	struct report_part **parts;
 	uint32_t cap = op->cap ? 2 * op->cap : 4;
@@ -112,7 +177,6 @@ static int add_to(struct report *r, struct report_op *op, struct report_part *pa
 		parts = reallocarray(op->parts, cap, sizeof(*parts));
 		if (!parts) {
 			r->err = -ENOMEM;
-			free(part);
 			return -ENOMEM;
 		}
 		op->parts = parts;
@@ -141,7 +205,7 @@ static struct pending *pending_of(struct report *r, const struct report_op_info 
 	}
 	p->key = key;
 	p->newest = INT64_MIN;
-	p->op = new_op(r, info);
+	p->op = report_op_new(r, info);
 	if (p->op)
 		HASH_ADD(hh, r->pending, key, sizeof(key), p);
 	if (p->op && HASH_ADDED(hh, p))
@@ -164,27 +228,30 @@ static bool has_rank(const struct report_op *op, int32_t rank)
 	return false;
 }
 
-void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
+/* Of other profilers, which do not number operations: it is judged for what it is alone. */
+static void add_alone(struct report *r, const struct report_op_info *info, struct report_part *part)
 {
-	struct pending *p;
-	struct report_op *op;
-	int64_t at = part->stop + part->proc->offset;
+	struct report_op *op = report_op_new(r, info);
 
-	if (!info->joined) {
-		op = new_op(r, info);
+	if (op)
+		report_queue(op->comm, info, part);
+	if (!op || report_op_add(r, op, part)) {
+		free(part);
 		if (op)
-			report_queue(op->comm, info, part);
-		if (!op) {
-			free(part);
-		} else if (add_to(r, op, part)) {
 			report_op_free(op);
-		} else {
-			report_carry(op);
-			report_finish(r, op);
-		}
 		return;
 	}
-	p = pending_of(r, info);
+	report_carry(op);
+	report_finish(r, op);
+}
+
+static void add_joined(struct report *r, const struct report_op_info *info,
+		       struct report_part *part)
+{
+	int64_t at = part->stop + part->proc->offset;
+	struct pending *p = pending_of(r, info);
+	struct report_op *op;
+
 	if (p && has_rank(p->op, part->rank)) { /* another life of the job */
 		complete(r, p);
 		p = pending_of(r, info);
@@ -193,19 +260,33 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 		free(part);
 		return;
 	}
-	report_member(r, p->op->comm, part->rank, part->proc);
-	report_queue(p->op->comm, info, part);
-	if (add_to(r, p->op, part))
+	op = p->op;
+	report_member(r, op->comm, part->rank, part->proc);
+	report_queue(op->comm, info, part);
+	if (report_op_add(r, op, part)) {
+		free(part);
 		return;
+	}
 	r->npending++;
 	p->newest = at > p->newest ? at : p->newest;
-	if (p->op->comm->nranks > 0 && p->op->nparts >= (uint32_t)p->op->comm->nranks)
+	if (op->comm->nranks > 0 && op->nparts >= (uint32_t)op->comm->nranks)
 		complete(r, p);
-	while (r->npending + r->nready > REPORT_PARTS)
-		if (r->ready)
-			release(r);
-		else
-			complete(r, r->pending);
+}
+
+void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
+{
+	struct report_comm *c = info->p2p ? report_comm(r, info->comm) : NULL;
+
+	if (c) {
+		report_member(r, c, part->rank, part->proc);
+		report_queue(c, info, part);
+		report_p2p_add(r, info, part);
+	} else if (info->joined) {
+		add_joined(r, info, part);
+	} else {
+		add_alone(r, info, part);
+	}
+	make_room(r);
 }
 
 void report_expire(struct report *r, int64_t ns)
@@ -213,12 +294,13 @@ void report_expire(struct report *r, int64_t ns)
 	struct pending *p, *tmp;
 
 	HASH_ITER (hh, r->pending, p, tmp) {
-		if (p->newest + WAIT_NS >= ns)
+		if (p->newest + REPORT_WAIT_NS >= ns)
 			continue;
 		if (p->op->nparts >= HASH_COUNT(p->op->comm->members) ||
-		    p->newest + GIVE_UP_NS < ns)
+		    p->newest + REPORT_GIVE_UP_NS < ns)
 			complete(r, p);
 	}
+	report_p2p_expire(r, ns);
 	r->came_to = ns;
 	release_before(r, ns);
 }
@@ -229,21 +311,26 @@ void report_join_end(struct report *r)
 
 	HASH_ITER (hh, r->pending, p, tmp)
 		complete(r, p);
-	while (r->ready)
+	while (report_p2p_oldest(r))
+		;
+	while (r->nready)
 		release(r);
 }
 
 void report_join_free(struct report *r)
 {
 	struct pending *p, *tmp;
+	uint32_t i;
 
+	report_p2p_free(r);
 	HASH_ITER (hh, r->pending, p, tmp) {
 		HASH_DEL(r->pending, p);
 		report_op_free(p->op);
 		free(p);
 	}
-	DL_FOREACH_SAFE (r->ready, p, tmp) {
-		report_op_free(p->op);
-		free(p);
+	for (i = 0; i < r->nready; i++) {
+		report_op_free(r->ready[i]->op);
+		free(r->ready[i]);
 	}
+	free(r->ready);
 }

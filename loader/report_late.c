@@ -42,6 +42,12 @@ static bool compare(const struct report_proc *a, const struct report_proc *b, bo
 	return nodes ? a->node == b->node : a->clock == b->clock;
 }
 
+/* What of a wait of a loose operation is more than there usually is. */
+static int64_t unusual(const struct report_op *op, int64_t ns)
+{
+	return ns > op->usual ? most(0, ns - op->typical) : 0;
+}
+
 /*
  * What of its being late by @late is a rank's own doing. As much longer as it took from the end of the operation before than ranks
  * do is, which needs no clock in common; and what that operation has not been found to hold it up for.
@@ -50,6 +56,8 @@ static int64_t own_doing(const struct report_op *op, const struct report_part *p
 {
 	int64_t own;
 
+	if (op->loose)
+		return unusual(op, late - p->held);
 	if (late <= 0 || op->gap < 0 || p->gap < 0)
 		return late;
 	own = most(0, least(late, p->gap - op->gap));
@@ -160,6 +168,28 @@ static bool one_node(const struct report_op *op)
 	return true;
 }
 
+int64_t report_longer(const struct report_op *op)
+{
+	int64_t shortest = INT64_MAX, longest = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		shortest = least(shortest, part_ns(op->parts[i]));
+		longest = most(longest, part_ns(op->parts[i]));
+	}
+	return longest - shortest;
+}
+
+bool report_one_clock(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 1; i < op->nparts; i++)
+		if (op->parts[i]->proc->clock != op->parts[0]->proc->clock)
+			return false;
+	return true;
+}
+
 /* By how much @p ended before the median of those whose clock it has, as far as that is sure; 0: of none. */
 static int64_t ended_before(const struct report_op *op, const struct report_part *p)
 {
@@ -179,6 +209,8 @@ static const struct report_part *late_by_length(const struct report_op *op, int6
 	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
 
 	*late = 0;
+	if (op->loose)
+		return NULL; /* who sends need not wait for who receives */
 	for (i = 0; i < n; i++) {
 		if (!op->parts[i]->known || op->parts[i]->unfinished)
 			return NULL;
@@ -351,10 +383,14 @@ void report_carry(struct report_op *op)
 	}
 	if (!by && any_held(op, n))
 		by = pushed_by_length(op);
+	if (op->loose && !report_one_clock(op))
+		by = most(by, report_longer(op) - unusual(op, report_longer(op)));
 	op->own = by ? with_late(op, n) : 0;
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		if (i < n && pushed[i].by)
+		if (i < n && pushed[i].by && p->stop <= pushed[i].until)
+			op->own = most(op->own, part_ns(p)); /* it did not wait */
+		else if (i < n && pushed[i].by)
 			op->own = most(op->own, p->stop - most(p->start, pushed[i].until));
 		else /* by another clock, it waited for as long at most */
 			op->own = most(op->own, part_ns(p) - by);
@@ -385,7 +421,7 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 	for (i = 0; i < n; i++) {
 		k = first_beside(op, i, false);
 		firsts[i] = k < i ? firsts[k] : first_end(op, n, i);
-		all = op->parts[i]->stop - firsts[i];
+		all = least(op->parts[i]->stop - firsts[i], part_ns(op->parts[i]));
 		held[i] = op->seq && (double)op->own > REPORT_TOO_LONG * (double)(op->own - all)
 				  ? most(0, all)
 				  : 0;

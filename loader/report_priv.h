@@ -3,11 +3,14 @@
 #ifndef NCCLSCOPE_REPORT_PRIV_H
 #define NCCLSCOPE_REPORT_PRIV_H
 
+#include "clock.h"
 #include "report.h"
 
 #define REPORT_LATE 1024 /* ranks of an operation that are compared */
 #define REPORT_PARTS                                                                               \
 	32768 /* that wait for other ranks or operations: the oldest ones wait no longer */
+#define REPORT_WAIT_NS	  (3 * NSEC_PER_SEC)  /* an operation's line may be so late */
+#define REPORT_GIVE_UP_NS (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define REPORT_SETTLED                                                                             \
 	INT64_C(1500000000) /* ns after an operation: until then there may be word of children that never ended */
 #define REPORT_TOO_LONG 1.5 /* as much longer than expected is slow */
@@ -52,6 +55,31 @@ void report_finish(struct report *r, struct report_op *op);
 /* All that still wait, in their order. */
 void report_join_end(struct report *r);
 void report_join_free(struct report *r);
+
+/* Whether the clocks of all can be compared. */
+bool report_one_clock(const struct report_op *op);
+/* How much longer one was in it than another. */
+int64_t report_longer(const struct report_op *op);
+
+/* NULL: there is no memory (r->err), or no room for its communicator or kind, which is counted. */
+struct report_op *report_op_new(struct report *r, const struct report_op_info *info);
+/* 0, or -ENOMEM (r->err): then the part is still the caller's. */
+int report_op_add(struct report *r, struct report_op *op, struct report_part *part);
+/* It waits for no rank any more, but for its turn. Takes it over. @newest: when it ended, by the real clock. */
+void report_ready(struct report *r, struct report_op *op, int64_t newest);
+
+/* report_p2p.c: of a Send or Recv. Takes the part over. */
+void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part);
+void report_p2p_expire(struct report *r, int64_t ns);
+/* The oldest one that waits, waits no longer. False: none does. */
+bool report_p2p_oldest(struct report *r);
+void report_p2p_free(struct report *r);
+
+/* The link to that peer, of @n links; more peers than @max share the last one, which is to none (-1). */
+struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
+				   int32_t peer, bool send);
+/* Adds what went over one ProxyOp, or several of a Send or Recv. */
+void report_link_merge(struct report_link *to, const struct report_link *l);
 
 /* Takes from the part of an operation what it has waited for those before it in its communicator, which was called while they went on. */
 void report_queue(const struct report_comm *c, const struct report_op_info *info,

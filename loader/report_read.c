@@ -462,7 +462,7 @@ static int64_t badness(const struct report_link *l)
 	       (l->lost + l->drops) * INT64_C(1000000);
 }
 
-static void merge_link(struct report_link *to, const struct report_link *l)
+void report_link_merge(struct report_link *to, const struct report_link *l)
 {
 	int64_t worst = badness(l);
 
@@ -501,19 +501,21 @@ static void merge_link(struct report_link *to, const struct report_link *l)
 	to->drops += l->drops;
 }
 
-/* The link to that peer; more peers than there is room for share the last one. */
-static struct report_link *link_to(struct links *ls, int32_t peer, bool send)
+struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
+				   int32_t peer, bool send)
 {
 	uint32_t i;
 
-	for (i = 0; i < ls->n; i++)
-		if (ls->link[i].peer == peer && ls->link[i].send == send)
-			return &ls->link[i];
-	if (ls->n == REPORT_LINKS)
-		return &ls->link[REPORT_LINKS - 1];
-	ls->link[ls->n].peer = peer;
-	ls->link[ls->n].send = send;
-	return &ls->link[ls->n++];
+	for (i = 0; i < *n; i++)
+		if (link[i].peer == peer && link[i].send == send)
+			return &link[i];
+	if (*n == max) {
+		link[max - 1].peer = -1;
+		return &link[max - 1];
+	}
+	link[*n].peer = peer;
+	link[*n].send = send;
+	return &link[(*n)++];
 }
 
 /* ---- Children ---------------------------------------------------------------------------------------- */
@@ -603,8 +605,10 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	ls->open |= get_bool(rd, rec, "unfinished");
 	if (net)
 		take_net(rd, net, &l);
-	merge_link(link_to(ls, get_int(rd, details, "peer", -1), get_bool(rd, details, "isSend")),
-		   &l);
+	report_link_merge(report_link_to(ls->link, &ls->n, REPORT_LINKS,
+					 get_int(rd, details, "peer", -1),
+					 get_bool(rd, details, "isSend")),
+			  &l);
 }
 
 /* States of a ProxyStep in which it waits for the GPU, and those in which it does not. */
@@ -655,6 +659,10 @@ static void take_info(const struct report_reader *rd, node_t rec, bool coll,
 	info->algo = get_name(rd, details, "algo");
 	info->proto = get_name(rd, details, "proto");
 	info->joined = coll && jn_u64(seq, &info->seq);
+	info->peer = get_rank(rd, details, "peer");
+	info->send = jn_is(get(rd, details, "func"), "Send");
+	info->p2p = !coll && info->peer >= 0 && get_rank(rd, rec, "rank") >= 0 &&
+		    (info->send || jn_is(get(rd, details, "func"), "Recv"));
 	info->group = get_addr(rd, details, "parentGroup");
 	if (!info->group)
 		info->group = get_addr(rd, rec, "parentObj");

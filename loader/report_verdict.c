@@ -452,6 +452,16 @@ static bool has_died(const struct report_proc *p, struct names *names)
 	return p->end && !strncmp(names__text(names, p->end), "signal ", 7);
 }
 
+static bool is_awaited(const struct report_op *op, int32_t rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->awaited.n && i < REPORT_AWAITED; i++)
+		if (op->awaited.rank[i] == rank)
+			return true;
+	return false;
+}
+
 /* Ranks that the input has, and that are not in it, though they could: they were heard of later. */
 static void add_missing(struct causes *c)
 {
@@ -463,6 +473,8 @@ static void add_missing(struct causes *c)
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = part_of(op, m->rank);
+		if (!p && op->p2p && !is_awaited(op, m->rank))
+			continue;
 		if (p && !has_died(m->proc, c->names))
 			continue;
 		cause = add(c, !p && m->proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
@@ -521,6 +533,8 @@ static void add_late(struct causes *c, const struct report_part *p, int64_t late
 	if (!cause)
 		return;
 	cause->trust = trust;
+	if (c->op->loose)
+		cause->odd_ns = 0; /* only one that is slow shows that it was more than usual */
 	if (stopped)
 		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
 }
@@ -600,10 +614,14 @@ static void tell_flow(const struct report_op *op, const struct report_cause *c, 
 {
 	const struct report_link *l = c->link;
 
+	char peer[32] = "its other peers";
+
+	if (l->peer >= 0)
+		snprintf(peer, sizeof(peer), "rank %d", report_rank_in(op->comm, l->peer));
 	snprintf(v->evidence[1], sizeof(v->evidence[1]),
-		 "flow of rank %d %s rank %d: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
-		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from",
-		 report_rank_in(op->comm, l->peer), ms(l->busy), ms(l->rtt), ms(l->rtt_min));
+		 "flow of rank %d %s %s: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
+		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from", peer,
+		 ms(l->busy), ms(l->rtt), ms(l->rtt_min));
 	switch (c->code) {
 	case CODE_NET_LOSS:
 		tell_loss(c, names, v);
@@ -788,7 +806,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->confidence = (double)best_gain / (double)v->excess * best->trust;
 	if (second > best_gain * 7 / 10 && !plain(best, names))
 		v->confidence *= 0.8;
-	if (op->comm->nranks > (int32_t)op->nparts)
+	if (op->p2p ? op->awaited.n : op->comm->nranks > (int32_t)op->nparts)
 		v->confidence *= 0.9;
 	if (losses_near(op))
 		v->confidence *= 0.5;

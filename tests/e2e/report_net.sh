@@ -20,6 +20,13 @@ with_loss() {
 	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" meta length ">" 200 numgen random mod 100 "<" 3
 	net_record "${!#}" --ranks 4 --bytes 2M --iters 8
 }
+# In messages from each rank to the next.
+with_lost_messages() {
+	net_up
+	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 10
+	net_record "$1" --ranks 4 --op pipeline --bytes 4K --channels 1 --iters 60 --sleep-us 250000
+	as_by_switch "$1"
+}
 # What is lost last in an operation, TCP notices when the sender's part is over.
 with_lost_tails() {
 	net_up
@@ -63,6 +70,7 @@ with_reset() {
 wanted clean-net && faults clean-net none '.*' '.*' quiet_net
 wanted loss && faults loss net-loss 2 "$(flow 2 3)" with_loss
 wanted large && faults large-loss net-loss 2 "$(flow 2 3)" with_loss 1
+wanted messages && faults messages net-loss 2 "$(flow 2 3)" with_lost_messages
 wanted tails && faults tails net-loss 2 "$(flow 2 3)" with_lost_tails
 wanted part && faults part net-loss 0 "$(flow 0 3)" with_lost_part
 # What is told of the part, from its first operations on, is not told again.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "report_priv.h"
+#include "report_text.h"
 
 #define MS INT64_C(1000000)
 
@@ -717,39 +718,6 @@ static void quantiles_are_within_their_error(void **state)
 
 /* ---- The reader ---------------------------------------------------------------------------------------------------- */
 
-static char *trace_of(const char *text, size_t len)
-{
-	static char path[] = "/tmp/report_test.XXXXXX";
-	int fd;
-
-	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
-	fd = mkstemp(path);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, len), (ssize_t)len);
-	close(fd);
-	return path;
-}
-
-static void read_text(struct report *r, const char *text, size_t len)
-{
-	char *paths[] = {trace_of(text, len), NULL};
-	FILE *null = fopen("/dev/null", "w");
-
-	memset(r, 0, sizeof(*r));
-	assert_int_equal(report_init(r), 0);
-	assert_int_equal(report_read(r, paths), 0);
-	report_end(r);
-	/* whatever it is, it can be printed */
-	report_text(r, null);
-	assert_int_equal(report_json(r, null), 0);
-	report_csv(r, null);
-	fclose(null);
-	unlink(paths[0]);
-}
-
-#define HEADER(pid)                                                                                \
-	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
-	",\"hostPid\":" pid ",\"comm\":\"job\"}\n"
 #define COLL(rank, seq, start, stop)                                                               \
 	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
 	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Sends and Recvs into operations; see report.h. Those of a rank that are in one group are executed together, and each waits for its
+ * other end, which has a group of its own: groups that are tied together so are one operation, as NCCL's SendRecv, be it a message
+ * from one stage of a pipeline to the next or all that an AlltoAll is made of. Nothing numbers messages, but those from one rank to
+ * another are received in the order in which they are sent. Memory is bounded by how many parts may wait (report_join.c), and
+ * connections by CONNS_MAX.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+#include "report_priv.h"
+
+#define WAITS_MAX 32768 /* connections of which waits are kept, in 1 KiB each */
+#define CONNS_MAX (1u << 18)
+#define EVERY_NS  INT64_C(100000000) /* all that wait are looked through */
+#define LINKS	  32		     /* of a rank in an operation, to peers that are told apart */
+
+/* One end of a message, while the other one has not come. */
+struct report_message {
+	struct side *side;
+	struct report_conn *conn;
+	int64_t start, stop; /* of its process' clock */
+	int32_t peer;
+	struct report_message *prev, *next;	      /* in its connection's queue */
+	struct report_message *side_prev, *side_next; /* of its side */
+};
+
+struct conn_key {
+	uint64_t comm;
+	int32_t from, to;
+};
+
+/* From one rank to another. */
+struct report_conn {
+	struct conn_key key;
+	struct report_message *waiting; /* owned; in order, all of them sent or all received */
+	bool sends;
+	bool paired;		    /* the last one was: then the next ones belong together, too */
+	uint64_t n[2];		    /* received, sent */
+	struct report_waits *waits; /* owned; NULL: none yet */
+	UT_hash_handle hh;
+};
+
+struct side_key {
+	uint64_t comm, group;
+	int32_t rank;
+	uint32_t zero;
+};
+
+/* What a rank has in an operation. */
+struct side {
+	struct side_key key;
+	struct report_exchange *in;
+	struct report_part *part; /* owned */
+	uint64_t sent, received;  /* bytes */
+	bool sends, receives;
+	bool known;			/* it is in the table: more of its group may come */
+	struct report_message *waiting; /* for their other end; owned by their connections */
+	struct side *prev, *next;
+	UT_hash_handle hh;
+};
+
+/* Groups that are tied together. */
+struct report_exchange {
+	uint64_t comm;
+	struct side *sides; /* owned */
+	struct report_conn
+		*conn; /* the first one of its messages', by ranks; NULL: none has room */
+	uint32_t nsides;
+	uint32_t waits; /* messages, for their other end */
+	uint64_t seq;	/* the least of its messages', each by its connection and direction */
+	struct report_awaited awaited;
+	int64_t newest; /* by the real clock */
+	struct report_exchange *prev, *next;
+};
+
+/* ---- Groups --------------------------------------------------------------------------------------------- */
+
+static struct report_exchange **list_of(struct report *r, const struct report_exchange *x)
+{
+	return x->waits ? &r->awaiting : &r->settling;
+}
+
+static void add_waits(struct report *r, struct report_exchange *x, int32_t n)
+{
+	struct report_exchange **before = list_of(r, x), **now;
+
+	x->waits += (uint32_t)n;
+	now = list_of(r, x);
+	if (now == before)
+		return;
+	DL_DELETE(*before, x);
+	DL_APPEND(*now, x);
+}
+
+static struct side *new_side(struct report *r, const struct side_key *key, struct report_part *part)
+{
+	struct side *s = calloc(1, sizeof(*s));
+	struct report_exchange *x = calloc(1, sizeof(*x));
+
+	if (s)
+		s->key = *key;
+	if (s && x && key->group) {
+		HASH_ADD(hh, r->sides, key, sizeof(s->key), s);
+		s->known = HASH_ADDED(hh, s);
+	}
+	if (!s || !x || (key->group && !s->known)) {
+		free(s);
+		free(x);
+		free(part);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	s->in = x;
+	s->part = part;
+	x->comm = key->comm;
+	x->nsides = 1;
+	x->seq = UINT64_MAX;
+	x->newest = INT64_MIN;
+	DL_APPEND(x->sides, s);
+	DL_APPEND(r->settling, x);
+	r->npending++;
+	return s;
+}
+
+static void take_links(struct report *r, struct side *s, const struct report_part *more)
+{
+	uint32_t old = s->part->nlinks, n = (uint32_t)least(old + more->nlinks, LINKS), i;
+	struct report_part *p = s->part;
+	const struct report_link *l;
+
+	if (n > old) {
+		p = realloc(p, sizeof(*p) + n * sizeof(p->link[0]));
+		if (!p) {
+			r->err = -ENOMEM;
+			return;
+		}
+		memset(p->link + old, 0, (n - old) * sizeof(p->link[0]));
+		s->part = p;
+	}
+	for (i = 0; i < more->nlinks; i++) {
+		l = &more->link[i];
+		report_link_merge(report_link_to(p->link, &p->nlinks, n, l->peer, l->send), l);
+	}
+}
+
+/* What threads did is that of the one that took longest, as they served all at once. Takes @more over. */
+static void take_more(struct report *r, struct side *s, struct report_part *more)
+{
+	struct report_part *p = s->part;
+
+	if (part_ns(more) > part_ns(p)) {
+		p->app = more->app;
+		p->proxy = more->proxy;
+	}
+	if (more->start < p->start) {
+		p->before = more->before;
+		p->tid = more->tid;
+	}
+	/* a message to itself, by no proxy, has no end that is known */
+	if (more->known)
+		p->stop = p->known ? most(p->stop, more->stop) : more->stop;
+	p->known |= more->known;
+	p->start = least(p->start, more->start);
+	p->stop = most(p->stop, p->start);
+	p->quiet = most(p->quiet, more->quiet);
+	p->unfinished |= more->unfinished;
+	p->loss_near += more->loss_near;
+	take_links(r, s, more);
+	free(more);
+}
+
+/* Takes the part over. */
+static struct side *side_of(struct report *r, const struct report_op_info *info,
+			    struct report_part *part)
+{
+	struct side_key key;
+	struct side *s;
+
+	memset(&key, 0, sizeof(key));
+	key.comm = info->comm;
+	key.group = info->group;
+	key.rank = part->rank;
+	HASH_FIND(hh, r->sides, &key, sizeof(key), s);
+	if (s)
+		take_more(r, s, part);
+	else
+		s = new_side(r, &key, part);
+	return s;
+}
+
+static bool have_rank_in_common(const struct report_exchange *a, const struct report_exchange *b)
+{
+	const struct side *i, *k;
+
+	DL_FOREACH (a->sides, i)
+		DL_FOREACH (b->sides, k)
+			if (i->key.rank == k->key.rank)
+				return true;
+	return false;
+}
+
+static struct report_conn *first_conn(struct report_conn *a, struct report_conn *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	if (a->key.from != b->key.from)
+		return a->key.from < b->key.from ? a : b;
+	return a->key.to < b->key.to ? a : b;
+}
+
+/* Two groups of one rank never become one: each waits for the one before. */
+static void tie(struct report *r, struct report_exchange *a, struct report_exchange *b)
+{
+	struct report_exchange **list, *less = a->nsides < b->nsides ? a : b,
+				       *more = less == a ? b : a;
+	struct side *s, *tmp;
+
+	if (a == b || a->nsides + b->nsides > REPORT_LATE || have_rank_in_common(less, more))
+		return;
+	list = list_of(r, less);
+	DL_DELETE(*list, less);
+	list = list_of(r, more);
+	DL_DELETE(*list, more);
+	DL_FOREACH_SAFE (less->sides, s, tmp) {
+		DL_DELETE(less->sides, s);
+		s->in = more;
+		DL_APPEND(more->sides, s);
+	}
+	more->conn = first_conn(more->conn, less->conn);
+	more->nsides += less->nsides;
+	more->waits += less->waits;
+	more->seq = more->seq < less->seq ? more->seq : less->seq;
+	more->newest = most(more->newest, less->newest);
+	free(less);
+	list = list_of(r, more);
+	DL_APPEND(*list, more);
+}
+
+/* ---- Messages --------------------------------------------------------------------------------------------- */
+
+static struct report_conn *conn_of(struct report *r, const struct report_op_info *info,
+				   int32_t rank)
+{
+	struct conn_key key = {.comm = info->comm,
+			       .from = info->send ? rank : info->peer,
+			       .to = info->send ? info->peer : rank};
+	struct report_conn *c;
+
+	HASH_FIND(hh, r->conns, &key, sizeof(key), c);
+	if (c || HASH_COUNT(r->conns) >= CONNS_MAX)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		c->key = key;
+		HASH_ADD(hh, r->conns, key, sizeof(key), c);
+	}
+	if (!c || !HASH_ADDED(hh, c)) {
+		free(c);
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	return c;
+}
+
+static void await(struct report_awaited *a, int32_t rank)
+{
+	if (a->n < REPORT_AWAITED)
+		a->rank[a->n] = rank;
+	a->n++;
+}
+
+/* It waits no longer. */
+static void forget_message(struct report *r, struct report_message *m)
+{
+	DL_DELETE(m->conn->waiting, m);
+	DL_DELETE2(m->side->waiting, m, side_prev, side_next);
+	add_waits(r, m->side->in, -1);
+	r->npending--;
+	free(m);
+}
+
+/* Its other end is not in the input. */
+static void give_up(struct report *r, struct report_message *m)
+{
+	m->conn->paired = false;
+	await(&m->side->in->awaited, m->peer);
+	forget_message(r, m);
+}
+
+/* Which of two ends came too early to be of the same message as the other: <0 the one sent, >0 the one received, 0 neither. */
+static int too_early(const struct report_conn *c, const struct report_message *sent,
+		     const struct report_message *got)
+{
+	const struct report_proc *a = sent->side->part->proc, *b = got->side->part->proc;
+	int64_t doubt = a->node == b->node ? 0 : a->clock_error + b->clock_error;
+
+	if (a->clock != b->clock)
+		return 0;
+	if (got->stop + doubt < sent->start)
+		return 1;
+	/* bytes may wait for their receiver; but the first ones that are recorded do not, as both make the connection */
+	return !c->paired && sent->stop + doubt < got->start ? -1 : 0;
+}
+
+/* The one that waits for @m; NULL: none does, or (@alone) none can come. What cannot have an other end any more is given up. */
+static struct report_message *other_end(struct report *r, struct report_conn *c, bool send,
+					const struct report_message *m, bool *alone)
+{
+	struct report_message *o;
+	int early;
+
+	*alone = false;
+	while (c->waiting && c->sends != send) {
+		o = c->waiting;
+		early = send ? too_early(c, m, o) : too_early(c, o, m);
+		if (!early)
+			return o;
+		c->paired = false;
+		if ((early < 0) == send) {
+			*alone = true;
+			return NULL;
+		}
+		give_up(r, o);
+	}
+	return NULL;
+}
+
+static void wait_for(struct report *r, bool send, const struct report_message *m)
+{
+	struct report_message *kept = malloc(sizeof(*kept));
+
+	if (!kept) {
+		r->err = -ENOMEM;
+		return;
+	}
+	*kept = *m;
+	m->conn->sends = send;
+	DL_APPEND(m->conn->waiting, kept);
+	DL_APPEND2(m->side->waiting, kept, side_prev, side_next);
+	r->npending++;
+	add_waits(r, m->side->in, 1);
+}
+
+static void add_message(struct report *r, bool send, const struct report_message *m)
+{
+	struct report_exchange *x = m->side->in;
+	struct report_conn *c = m->conn;
+	struct report_message *other;
+	struct side *side;
+	bool alone;
+
+	x->conn = first_conn(x->conn, c);
+	x->seq = x->seq < c->n[send] ? x->seq : c->n[send];
+	c->n[send]++;
+	other = other_end(r, c, send, m, &alone);
+	if (alone)
+		await(&x->awaited, m->peer);
+	else if (!other)
+		wait_for(r, send, m);
+	if (!other)
+		return;
+	side = other->side;
+	c->paired = true;
+	forget_message(r, other);
+	tie(r, m->side->in, side->in);
+}
+
+void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part)
+{
+	struct report_message m = {.start = part->start, .stop = part->stop, .peer = info->peer};
+	int64_t at = part->stop + part->proc->offset;
+	bool sure = !part->loss_near; /* else one before it may have been lost */
+	int32_t rank = part->rank;
+
+	m.side = side_of(r, info, part);
+	if (!m.side)
+		return;
+	m.side->in->newest = most(m.side->in->newest, at);
+	m.side->sends |= info->send;
+	m.side->receives |= !info->send;
+	*(info->send ? &m.side->sent : &m.side->received) += info->bytes;
+	m.conn = conn_of(r, info, rank);
+	if (m.conn)
+		m.conn->paired &= sure;
+	if (m.conn)
+		add_message(r, info->send, &m);
+	else
+		await(&m.side->in->awaited, m.peer);
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------- */
+
+/* That all of the communicator have a like part in it: who comes late holds up the others, as in a collective. */
+static bool is_of_all(const struct report_exchange *x, const struct report_comm *c)
+{
+	const struct side *s;
+
+	DL_FOREACH (x->sides, s)
+		if (!s->sends || !s->receives)
+			return false;
+	return x->nsides >= HASH_COUNT(c->members);
+}
+
+static struct report_waits *waits_of(struct report *r, struct report_conn *c)
+{
+	if (!c || c->waits || r->nwaits == WAITS_MAX)
+		return c ? c->waits : NULL;
+	c->waits = calloc(1, sizeof(*c->waits));
+	if (c->waits)
+		r->nwaits++;
+	else
+		r->err = -ENOMEM;
+	return c->waits;
+}
+
+static struct report_op *op_of(struct report *r, const struct report_exchange *x)
+{
+	struct report_op_info info = {.comm = x->comm, .seq = x->seq};
+	const struct side *s;
+	struct report_op *op;
+
+	info.func = names__get(r->names, "SendRecv", 8);
+	DL_FOREACH (x->sides, s) {
+		info.bytes = s->sent > info.bytes ? s->sent : info.bytes;
+		info.bytes = s->received > info.bytes ? s->received : info.bytes;
+	}
+	op = report_op_new(r, &info);
+	if (!op)
+		return NULL;
+	op->p2p = true;
+	op->loose = x->awaited.n || !is_of_all(x, op->comm);
+	op->waits = op->loose ? waits_of(r, x->conn) : NULL;
+	op->awaited = x->awaited;
+	return op;
+}
+
+static void free_sides(struct report *r, struct report_exchange *x)
+{
+	struct side *s, *tmp;
+
+	DL_FOREACH_SAFE (x->sides, s, tmp) {
+		if (s->known)
+			HASH_DEL(r->sides, s);
+		free(s->part);
+		free(s);
+	}
+}
+
+/* No more of it comes, or nobody waits for that. */
+static void complete(struct report *r, struct report_exchange *x)
+{
+	struct report_exchange **list;
+	struct report_op *op;
+	struct side *s;
+
+	DL_FOREACH (x->sides, s)
+		while (s->waiting)
+			give_up(r, s->waiting);
+	list = list_of(r, x);
+	DL_DELETE(*list, x);
+	r->npending -= x->nsides;
+	op = op_of(r, x);
+	DL_FOREACH (x->sides, s) {
+		if (!op || report_op_add(r, op, s->part))
+			continue;
+		s->part = NULL;
+	}
+	free_sides(r, x);
+	if (op)
+		report_ready(r, op, x->newest);
+	free(x);
+}
+
+/* Whether the input has a rank that it waits for, or may have it. */
+static bool may_come(struct report *r, const struct report_exchange *x)
+{
+	const struct report_comm *c = report_comm(r, x->comm);
+	const struct report_message *m;
+	const struct side *s;
+
+	DL_FOREACH (x->sides, s)
+		DL_FOREACH2 (s->waiting, m, side_next)
+			if (c && report_member_of(c, m->peer))
+				return true;
+	return false;
+}
+
+void report_p2p_expire(struct report *r, int64_t ns)
+{
+	struct report_exchange *x, *tmp;
+
+	if (ns - r->p2p_seen < EVERY_NS)
+		return;
+	r->p2p_seen = ns;
+	DL_FOREACH_SAFE (r->settling, x, tmp)
+		if (x->newest + REPORT_SETTLED < ns)
+			complete(r, x);
+	DL_FOREACH_SAFE (r->awaiting, x, tmp)
+		if (x->newest + REPORT_WAIT_NS < ns &&
+		    (x->newest + REPORT_GIVE_UP_NS < ns || !may_come(r, x)))
+			complete(r, x);
+}
+
+bool report_p2p_oldest(struct report *r)
+{
+	struct report_exchange *x = r->settling ? r->settling : r->awaiting;
+
+	if (x)
+		complete(r, x);
+	return x;
+}
+
+void report_p2p_free(struct report *r)
+{
+	struct report_exchange *x, *tmp;
+	struct report_conn *c, *ctmp;
+	struct report_message *m, *mtmp;
+
+	DL_CONCAT(r->settling, r->awaiting);
+	DL_FOREACH_SAFE (r->settling, x, tmp) {
+		free_sides(r, x);
+		free(x);
+	}
+	HASH_ITER (hh, r->conns, c, ctmp) {
+		DL_FOREACH_SAFE (c->waiting, m, mtmp)
+			free(m);
+		HASH_DEL(r->conns, c);
+		free(c->waits);
+		free(c);
+	}
+}

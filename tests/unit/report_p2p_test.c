@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * `report` on Sends and Recvs: which belong to one operation, who came late to it, what is told of that later; and that lines which
+ * are lost, of ranks that are not there, or hostile, do no more harm than that.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "report_text.h"
+
+#define MS INT64_C(1000000)
+
+/* ---- Traces ------------------------------------------------------------------------------------------------- */
+
+#define RANKS 4
+
+static struct {
+	FILE *f[RANKS];
+	char *text[RANKS];
+	size_t len[RANKS];
+	bool absent[RANKS]; /* it has no trace */
+	double ms[RANKS];   /* its time */
+	unsigned int id;
+	const char *more; /* in each line */
+} job;
+
+static void begin(void)
+{
+	int i;
+
+	memset(&job, 0, sizeof(job));
+	job.more = "";
+	for (i = 0; i < RANKS; i++) {
+		job.f[i] = open_memstream(&job.text[i], &job.len[i]);
+		assert_non_null(job.f[i]);
+		fprintf(job.f[i], HEADER("%d"), i + 1, i + 1);
+		job.ms[i] = 1000;
+	}
+}
+
+static void line(int i, const char *comm, int rank, const char *func, const char *what, int value,
+		 unsigned int group, double start, double stop)
+{
+	fprintf(job.f[i],
+		"{\"recordType\":\"event\",\"type\":\"ncclProfile%s\",\"commHash\":\"%s\",\"rank\":"
+		"%d,"
+		"\"start\":{\"ts\":%.3f,\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%.3f},\"eventAddr\":"
+		"\"0x%x\","
+		"\"details\":{\"func\":\"%s\",\"%s\":%d,\"count\":1048576,\"dtype\":\"ncclInt8\","
+		"\"parentGroup\":\"0x%x\"},"
+		"\"exec\":{\"stop\":%.3f,\"source\":\"proxy\"}%s}\n",
+		value < 0 || !strcmp(what, "peer") ? "P2p" : "Coll", comm, rank, start * 1000,
+		start * 1000 + 1, ++job.id + 64, func, what, value, group, stop * 1000, job.more);
+}
+
+static void message(int i, const char *func, int peer, unsigned int group, double start,
+		    double stop)
+{
+	line(i, "0xabc", i, func, "peer", peer, group, start, stop);
+}
+
+/* Of all that are not absent, one trace after the other. */
+static void end(struct report *r)
+{
+	char *all = NULL;
+	size_t len;
+	FILE *f = open_memstream(&all, &len);
+	int i;
+
+	assert_non_null(f);
+	for (i = 0; i < RANKS; i++) {
+		fclose(job.f[i]);
+		if (!job.absent[i])
+			fwrite(job.text[i], 1, job.len[i], f);
+		free(job.text[i]);
+	}
+	fclose(f);
+	read_text(r, all, len);
+	free(all);
+	/* nothing waits any more, and all that came was counted as often as it went */
+	assert_int_equal(r->npending, 0);
+	assert_int_equal(r->parts_ready, 0);
+	assert_null(r->sides);
+}
+
+static const struct report_class *of_kind(const struct report *r, const char *func)
+{
+	const struct report_class *k, *tmp;
+
+	HASH_ITER (hh, r->classes, k, tmp)
+		if (!strcmp(report_func_text(r, k), func))
+			return k;
+	return NULL;
+}
+
+/* How many operations rank @rank is said to have come late to, by their process' order; that of nobody else. */
+static uint64_t late_of(const struct report *r, int32_t rank)
+{
+	struct report_find *f, *tmp;
+	uint64_t n = 0;
+
+	HASH_ITER (hh, r->finds, f, tmp) {
+		if (f->key.code != CODE_LATE_RANK || !f->slow)
+			continue;
+		assert_int_equal(f->who->pid - 1, rank);
+		n += f->slow;
+	}
+	return n;
+}
+
+/* ---- All to all ---------------------------------------------------------------------------------------------- */
+
+/* Each with each in a group, also itself, of which nothing tells the end; @late ms of rank 2 in the @nr-th. */
+static void all_to_all(int n, int nr, double late)
+{
+	static unsigned int group = 1u << 24;
+	double last, start;
+	int i, k, it;
+
+	for (it = 0; it < n; it++) {
+		last = job.ms[0] + 5 + (it == nr ? late : 0);
+		for (i = 0; i < 3; i++) {
+			start = job.ms[i] + 5 + (it == nr && i == 2 ? late : 0);
+			for (k = 0; k < 3; k++) {
+				message(i, "Send", k, group, start, last + 8);
+				message(i, "Recv", k, group, start, last + 10);
+			}
+			job.ms[i] = last + 10;
+		}
+		group++;
+	}
+}
+
+static void groups_of_all_ranks(void **state)
+{
+	const struct report_class *k;
+	struct report r;
+
+	(void)state;
+	begin();
+	job.absent[3] = true;
+	all_to_all(40, 30, 200);
+	end(&r);
+	assert_int_equal(r.totals.ops, 40);
+	k = of_kind(&r, "SendRecv");
+	assert_non_null(k);
+	assert_int_equal(k->n, 40);
+	assert_int_equal(k->min_bytes, 3 << 20);
+	assert_int_equal(k->max_bytes, 3 << 20);
+	assert_int_equal(hist__quantile(&k->time, 0.5) / MS, 10);
+	assert_int_equal(k->all_slow, 1);
+	assert_int_equal(k->slow[0].code, CODE_LATE_RANK);
+	assert_int_equal(k->slow[0].seq, 30);
+	assert_int_equal(late_of(&r, 2), 1);
+	report_free(&r);
+}
+
+static void always_late_to_all(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+	int i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < 40; i++)
+		all_to_all(1, 0, 20);
+	end(&r);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(finds[0]->who->pid, 3);
+	free(finds);
+	report_free(&r);
+}
+
+/* ---- From one to the next -------------------------------------------------------------------------------------- */
+
+/*
+ * Rank 0 computes and sends, four times; rank 1 waits for that, for longest for the first of them. Ranks 1 and 2 then have an AllReduce.
+ * @late: of rank 0's third message, of rank 1 for the AllReduce.
+ */
+static void iteration(int nr, double late0, double late1)
+{
+	static unsigned int group = 1u << 20;
+	double sent, end;
+	int m;
+
+	for (m = 0; m < 4; m++) {
+		sent = job.ms[0] + (m ? 6 : 40) + (m == 2 ? late0 : 0);
+		message(0, "Send", 1, ++group, sent, sent + 2);
+		message(1, "Recv", 0, ++group, job.ms[1], sent + 2);
+		job.ms[0] = sent + 2;
+		job.ms[1] = sent + 2 + 5;
+	}
+	job.ms[1] += late1;
+	end = (job.ms[1] > job.ms[2] + 60 ? job.ms[1] : job.ms[2] + 60) + 10;
+	line(1, "0xdef", 0, "AllReduce", "seq", nr, 0, job.ms[1], end);
+	line(2, "0xdef", 1, "AllReduce", "seq", nr, 0, job.ms[2] + 60, end);
+	job.ms[0] = job.ms[1] = job.ms[2] = end;
+}
+
+static void pipeline(int n)
+{
+	static int nr;
+
+	while (n--)
+		iteration(nr++, 0, 0);
+}
+
+static void stages_wait_as_they_do(void **state)
+{
+	struct report r;
+
+	(void)state;
+	begin();
+	pipeline(50);
+	end(&r);
+	assert_int_equal(of_kind(&r, "SendRecv")->n, 200);
+	assert_int_equal(of_kind(&r, "SendRecv")->all_slow, 0);
+	assert_int_equal(of_kind(&r, "AllReduce")->all_slow, 0);
+	assert_int_equal(late_of(&r, -1), 0);
+	report_free(&r);
+}
+
+static void a_stage_that_is_late(void **state)
+{
+	const struct report_class *k;
+	struct report r;
+
+	(void)state;
+	begin();
+	pipeline(30);
+	iteration(1000, 200, 0);
+	pipeline(20);
+	end(&r);
+	k = of_kind(&r, "SendRecv");
+	assert_int_equal(k->all_slow, 1);
+	assert_int_equal(k->slow[0].code, CODE_LATE_RANK);
+	/* and who waited for it is not told to have been late to the AllReduce */
+	assert_int_equal(of_kind(&r, "AllReduce")->all_slow, 0);
+	assert_int_equal(late_of(&r, 0), 1);
+	report_free(&r);
+	/* but who was so by itself is */
+	begin();
+	pipeline(30);
+	iteration(1001, 200, 0);
+	pipeline(5);
+	iteration(1002, 0, 300);
+	pipeline(20);
+	end(&r);
+	k = of_kind(&r, "AllReduce");
+	assert_int_equal(k->all_slow, 1);
+	assert_int_equal(k->slow[0].code, CODE_LATE_RANK);
+	assert_int_equal(k->slow[0].rank, 0);
+	assert_int_equal(k->slow[0].who->pid, 2);
+	report_free(&r);
+}
+
+/* ---- What belongs together ------------------------------------------------------------------------------------- */
+
+/* How many operations have two ranks, and how many one. */
+static void has(const struct report *r, uint64_t two, uint64_t one)
+{
+	const struct report_class *k = of_kind(r, "SendRecv");
+
+	assert_non_null(k);
+	assert_int_equal(k->n, two + one);
+	/* each rank is in each once: so much time they were in them, of 1 ms each */
+	assert_int_equal(k->op_span / MS, 2 * two + one);
+}
+
+/* Messages from rank 0 to 1, one each 10 ms, both ends of which take 1 ms; not the lines of those in @sent and @received. */
+static void messages(int n, uint64_t sent, uint64_t received, double apart)
+{
+	double ms;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		ms = 1000 + 10 * i;
+		if (!(sent >> i & 1))
+			message(0, "Send", 1, 4096 + (unsigned int)i, ms, ms + 1);
+		job.more = received >> i & 2 ? ",\"lossNear\":1" : "";
+		if (!(received >> i & 1))
+			message(1, "Recv", 0, 8192 + (unsigned int)i, ms + apart, ms + apart + 1);
+		job.more = "";
+	}
+}
+
+static void lines_that_were_lost(void **state)
+{
+	struct report r;
+
+	(void)state;
+	begin();
+	messages(20, 0, 0, 0.5);
+	end(&r);
+	has(&r, 20, 0);
+	report_free(&r);
+	/* bytes lie there until they are received: still one of the other; but for the first ones, of which that is not sure */
+	begin();
+	messages(20, 0, 0, 3);
+	end(&r);
+	has(&r, 0, 40);
+	report_free(&r);
+	begin();
+	message(0, "Send", 1, 16, 990, 991);
+	message(1, "Recv", 0, 17, 990, 991);
+	messages(20, 0, 0, 3);
+	end(&r);
+	has(&r, 21, 0);
+	report_free(&r);
+	/* of what was sent: what was received before cannot be of the next one */
+	begin();
+	messages(20, 1 << 9 | 1 << 12, 0, 0.5);
+	end(&r);
+	has(&r, 18, 2);
+	report_free(&r);
+	/* of what was received: the recorder tells that it lost something there */
+	begin();
+	messages(20, 0, 1 << 9, 0.5);
+	end(&r);
+	has(&r, 19, 1);
+	report_free(&r);
+}
+
+/* Ranks that the input has not are not waited for for ever, nor is it told that they are late. */
+static void ends_that_nobody_recorded(void **state)
+{
+	struct report r;
+
+	(void)state;
+	begin();
+	messages(20, 0, 0, 0.5);
+	job.absent[1] = true;
+	end(&r);
+	has(&r, 0, 20);
+	assert_int_equal(of_kind(&r, "SendRecv")->all_slow, 0);
+	report_free(&r);
+}
+
+static void never_sent(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	begin();
+	messages(20, 0, 0, 0.5);
+	message(0, "Send", 2, 1, 1200, 1201);
+	message(2, "Recv", 0, 2, 1200, 1201);
+	fprintf(job.f[1], "{\"recordType\":\"open\",\"eventType\":\"ncclProfileP2p\",\"commHash\":"
+			  "\"0xabc\",\"rank\":1,"
+			  "\"ts\":9000000.000,\"quiet\":7000000.000,\"start\":{\"ts\":2000000.000,"
+			  "\"pid\":1,\"tid\":1},\"eventAddr\":"
+			  "\"0x9\",\"details\":{\"func\":\"Recv\",\"peer\":0,\"count\":1048576,"
+			  "\"dtype\":\"ncclInt8\",\"parentGroup\":\"0x3\"}}\n");
+	end(&r);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_int_equal(finds[0]->hung, 1);
+	/* of ranks 0 and 2, which both are not in it, the one that it waits for */
+	assert_int_equal(finds[0]->who->pid, 1);
+	free(finds);
+	report_free(&r);
+}
+
+/* ---- Hostile ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t any(uint64_t *seed, uint32_t n)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(*seed >> 33) % n;
+}
+
+/* Messages of any rank to any rank in any group at any time: nothing breaks, and nothing waits at the end. */
+static void whatever_comes(void **state)
+{
+	struct report r;
+	uint64_t seed;
+	double ms;
+	int i, k;
+
+	(void)state;
+	for (seed = 1; seed < 60; seed++) {
+		uint64_t s = seed;
+		uint32_t ranks = 1 + any(&s, 6), groups = 1 + any(&s, 40),
+			 range = 1 + any(&s, 9000);
+
+		begin();
+		for (k = 0; k < 800; k++) {
+			i = (int)any(&s, RANKS);
+			ms = any(&s, range);
+			line(i, any(&s, 9) ? "0xabc" : "0xdef", (int)any(&s, ranks),
+			     any(&s, 2) ? "Send" : "Recv", "peer",
+			     (int)any(&s, ranks + 1) - (int)(seed & 1), any(&s, groups), ms,
+			     ms + any(&s, 50) - 2);
+		}
+		end(&r);
+		assert_int_not_equal(r.totals.ops, 0);
+		report_free(&r);
+	}
+}
+
+/* More than may wait, all of one group or each of its own. */
+static void more_than_there_is_room_for(void **state)
+{
+	struct report r;
+	int i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < 40000; i++)
+		message(0, "Send", 1 + i % 3, i < 20000 ? 7 : 4096 + (unsigned int)i,
+			1000 + i / 100.0, 1001 + i / 100.0);
+	end(&r);
+	assert_int_equal(r.totals.ops, 20001);
+	report_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_of_all_ranks),
+		cmocka_unit_test(always_late_to_all),
+		cmocka_unit_test(stages_wait_as_they_do),
+		cmocka_unit_test(a_stage_that_is_late),
+		cmocka_unit_test(lines_that_were_lost),
+		cmocka_unit_test(ends_that_nobody_recorded),
+		cmocka_unit_test(never_sent),
+		cmocka_unit_test(whatever_comes),
+		cmocka_unit_test(more_than_there_is_room_for),
+	};
+
+	return cmocka_run_group_tests_name("report_p2p", tests, NULL, NULL);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Text of a trace through `report`, for report_test.c and report_p2p_test.c. After cmocka.h. */
+#ifndef NCCLSCOPE_REPORT_TEXT_H
+#define NCCLSCOPE_REPORT_TEXT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "report_priv.h"
+
+static char *trace_of(const char *text, size_t len)
+{
+	static char path[] = "/tmp/report_test.XXXXXX";
+	int fd;
+
+	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), (ssize_t)len);
+	close(fd);
+	return path;
+}
+
+static void read_text(struct report *r, const char *text, size_t len)
+{
+	char *paths[] = {trace_of(text, len), NULL};
+	FILE *null = fopen("/dev/null", "w");
+
+	memset(r, 0, sizeof(*r));
+	assert_int_equal(report_init(r), 0);
+	assert_int_equal(report_read(r, paths), 0);
+	report_end(r);
+	/* whatever it is, it can be printed */
+	report_text(r, null);
+	assert_int_equal(report_json(r, null), 0);
+	report_csv(r, null);
+	fclose(null);
+	unlink(paths[0]);
+}
+
+#define HEADER(pid)                                                                                \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
+	",\"hostPid\":" pid ",\"comm\":\"job\"}\n"
+
+#endif
