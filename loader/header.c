@@ -120,12 +120,12 @@ static struct out_dir *dir_get(struct session *s, const char *path, int *err)
 	return d;
 }
 
-/* Of its newest record. */
+/* Of its newest record, or, before the first one, of when its recording began. */
 static int64_t unix_time(const struct proc *p)
 {
-	uint64_t ns = p->corr.now_ns + (uint64_t)p->session->realtime.offset_ns;
+	uint64_t ns = p->corr.now_ns > p->begin_ns ? p->corr.now_ns : p->begin_ns;
 
-	return (int64_t)(ns / NSEC_PER_SEC);
+	return (int64_t)((ns + (uint64_t)p->session->realtime.offset_ns) / NSEC_PER_SEC);
 }
 
 static int file_open(struct proc *p)

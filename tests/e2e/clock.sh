@@ -43,6 +43,16 @@ wall() {
 t "realtimeOffset: events lie between what date(1) said" wall
 t "realtimeOffset: the same in both files, to 100 us" holds clk '[records("header")[].clock.realtimeOffset] | max - min < 100'
 t "realtimeError: under 100 us" holds clk '[records("header")[].clock.realtimeError] | all(. >= 0 and . < 100)'
+# A file's name has the time when its recording began.
+named_by_time() {
+	local file at
+	for file in "$tmp"/clk/trace_*; do
+		at=${file##*/trace_}
+		at=${at%%_*}
+		[ "$at" -ge $((before / 1000000)) ] && [ "$at" -le $((after / 1000000)) ] || { echo "$file: not from $before to $after"; return 1; }
+	done
+}
+t "names of files: when they were recorded" named_by_time
 t "clock records: every 10 s in each file" holds clk "records(\"clock\") | length >= 2 * ($took / 10 | floor) and length <= 2 * ($took / 10 + 2)
 	and all(.error >= 0 and .error < 100)"
 
