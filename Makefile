@@ -231,7 +231,7 @@ demo:
 
 # What uninstall takes away is exactly what install has brought, file by file.
 INST_MAN := $(notdir $(wildcard man/*.1))
-INST_DOC := $(wildcard docs/*.md docs/*.json) README.md LICENSE LICENSE.GPL-2.0
+INST_DOC := $(wildcard docs/*.md docs/*.json docs/*.svg) LICENSE LICENSE.GPL-2.0
 INST_INC := include/scope_abi.h include/scope_probes.h
 
 install: all
@@ -241,6 +241,9 @@ install: all
 	install -m 644 $(BUILD)/$(PLUGIN) $(DESTDIR)$(LIBDIR)/
 	install -m 644 $(INST_MAN:%=man/%) $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 $(INST_DOC) $(DESTDIR)$(DOCDIR)/
+	sed 's|](docs/|](|g; s|\[CONTRIBUTING.md\](CONTRIBUTING.md)|CONTRIBUTING.md in its sources|' README.md \
+	  > $(DESTDIR)$(DOCDIR)/README.md
+	chmod 644 $(DESTDIR)$(DOCDIR)/README.md
 	install -m 644 $(INST_INC) $(DESTDIR)$(INCDIR)/
 	install -m 644 packaging/ncclscope.bash-completion $(DESTDIR)$(COMPDIR)/ncclscope
 	sed 's|/usr/local/bin/|$(BINDIR)/|' packaging/ncclscope.service > $(DESTDIR)$(UNITDIR)/ncclscope.service
@@ -256,7 +259,7 @@ uninstall:
 	[ "$$(readlink $(DESTDIR)$(LIBDIR)/libnccl-profiler.so)" != $(PLUGIN) ] || \
 	  rm -f $(DESTDIR)$(LIBDIR)/libnccl-profiler.so
 	rm -f $(INST_MAN:%=$(DESTDIR)$(MANDIR)/man1/%)
-	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INST_DOC)))
+	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INST_DOC)) README.md)
 	rm -f $(addprefix $(DESTDIR)$(INCDIR)/,$(notdir $(INST_INC)))
 	rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(INCDIR) 2>/dev/null || true
 

@@ -127,6 +127,15 @@ headers()
 	done
 }
 
+# Where the document @1 leads to within the tree.
+links()
+{
+	local to
+	grep -oE '\]\([^)#]+' "$1" | sed 's/^](//' | grep -v '^https\?:' | while read -r to; do
+		[ -e "$(dirname "$1")/$to" ] || echo "${1##*/}: leads to '$to', which is not there"
+	done
+}
+
 # Into an empty DESTDIR with another PREFIX; then everything must go again, and nothing else.
 installed()
 {
@@ -140,6 +149,9 @@ installed()
 		share/doc/ncclscope/trace.md share/doc/ncclscope/LICENSE include/ncclscope/scope_abi.h \
 		share/bash-completion/completions/ncclscope; do
 		[ -f "$dest/opt/$f" ] || echo "not installed: $f"
+	done
+	for f in "$dest"/opt/share/doc/ncclscope/*.md; do
+		links "$f"
 	done
 	"$dest/opt/bin/ncclscope" version >/dev/null || echo "the installed ncclscope does not run"
 	make -s uninstall BUILD="$build" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
