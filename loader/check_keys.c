@@ -369,7 +369,7 @@ WORDS(t_is_footer, NULL, "footer");
 OBJECT(point, "point", {"ts", &t_moment, REQ}, {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ},
        {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0});
 OBJECT(exec, "exec", {"stop", &t_moment, REQ}, {"duration", &t_time, REQ},
-       {"source", &t_exec_source, REQ});
+       {"source", &t_exec_source, REQ}, {"openChildren", &t_u64, 0});
 OBJECT(behind, "behind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
 OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
 // clang-format off

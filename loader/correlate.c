@@ -1069,6 +1069,7 @@ void correlate__end(struct correlate *c)
 {
 	struct corr_event *ev;
 
+	hung__end(c);
 	tick_parentless(c, c->now_ns, true);
 	tick_elsewhere(c, c->now_ns, true);
 	end_held(c);

@@ -313,14 +313,13 @@ static void look_again(struct correlate *c)
 	}
 }
 
-void hung__tell(struct correlate *c)
+/* All that are due. */
+static void tell(struct correlate *c)
 {
 	struct picks told = {.n = 0};
 	struct corr_event *ev;
-	uint32_t left, i;
+	uint32_t left = c->hung.ndue, i;
 
-	look_again(c);
-	left = c->hung.ndue;
 	pick_all(c, &told, true);
 	pick_all(c, &told, false);
 	left -= told.n;
@@ -337,6 +336,38 @@ void hung__tell(struct correlate *c)
 		note_quiet(c, ev, c->now_ns);
 		wait_until(c, ev, due_ns(ev), HUNG_LATER);
 	}
+}
+
+void hung__tell(struct correlate *c)
+{
+	look_again(c);
+	tell(c);
+}
+
+/* Nothing was told yet of what is told to be so old now. */
+static bool is_news(const struct correlate *c, const struct corr_event *ev)
+{
+	return ev->hung.told && may_hang(ev) && c->now_ns > ev->hung.told_ns;
+}
+
+void hung__end(struct correlate *c)
+{
+	struct corr_event *ev, *next;
+	uint32_t i;
+
+	for (i = 0; c->hung.wheel && i < SLOTS; i++) {
+		for (ev = c->hung.wheel[i]; ev; ev = next) {
+			next = ev->hung.next;
+			refresh(c, ev);
+			if (!is_news(c, ev))
+				continue;
+			unlink_ev(c, ev);
+			ev->hung.watch = HUNG_DUE;
+			link_at(&c->hung.due, ev);
+			c->hung.ndue++;
+		}
+	}
+	tell(c);
 }
 
 void hung__free(struct correlate *c)

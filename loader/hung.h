@@ -80,6 +80,8 @@ void hung__tick(struct correlate *c, uint64_t now_ns);
  */
 bool hung__due(const struct correlate *c);
 void hung__tell(struct correlate *c);
+/* The recording ends: once more all that were told and have not moved since, with what they are now. */
+void hung__end(struct correlate *c);
 
 void hung__free(struct correlate *c);
 

@@ -308,6 +308,8 @@ static void put_exec(struct json *j, const struct corr_event *ev)
 	json_us(j, ev->exec_stop_ns);
 	KEY_US(j, "duration", ev->exec_stop_ns - ev->start_ns);
 	KEY_STR(j, "source", source, strlen(source));
+	if (ev->open_children)
+		KEY_U64(j, "openChildren", ev->open_children);
 	json_char(j, '}');
 }
 

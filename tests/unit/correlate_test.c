@@ -648,6 +648,34 @@ static void test_hung_chain(void **arg)
 	assert_in_range(c.hung.longest_ns, 139 * S - MS, 139 * S + 20);
 }
 
+/* The recording ends: what was told is told as it is then, but not what went on or has stopped since. */
+static void test_hung_end(void **arg)
+{
+	uint64_t coll = id_of(SCOPE_COLL, 1), op, still, moves, stops;
+	uint32_t at;
+
+	(void)arg;
+	start(coll, 0, S, &app);
+	stop(coll, S);
+	op = proxy_op(2, coll, TGID, S);
+	still = start(id_of(SCOPE_PROXY_STEP, 3), op, S, &proxy);
+	moves = start(id_of(SCOPE_PROXY_STEP, 4), id_of(SCOPE_PROXY_OP, 99), S, &proxy);
+	stops = start(id_of(SCOPE_PROXY_STEP, 5), id_of(SCOPE_PROXY_OP, 98), S, &proxy);
+	pass(S, 2 * S + 200 * MS);
+	assert_int_equal(told.n, 5);
+	state(moves, 20, 2 * S + 300 * MS);
+	stop(stops, 2 * S + 300 * MS);
+	correlate__tick(&c, 2 * S + 700 * MS);
+	correlate__end(&c);
+	assert_int_equal(told.n, 8);
+	assert_int_equal(times_told(still, 1, &at), 2);
+	assert_int_equal(told.ts[at], 2 * S + 700 * MS);
+	assert_int_equal(times_told(op, 0, NULL), 2);
+	assert_int_equal(times_told(coll, 0, NULL), 2);
+	assert_int_equal(times_told(moves, 0, NULL), 1);
+	assert_int_equal(times_told(stops, 0, NULL), 1);
+}
+
 /* Whatever moves below it keeps an event from being told; then it counts from there. */
 static void test_hung_moves(void **arg)
 {
@@ -1130,6 +1158,7 @@ int main(void)
 		TEST(test_settled_idle),
 		TEST(test_colls_max),
 		TEST(test_hung_chain),
+		TEST(test_hung_end),
 		TEST(test_hung_moves),
 		TEST(test_hung_queue),
 		TEST(test_hung_not),
