@@ -161,6 +161,7 @@ struct report_cause {
 	int64_t ns;	  /* for how long */
 	int64_t odd_ns;	  /* the part of that by which it differs from its peers */
 	double trust;	  /* 0..1: how sure the figures are */
+	bool died;	  /* missing: a signal ended it while the others still moved */
 	const struct report_part *part;
 	const struct report_link *link;
 	const struct report_link *far; /* of losses: the receiver's; NULL: not known */
@@ -219,7 +220,7 @@ struct hist {
 };
 
 void hist__add(struct hist *h, int64_t ns);
-/* @q 0..1; 0 of an empty one. */
+/* The least that a share of @q, 0..1, is not longer than; 0 of an empty one. */
 int64_t hist__quantile(const struct hist *h, double q);
 
 /* ---- The whole -------------------------------------------------------------------------------------- */

@@ -751,7 +751,8 @@ static void set_stop(struct report_reader *rd, node_t rec, struct report_part *p
 	const struct links *ls =
 		entry_of(rd->links, struct links, get_addr(rd, rec, "eventAddr"), false);
 
-	part->unfinished = get_bool(rd, rec, "unfinished") || (ls && ls->open);
+	part->unfinished = get_bool(rd, rec, "unfinished") || (ls && ls->open) ||
+			   get(rd, exec, "openChildren");
 	part->known = part->unfinished || (exec && !jn_is(get(rd, exec, "source"), "enqueue"));
 	part->stop = longest(part->start, stop);
 	if (part->unfinished)
@@ -913,6 +914,11 @@ static int read_line(void *reader, const char *s, size_t len, bool whole)
 	if (err && (!whole || rd->doc->err))
 		return 0;
 	if (rd->doc->nodes[0].kind != JSON_KIND_OBJ) {
+		rd->r->totals.skipped++;
+		return 0;
+	}
+	/* the seed's lifecycle lines say no recordType */
+	if (!get(rd, &rd->doc->nodes[0], "recordType") && !get(rd, &rd->doc->nodes[0], "type")) {
 		rd->r->totals.skipped++;
 		return 0;
 	}

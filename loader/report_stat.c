@@ -150,9 +150,12 @@ void hist__add(struct hist *h, int64_t ns)
 
 int64_t hist__quantile(const struct hist *h, double q)
 {
-	uint64_t want = (uint64_t)(q * (double)(h->n - !!h->n)) + 1, seen = 0;
+	double rank = q * (double)h->n;
+	uint64_t want = (uint64_t)rank, seen = 0;
 	uint32_t b;
 
+	if ((double)want < rank - 1e-6 || !want)
+		want++;
 	for (b = 0; h->n && b < HIST_BUCKETS; b++) {
 		seen += h->count[b];
 		if (seen >= want)
@@ -448,7 +451,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 	for (code = 0; code < NR_CODES && !hung; code++)
 		if (op->class->typical[code])
 			typical[code] = hist__quantile(op->class->typical[code], 0.5);
-	report_judge(op, causes, n, duration - expected, typical, r->names, &v);
+	report_judge(op, causes, n, hung ? duration : duration - expected, typical, r->names, &v);
 	note_slow(op, &v, expected, hung);
 	f = find_of(r, &v.cause);
 	if (!f)
@@ -681,7 +684,7 @@ static void judge_hung(struct report *r, const struct report_op *op)
 	struct report_cause causes[REPORT_CAUSES];
 	uint32_t n = report_causes(op, r->names, causes);
 
-	slow_verdict(r, op, causes, n, 0, true);
+	slow_verdict(r, op, causes, n, hist__quantile(&op->class->time, 0.5), true);
 }
 
 /* Remembers when a process was stopped: it may be late for the next operation because of that. */

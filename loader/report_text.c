@@ -226,18 +226,48 @@ static void print_comm(const struct report *r, const struct report_comm *c, FILE
 			print_split(r, k, f);
 }
 
+struct slow_of {
+	const struct report_class *class;
+	const struct report_slow *slow;
+};
+
 static int cmp_slow(const void *a, const void *b)
 {
-	const struct report_slow *x = *(struct report_slow *const *)a,
-				 *y = *(struct report_slow *const *)b;
+	const struct report_slow *x = ((const struct slow_of *)a)->slow,
+				 *y = ((const struct slow_of *)b)->slow;
 
 	return x->duration < y->duration ? 1 : x->duration > y->duration ? -1 : 0;
+}
+
+/* Which one, where there are several; its name says more than its number. */
+static const char *comm_of(const struct report *r, const struct report_comm *c)
+{
+	static char text[24];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)c->hash);
+	return c->name ? clean(r, c->name, 12) : text;
+}
+
+static void slow_row(const struct report *r, const struct slow_of *of, FILE *f)
+{
+	const struct report_slow *s = of->slow;
+
+	fprintf(f, "%-16.16s %9llu ", clean(r, s->func, 16), (unsigned long long)s->seq);
+	if (HASH_COUNT(r->comms) > 1)
+		fprintf(f, "%-12.12s ", comm_of(r, of->class->comm));
+	fprintf(f, "%10s %10s  %-18s %3.0f%% ", s->hung ? "open" : span(s->duration),
+		span(s->expected), report_code_names[s->code], 100 * s->confidence);
+	if (s->rank >= 0)
+		fprintf(f, "%5d%s%s\n", report_rank(s->who, s->rank), s->culprit ? "  " : "",
+			clean(r, s->culprit, 48));
+	else
+		fprintf(f, "%5s\n", "-");
 }
 
 static void print_slow(const struct report *r, FILE *f)
 {
 	struct report_class *k, *tmp;
-	const struct report_slow **list;
+	struct slow_of *list;
 	uint64_t all = 0;
 	uint32_t n = 0, i;
 
@@ -246,52 +276,61 @@ static void print_slow(const struct report *r, FILE *f)
 		return;
 	HASH_ITER (hh, r->classes, k, tmp) {
 		for (i = 0; i < k->nslow; i++)
-			list[n++] = &k->slow[i];
+			list[n++] = (struct slow_of){k, &k->slow[i]};
 		all += k->all_slow;
 	}
 	qsort(list, n, sizeof(*list), cmp_slow);
-	if (n)
+	if (n) {
 		heading(r, f, "Slow operations: %llu, the longest of them",
 			(unsigned long long)all);
-	if (n)
-		fprintf(f, "%-16s %9s %10s %10s  %-18s %4s %5s  %s\n", "operation", "seq", "took",
-			"expected", "verdict", "sure", "rank", "culprit");
-	for (i = 0; i < n && i < TOP; i++) {
-		const struct report_slow *s = list[i];
-
-		fprintf(f, "%-16.16s %9llu %10s %10s  %-18s %3.0f%% ", clean(r, s->func, 16),
-			(unsigned long long)s->seq, s->hung ? "open" : span(s->duration),
-			span(s->expected), report_code_names[s->code], 100 * s->confidence);
-		if (s->rank >= 0)
-			fprintf(f, "%5d  %.16s\n", report_rank(s->who, s->rank),
-				clean(r, s->culprit, 16));
-		else
-			fprintf(f, "%5s\n", "-");
+		fprintf(f, "%-16s %9s ", "operation", "seq");
+		if (HASH_COUNT(r->comms) > 1)
+			fprintf(f, "%-12s ", "communicator");
+		fprintf(f, "%10s %10s  %-18s %4s %5s  %s\n", "took", "expected", "verdict", "sure",
+			"rank", "culprit");
 	}
+	for (i = 0; i < n && i < TOP; i++)
+		slow_row(r, &list[i], f);
 	free(list);
 }
 
 /* ---- Ranks and threads -------------------------------------------------------------------------------------------- */
+
+/* "-" where nothing tells: without the scheduler's context, or of operations without ProxyOps. */
+static const char *span_if(bool known, int64_t ns)
+{
+	return known ? span(ns) : "-";
+}
+
+static void rank_row(const struct report *r, const struct report_proc *p, FILE *f)
+{
+	bool sched = p->on + p->runq + p->blocked > 0;
+	char name[64], irq[16] = "-";
+
+	snprintf(name, sizeof(name), "%.14s[%d]", clean(r, p->comm, 14), p->host_pid);
+	if (sched)
+		snprintf(irq, sizeof(irq), "%.0f%%", percent(p->irq, p->on));
+	fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", p->rank, name,
+		span(p->op_ns), span_if(sched, p->on), span_if(sched, p->runq),
+		span_if(sched, p->blocked), irq, span(p->wait_peer), span(p->wait_net),
+		span(p->wait_gpu));
+}
 
 static void print_ranks(const struct report *r, FILE *f)
 {
 	const struct report_proc *p;
 	uint32_t n = 0;
 
-	heading(r, f, "Where the time of the ranks' operations went");
-	fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank", "process", "in ops",
-		"on CPU", "runnable", "asleep", "irq", "no data", "no room", "GPU");
 	for (p = r->procs; p && n < ROWS_MAX; p = p->next) {
-		char name[64];
-
 		if (!p->op_ns)
 			continue;
-		snprintf(name, sizeof(name), "%.14s[%d]", clean(r, p->comm, 14), p->host_pid);
-		fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %5.0f%% | %8s %8s %8s\n", p->rank, name,
-			span(p->op_ns), span(p->on), span(p->runq), span(p->blocked),
-			percent(p->irq, p->on), span(p->wait_peer), span(p->wait_net),
-			span(p->wait_gpu));
-		n++;
+		if (!n++) {
+			heading(r, f, "Where the time of the ranks' operations went");
+			fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank",
+				"process", "in ops", "on CPU", "runnable", "asleep", "irq",
+				"no data", "no room", "GPU");
+		}
+		rank_row(r, p, f);
 	}
 	if (p)
 		fprintf(f, "(more ranks: see --json)\n");
@@ -410,7 +449,7 @@ static bool has_kernel(const struct report *r)
 	const struct report_proc *p;
 
 	for (p = r->procs; p; p = p->next)
-		if (p->on + p->runq + p->blocked)
+		if (p->nthreads || p->on + p->runq + p->blocked)
 			return true;
 	return false;
 }

@@ -214,20 +214,22 @@ static void add_preempted(struct causes *c, const struct report_part *p, int64_t
 	cause->odd_ns = most(0, least(ns, beyond_others(c->op, p, own_runq)) - part_ns(p) / 4);
 }
 
+/* In "stopped" (@stopped), or in whatever else; @why: what of that it was in for longest, of which the trace names four. */
 static int64_t asleep_in(const struct report_role *role, struct names *names, bool stopped,
 			 uint32_t *why)
 {
-	int64_t sum = 0;
+	int64_t in_stop = 0;
 	uint32_t i;
 
 	*why = 0;
 	for (i = 0; i < REPORT_WHO && role->in[i].ns; i++) {
-		if (!strcmp(names__text(names, role->in[i].name), "stopped") != stopped)
-			continue;
-		sum += role->in[i].ns;
-		*why = *why ?: role->in[i].name;
+		bool is_stop = !strcmp(names__text(names, role->in[i].name), "stopped");
+
+		in_stop += is_stop ? role->in[i].ns : 0;
+		if (is_stop == stopped)
+			*why = *why ?: role->in[i].name;
 	}
-	return per_thread(sum, role);
+	return per_thread(stopped ? in_stop : most(0, role->blocked - in_stop), role);
 }
 
 static void add_asleep(struct causes *c, const struct report_part *p, int64_t cap)
@@ -447,9 +449,28 @@ static bool is_open(const struct report_op *op)
 	return false;
 }
 
-static bool has_died(const struct report_proc *p, struct names *names)
+#define DEATH_NS INT64_C(1000000000) /* what comes that much later than all have stood still did not make them do so */
+
+/* When any of the operation moved last, by the real clock. */
+static int64_t moved_last(const struct report_op *op)
 {
-	return p->end && !strncmp(names__text(names, p->end), "signal ", 7);
+	int64_t last = INT64_MIN;
+	const struct report_part *p;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		last = most(last, p->stop - p->quiet + p->proc->offset);
+	}
+	return last;
+}
+
+/* A launcher that gives a job that hangs up kills all of it. */
+static bool died_of_itself(const struct report_op *op, const struct report_proc *p,
+			   struct names *names)
+{
+	return p->end && !strncmp(names__text(names, p->end), "signal ", 7) &&
+	       p->last + p->offset <= moved_last(op) + DEATH_NS;
 }
 
 static bool is_awaited(const struct report_op *op, int32_t rank)
@@ -470,18 +491,21 @@ static void add_missing(struct causes *c)
 	struct report_member *m, *tmp;
 	const struct report_part *p;
 	struct report_cause *cause;
+	bool died;
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
-		if (p && !has_died(m->proc, c->names))
+		died = died_of_itself(op, m->proc, c->names);
+		if (p && !died)
 			continue;
 		cause = add(c, !p && m->proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
 		cause->proc = m->proc;
 		cause->rank = m->rank;
+		cause->died = died;
 		if (cause->code == CODE_STOPPED)
 			cause->culprit = process_name(c->names, m->proc->comm, m->proc->host_pid);
 	}
@@ -497,7 +521,8 @@ static void add_reset(struct causes *c)
 	for (i = 0; i < c->op->nparts; i++) {
 		p = c->op->parts[i];
 		if (!p->proc->reset_ns || p->proc->reset_ns < p->start ||
-		    p->proc->reset_ns > p->stop)
+		    p->proc->reset_ns > p->stop ||
+		    p->proc->reset_ns + p->proc->offset > moved_last(c->op) + DEATH_NS)
 			continue;
 		if (!first || p->proc->reset_ns + p->proc->offset <
 				      first->proc->reset_ns + first->proc->offset)
@@ -578,7 +603,7 @@ const struct report_cause *report_primary(const struct report_cause *causes, uin
 }
 
 /* What is plain to see goes before what follows from it. */
-static int plain(const struct report_cause *c, struct names *names)
+static int plain(const struct report_cause *c)
 {
 	switch (c->code) {
 	case CODE_STOPPED:
@@ -586,7 +611,7 @@ static int plain(const struct report_cause *c, struct names *names)
 	case CODE_RESET:
 		return 2;
 	case CODE_MISSING:
-		return has_died(c->proc, names) ? 4 : 1;
+		return c->died ? 4 : 1;
 	default:
 		return 0;
 	}
@@ -718,7 +743,7 @@ static void tell_missing(const struct report_cause *c, struct names *names,
 			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
 			 "which the others wait for %.1f ms",
 			 ms(v->duration));
-	else if (has_died(c->proc, names))
+	else if (c->died)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its process ended by %.40s, the others wait for it",
 			 names__text(names, c->proc->end));
@@ -764,12 +789,12 @@ static uint64_t losses_near(const struct report_op *op)
 #define EXPLAINS 0.4 /* of what is to be explained; less is no verdict */
 
 static bool is_better(const struct report_cause *c, int64_t gain, const struct report_cause *than,
-		      int64_t than_gain, int64_t excess, struct names *names)
+		      int64_t than_gain, int64_t excess)
 {
 	if (!than || (double)gain < EXPLAINS * (double)excess ||
-	    (double)than_gain < EXPLAINS * (double)excess || plain(c, names) == plain(than, names))
+	    (double)than_gain < EXPLAINS * (double)excess || plain(c) == plain(than))
 		return gain > than_gain;
-	return plain(c, names) > plain(than, names);
+	return plain(c) > plain(than);
 }
 
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
@@ -785,7 +810,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->excess = most(excess, 1);
 	for (i = 0; i < n; i++) {
 		gain = least(causes[i].ns - typical[causes[i].code], v->excess);
-		if (is_better(&causes[i], gain, best, best_gain, v->excess, names)) {
+		if (is_better(&causes[i], gain, best, best_gain, v->excess)) {
 			if (best && best->code != causes[i].code)
 				second = best_gain;
 			best = &causes[i];
@@ -804,7 +829,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->cause = *best;
 	v->explained = best_gain;
 	v->confidence = (double)best_gain / (double)v->excess * best->trust;
-	if (second > best_gain * 7 / 10 && !plain(best, names))
+	if (second > best_gain * 7 / 10 && !plain(best))
 		v->confidence *= 0.8;
 	if (op->p2p ? op->awaited.n : op->comm->nranks > (int32_t)op->nparts)
 		v->confidence *= 0.9;

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/report_lib.sh"
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone.
-only=${1:-^late|always|nanosleep|pages|reads|stopped|idle-frozen|missing|killed|^clean}
+only=${1:-^late|always|hangs|nanosleep|pages|reads|stopped|idle-frozen|missing|killed|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -151,5 +151,9 @@ wanted stopped && faults stopped stopped 1 '.*' with_stop
 wanted frozen && faults frozen stopped 1 '.*' with_stop_for_ever
 wanted idle-frozen && period=200000 faults idle-frozen stopped 1 '.*' with_stop_for_ever # between two operations
 wanted missing && faults missing missing-collective 1 '.*' with_missing
+# A progress thread that never goes on. The job gives up after 4 s and kills all of it: that was not the cause.
+wanted hangs && faults hangs proxy-blocked 1 nanosleep pair --bytes 1M --iters 30 --timeout 4 hang:rank=1:after=20,
+wanted hangs && t "hangs: for as long as it did" eval \
+	'jq -e ".verdicts[0] | .hung == 1 and .cost > 2.5" "$tmp/hangs.report" && "$scope" report "$tmp/hangs" | grep -qE "^AllReduce +[0-9]+ +open +[0-9.]+ [mu]s +proxy-blocked"'
 wanted killed && faults killed missing-collective 1 '.*' pair --bytes 1M --iters 30 kill:rank=1:after=20,
 finish

@@ -670,6 +670,28 @@ static void never_ended(void **state)
 	assert_int_equal(judged(100), CODE_RESET);
 	procs[1].reset_ns = 900 * MS; /* long before */
 	assert_int_equal(judged(100), CODE_UNKNOWN);
+	/* a signal ended it, as they were at work; or long after all of them had come to a stand */
+	procs[1].end = name("signal 9");
+	procs[1].last = 1100 * MS;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 1);
+	for (i = 0; i < 3; i++) {
+		parts[i]->quiet = 5000 * MS;
+		parts[i]->stop += 5000 * MS;
+		procs[i].end = name("signal 9");
+		procs[i].last = parts[i]->stop;
+	}
+	procs[0].reset_ns = parts[0]->stop - MS;
+	assert_int_equal(judged(5100), CODE_UNKNOWN);
+	/* whose thread slept all the while is the one that they wait for */
+	parts[2]->proxy =
+		(struct report_role){.threads = 1, .blocked = 5000 * MS, .span = 5100 * MS};
+	parts[2]->proxy.in[0] = (struct report_who){name("futex"), 0, 400 * MS, false};
+	assert_int_equal(judged(5100), CODE_BLOCKED);
+	assert_int_equal(v.cause.rank, 2);
+	assert_string_equal(names__text(names, v.cause.culprit), "futex");
+	procs[0].reset_ns = 0;
+	memset(&parts[2]->proxy, 0, sizeof(parts[2]->proxy));
 	op.nparts = 2; /* rank 2 never came */
 	assert_int_equal(judged(100), CODE_MISSING);
 	assert_int_equal(v.cause.rank, 2);
@@ -710,6 +732,13 @@ static void quantiles_are_within_their_error(void **state)
 
 		assert_true(got >= want * 0.984 - 1 && got <= want * 1.016 + 1);
 	}
+	/* of few: no less than all but a hundredth of them */
+	memset(h, 0, sizeof(*h));
+	for (i = 1; i <= 20; i++)
+		hist__add(h, i);
+	assert_int_equal(hist__quantile(h, 0.99), 20);
+	assert_int_equal(hist__quantile(h, 0.5), 10);
+	assert_int_equal(hist__quantile(h, 0), 1);
 	hist__add(h, -5);
 	hist__add(h, INT64_MAX); /* beyond the last bucket */
 	assert_int_equal(hist__quantile(h, 1), h->max < INT64_MAX ? h->max : hist__quantile(h, 1));
@@ -1167,6 +1196,36 @@ static void ranks_have_one_name(void **state)
 	report_free(&r);
 }
 
+/* Objects that are no records, and threads that are known though no operation had ProxyOps. */
+static void what_there_is(void **state)
+{
+	static const char foreign[] = "{\"a\":1}\n{\"b\":{\"type\":1}}\n";
+	static const char threads[] = HEADER("1") COLL(
+		"0", "1", "1000.000", "2000.000") "{\"recordType\":\"thread\",\"tid\":1,\"comm\":"
+						  "\"job\",\"role\":\"app\",\"onCpu\":5.000,"
+						  "\"runq\":1.000,\"blocked\":0.000}\n";
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	read_text(&r, foreign, sizeof(foreign) - 1);
+	assert_int_equal(r.totals.records, 0);
+	assert_int_equal(r.totals.skipped, 2);
+	report_free(&r);
+	read_text(&r, threads, sizeof(threads) - 1);
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	report_text(&r, f);
+	fclose(f);
+	assert_null(strstr(text, "No kernel context"));
+	/* what is not known of the rank's operations is not 0 */
+	assert_non_null(strstr(text, "|        -        -        -      - |"));
+	free(text);
+	report_free(&r);
+}
+
 static void torn_lines_are_skipped(void **state)
 {
 	static const char torn[] =
@@ -1310,6 +1369,7 @@ int main(void)
 		cmocka_unit_test(late_for_another),
 		cmocka_unit_test(late_beside_what_is_told),
 		cmocka_unit_test(ranks_have_one_name),
+		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
 		cmocka_unit_test(hostile_values),
