@@ -400,7 +400,8 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	}
 	if (rec_time(x, rec_get(x, exec, "stop"), &end)) {
 		move_to(x, end);
-		ev->end = end;
+		/* how far it came, if some of its children never ended */
+		ev->end = rec_get(x, exec, "openChildren") ? x->proc->last : end;
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;

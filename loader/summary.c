@@ -7,19 +7,28 @@
 #include "summary.h"
 #include "trace_keys.h"
 
+/* What never ended has taken until now. */
+static uint64_t took_ns(const struct proc *p, const struct corr_event *ev)
+{
+	uint64_t end = ev->open_children && p->corr.now_ns > ev->exec_stop_ns ? p->corr.now_ns
+									      : ev->exec_stop_ns;
+
+	return end - ev->start_ns;
+}
+
 static void op_fill(struct summary_op *op, const struct proc *p, const struct corr_event *ev)
 {
 	uint16_t func = ev->what == SCOPE_COLL ? ev->start.coll.func : ev->start.p2p.func;
 	uint16_t type = ev->what == SCOPE_COLL ? ev->start.coll.datatype : ev->start.p2p.datatype;
 
 	memset(op, 0, sizeof(*op));
-	op->duration_ns = ev->exec_stop_ns - ev->start_ns;
+	op->duration_ns = took_ns(p, ev);
+	op->open = ev->open_children;
 	op->seq = ev->what == SCOPE_COLL ? ev->start.coll.seq : 0;
 	op->count = ev->what == SCOPE_COLL ? ev->start.coll.count : ev->start.p2p.count;
 	op->comm_hash = ev->comm ? ev->comm->info.hash : 0;
 	op->rank = ev->comm ? ev->comm->info.rank : -1;
 	op->pid = p->id.ns_tgid;
-	op->exec = (uint8_t)ev->exec;
 	if (func < SCOPE_STRINGS)
 		memcpy(op->func, p->strings[func].text,
 		       p->strings[func].len < sizeof(op->func) ? p->strings[func].len
@@ -32,7 +41,7 @@ static void op_fill(struct summary_op *op, const struct proc *p, const struct co
 
 static void note_slow(struct summary *s, const struct proc *p, const struct corr_event *ev)
 {
-	uint64_t d = ev->exec_stop_ns - ev->start_ns;
+	uint64_t d = took_ns(p, ev);
 	uint32_t i = s->nslowest;
 
 	if (i == SUMMARY_SLOWEST && s->slowest[i - 1].duration_ns >= d)
@@ -52,9 +61,9 @@ void summary__event(struct summary *s, const struct proc *p, const struct corr_e
 	s->events[ev->what]++;
 	s->unfinished += ev->unfinished;
 	s->orphans += ev->orphan;
-	/* Only where something tells when it really ended. */
+	/* Only where something tells when it really ended, or that it did not. */
 	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&
-	    ev->exec > EXEC_ENQUEUE)
+	    (ev->exec > EXEC_ENQUEUE || ev->open_children))
 		note_slow(s, p, ev);
 	if (join->app.threads)
 		sched_span__add(&s->app, &join->app);
@@ -178,8 +187,9 @@ static void print_slowest(const struct summary *s, FILE *f)
 		fprintf(f, "%*s %6llu %12llu  ", (int)(14 - (int)strnlen(op->func, 14)), "",
 			(unsigned long long)op->seq, (unsigned long long)op->count);
 		print_clean(op->datatype, sizeof(op->datatype), f);
-		fprintf(f, "%*s %5d %8u  0x%llx\n", (int)(13 - (int)strnlen(op->datatype, 13)), "",
-			op->rank, op->pid, (unsigned long long)op->comm_hash);
+		fprintf(f, "%*s %5d %8u  0x%llx%s\n", (int)(13 - (int)strnlen(op->datatype, 13)),
+			"", op->rank, op->pid, (unsigned long long)op->comm_hash,
+			op->open ? "  still open" : "");
 	}
 }
 

@@ -19,7 +19,7 @@ struct summary_op {
 	uint64_t count;
 	int32_t rank;
 	uint32_t pid;
-	uint8_t exec;
+	bool open; /* when the recording of its process ended */
 	char func[24];
 	char datatype[16];
 };
