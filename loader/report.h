@@ -232,9 +232,18 @@ struct report_thread {
 	UT_hash_handle hh;
 };
 
-/* A process. Outlives its stream. */
+struct report_self_key {
+	uint64_t node;
+	int32_t host_pid;
+	uint32_t comm;
+};
+
+/* A recording of a process. Outlives its stream. */
 struct report_proc {
 	uint32_t index;
+	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
+	struct report_proc *self;
+	struct report_self_key key;	  /* by which that is found */
 	uint32_t host, comm, cgroup, end; /* names */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
@@ -267,6 +276,7 @@ struct report_proc {
 		late;
 	uint32_t file; /* name */
 	struct report_proc *next;
+	UT_hash_handle hh;
 };
 
 /* Where its rank has come to in a communicator, whose operations are executed one after the other, but for those of a group. */
@@ -406,6 +416,7 @@ struct report {
 	struct report_proc *procs; /* in order of their index */
 	struct report_proc **last_proc;
 	uint32_t nprocs;
+	struct report_proc *selves;
 	struct report_comm *comms;
 	struct report_class *classes;
 	struct report_find *finds;

@@ -182,7 +182,9 @@ static json_t *ranks(const struct report *r)
 	const struct report_proc *p;
 	json_t *list = json_array();
 
-	for (p = r->procs; p; p = p->next)
+	for (p = r->procs; p; p = p->next) {
+		if (p->self != p)
+			continue;
 		json_array_append_new(
 			list,
 			json_pack("{si so si so so so so so so so so so so}", "rank", p->rank,
@@ -192,6 +194,7 @@ static json_t *ranks(const struct report *r)
 				  seconds(p->irq), "throttled", seconds(p->throttled), "waitNet",
 				  seconds(p->wait_net), "waitGpu", seconds(p->wait_gpu), "waitPeer",
 				  seconds(p->wait_peer), "threads", threads_of(r, p)));
+	}
 	return list;
 }
 

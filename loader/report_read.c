@@ -184,6 +184,7 @@ static struct report_proc *new_proc(struct report_reader *rd)
 	/* Without a header nothing says whose clock it is. */
 	p->node = p->clock = hash_text(rd->path, strlen(rd->path));
 	p->first = INT64_MAX;
+	p->self = p;
 	*r->last_proc = p;
 	r->last_proc = &p->next;
 	return rd->proc = p;
@@ -243,6 +244,27 @@ static void take_clock(struct report_reader *rd, node_t clock)
 	p->clock_error = get_span(rd, merged, "error");
 }
 
+/* Whether another recording of the process is in the input, as of another window (record --every). */
+static void find_self(struct report_reader *rd, struct report_proc *p)
+{
+	struct report_proc *self;
+
+	if (p->host_pid < 0)
+		return;
+	memset(&p->key, 0, sizeof(p->key));
+	p->key.node = p->node;
+	p->key.host_pid = p->host_pid;
+	p->key.comm = p->comm;
+	HASH_FIND(hh, rd->r->selves, &p->key, sizeof(p->key), self);
+	if (self) {
+		p->self = self;
+		return;
+	}
+	HASH_ADD(hh, rd->r->selves, key, sizeof(p->key), p);
+	if (!HASH_ADDED(hh, p))
+		rd->r->err = -ENOMEM;
+}
+
 static void take_header(struct report_reader *rd, node_t rec)
 {
 	node_t boot = get(rd, rec, "bootId");
@@ -261,6 +283,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = hash_text(boot->s, boot->len);
 	take_clock(rd, get(rd, rec, "clock"));
+	find_self(rd, p);
 }
 
 /*
@@ -336,7 +359,7 @@ static void take_lost(struct report_reader *rd, node_t rec)
 
 static void take_thread(struct report_reader *rd, node_t rec)
 {
-	struct report_proc *p = rd->proc;
+	struct report_proc *p = rd->proc->self;
 	uint32_t tid = get_count(rd, rec, "tid");
 	struct report_thread *t;
 
@@ -364,7 +387,7 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	t->unknown += get_span(rd, rec, "unknown");
 	t->irq += get_span(rd, rec, "irq");
 	t->throttled += get_span(rd, rec, "throttled");
-	p->is_stopped |= jn_is(get(rd, rec, "why"), "stopped");
+	rd->proc->is_stopped |= jn_is(get(rd, rec, "why"), "stopped");
 }
 
 /* Only resets count here; what flows did is in the events. */

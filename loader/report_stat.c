@@ -203,11 +203,12 @@ static struct heat_row *heat_row(struct heat *h, const struct report_part *p)
 	uint32_t r;
 
 	for (r = 0; r < h->n; r++)
-		if (h->rows[r].proc == p->proc && (!p->proc->several || h->rows[r].rank == p->rank))
+		if (h->rows[r].proc == p->proc->self &&
+		    (!p->proc->several || h->rows[r].rank == p->rank))
 			return &h->rows[r];
 	if (h->n == HEAT_ROWS)
 		return NULL;
-	h->rows[h->n].proc = p->proc;
+	h->rows[h->n].proc = p->proc->self;
 	h->rows[h->n].rank = p->rank;
 	return &h->rows[h->n++];
 }
@@ -313,6 +314,10 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	struct report_member *m = report_member_of(c, rank);
 
 	name_rank(c, rank, p);
+	if (p->self != p)
+		name_rank(c, rank, p->self);
+	if (m)
+		m->proc = p; /* its newest recording: how that ended is how it did */
 	if (m || HASH_COUNT(c->members) >= REPORT_PARTS)
 		return;
 	m = calloc(1, sizeof(*m));
@@ -374,7 +379,7 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 
 	memset(&key, 0, sizeof(key));
 	key.code = c->code;
-	key.proc = c->proc ? c->proc->index : UINT32_MAX;
+	key.proc = c->proc ? c->proc->self->index : UINT32_MAX;
 	key.culprit = c->culprit;
 	key.rank = !c->proc || c->proc->several ? c->rank : -1;
 	HASH_FIND(hh, r->finds, &key, sizeof(key), f);
@@ -383,7 +388,7 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 	f = calloc(1, sizeof(*f));
 	if (f) {
 		f->key = key;
-		f->who = c->proc;
+		f->who = c->proc ? c->proc->self : NULL;
 		HASH_ADD(hh, r->finds, key, sizeof(key), f);
 	}
 	if (!f || !HASH_ADDED(hh, f)) {
@@ -545,7 +550,7 @@ static int64_t last_start(const struct report_op *op, const struct report_part *
 static void sum_part(struct report *r, const struct report_op *op, struct report_part *p)
 {
 	struct report_class *k = op->class;
-	struct report_proc *proc = p->proc;
+	struct report_proc *proc = p->proc->self;
 	int64_t d = p->stop - p->start, early = last_start(op, p) - p->start, wait;
 	double gpu = 0, dur = 0;
 	uint32_t i;
@@ -917,6 +922,7 @@ static void free_procs(struct report *r)
 {
 	struct report_proc *p, *next;
 
+	HASH_CLEAR(hh, r->selves);
 	for (p = r->procs; p; p = next) {
 		next = p->next;
 		HASH_FREE_ALL(p->threads);

@@ -454,6 +454,16 @@ static bool has_kernel(const struct report *r)
 	return false;
 }
 
+static uint32_t procs_of(const struct report *r)
+{
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	for (p = r->procs; p; p = p->next)
+		n += p->self == p;
+	return n;
+}
+
 static uint32_t nodes_of(const struct report *r)
 {
 	const struct report_proc *p, *q;
@@ -558,8 +568,8 @@ void report_text(const struct report *r, FILE *f)
 			last = p->last + p->offset;
 	}
 	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operations, %llu records\n",
-		(unsigned long long)t->files, t->files == 1 ? "" : "s", r->nprocs,
-		r->nprocs == 1 ? "" : "es", nodes_of(r), nodes_of(r) == 1 ? "" : "s",
+		(unsigned long long)t->files, t->files == 1 ? "" : "s", procs_of(r),
+		procs_of(r) == 1 ? "" : "es", nodes_of(r), nodes_of(r) == 1 ? "" : "s",
 		last ? span(last - first) : "0 s", (unsigned long long)t->ops,
 		(unsigned long long)t->records);
 	print_losses(r, f);

@@ -449,7 +449,8 @@ static bool is_open(const struct report_op *op)
 	return false;
 }
 
-#define DEATH_NS INT64_C(1000000000) /* what comes that much later than all have stood still did not make them do so */
+#define DEATH_NS                                                                                   \
+	INT64_C(1000000000) /* what comes that much later than all have stood still did not make them do so */
 
 /* When any of the operation moved last, by the real clock. */
 static int64_t moved_last(const struct report_op *op)

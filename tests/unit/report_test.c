@@ -1196,6 +1196,26 @@ static void ranks_have_one_name(void **state)
 	report_free(&r);
 }
 
+/* A window each in a file: one process, its first recording has the figures of all. */
+static void windows_of_one_process(void **state)
+{
+	static const char text[] = HEADER("1") COLL("0", "1", "1000.000", "2000.000") HEADER("1")
+		COLL("0", "9", "8000.000", "9000.000") HEADER("2")
+			COLL("1", "9", "8000.000", "9500.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.nprocs, 3);
+	assert_ptr_equal(r.procs->self, r.procs);
+	assert_ptr_equal(r.procs->next->self, r.procs);
+	assert_ptr_equal(r.procs->next->next->self, r.procs->next->next);
+	assert_int_equal(r.procs->op_ns, 2000000);
+	assert_int_equal(r.procs->next->op_ns, 0);
+	assert_int_equal(report_heat_rows(&r), 2);
+	report_free(&r);
+}
+
 /* Objects that are no records, and threads that are known though no operation had ProxyOps. */
 static void what_there_is(void **state)
 {
@@ -1369,6 +1389,7 @@ int main(void)
 		cmocka_unit_test(late_for_another),
 		cmocka_unit_test(late_beside_what_is_told),
 		cmocka_unit_test(ranks_have_one_name),
+		cmocka_unit_test(windows_of_one_process),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
