@@ -74,7 +74,9 @@ struct export_thread {
 
 struct export_proc {
 	char *host, *comm; /* owned; "" where unknown */
-	int32_t pid, rank;
+	int32_t pid;
+	int32_t rank;	/* in the largest of its communicators, of these the first; -1: not known */
+	int32_t of;	/* so many ranks has that */
 	bool real;	/* times are the node's real time */
 	int64_t offset; /* what is added to times of the trace */
 	uint64_t node;	/* whose clock it is */

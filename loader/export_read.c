@@ -454,6 +454,15 @@ static void encode(struct export *x, node_t rec)
 		x->err = -ENOMEM;
 }
 
+/* What people know the process by. @of: so many ranks has the communicator, if the record says so; else 0. */
+static void name_rank(struct export_proc *p, int32_t rank, int32_t of)
+{
+	if (rank < 0 || (p->rank >= 0 && of <= p->of))
+		return;
+	p->rank = rank;
+	p->of = of;
+}
+
 static void add_event(struct export *x, node_t rec, const struct export_type *type)
 {
 	struct export_event *ev, head = {.type = type};
@@ -467,8 +476,8 @@ static void add_event(struct export *x, node_t rec, const struct export_type *ty
 	head.parent = get_addr(x, rec, "parentObj");
 	head.joined = joined_of(x, rec, type);
 	name_event(x, rec, &head);
-	if (x->proc->rank < 0)
-		x->proc->rank = get_int(x, rec, "rank", -1);
+	name_rank(x->proc, get_int(x, rec, "rank", -1),
+		  get_int(x, rec_get(x, rec, "details"), "nranks", 0));
 	if (x->fmt->lane) {
 		head.group = group_of(x, rec, type, tid);
 		if (!head.group) {

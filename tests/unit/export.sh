@@ -186,6 +186,16 @@ process 10 11 100 120 140 >a.jsonl
 process 20 21 110 130 150 >b.jsonl
 t "a CPU from one process to another, in any order of files" eval 't_perfetto a.jsonl b.jsonl && t_perfetto b.jsonl a.jsonl && same "$(jq .switches facts)" 12'
 
+# A process goes by its rank of the largest communicator.
+{
+	for of in 2:1 8:5 8:6 4:3; do
+		printf '{"recordType":"event","type":"ProfilerLifecycle","func":"ProfilerInit","commId":7,"rank":%s,"start":{"ts":1.000,"pid":5,"tid":6},"stop":{"ts":1.000,"pid":5,"tid":6},"details":{"nranks":%s}}\n' \
+			"${of#*:}" "${of%:*}"
+	done
+	printf '{"recordType":"event","type":"ncclProfileCollApi","commId":7,"rank":1,"start":{"ts":10.000,"pid":5,"tid":6},"stop":{"ts":60.000,"pid":5,"tid":6},"parentObj":"null","eventAddr":"0x2","details":{}}\n'
+} >ranks.jsonl
+t "paths: by the rank of the largest communicator" eval 'out collapsed ranks.jsonl && grep -q "^rank 5, .5.;CollApi" out.collapsed'
+
 # path TYPE START STOP PARENT ADDR [SCHED]
 path()
 {
