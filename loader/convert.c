@@ -45,6 +45,7 @@ struct convert {
 	uint64_t inputs, context; /* of these, records of kernel context */
 	uint64_t lost, records;
 	bool torn;
+	bool failed; /* of a recording no trace could be written */
 };
 
 /* ---- Sessions ---------------------------------------------------------------------------------- */
@@ -88,6 +89,7 @@ static void session_end(struct convert *c)
 			(unsigned long long)c->s.bad_records);
 	c->lost += summary__lost(&c->s.summary);
 	c->records += c->s.summary.records;
+	c->failed |= summary__nothing_written(&c->s.summary);
 	pipeline__free(&c->s);
 	c->now_ns = 0;
 	session_init(c);
@@ -192,23 +194,6 @@ static void print_cost(const struct convert *c)
 		 n > 0 ? cpu * 1e9 / n : 0, took, ru.ru_maxrss);
 }
 
-/* Makes -o's directory now: a mistake in its name should be told of at once. */
-static int check_dir(const struct convert *c)
-{
-	int fd;
-
-	if (!c->opt.dir)
-		return 0;
-	fd = out_dir_open(c->opt.dir, true, c->s.uid, c->s.gid);
-	if (fd < 0) {
-		pr_err("Failed to open the directory '%s' for traces: %s; name another with -o\n",
-		       c->opt.dir, out_dir_error(fd));
-		return fd;
-	}
-	close(fd);
-	return 0;
-}
-
 static int open_capture(struct convert *c)
 {
 	int fd = strcmp(c->opt.file, "-") ? open(c->opt.file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -230,7 +215,7 @@ static int run(struct convert *c)
 
 	c->begin_ns = monotonic_ns();
 	session_init(c);
-	err = check_dir(c);
+	err = out_dir_check(c->opt.dir, c->s.uid, c->s.gid);
 	if (!err)
 		err = open_capture(c);
 	if (err)
@@ -246,7 +231,9 @@ static int run(struct convert *c)
 	raw_reader__close(&c->reader);
 	if (err)
 		return EXIT_FAILED;
-	return c->opt.strict && (c->lost || c->torn) ? EXIT_LOST : EXIT_OK;
+	if (c->opt.strict && (c->lost || c->torn))
+		return EXIT_LOST;
+	return c->failed ? EXIT_FAILED : EXIT_OK;
 }
 
 enum { OPT_STRICT = 256, OPT_COMPRESS, OPT_THREADS };

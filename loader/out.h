@@ -76,6 +76,11 @@ struct out_batch {
  */
 int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid);
 const char *out_dir_error(int err);
+/*
+ * Before there is anything to write: makes the directory `dir`, or (NULL) sees that one can be made where we are: a mistake in its name
+ * should not cost a trace. 0 or -errno, which has been told.
+ */
+int out_dir_check(const char *dir, uid_t uid, gid_t gid);
 
 /* `name` below dirfd, by no link and no way out of it: an fd or -errno. */
 int open_beneath(int dirfd, const char *name, int flags, mode_t mode);

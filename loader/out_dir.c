@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/openat2.h>
+#include "log.h"
 #include "out.h"
 
 #define LINKS_MAX 40 /* as the kernel's */
@@ -227,4 +228,32 @@ int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
 	if (err && fd >= 0)
 		close(fd);
 	return err ? err : fd;
+}
+
+static int check_cwd(void)
+{
+	char path[PATH_MAX];
+	int err = faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) ? -errno : 0;
+
+	if (err)
+		pr_err("Failed to make a directory for traces in '%s': %s; name one elsewhere with "
+		       "-o\n",
+		       getcwd(path, sizeof(path)) ? path : ".", strerror(-err));
+	return err;
+}
+
+int out_dir_check(const char *dir, uid_t uid, gid_t gid)
+{
+	int fd;
+
+	if (!dir)
+		return check_cwd();
+	fd = out_dir_open(dir, true, uid, gid);
+	if (fd < 0) {
+		pr_err("Failed to open the directory '%s' for traces: %s; name another with -o\n",
+		       dir, out_dir_error(fd));
+		return fd;
+	}
+	close(fd);
+	return 0;
 }

@@ -112,6 +112,7 @@ struct proc {
 	struct out_file out;
 	bool out_failed; /* no file could be opened: said, counted, and tried again */
 	bool header_written;
+	int header_err;		  /* why not, when that was last tried */
 	uint64_t header_next_ns;  /* when to try again; a disk stays full for a while */
 	struct node_sample *node; /* that its last node record was made from; held */
 	struct node_cgroup cgroup;

@@ -257,21 +257,16 @@ static int open_rdma(struct recorder *r)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Makes -o's directory now: a mistake in its name should not cost a job's trace. */
-static int check_dir(const struct session *s)
+/* A capture alone needs no directory. */
+static int check_dir(const struct recorder *r)
 {
-	int fd;
+	uid_t uid;
+	gid_t gid;
 
-	if (!s->dir)
+	if (r->opt.raw && !r->opt.dir)
 		return EXIT_OK;
-	fd = out_dir_open(s->dir, true, s->uid, s->gid);
-	if (fd < 0) {
-		pr_err("Failed to open the directory '%s' for traces: %s; name another with -o\n",
-		       s->dir, out_dir_error(fd));
-		return EXIT_FAILED;
-	}
-	close(fd);
-	return EXIT_OK;
+	invoking_user(&uid, &gid);
+	return out_dir_check(r->opt.dir, uid, gid) ? EXIT_FAILED : EXIT_OK;
 }
 
 static int attach_all(struct recorder *r)
@@ -369,7 +364,9 @@ static int prepare(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
-	status = open_raw(r);
+	status = check_dir(r);
+	if (!status)
+		status = open_raw(r);
 	if (status)
 		return status;
 	strftime(r->stamp, sizeof(r->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
@@ -395,7 +392,7 @@ static int setup(struct recorder *r)
 	}
 	status = open_rdma(r);
 	if (!status)
-		status = check_dir(&r->s);
+		status = check_dir(r); /* again, for a later window */
 	if (status)
 		return status;
 	if (!r->raw || r->opt.dir) {
@@ -649,6 +646,7 @@ static int record(struct recorder *r)
 		s = digest__end(r->s.digest);
 	print_result(r, s);
 	r->lost |= summary__lost(&s->summary) != 0;
+	r->failed |= summary__nothing_written(&s->summary);
 	return status;
 }
 
@@ -689,7 +687,9 @@ static int exit_status(const struct recorder *r)
 {
 	if (r->job_ended && r->job_code)
 		return r->job_code;
-	return r->opt.strict && r->lost ? EXIT_LOST : EXIT_OK;
+	if (r->opt.strict && r->lost)
+		return EXIT_LOST;
+	return r->failed ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_record(int argc, char **argv)

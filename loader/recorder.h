@@ -62,6 +62,7 @@ struct recorder {
 	int job_code;
 	bool job_ended;
 	bool lost;	   /* anything, in any window */
+	bool failed;	   /* a window has no trace, since none could be written */
 	uint64_t until_ns; /* end of the last window; 0 before the first */
 	uint64_t next_window_ns;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "nccl_names.h"
+#include "out.h"
 #include "session.h"
 #include "summary.h"
 #include "trace_keys.h"
@@ -121,6 +122,10 @@ void summary__proc_end(struct summary *s, const struct proc *p)
 		s->hung_ns = p->corr.hung.longest_ns;
 	s->records += p->recs;
 	s->lines += p->out.counts[OUT_EVENT];
+	if (!p->header_written && p->header_err) {
+		s->unwritten_err = s->unwritten++ ? s->unwritten_err : p->header_err;
+		return;
+	}
 	if (!p->header_written || !p->out.path)
 		return;
 	s->files++;
@@ -290,6 +295,32 @@ void summary__print_capture(const struct summary *s, FILE *f)
 	print_loss(s, f);
 }
 
+bool summary__nothing_written(const struct summary *s)
+{
+	return s->unwritten && !s->files;
+}
+
+static void print_unwritten(const struct summary *s, FILE *f)
+{
+	fprintf(f, "%s of %u process%s could not be written: %s; name another directory with -o\n",
+		s->files ? "Traces" : "Trace: none, those", s->unwritten,
+		s->unwritten == 1 ? "" : "es", out_dir_error(s->unwritten_err));
+}
+
+static void print_files(const struct summary *s, const char *dir, FILE *f)
+{
+	if (s->files)
+		fprintf(f, "Trace: %u file%s of %u process%s in %s/\n", s->files,
+			s->files == 1 ? "" : "s", s->procs, s->procs == 1 ? "" : "es", dir);
+	if (s->unwritten)
+		print_unwritten(s, f);
+	else if (!s->files && s->procs)
+		fprintf(f, "Trace: none, of %u process%s nothing was to be recorded\n", s->procs,
+			s->procs == 1 ? "" : "es");
+	else if (!s->files)
+		fprintf(f, "Trace: none, no process with the plugin made a communicator\n");
+}
+
 void summary__print(const struct summary *s, const char *dir, FILE *f)
 {
 	print_events(s, f);
@@ -304,9 +335,5 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 	if (s->malformed || s->evicted)
 		fprintf(f, "Malformed records: %llu, events given up: %llu\n",
 			(unsigned long long)s->malformed, (unsigned long long)s->evicted);
-	if (s->files)
-		fprintf(f, "Trace: %u file%s of %u process%s in %s/\n", s->files,
-			s->files == 1 ? "" : "s", s->procs, s->procs == 1 ? "" : "es", dir);
-	else
-		fprintf(f, "Trace: none, no process with the plugin made a communicator\n");
+	print_files(s, dir, f);
 }

@@ -3,6 +3,7 @@
 #ifndef NCCLSCOPE_SUMMARY_H
 #define NCCLSCOPE_SUMMARY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "flows.h"
@@ -49,6 +50,8 @@ struct summary {
 	uint64_t records,
 		lines; /* decoded, and of events in the files; of processes that have ended */
 	uint32_t procs, files;
+	uint32_t unwritten;		/* processes without a file, since none could be written, */
+	int unwritten_err;		/* and why, of the first */
 	char example[256];		/* a trace's path */
 	char *paths[SUMMARY_PATHS + 1]; /* of the first traces, for the report; owned */
 	uint32_t npaths;
@@ -65,6 +68,8 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 		   uint64_t jiffy_ns);
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
+/* There was something to write, and all of it is lost. */
+bool summary__nothing_written(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);
 /* Of a recording that nobody has decoded. */
 void summary__print_capture(const struct summary *s, FILE *f);

@@ -16,7 +16,8 @@
 static bool trace_ready(struct proc *p)
 {
 	if (!p->header_written && p->corr.now_ns >= p->header_next_ns) {
-		p->header_written = header__write(p) == 0;
+		p->header_err = header__write(p);
+		p->header_written = !p->header_err;
 		p->header_next_ns = p->corr.now_ns + NSEC_PER_SEC;
 	}
 	return p->header_written;

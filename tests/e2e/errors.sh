@@ -90,7 +90,7 @@ is "a job that fails: its status, its trace" "$rc $(clean cerr >/dev/null 2>&1; 
 # ---- Where the traces go
 
 says_dir() {
-	says "$1" 1 "$tmp/$1" "$2" -o && same "$(wc -c <"$tmp/$1.out")" 0 "the job's output"
+	says "$1" 1 "$tmp/${3:-$1}" "$2" -o && same "$(wc -c <"$tmp/$1.out")" 0 "the job's output"
 }
 touch "$tmp/o1"
 record o1 -- "${small[@]}"
@@ -112,8 +112,30 @@ mkdir "$tmp/o5"
 (cd "$tmp/o5" && mount -t tmpfs -o size=1m,ro none "$tmp/o5" && cd "$tmp/o5" &&
 	timeout 60 "$scope" record --plugin "$plugin" -- "${small[@]}" >"$tmp/o5.out" 2>"$tmp/o5.err"
 	echo $? >"$tmp/o5.rc")
-is "default directory not writable: the job runs all the same" "$(said o5 .ok)" true
-t "default directory not writable: said" grep -q "Read-only file system" "$tmp/o5.err"
+rc=$(cat "$tmp/o5.rc")
+t "default directory not writable: said before the job is started" says_dir o5 "Read-only file system"
+
+# lost_all NAME: the recording ended so, and its summary does not say that there was nothing to record.
+lost_all() {
+	says "$1" 1 "Trace: none, those of 2 processes could not be written: Read-only file system; name another directory with -o" &&
+		! grep "no process with the plugin" "$tmp/$1.err"
+}
+mkdir "$tmp/o6"
+if mount -t tmpfs none "$tmp/o6"; then
+	record_bg o6
+	mount -o remount,ro "$tmp/o6"
+	NCCL_PROFILER_PLUGIN=$plugin "${small[@]}" >"$tmp/o6.out"
+	stop_recorder INT
+	t "-o becomes read-only: the summary says that all is lost" lost_all o6
+	record_bg o7 --raw "$tmp/o7.raw"
+	NCCL_PROFILER_PLUGIN=$plugin "${small[@]}" >"$tmp/o7.out"
+	stop_recorder INT
+	(cd "$tmp/o6" && "$scope" convert "$tmp/o7.raw" >"$tmp/o8.out" 2>"$tmp/o8.err")
+	rc=$?
+	t "convert, default directory not writable: said" says_dir o8 "Read-only file system" o6
+else
+	skip "-o becomes read-only" "no mount"
+fi
 
 # ---- Signals to the recorder
 
