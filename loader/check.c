@@ -128,6 +128,16 @@ static void parse_failed(struct check *c)
 	rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);
 }
 
+/* The recording broke off in this line; where it is the first one, nothing tells that there was a recording. */
+static void take_torn(struct check *c, const char *s, size_t len)
+{
+	if (c->line > 1 || lines_torn_by_cat(s, len))
+		find(c, FIND_NOTE, "torn", "the last record is torn, skipped");
+	else
+		find(c, FIND_ERROR, "header-first",
+		     "no header, and no other whole record: it is no trace");
+}
+
 static void check_line(struct check *c, const char *s, size_t len, bool whole)
 {
 	enum etype etype;
@@ -142,7 +152,7 @@ static void check_line(struct check *c, const char *s, size_t len, bool whole)
 		return;
 	}
 	if (err && !whole) {
-		find(c, FIND_NOTE, "torn", "the last record is torn, skipped");
+		take_torn(c, s, len);
 		return;
 	}
 	doc = c->doc;

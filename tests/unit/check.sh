@@ -490,6 +490,21 @@ expect numbers 1 'numbers:1: error: a node record before any header [^[]*\[heade
 head -c 300000 "$tool" >binary
 expect binary 1 '.*\[json\].*' "$tool" check --max-errors 3 binary
 [[ $("$tool" check binary 2>&1) == *$'\x1b'* ]] && fail "binary: an escape sequence reached the terminal"
+# what ends nowhere is no torn record where nothing whole comes before it
+none='error: no header, and no other whole record: it is no trace \[header-first\]'
+printf 'hello world' >hello
+printf '{"recordType":"header","schema":1,"to' >torn-header
+for file in hello torn-header; do
+	expect "$file" 1 "$file:1: $none" "$tool" check "$file"
+	expect "$file --strict" 1 "$file:1: $none" "$tool" check --strict "$file"
+	expect "$file --compat" 1 "$file:1: $none" "$tool" check --compat "$file"
+done
+head -n 1 "$traces/good.jsonl" >torn-second
+printf '{"recordType":"ev' >>torn-second
+expect torn-second 0 'torn-second:2: note: the last record is torn, skipped \[torn\]
+torn-second:1: warning: process 4711 has no footer: [^[]* \[footer-missing\]' "$tool" check torn-second
+head -c -1 "$traces/good.jsonl" >no-newline
+expect no-newline 0 '' "$tool" check --strict no-newline
 : >empty
 expect empty 1 'empty: error: the file is empty \[header-first\]' "$tool" check empty
 printf '\n' >blank
