@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* `ncclscope record`: set up, run, drain, tear down. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "attach.h"
@@ -195,6 +197,18 @@ static bool job_has_ended(struct recorder *r)
 	return r->job_ended;
 }
 
+/* All that -p has named. */
+static bool pids_have_ended(struct recorder *r)
+{
+	return r->opt.npids && poll(r->pidfds, (nfds_t)r->opt.npids, 0) == r->opt.npids;
+}
+
+/* Nothing more comes of what we were started for. */
+static bool is_over(struct recorder *r)
+{
+	return job_has_ended(r) || pids_have_ended(r);
+}
+
 static int loop(struct recorder *r, uint64_t until_ns)
 {
 	uint64_t now, drain_until = 0;
@@ -216,10 +230,10 @@ static int loop(struct recorder *r, uint64_t until_ns)
 			digest__turn(r->s.digest, now);
 		if (stop_signals || now >= until_ns || has_enough(r))
 			return EXIT_OK;
-		if (job_has_ended(r) && !drain_until)
+		if (!drain_until && is_over(r))
 			drain_until = now + DRAIN_NS;
-		/* Its processes may outlive it by a moment; others on the node are not waited for. */
-		if (r->job_ended && (now >= drain_until || (!n && !r->s.procs)))
+		/* A job's processes may outlive it by a moment; others on the node are not waited for. */
+		if (drain_until && (now >= drain_until || (!n && !r->s.procs)))
 			return EXIT_OK;
 	}
 }
@@ -312,6 +326,23 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	return EXIT_OK;
 }
 
+/* A number may be another process' later; what has ended until then is no mistake. */
+static int open_pids(struct recorder *r)
+{
+	int i, err;
+
+	for (i = 0; i < r->opt.npids; i++) {
+		r->pidfds[i] = (struct pollfd){
+			.fd = (int)syscall(SYS_pidfd_open, r->opt.pids[i], 0), .events = POLLIN};
+		if (r->pidfds[i].fd >= 0 || errno != ESRCH)
+			continue; /* without one its end is not seen, and that is all */
+		err = -errno;
+		pr_err("Failed to look into process %d: %s\n", r->opt.pids[i], target__error(err));
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
 static int open_raw(struct recorder *r)
 {
 	uid_t uid;
@@ -364,7 +395,9 @@ static int prepare(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
-	status = check_dir(r);
+	status = open_pids(r);
+	if (!status)
+		status = check_dir(r);
 	if (!status)
 		status = open_raw(r);
 	if (status)
@@ -405,8 +438,10 @@ static int setup(struct recorder *r)
 		return status;
 	if (feed__session(r, &features))
 		return no_memory();
+	pids_have_ended(r);
 	for (i = 0; i < r->opt.npids && !status; i++)
-		status = attach_pid(r, r->opt.pids[i]);
+		if (!r->pidfds[i].revents) /* or it was there for an earlier window */
+			status = attach_pid(r, r->opt.pids[i]);
 	if (!r->opt.npids && !status)
 		status = attach_all(r);
 	return status;
@@ -611,7 +646,7 @@ static void teardown(struct recorder *r)
 /* Nobody is attached meanwhile: it costs the job nothing. */
 static void sleep_until(struct recorder *r, uint64_t ns)
 {
-	while (!stop_signals && monotonic_ns() < ns && !job_has_ended(r)) {
+	while (!stop_signals && monotonic_ns() < ns && !is_over(r)) {
 		sleep_ns(PAUSE_MS * 1000000L);
 		notify__tick(monotonic_ns());
 	}
@@ -674,7 +709,7 @@ static int windows(struct recorder *r)
 		status = start_job(r);
 		sleep_until(r, monotonic_ns() + r->opt.delay_ns);
 	}
-	while (!status && !stop_signals && !r->job_ended) {
+	while (!status && !stop_signals && !is_over(r)) {
 		status = window(r);
 		if (status || !r->opt.every_ns || r->next_window_ns >= r->until_ns)
 			break;

@@ -33,8 +33,8 @@ enum {
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0,
 	 "Write traces to DIR (default ncclscope_dump-JOB, or -TIME without a job id)", 0},
-	{"pid", 'p', "PID", 0, "Record this process only, which has the plugin; may be repeated",
-	 0},
+	{"pid", 'p', "PID", 0,
+	 "Record this process only, which has the plugin, to its end; may be repeated", 0},
 	{"duration", 'd', "TIME", 0, "Stop after TIME (500ms, 10s, 2m, 1h)", 0},
 	{"delay", OPT_DELAY, "TIME", 0,
 	 "Attach after TIME; CMD starts at once, and nothing costs it anything until then", 0},

@@ -7,6 +7,7 @@
 #define NCCLSCOPE_RECORDER_H
 
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -58,6 +59,7 @@ struct recorder {
 	uint32_t age_times;
 	char plugin[PATH_MAX];
 	char stamp[32]; /* YYYYMMDD-HHMMSS of the first window, in the directory's name */
+	struct pollfd pidfds[MAX_PIDS]; /* of -p's processes */
 	pid_t job;
 	int job_code;
 	bool job_ended;

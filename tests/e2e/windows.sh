@@ -99,6 +99,33 @@ is "windows: report knows that they are of the same processes" \
 kill -INT "$starter"
 wait "$starter"
 
+# ---- To the end of processes
+
+# ends_itself: the recorder in the background does, within 10 s; its exit status in $rc.
+ends_itself() {
+	until_true 10 ended "$recorder" || {
+		stop_recorder INT
+		echo "still records"
+		return 1
+	}
+	wait "$recorder"
+	rc=$?
+}
+job_bg gone --ranks 2 --bytes 256K --iters 400 --sleep-us 5000 --check
+ranks_of 2
+record_bg gone -p "${ranks[0]}" -p "${ranks[1]}"
+t "-p: ends when all of these have ended" ends_itself
+t "-p: exit status 0, clean, lossless" eval 'same "$rc" 0 "exit status" && clean gone && lossless gone'
+t "-p: to the end of each" holds gone 'records("footer") | length == 2 and all(.end == "finalize" or .end == "exit")'
+wait "$starter"
+is "-p: the job is none the worse" "$? $(said gone .ok)" "0 true"
+job_bg gonewin --ranks 2 --bytes 256K --iters 400 --sleep-us 5000 --no-check
+ranks_of 2
+record_bg gonewin --every 700ms --for 200ms -p "${ranks[0]}"
+t "-p with --every: ends when it has ended" ends_itself
+is "-p with --every: exit status" "$rc" 0
+wait "$starter"
+
 # ---- A delay: the job starts at once, and is attached to when it runs
 
 record late --delay 1500ms -- "${run[@]}" --iters 400 --sleep-us 5000
