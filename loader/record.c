@@ -701,14 +701,31 @@ static int window(struct recorder *r)
 	return status;
 }
 
+/* --delay: who asked for a recording is told if there will be none. */
+static int delay(struct recorder *r)
+{
+	int status = start_job(r);
+
+	if (status)
+		return status;
+	sleep_until(r, monotonic_ns() + r->opt.delay_ns);
+	if (!stop_signals && !is_over(r))
+		return EXIT_OK;
+	pr_err("%s before the recording began, and nothing is recorded: choose a shorter "
+	       "--delay\n",
+	       !is_over(r)  ? "This was stopped"
+	       : r->opt.cmd ? "The command has ended"
+			    : "All processes have ended");
+	r->failed = true;
+	return EXIT_OK;
+}
+
 static int windows(struct recorder *r)
 {
 	int status = EXIT_OK;
 
-	if (r->opt.delay_ns) {
-		status = start_job(r);
-		sleep_until(r, monotonic_ns() + r->opt.delay_ns);
-	}
+	if (r->opt.delay_ns)
+		status = delay(r);
 	while (!status && !stop_signals && !is_over(r)) {
 		status = window(r);
 		if (status || !r->opt.every_ns || r->next_window_ns >= r->until_ns)

@@ -63,8 +63,8 @@ struct recorder {
 	pid_t job;
 	int job_code;
 	bool job_ended;
-	bool lost;	   /* anything, in any window */
-	bool failed;	   /* a window has no trace, since none could be written */
+	bool lost; /* anything, in any window */
+	bool failed; /* there is nothing to show: of a window no trace could be written, or none began */
 	uint64_t until_ns; /* end of the last window; 0 before the first */
 	uint64_t next_window_ns;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns;

@@ -134,7 +134,20 @@ t "--delay: clean, lossless, joined" eval 'clean late && lossless late && joined
 t "--delay: not from the start, and to the end" holds late 'events | of("Coll") | group_by(.myPid) | length == 2 and
 	all(map(.details.seq) | (min > 20) and (max == 399) and length == (max - min + 1))'
 record never --delay 30s -- "${run[@]}" --iters 3
-is "--delay: a job that ends before: its exit status, no trace" "$rc $(find "$tmp/never" -name '*.jsonl' 2>/dev/null | wc -l) $(said never .ok)" "0 0 true"
+is "--delay: a job that ends before: failed, no trace" "$rc $(find "$tmp/never" -name '*.jsonl' 2>/dev/null | wc -l) $(said never .ok)" "1 0 true"
+t "--delay: a job that ends before: said" grep -q 'The command has ended before the recording began, and nothing is recorded' "$tmp/never.err"
+record never7 --delay 30s -- sh -c 'exit 7'
+is "--delay: a job that ends before and fails: its exit status, said" "$rc $(grep -c 'before the recording began' "$tmp/never7.err")" "7 1"
+env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/stopped" --delay 30s >"$tmp/stopped.out" 2>"$tmp/stopped.err" &
+recorder=$!
+sleep 0.5
+stop_recorder INT
+is "--delay: stopped before: failed, said" "$rc $(grep -c 'This was stopped before the recording began' "$tmp/stopped.err")" "1 1"
+job_bg brief --ranks 2 --bytes 256K --iters 100 --sleep-us 5000 --no-check
+ranks_of 2
+record brief --delay 30s -p "${ranks[0]}"
+is "--delay: -p's process ends before: failed, said" "$rc $(grep -c 'All processes have ended before' "$tmp/brief.err")" "1 1"
+wait "$starter"
 record code --every 2s --for 300ms -- sh -c '"$@"; exit 9' sh "${run[@]}" --iters 300 --sleep-us 3000
 is "--every with a command: its exit status" "$rc" 9
 t "--every with a command: clean" clean code
