@@ -37,6 +37,7 @@
 #define HUNG_SILENT_NS (100 * 1000000ull) /* of threads that have handed in nothing for so long */
 #define DRAIN_NS       (500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS      (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
+#define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
 #define PAUSE_MS 50
@@ -735,6 +736,23 @@ static int windows(struct recorder *r)
 	return status;
 }
 
+/*
+ * The recording ends before its command: that is left alone. Where the signal was for both, as ^C on a terminal is, the command may
+ * just be ending, and how it does is told as ever.
+ */
+static void leave_job(struct recorder *r)
+{
+	uint64_t until = monotonic_ns() + (stop_signals ? JOB_END_NS : 0);
+
+	if (r->job <= 0)
+		return;
+	while (!job_has_ended(r) && stop_signals < 2 && monotonic_ns() < until)
+		sleep_ns(PAUSE_MS * 1000000L);
+	if (!r->job_ended)
+		pr_info("The command goes on, unrecorded: PID %d (%s)\n", (int)r->job,
+			r->opt.cmd[0]);
+}
+
 static int exit_status(const struct recorder *r)
 {
 	if (r->job_ended && r->job_code)
@@ -758,5 +776,6 @@ int cmd_record(int argc, char **argv)
 	if (!status)
 		status = windows(&r);
 	close_raw(&r);
+	leave_job(&r);
 	return status ? status : exit_status(&r);
 }

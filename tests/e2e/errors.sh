@@ -157,6 +157,40 @@ for sig in INT TERM; do
 	wait "$starter"
 done
 
+# With a command: it is left alone, and that is said; but if the signal was for both, its end is waited for.
+# command_bg NAME [OPTION...] -- CMD...: as record_bg, in a process group of its own.
+command_bg() {
+	rm -f "$tmp/$1.err"
+	setsid env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/$1" "${@:2}" >"$tmp/$1.out" 2>"$tmp/$1.err" &
+	recorder=$!
+	until_true 10 command_runs
+}
+command_runs() {
+	command=$(pgrep -P "$recorder" sleep)
+}
+goes_on() {
+	same "$rc" 0 "exit status" && same "$(grep -c "goes on, unrecorded: PID $command (sleep)" "$tmp/$1.err")" "$2" lines && kill -0 "$command"
+}
+command_bg left -- sleep 60
+stop_recorder INT
+t "SIGINT with a command: this goes on, and that is said" goes_on left 1
+kill "$command"
+command_bg leftq -q -- sleep 60
+stop_recorder INT
+t "SIGINT with a command, -q: the same, without a word" goes_on leftq 0
+kill "$command"
+command_bg leftd -d 300ms -- sleep 60
+wait "$recorder"
+rc=$?
+t "-d with a command: this goes on, and that is said" goes_on leftd 1
+kill "$command"
+command_bg both -- sleep 60
+kill -INT -- "-$recorder"
+wait "$recorder"
+is "SIGINT to both: the command's exit status" "$? $(grep -c 'goes on' "$tmp/both.err")" "130 0"
+record fast -d 300ms -- sh -c 'sleep 0.1; exit 7'
+is "-d, and a command that ends before: its exit status" "$rc $(grep -c 'goes on' "$tmp/fast.err")" "7 0"
+
 # A recorder killed: the job goes on without it, and its mask goes off.
 job_bg jkill --ranks 2 --bytes 256K --iters 400 --sleep-us 5000 --check
 until_true 10 children_ready "$starter" 2
