@@ -132,20 +132,21 @@ static int add_opened(struct streams *f, const char *path, int fd)
 {
 	struct stat st;
 	bool regular;
+	int err;
 
 	if (fstat(fd, &st))
 		return -errno;
 	regular = S_ISREG(st.st_mode);
 	if (f->opt.brief) /* one header, and no time to look for more */
-		return regular ? add_stream(f, path, 0,
-					    zst_file_is(fd, zst_is_stream) ? -1 : st.st_size)
+		return regular ? add_stream(f, path, 0, zst_file_is_stream(fd) ? -1 : st.st_size)
 			       : -ESTALE;
 	if (f->opt.again && (!regular || fd == STDIN_FILENO))
 		return -ESPIPE;
-	if (regular && zst_file_is(fd, zst_is_gzip))
-		return -ENOEXEC;
+	err = regular ? zst_file_refuse(fd) : 0;
+	if (err)
+		return err;
 	/* of what is compressed the text has no places: it is one piece, to be read from one end to the other */
-	if (regular && fd != STDIN_FILENO && !zst_file_is(fd, zst_is_stream))
+	if (regular && fd != STDIN_FILENO && !zst_file_is_stream(fd))
 		return split(f, path, fd, st.st_size);
 	return add_stream(f, path, 0, -1);
 }

@@ -189,9 +189,9 @@ static int make_page(const struct view_inputs *in, const char *name, int *bad)
 	}
 	*bad = one ? one : *bad;
 	if (err == -ENODATA && one)
-		pr_err("Failed to read '%s': %s\n", in->list[0].name, zst_text__error(one));
+		pr_err("Failed to read '%s': %s\n", in->list[0].given, zst_text__error(one));
 	else if (err == -ENODATA)
-		pr_err("No records in '%s': is it a trace?\n", in->list[0].name);
+		pr_err("No records in '%s': is it a trace?\n", in->list[0].given);
 	else if (err)
 		pr_err("Failed to write '%s': %s\n", name, strerror(-err));
 	else

@@ -28,9 +28,10 @@ void view_page__free(struct view_page *p); /* NULL is fine */
 /* ---- The inputs ------------------------------------------------------------------------------------ */
 
 struct view_input {
-	char *path; /* to be opened, more than once; owned */
-	char *name; /* for people; owned */
-	int spool;  /* a copy of what cannot be read twice; -1: none */
+	char *path;  /* to be opened, more than once; owned */
+	char *name;  /* for the page; owned */
+	char *given; /* as it was named, for messages; owned */
+	int spool;   /* a copy of what cannot be read twice; -1: none */
 };
 
 struct view_inputs {

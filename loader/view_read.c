@@ -96,9 +96,9 @@ static int open_input(struct view_input *input, const char *path, uint64_t *byte
 		err = -EISDIR;
 	else if (is_stdin || !S_ISREG(st.st_mode))
 		err = spool(input, fd, told);
-	else if (zst_file_is(fd, zst_is_gzip))
-		err = -ENOEXEC;
 	else
+		err = zst_file_refuse(fd);
+	if (!err && input->spool < 0)
 		*bytes += (uint64_t)st.st_size;
 	if (fd >= 0 && !is_stdin)
 		close(fd);
@@ -109,6 +109,7 @@ static void free_input(struct view_input *input)
 {
 	free(input->path);
 	free(input->name);
+	free(input->given);
 	if (input->spool >= 0)
 		close(input->spool);
 }
@@ -122,12 +123,14 @@ static int add_file(void *to, const char *path)
 	int err;
 
 	input.path = strdup(path);
+	input.given = strdup(strcmp(path, "-") ? path : "(stdin)");
 	input.name = strdup(!strcmp(path, "-") ? "(stdin)" : slash ? slash + 1 : path);
 	list = reallocarray(in->list, in->n + 1, sizeof(*list));
 	if (list)
 		in->list = list;
-	err = input.path && input.name && list ? open_input(&input, path, &in->bytes, &told)
-					       : -ENOMEM;
+	err = input.path && input.name && input.given && list
+		      ? open_input(&input, path, &in->bytes, &told)
+		      : -ENOMEM;
 	if (err) {
 		if (!told)
 			pr_err("Failed to read '%s': %s\n", path, zst_text__error(err));
@@ -268,7 +271,8 @@ int view_inputs__read(const struct view_inputs *in, struct view_page *page, int 
 	for (i = 0; i < in->n && !r.err; i++) {
 		one = read_file(&r, &in->list[i]);
 		if (one)
-			pr_err("Failed to read '%s': %s\n", in->list[i].name, zst_text__error(one));
+			pr_err("Failed to read '%s': %s\n", in->list[i].given,
+			       zst_text__error(one));
 		err = one ? one : err;
 	}
 	progress__end(&r.progress);

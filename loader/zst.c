@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "raw.h"
 #include "zst.h"
 
 #define LEVEL	   1  /* makes less of a trace than 3 does, and in less time */
@@ -127,17 +128,29 @@ bool zst_is_stream(const void *data, size_t len)
 	return len >= sizeof(magic) && !memcmp(data, magic, sizeof(magic));
 }
 
-bool zst_is_gzip(const void *data, size_t len)
-{
-	return len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3);
-}
-
-bool zst_file_is(int fd, bool (*how)(const void *data, size_t len))
+bool zst_file_is_stream(int fd)
 {
 	char magic[4];
 	ssize_t n = pread(fd, magic, sizeof(magic), 0);
 
-	return n > 0 && how(magic, (size_t)n);
+	return n > 0 && zst_is_stream(magic, (size_t)n);
+}
+
+static int refuse(const void *data, size_t len)
+{
+	if (len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3))
+		return -ENOEXEC;
+	return len >= sizeof(RAW_MAGIC) && !memcmp(data, RAW_MAGIC, sizeof(RAW_MAGIC))
+		       ? -EMEDIUMTYPE
+		       : 0;
+}
+
+int zst_file_refuse(int fd)
+{
+	char magic[sizeof(RAW_MAGIC)];
+	ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	return n > 0 ? refuse(magic, (size_t)n) : 0;
 }
 
 /* `data`: what was read of the file already, at most READ_BYTES, which is copied. NULL: no memory. */
@@ -198,14 +211,16 @@ static ssize_t reader_read(struct zst_reader *z, int fd, void *buf, size_t size)
 ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size)
 {
 	bool first = !t->begun;
+	int refused;
 	ssize_t n;
 
 	if (t->reader)
 		return reader_read(t->reader, fd, buf, size);
 	t->begun = true;
 	n = read_patiently(fd, buf, first && size > READ_BYTES ? READ_BYTES : size);
-	if (first && n > 0 && zst_is_gzip(buf, (size_t)n))
-		return -ENOEXEC;
+	refused = first && n > 0 ? refuse(buf, (size_t)n) : 0;
+	if (refused)
+		return refused;
 	if (!first || n < 0 || !zst_is_stream(buf, (size_t)n))
 		return n;
 	t->reader = reader_new(buf, (size_t)n);
@@ -216,6 +231,8 @@ const char *zst_text__error(int err)
 {
 	if (err == -ENOEXEC)
 		return "it is compressed by gzip: unpack it, or use zstd";
+	if (err == -EMEDIUMTYPE)
+		return "it is a capture of record --raw: 'ncclscope convert' makes traces of it";
 	return err == -EPROTO ? "its compression is damaged" : strerror(-err);
 }
 

@@ -30,10 +30,10 @@ void zst_writer__free(struct zst_writer *z); /* NULL is fine */
 
 /* Whether a file that begins so is one. */
 bool zst_is_stream(const void *data, size_t len);
-/* One that others take for compressed, and we do not read. */
-bool zst_is_gzip(const void *data, size_t len);
-/* Whether a regular file begins so, by one of these; its position stays. */
-bool zst_file_is(int fd, bool (*how)(const void *data, size_t len));
+/* Whether a regular file is; its position stays. */
+bool zst_file_is_stream(int fd);
+/* 0, or why a regular file is no text by how it begins: -ENOEXEC: gzip; -EMEDIUMTYPE: a capture (raw.h). Its position stays. */
+int zst_file_refuse(int fd);
 
 /* The text of a file from its beginning on, compressed or not, which its first bytes tell. Zero at first. */
 struct zst_text {
@@ -41,7 +41,8 @@ struct zst_text {
 	bool begun;
 };
 
-/* As read(2), but for -errno, and no EINTR. 0 also where the file ends within a frame; -EPROTO: it is damaged; -ENOEXEC: gzip. */
+/* As read(2), but for -errno, and no EINTR. 0 also where the file ends within a frame; -EPROTO: it is damaged; or as
+ * zst_file_refuse(). */
 ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size);
 
 /* What to say of an error of it. */

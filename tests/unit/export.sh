@@ -332,6 +332,27 @@ echo before >keep.csv
 t "what was there stays" eval '! "$tool" export --to csv -o keep.csv nowhere 2>/dev/null && same "$(cat keep.csv)" before'
 : >empty.jsonl
 t "an empty trace" says 1 "No records in 'empty.jsonl'" "$tool" export --to csv empty.jsonl
+mkdir -p way/to
+: >way/to/empty.jsonl
+t "an empty trace, report: as it was named" says 1 "No records in 'way/to/empty.jsonl'" "$tool" report way/to/empty.jsonl
+t "an empty trace, view: as it was named" says 1 "No records in 'way/to/empty.jsonl'" "$tool" view -o view.html way/to/empty.jsonl
+t "no file, view: as it was named" says 1 "No records in '/dev/null'" "$tool" view -o view.html /dev/null
+{ printf 'NCCLRAW\0\3\0\0\0\1\0\0\0' && head -c 4096 /dev/zero; } >way/to/capture
+is_capture="'way/to/capture': it is a capture of record --raw: 'ncclscope convert' makes traces of it"
+for command in "export --to csv" "export --to chrome" report "view -o view.html" "merge -o merged.jsonl"; do
+	# shellcheck disable=SC2086
+	t "a capture is none, $command" says 1 "Failed to read $is_capture" "$tool" $command way/to/capture
+done
+t "a capture is none, check" says 1 "way/to/capture: error: it could not be read: it is a capture of record --raw: 'ncclscope convert'" \
+	"$tool" check way/to/capture
+piped()
+{
+	says 1 "it is a capture of record --raw: 'ncclscope convert' makes traces of it" sh -c 'cat way/to/capture | "$@"' sh "$tool" "$@"
+}
+for command in "export --to csv -" "report -" "view -o view.html -" "check -"; do
+	# shellcheck disable=SC2086
+	t "a capture from a pipe is none, $command" piped $command
+done
 t "one of two is not there" says 1 "Failed to read 'nowhere'" "$tool" export --to csv -o two.csv nowhere "$traces/good.jsonl"
 t "the other one is exported" same "$(wc -l <two.csv)" "$(($(grep -c '"recordType":"event"' "$traces/good.jsonl") + 1))"
 t "a place that is not there" says 1 "Failed to write 'no/where.csv': No such file" "$tool" export --to csv -o no/where.csv "$traces/good.jsonl"
