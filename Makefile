@@ -58,7 +58,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      report report_read report_join report_p2p report_chain report_stat report_late report_verdict report_text report_json \
 	      export export_read export_lanes export_csv export_chrome export_perfetto export_paths xbuf protobuf \
 	      view view_read view_page \
-	      merge merge_read merge_messages merge_ends merge_clock merge_write \
+	      copies merge merge_read merge_messages merge_ends merge_clock merge_write \
 	      doctor feat feat_bpf feat_net feat_sys \
 	      status status_file status_field status_self status_show live human \
 	      top top_model top_text top_screen

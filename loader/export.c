@@ -117,6 +117,7 @@ void export_flush(struct export *x, bool all)
 
 static void tell(const struct export *x)
 {
+	copies__warn(&x->copies);
 	if (x->torn)
 		pr_warn("%" PRIu64 " torn lines: the recording broke off there, skipped\n",
 			x->torn);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "check_json.h"
+#include "copies.h"
 #include "hash.h"
 #include "progress.h"
 #include "output.h"
@@ -187,6 +188,10 @@ struct export
 	struct export_pending *pending; /* states whose event has not come */
 	size_t states_held;		/* bytes of these */
 	uint64_t first_node;
+	struct copies copies;
+	struct xbuf
+		header; /* that waits for the line behind it, by which a trace is known; len 0: none */
+	bool is_copy; /* the trace has come before: its lines are left out */
 	int64_t base; /* what times are from */
 	bool based;
 	void *own; /* the format's; owned by it */

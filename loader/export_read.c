@@ -810,6 +810,59 @@ static void take_record(struct export *x, node_t rec)
 
 /* ---- Lines -------------------------------------------------------------------------------------------------- */
 
+static void parse(struct export *x, const char *s, size_t len)
+{
+	x->err = x->err ?: json_doc__parse(&x->doc, s, len);
+}
+
+static void release_header(struct export *x)
+{
+	if (!x->header.len)
+		return;
+	parse(x, x->header.s, x->header.len);
+	if (!x->err)
+		take_record(x, &x->doc.nodes[0]);
+	x->header.len = 0;
+}
+
+static void keep_header(struct export *x, const char *s, size_t len)
+{
+	release_header(x);
+	end_proc(x);
+	x->is_copy = false;
+	xbuf__put(&x->header, s, len);
+	if (x->header.failed)
+		x->err = -ENOMEM;
+}
+
+/* The line behind a header. */
+static void begin_trace(struct export *x, const char *s, size_t len)
+{
+	int again = copies__again(&x->copies, copies__hash(x->header.s, x->header.len), s, len,
+				  x->path);
+
+	if (again < 0)
+		x->err = again;
+	x->is_copy = again > 0;
+	if (x->is_copy)
+		x->header.len = 0;
+	release_header(x);
+	parse(x, s, len);
+}
+
+/* What has been parsed. */
+static void take_text(struct export *x, const char *s, size_t len)
+{
+	if (jn_is(rec_get(x, &x->doc.nodes[0], "recordType"), "header")) {
+		keep_header(x, s, len);
+		return;
+	}
+	if (x->header.len)
+		begin_trace(x, s, len);
+	if (!x->is_copy && !x->err)
+		take_record(x, &x->doc.nodes[0]);
+}
+
 static int take_line(void *to, const char *s, size_t len, bool whole)
 {
 	struct export *x = to;
@@ -825,15 +878,18 @@ static int take_line(void *to, const char *s, size_t len, bool whole)
 		next = lines_torn_by_cat(s, len);
 		if (next || !whole)
 			x->torn++;
-		if (next)
-			err = json_doc__parse(&x->doc, next, len - (next - s));
-		else if (whole)
+		if (next) {
+			len -= (size_t)(next - s);
+			s = next;
+			err = json_doc__parse(&x->doc, s, len);
+		} else if (whole) {
 			skip(x, x->doc.err);
+		}
 	}
 	if (err == -ENOMEM)
 		x->err = err;
 	else if (!err)
-		take_record(x, &x->doc.nodes[0]);
+		take_text(x, s, len);
 	return x->err;
 }
 
@@ -851,6 +907,8 @@ static int begin_file(void *to, const char *path)
 {
 	struct export *x = to;
 
+	release_header(x); /* of a file that could not be read on */
+	x->is_copy = false;
 	x->path = path;
 	x->line = 0;
 	x->files++;
@@ -861,6 +919,7 @@ static int end_file(void *to)
 {
 	struct export *x = to;
 
+	release_header(x);
 	end_proc(x);
 	return x->err;
 }
@@ -1010,6 +1069,8 @@ void export_read_free(struct export *x)
 	x->proc = NULL;
 	export_order__free(x->order);
 	json_doc__free(&x->doc);
+	copies__free(&x->copies);
+	xbuf__free(&x->header);
 	xbuf__free(&x->args);
 	xbuf__free(&x->out);
 }

@@ -169,6 +169,7 @@ void merge_free(struct merge *m)
 		}
 	for (i = 0; i < m->nnodes; i++)
 		free(m->nodes[i].host);
+	copies__free(&m->copies);
 	free(m->streams);
 	free(m->nodes);
 	merge_clock__free(m->clock);
@@ -275,6 +276,7 @@ static void tell(const struct merge *m)
 	char text[32], clocks[64] = "";
 	uint32_t unknown = 0, i;
 	int64_t worst = 0;
+	uint64_t procs;
 
 	if (m->torn)
 		pr_warn("%" PRIu64 " torn lines: the recording broke off there, left out\n",
@@ -302,8 +304,9 @@ static void tell(const struct merge *m)
 		snprintf(clocks, sizeof(clocks), ", clocks within %s",
 			 span_text(text, worst, false));
 	}
+	procs = m->procs - m->copies.n;
 	pr_info("%u node%s, %" PRIu64 " process%s, %" PRIu64 " lines%s\n", m->nnodes,
-		m->nnodes == 1 ? "" : "s", m->procs, m->procs == 1 ? "" : "es", m->lines, clocks);
+		m->nnodes == 1 ? "" : "s", procs, procs == 1 ? "" : "es", m->lines, clocks);
 	if (m->ties)
 		pr_info("%" PRIu64 " connections have their other end on another of these nodes\n",
 			m->ties / 2);
@@ -363,6 +366,7 @@ static int run(struct merge *m, struct streams *files, const struct options *o, 
 		pr_err("No trace with a header in '%s': there is no clock to go by\n", o->paths[0]);
 		return -ENODATA;
 	}
+	copies__warn(&m->copies);
 	err = merge_fit(m);
 	if (err)
 		return err;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "check_json.h"
+#include "copies.h"
 #include "hash.h"
 #include "merge_clock.h"
 #include "output.h"
@@ -50,6 +51,7 @@ struct merge_pxn {
 struct merge_proc {
 	uint32_t node; /* MERGE_NO_NODE: it has no header, so nothing is known of its clock */
 	int32_t pid, host_pid;
+	bool is_copy;	       /* its trace has come before: left out */
 	struct merge_pxn *pxn; /* by addr, once all is read; owned */
 	uint32_t npxn, cap_pxn;
 	struct merge_proc *next; /* in its stream */
@@ -94,6 +96,7 @@ struct merge {
 	struct merge_origin *origins;
 	struct merge_learner *learner;				 /* of merge_read.c */
 	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
+	struct copies copies;
 	uint64_t pxn, pxn_lost; /* PXN events; without their origin */
 	uint64_t ties;		/* ends of connections that found the other on another node */
 	/* Writing. */

@@ -94,6 +94,21 @@ static bool has_common_seq(const struct merge_reader *rd, node_t rec)
 	return sscanf(text, "%u.%u", &major, &minor) != 2 || major > 2 || minor > 25;
 }
 
+/* The line behind the header tells. */
+static int find_copy(struct merge_reader *rd, const char *s, size_t len)
+{
+	struct merge_proc *p = rd->proc;
+	int again = copies__again(&rd->m->copies, rd->header, s, len, rd->path);
+
+	rd->begins = false;
+	if (again < 0)
+		return rd->m->err = again;
+	p->is_copy = again;
+	if (p->is_copy && p->node != MERGE_NO_NODE)
+		rd->m->nodes[p->node].procs--;
+	return 0;
+}
+
 static int take_header(struct merge_reader *rd, node_t rec)
 {
 	struct merge_proc *p;
@@ -161,14 +176,19 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	kind = get(rd, rec, "recordType");
-	if (jn_is(kind, "header"))
+	if (jn_is(kind, "header")) {
+		rd->header = copies__hash(s, len);
+		rd->begins = true;
 		return take_header(rd, rec);
+	}
 	if (!rd->proc) {
 		rd->m->headless++;
 		if (!new_proc(rd))
 			return rd->m->err;
 	}
-	if (rd->proc->node == MERGE_NO_NODE)
+	if (rd->begins && find_copy(rd, s, len))
+		return rd->m->err;
+	if (rd->proc->is_copy || rd->proc->node == MERGE_NO_NODE)
 		return 0;
 	if (jn_is(kind, "event"))
 		take_event(rd, rec);

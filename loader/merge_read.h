@@ -31,6 +31,8 @@ struct merge_reader {
 	uint32_t stream;
 	struct merge_proc *first, *proc; /* of the stream; the one whose lines come */
 	int64_t offset;			 /* of its node */
+	uint64_t header;		 /* the hash of its header, */
+	bool begins;			 /* which is all that has come of it */
 	bool counts;			 /* its operations' seq is the same on all nodes */
 	int64_t now;
 	/* of merge_messages.c */

@@ -439,6 +439,8 @@ static int write_line(void *writer, const char *s, size_t len, bool whole)
 	}
 	if (!begin_proc(w, &m->doc.nodes[0]))
 		return m->err = -ESTALE;
+	if (w->proc->is_copy)
+		return 0;
 	edit_record(w, &m->doc.nodes[0]);
 	if (w->bad) {
 		m->skipped++;

@@ -332,6 +332,17 @@ echo before >keep.csv
 t "what was there stays" eval '! "$tool" export --to csv -o keep.csv nowhere 2>/dev/null && same "$(cat keep.csv)" before'
 : >empty.jsonl
 t "an empty trace" says 1 "No records in 'empty.jsonl'" "$tool" export --to csv empty.jsonl
+# once FORMAT: a trace that is given twice is exported as if once, and that is said.
+once()
+{
+	cp "$traces/good.jsonl" copy.jsonl
+	"$tool" export --to "$1" -o once "$traces/good.jsonl" 2>/dev/null && "$tool" export --to "$1" -o twice "$traces/good.jsonl" copy.jsonl 2>err &&
+		grep -q "Traces of 1 process are given more than once, and taken once; the first that was left out: 'copy.jsonl'" err || { cat err; return 1; }
+	cmp once twice
+}
+for format in csv chrome perfetto collapsed speedscope; do t "a copy is taken once, $format" once $format; done
+head -n 1 "$traces/good.jsonl" >header.jsonl
+t "a trace of a header alone, and another" says 0 "2 files, 2 processes" "$tool" export --to csv -o two header.jsonl "$traces/good.jsonl"
 mkdir -p way/to
 : >way/to/empty.jsonl
 t "an empty trace, report: as it was named" says 1 "No records in 'way/to/empty.jsonl'" "$tool" report way/to/empty.jsonl

@@ -266,6 +266,32 @@ the_others()
 }
 t "one that cannot be read: the others are merged all the same" the_others
 
+# once COPIES FIRST ARG...: so many copies are left out, which is said; what is written is as of the trace alone.
+once()
+{
+	local copies=$1 first=$2
+	shift 2
+	"$tool" merge "$traces/good.jsonl" b0.jsonl >alone.jsonl 2>/dev/null || return 1
+	"$tool" merge "$@" >merged.jsonl 2>err || { cat err; return 1; }
+	grep -q "warning: Traces of $copies process[es]* are given more than once, and taken once; the first that was left out: '$first'" err &&
+		grep -q "2 nodes, 2 processes, " err || { cat err; return 1; }
+	cmp alone.jsonl merged.jsonl
+}
+mkdir again
+cp "$traces/good.jsonl" again/trace_2_pid4711.jsonl
+cat again/trace_2_pid4711.jsonl b0.jsonl >again/trace_1_both.jsonl
+t "the same file twice is taken once" once 1 "$traces/good.jsonl" "$traces/good.jsonl" "$traces/good.jsonl" b0.jsonl
+t "a copy is taken once" once 1 again/trace_2_pid4711.jsonl again/trace_1_both.jsonl again/trace_2_pid4711.jsonl
+t "copies, also in one file" once 3 again/trace_2_pid4711.jsonl again again/trace_1_both.jsonl
+# a later window of a recording has the same header
+window()
+{
+	sed '2s/8993953000000.250/8993954000000.250/g' "$traces/good.jsonl" >window.jsonl
+	"$tool" merge "$traces/good.jsonl" window.jsonl b0.jsonl >merged.jsonl 2>err && ! grep "more than once" err &&
+		same "$(wc -l <merged.jsonl)" "$(cat "$traces/good.jsonl" window.jsonl b0.jsonl | wc -l)"
+}
+t "another recording of the same process is no copy" window
+
 full()
 {
 	"$tool" merge -o /dev/full "$traces/good.jsonl" 2>err
