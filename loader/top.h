@@ -35,6 +35,15 @@ struct top_row {
 	char why[48];	 /* behind whom, or in what: most of the time not on a CPU; "" */
 };
 
+/* A process as one of its recorders has it. */
+struct top_proc {
+	uint32_t pid, recorder;
+	bool silent;	/* the recorder is */
+	bool ranks;	/* it knows communicators of it, */
+	bool ops;	/* and operations that have ended between two readings */
+	double records; /* a second */
+};
+
 enum top_sort { TOP_BY_RANK, TOP_BY_BUSBW, TOP_BY_PENDING, TOP_SORTS };
 
 extern const char *const top_sort_names[TOP_SORTS];
@@ -44,6 +53,8 @@ struct top {
 	uint64_t now_us;      /* CLOCK_MONOTONIC of the last one */
 	struct top_row *rows;
 	size_t nrows, room;
+	struct top_proc *procs;
+	size_t nprocs, procs_room;
 	enum top_sort sort;
 	/* of all recorders */
 	uint32_t recorders, silent, captures, processes;

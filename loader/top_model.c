@@ -77,20 +77,39 @@ static const json_t *rank_before(const json_t *proc, const json_t *rank)
 
 /* ---- Rows ------------------------------------------------------------------------------------------ */
 
+/* The list with room for one more; NULL: no memory. */
+static void *grow(void *list, size_t n, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 64;
+
+	if (n < *room)
+		return list;
+	list = reallocarray(list, more, size);
+	if (list)
+		*room = more;
+	return list;
+}
+
 static struct top_row *row_new(struct top *t)
 {
-	size_t room = t->room ? 2 * t->room : 64;
-	struct top_row *grown_to;
+	struct top_row *rows = grow(t->rows, t->nrows, &t->room, sizeof(*rows));
 
-	if (t->nrows == t->room) {
-		grown_to = realloc(t->rows, room * sizeof(*t->rows));
-		if (!grown_to)
-			return NULL;
-		t->rows = grown_to;
-		t->room = room;
-	}
-	memset(&t->rows[t->nrows], 0, sizeof(*t->rows));
-	return &t->rows[t->nrows++];
+	if (!rows)
+		return NULL;
+	t->rows = rows;
+	memset(&rows[t->nrows], 0, sizeof(*rows));
+	return &rows[t->nrows++];
+}
+
+static struct top_proc *proc_new(struct top *t)
+{
+	struct top_proc *procs = grow(t->procs, t->nprocs, &t->procs_room, sizeof(*procs));
+
+	if (!procs)
+		return NULL;
+	t->procs = procs;
+	memset(&procs[t->nprocs], 0, sizeof(*procs));
+	return &procs[t->nprocs++];
 }
 
 static void name_row(struct top_row *row, const json_t *proc, const json_t *rank)
@@ -160,23 +179,31 @@ static void fill_row(struct top_row *row, const json_t *live, const json_t *was,
 static int add_process(struct top *t, const json_t *recorder, const json_t *p, const json_t *was,
 		       double us)
 {
+	struct top_proc *proc = proc_new(t);
 	const json_t *rank, *rank_was;
 	struct top_row *row;
 	size_t i;
 
-	t->processes++;
+	if (!proc)
+		return -ENOMEM;
+	proc->pid = (uint32_t)num(p, "hostPid");
+	proc->recorder = (uint32_t)num(recorder, "pid");
+	proc->silent = strcmp(status_field__string(recorder, "state"), "running") != 0;
+	proc->records = us > 0 ? grown(p, was, "records") * 1e6 / us : 0;
 	json_array_foreach (get(p, "ranks"), i, rank) {
 		row = row_new(t);
 		if (!row)
 			return -ENOMEM;
 		name_row(row, p, rank);
-		row->recorder = (uint32_t)num(recorder, "pid");
+		row->recorder = proc->recorder;
 		rank_was = rank_before(was, rank);
 		fill_row(row, get(rank, "live"), get(rank_was, "live"), us,
 			 num(recorder, "updatedUs"));
 		if (us > 0)
 			row->retrans =
 				grown(get(p, "net"), get(was, "net"), "retransNeeded") * 1e6 / us;
+		proc->ranks = true;
+		proc->ops |= row->ops > 0;
 	}
 	return 0;
 }
@@ -203,16 +230,75 @@ static int add_recorder(struct top *t, const json_t *r)
 	t->memory += num(get(r, "self"), "memory");
 	if (num(ring, "bytes") && (double)num(ring, "used") / (double)num(ring, "bytes") > t->ring)
 		t->ring = (double)num(ring, "used") / (double)num(ring, "bytes");
-	if (us > 0) {
-		t->records += grown(get(r, "counts"), get(was, "counts"), "records") * 1e6 / us;
+	if (us > 0)
 		t->cpu += grown(get(r, "self"), get(was, "self"), "cpuUs") / us;
-	}
 	json_array_foreach (get(r, "processes"), i, p)
 		if (!err)
 			err = add_process(
 				t, r, p,
 				by_number(get(was, "processes"), "hostPid", num(p, "hostPid")), us);
 	return err;
+}
+
+/* ---- Each process once ------------------------------------------------------------------------------- */
+
+/* By process, and first the recorder that knows most of it; between equals always the same one. */
+static int by_worth(const void *pa, const void *pb)
+{
+	const struct top_proc *a = pa, *b = pb;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->silent != b->silent)
+		return a->silent - b->silent;
+	if (a->ranks != b->ranks)
+		return b->ranks - a->ranks;
+	if (a->ops != b->ops)
+		return b->ops - a->ops;
+	return (a->recorder > b->recorder) - (a->recorder < b->recorder);
+}
+
+static int by_pid(const void *pa, const void *pb)
+{
+	const struct top_proc *a = pa, *b = pb;
+
+	return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+/* Several recorders may have a process: of each the first one stays, with the most records. */
+static void choose_recorders(struct top *t)
+{
+	struct top_proc *from, *to = t->procs;
+
+	qsort(t->procs, t->nprocs, sizeof(*t->procs), by_worth);
+	for (from = t->procs; from < t->procs + t->nprocs; from++) {
+		if (from == t->procs || to[-1].pid != from->pid)
+			*to++ = *from;
+		else if (to[-1].records < from->records)
+			to[-1].records = from->records;
+	}
+	t->nprocs = (size_t)(to - t->procs);
+}
+
+static void take_once(struct top *t)
+{
+	struct top_row *row, *to = t->rows;
+	const struct top_proc *p;
+	size_t i;
+
+	if (!t->nprocs)
+		return;
+	choose_recorders(t);
+	t->processes = (uint32_t)t->nprocs;
+	for (i = 0; i < t->nprocs; i++)
+		t->records += t->procs[i].records;
+	for (row = t->rows; row < t->rows + t->nrows; row++) {
+		p = bsearch(&(struct top_proc){.pid = row->pid}, t->procs, t->nprocs,
+			    sizeof(*t->procs), by_pid);
+		if (p && p->recorder == row->recorder)
+			*to++ = *row;
+	}
+	t->nrows = (size_t)(to - t->rows);
 }
 
 /* ---- Who is waited for -------------------------------------------------------------------------------- */
@@ -339,13 +425,14 @@ int top__read(struct top *t)
 		return 0;
 	}
 	keep_older(t, reading);
-	t->nrows = 0;
+	t->nrows = t->nprocs = 0;
 	t->recorders = t->silent = t->captures = t->processes = 0;
 	t->records = t->cpu = t->ring = 0;
 	t->lost = t->lost_new = t->memory = t->behind_us = 0;
 	json_array_foreach (t->now, i, r)
 		if (!err)
 			err = add_recorder(t, r);
+	take_once(t);
 	if (t->nrows)
 		qsort(t->rows, t->nrows, sizeof(*t->rows), by_rank);
 	find_waited_for(t);
@@ -358,5 +445,6 @@ void top__free(struct top *t)
 	json_decref(t->before);
 	json_decref(t->now);
 	free(t->rows);
+	free(t->procs);
 	memset(t, 0, sizeof(*t));
 }

@@ -74,6 +74,33 @@ t "no names of the job's" printable "$tmp/top"
 t "as wide as other tables" eval '! grep -nE "^.{101}" "$tmp/top"'
 t "another user sees the same" eval 'setpriv --reuid 65534 --regid 65534 --clear-groups "$scope" top -b -n 1 >"$tmp/top" && [ "$(cell 1 3)" -gt 0 ]'
 
+# ---- Several recorders of the same processes
+
+# records: of the last reading, a second
+records() {
+	lines | sed -n '1s/.* \([0-9.]*[kMG]\{0,1\}\) records.*/\1/p' | tr k K | numfmt --from=si
+}
+once() {
+	ranks_say 'ops > 40 && ops < 60' && same "$(lines | grep -oE '[0-9]+ processes, [0-9]+ ranks')" "2 processes, 2 ranks" &&
+		same "$(lines | grep -oE '^[0-9]+ recorders')" "$1 recorders" &&
+		same "$(lines | awk 'NR > 3 { print $2, $3 }' | sort | cut -d' ' -f2 | xargs)" "$by_rank" &&
+		awk -v one="$one" -v all="$(records)" 'BEGIN { print one, all; exit !(all > one * 0.5 && all < one * 1.5) }'
+}
+by_rank=$(lines | awk 'NR > 3 { print $2, $3 }' | sort | cut -d' ' -f2 | xargs)
+watch 3
+one=$(records)
+first=$recorder
+record_bg rates2
+t "two recorders: each process once, with figures, its records not twice" until_true 20 once 2
+second=$recorder
+record_bg rates3 --raw "$tmp/rates.raw"
+third=$recorder
+kill -STOP "$first"
+t "three, of which one is stopped and one has no operations: the same" until_true 20 once 3
+kill -CONT "$first"
+for recorder in "$second" "$third"; do stop_recorder INT; done
+recorder=$first
+
 # ---- In a terminal
 
 tmux() {
