@@ -714,7 +714,7 @@ static int delay(struct recorder *r)
 		return EXIT_OK;
 	pr_err("%s before the recording began, and nothing is recorded: choose a shorter "
 	       "--delay\n",
-	       !is_over(r)  ? "This was stopped"
+	       !is_over(r)  ? "Stopped"
 	       : r->opt.cmd ? "The command has ended"
 			    : "All processes have ended");
 	r->failed = true;

@@ -142,7 +142,7 @@ env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/stopped" --
 recorder=$!
 sleep 0.5
 stop_recorder INT
-is "--delay: stopped before: failed, said" "$rc $(grep -c 'This was stopped before the recording began' "$tmp/stopped.err")" "1 1"
+is "--delay: stopped before: failed, said" "$rc $(grep -c 'Stopped before the recording began' "$tmp/stopped.err")" "1 1"
 job_bg brief --ranks 2 --bytes 256K --iters 100 --sleep-us 5000 --no-check
 ranks_of 2
 record brief --delay 30s -p "${ranks[0]}"
