@@ -388,6 +388,7 @@ static uint64_t joined_of(const struct export *x, node_t rec, const struct expor
 static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 {
 	node_t stop = rec_get(x, rec, "stop"), exec = rec_get(x, rec, "exec");
+	uint64_t open;
 	int64_t end;
 
 	if (!rec_time(x, rec_get(x, rec_get(x, rec, "start"), "ts"), &ev->start))
@@ -401,7 +402,8 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	if (rec_time(x, rec_get(x, exec, "stop"), &end)) {
 		move_to(x, end);
 		/* how far it came, if some of its children never ended */
-		ev->end = rec_get(x, exec, "openChildren") ? x->proc->last : end;
+		ev->end = jn_u64(rec_get(x, exec, "openChildren"), &open) && open ? x->proc->last
+										  : end;
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;

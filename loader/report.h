@@ -92,12 +92,13 @@ struct report_part {
 	struct report_link link[];
 };
 
-#define REPORT_WAITS 256
+#define REPORT_WAITS 32
 
-/* How late one end came, of the last messages of a connection. */
+/* How late one end came to the messages of a connection. */
 struct report_waits {
-	uint64_t n; /* so many so far */
-	uint32_t us[REPORT_WAITS];
+	uint64_t n;		   /* messages so far */
+	uint32_t us[REPORT_WAITS]; /* of the last ones */
+	uint32_t top[2][2];	   /* the two longest lately, and before that */
 };
 
 #define REPORT_AWAITED 4
@@ -162,6 +163,7 @@ struct report_cause {
 	int64_t odd_ns;	  /* the part of that by which it differs from its peers */
 	double trust;	  /* 0..1: how sure the figures are */
 	bool died;	  /* missing: a signal ended it while the others still moved */
+	bool late;	  /* a reset: when they did not move any more */
 	const struct report_part *part;
 	const struct report_link *link;
 	const struct report_link *far; /* of losses: the receiver's; NULL: not known */
@@ -233,7 +235,7 @@ struct report_thread {
 };
 
 struct report_self_key {
-	uint64_t node;
+	uint64_t node, cmdline; /* hashes */
 	int32_t host_pid;
 	uint32_t comm;
 };
@@ -244,6 +246,8 @@ struct report_proc {
 	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
 	struct report_proc *self;
 	struct report_self_key key;	  /* by which that is found */
+	uint32_t nr;			  /* the how many-th of these recordings it is, from 0; */
+	uint32_t more;			  /* so many others has the first one */
 	uint32_t host, comm, cgroup, end; /* names */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
@@ -431,7 +435,8 @@ struct report {
 		*ready; /* owned: wait for those that ended before them; a heap by their end */
 	uint32_t nready, ready_cap;
 	uint64_t next_ready;
-	uint32_t npending;    /* parts that wait, and messages for their other end */
+	uint32_t npending;    /* parts that wait */
+	uint32_t nmessages;   /* that wait for their other end */
 	uint32_t parts_ready; /* parts of those that are ready */
 	int64_t released;     /* of the last one that has had its turn, when it ended */
 	int64_t came_to;      /* the real clock up to which all input has been read */

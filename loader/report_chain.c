@@ -309,40 +309,56 @@ static void forget_ends(struct report_op *op)
 
 /* ---- Sends and Recvs of some ranks ----------------------------------------------------------------------- */
 
-#define WAITS_FEW 32 /* before, what is usual is not known */
-#define WAITS_TOP 4
+#define WAITS_FEW  128	/* before, what is usual is not known */
+#define WAITS_LONG 1024 /* twice as many messages later the longest waits are forgotten */
+
+/* Into the two longest. */
+static void put_longest(uint32_t top[2], uint32_t us)
+{
+	if (us > top[0]) {
+		top[1] = top[0];
+		top[0] = us;
+	} else if (us > top[1]) {
+		top[1] = us;
+	}
+}
 
 /*
  * Stages of a pipeline wait for each other, as with the first messages of an iteration: what comes again and again is how the job is
- * made. So the fourth longest of the last waits is as usual as all shorter ones, and those a little longer; of few, the third or second.
+ * made. So the second longest of many waits is as usual as all shorter ones, and those a little longer.
  */
 static int64_t usual_wait(const struct report_waits *w)
 {
-	uint32_t n = (uint32_t)least((int64_t)(w->n & INT64_MAX), REPORT_WAITS), i, t;
-	int64_t top[WAITS_TOP] = {0}, v;
+	uint32_t top[2];
 
-	if (n < WAITS_FEW)
+	if (!w || w->n < WAITS_FEW)
 		return LAG_MAX;
-	for (i = 0; i < n; i++) {
-		v = w->us[i];
-		if (v <= top[WAITS_TOP - 1])
-			continue;
-		for (t = WAITS_TOP - 1; t > 0 && top[t - 1] < v; t--)
-			top[t] = top[t - 1];
-		top[t] = v;
-	}
-	t = n < 2 * WAITS_FEW ? 1 : n < 4 * WAITS_FEW ? 2 : WAITS_TOP - 1;
-	return (int64_t)(REPORT_TOO_LONG * 1000 * (double)top[t]);
+	memcpy(top, w->top[0], sizeof(top));
+	put_longest(top, w->top[1][0]);
+	put_longest(top, w->top[1][1]);
+	return (int64_t)(REPORT_TOO_LONG * 1000 * (double)top[1]);
 }
 
 static int64_t median_wait(const struct report_waits *w)
 {
-	uint32_t n = (uint32_t)least((int64_t)(w->n & INT64_MAX), REPORT_WAITS), i;
+	uint32_t n = (uint32_t)(w->n < REPORT_WAITS ? w->n : REPORT_WAITS), i;
 	int64_t v[REPORT_WAITS];
 
 	for (i = 0; i < n; i++)
 		v[i] = w->us[i] * INT64_C(1000);
 	return report_median(v, n);
+}
+
+static void add_wait(struct report_waits *w, int64_t ns)
+{
+	uint32_t us = (uint32_t)least(ns / 1000, UINT32_MAX);
+
+	put_longest(w->top[0], us);
+	w->us[w->n++ % REPORT_WAITS] = us;
+	if (w->n % WAITS_LONG)
+		return;
+	memcpy(w->top[1], w->top[0], sizeof(w->top[1]));
+	memset(w->top[0], 0, sizeof(w->top[0]));
 }
 
 static void take_waits(struct report_op *op)
@@ -356,17 +372,29 @@ static void take_waits(struct report_op *op)
 		report_late(op, &late, &trust);
 	else
 		late = report_longer(op);
-	op->usual = w ? usual_wait(w) : LAG_MAX;
-	if (late > op->usual)
+	op->usual = usual_wait(w);
+	if (w && late > op->usual)
 		op->typical = median_wait(w);
-	if (w && op->seq) /* the first one makes the connection */
-		w->us[w->n++ % REPORT_WAITS] = (uint32_t)least(late / 1000, UINT32_MAX);
+	if (w)
+		add_wait(w, late);
+}
+
+/* How much sooner than the last one of those with its clock a part ended: by so much less it was held up. */
+static int64_t ended_sooner(const struct report_op *op, const struct report_part *p)
+{
+	int64_t last = p->stop;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->proc->clock == p->proc->clock)
+			last = most(last, op->parts[i]->stop);
+	return last - p->stop;
 }
 
 /* Nobody but those in it was held up by what was before, or is by this. */
 static void chain_loose(struct report_op *op, bool whole)
 {
-	int64_t held[REPORT_LATE], before = least_lag(op), behind = 0, alone = 0, waited, more, lag;
+	int64_t before = least_lag(op), behind = 0, waited, more, sooner;
 	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
 	bool known = whole;
 	struct report_proc *p;
@@ -374,6 +402,7 @@ static void chain_loose(struct report_op *op, bool whole)
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i]->proc;
 		known &= !p->several && p->has_ended && op->parts[i]->start >= p->ended - ENDS_NS;
+		behind = most(behind, p->lag - before);
 	}
 	if (known)
 		held_by_lags(op);
@@ -381,19 +410,15 @@ static void chain_loose(struct report_op *op, bool whole)
 	report_carry(op);
 	if (!whole)
 		return;
-	report_held(op, held, n);
-	for (i = 0; i < n; i++) {
-		behind = most(behind, op->parts[i]->proc->lag - before);
-		alone = most(alone, held[i]);
-	}
-	waited = least(behind, report_op_duration(op) - op->own);
-	more = most(0, told(op) - alone);
+	waited = known ? least(behind, report_op_duration(op) - op->own) : 0;
+	more = told(op);
 	for (i = 0; i < n; i++) {
 		p = op->parts[i]->proc;
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue;
-		lag = most(p->lag, known ? before + waited : 0);
-		p->lag = least(lag + more + held[i], LAG_MAX);
+		sooner = ended_sooner(op, op->parts[i]);
+		p->lag = most(p->lag, before + most(0, waited - sooner)) + most(0, more - sooner);
+		p->lag = least(p->lag, LAG_MAX);
 		p->ended = op->parts[i]->stop;
 		p->has_ended = true;
 	}

@@ -135,10 +135,14 @@ static void make_room(struct report *r)
 	while (r->npending + r->parts_ready > REPORT_PARTS)
 		if (r->nready)
 			release(r);
+		else if (report_p2p_oldest(r, false))
+			;
 		else if (r->pending)
 			complete(r, r->pending);
-		else if (!report_p2p_oldest(r))
+		else if (!report_p2p_oldest(r, true))
 			return;
+	while (r->nmessages > REPORT_MESSAGES && report_p2p_oldest(r, true))
+		;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------------------ */
@@ -276,11 +280,12 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
 {
 	struct report_comm *c = info->p2p ? report_comm(r, info->comm) : NULL;
+	int64_t called = part->start;
 
 	if (c) {
 		report_member(r, c, part->rank, part->proc);
 		report_queue(c, info, part);
-		report_p2p_add(r, info, part);
+		report_p2p_add(r, info, part, called);
 	} else if (info->joined) {
 		add_joined(r, info, part);
 	} else {
@@ -311,7 +316,7 @@ void report_join_end(struct report *r)
 
 	HASH_ITER (hh, r->pending, p, tmp)
 		complete(r, p);
-	while (report_p2p_oldest(r))
+	while (report_p2p_oldest(r, false) || report_p2p_oldest(r, true))
 		;
 	while (r->nready)
 		release(r);

@@ -76,7 +76,7 @@ static uint32_t first_beside(const struct report_op *op, uint32_t i, bool nodes)
 	return k;
 }
 
-/* Of those that @p can be compared with, but itself: the median of their starts, or ends, and how far clocks may be wrong. False: of none. */
+/* Of those that @p can be compared with, but itself: the median of their starts, or ends (of a loose one the first), and how far clocks may be wrong. False: of none. */
 static bool others_of(const struct report_op *op, const struct report_part *p, bool nodes,
 		      bool ends, int64_t *median, int64_t *doubt)
 {
@@ -93,6 +93,8 @@ static bool others_of(const struct report_op *op, const struct report_part *p, b
 		*doubt = most(*doubt, clocks_doubt(p->proc, q->proc));
 	}
 	*median = report_median(times, m);
+	if (op->loose && m) /* it goes on when all are there: what any of them waited is a wait */
+		*median = times[0];
 	return m;
 }
 
@@ -368,6 +370,19 @@ static int64_t pushed_by_length(const struct report_op *op)
 	return most(0, least(by - own_doing(op, p, by), later_than_others(op, p)));
 }
 
+/* It did not wait for the last one. Of a rank that has come before it ended, it may have waited for that. */
+static int64_t after_those_it_met(const struct report_op *op, uint32_t n,
+				  const struct report_part *p)
+{
+	int64_t last = p->start;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (compare(op->parts[i]->proc, p->proc, false) && op->parts[i]->start < p->stop)
+			last = most(last, op->parts[i]->start);
+	return p->stop - last;
+}
+
 void report_carry(struct report_op *op)
 {
 	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
@@ -388,8 +403,8 @@ void report_carry(struct report_op *op)
 	op->own = by ? with_late(op, n) : 0;
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		if (i < n && pushed[i].by && p->stop <= pushed[i].until)
-			op->own = most(op->own, part_ns(p)); /* it did not wait */
+		if (i < n && pushed[i].by && op->loose && p->stop <= pushed[i].until)
+			op->own = most(op->own, after_those_it_met(op, n, p));
 		else if (i < n && pushed[i].by)
 			op->own = most(op->own, p->stop - most(p->start, pushed[i].until));
 		else /* by another clock, it waited for as long at most */
@@ -421,7 +436,7 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 	for (i = 0; i < n; i++) {
 		k = first_beside(op, i, false);
 		firsts[i] = k < i ? firsts[k] : first_end(op, n, i);
-		all = least(op->parts[i]->stop - firsts[i], part_ns(op->parts[i]));
+		all = op->parts[i]->stop - firsts[i];
 		held[i] = op->seq && (double)op->own > REPORT_TOO_LONG * (double)(op->own - all)
 				  ? most(0, all)
 				  : 0;

@@ -12,7 +12,8 @@
 #include <utlist.h>
 #include "report_priv.h"
 
-#define WAITS_MAX 32768 /* connections of which waits are kept, in 1 KiB each */
+#define WAITS_MAX 65536 /* connections of which waits are kept, in 200 bytes each */
+#define RANKS_MAX 4096	/* pairs of ranks that are compared before groups are tied together */
 #define CONNS_MAX (1u << 18)
 #define EVERY_NS  INT64_C(100000000) /* all that wait are looked through */
 #define LINKS	  32		     /* of a rank in an operation, to peers that are told apart */
@@ -22,6 +23,7 @@ struct report_message {
 	struct side *side;
 	struct report_conn *conn;
 	int64_t start, stop; /* of its process' clock */
+	uint32_t life;	     /* of its rank */
 	int32_t peer;
 	struct report_message *prev, *next;	      /* in its connection's queue */
 	struct report_message *side_prev, *side_next; /* of its side */
@@ -30,6 +32,7 @@ struct report_message {
 struct conn_key {
 	uint64_t comm;
 	int32_t from, to;
+	uint32_t nr, zero; /* of several recordings (windows), which are read side by side */
 };
 
 /* From one rank to another. */
@@ -37,7 +40,10 @@ struct report_conn {
 	struct conn_key key;
 	struct report_message *waiting; /* owned; in order, all of them sent or all received */
 	bool sends;
-	bool paired;		    /* the last one was: then the next ones belong together, too */
+	bool paired; /* the last one was: then the next ones belong together, too */
+	const struct report_proc
+		*proc[2];	    /* who receives, sends: another life of the job counts anew */
+	uint32_t life[2];	    /* so many processes were that */
 	uint64_t n[2];		    /* received, sent */
 	struct report_waits *waits; /* owned; NULL: none yet */
 	UT_hash_handle hh;
@@ -46,7 +52,7 @@ struct report_conn {
 struct side_key {
 	uint64_t comm, group;
 	int32_t rank;
-	uint32_t zero;
+	uint32_t proc; /* its index: other processes may have the same ids */
 };
 
 /* What a rank has in an operation. */
@@ -55,7 +61,7 @@ struct side {
 	struct report_exchange *in;
 	struct report_part *part; /* owned */
 	uint64_t sent, received;  /* bytes */
-	bool sends, receives;
+	uint32_t nsent, nreceived;
 	bool known;			/* it is in the table: more of its group may come */
 	struct report_message *waiting; /* for their other end; owned by their connections */
 	struct side *prev, *next;
@@ -69,8 +75,9 @@ struct report_exchange {
 	struct report_conn
 		*conn; /* the first one of its messages', by ranks; NULL: none has room */
 	uint32_t nsides;
-	uint32_t waits; /* messages, for their other end */
-	uint64_t seq;	/* the least of its messages', each by its connection and direction */
+	uint64_t ranks[16]; /* bits of some of them: if none are in common, no ranks are */
+	uint32_t waits;	    /* messages, for their other end */
+	uint64_t seq;	    /* the least of its messages', each by its connection and direction */
 	struct report_awaited awaited;
 	int64_t newest; /* by the real clock */
 	struct report_exchange *prev, *next;
@@ -117,6 +124,7 @@ static struct side *new_side(struct report *r, const struct side_key *key, struc
 	s->part = part;
 	x->comm = key->comm;
 	x->nsides = 1;
+	x->ranks[key->rank / 64 % 16] |= UINT64_C(1) << key->rank % 64;
 	x->seq = UINT64_MAX;
 	x->newest = INT64_MIN;
 	DL_APPEND(x->sides, s);
@@ -125,11 +133,44 @@ static struct side *new_side(struct report *r, const struct side_key *key, struc
 	return s;
 }
 
+/* Of those to other peers, for which there is no room any more; the least bad one joins them, if it is less bad than @l. */
+static struct report_link *overflow(struct report_part *p, const struct report_link *l)
+{
+	struct report_link *rest = NULL, *least_bad = NULL, *i;
+
+	for (i = p->link; i < p->link + p->nlinks; i++) {
+		if (i->send != l->send)
+			continue;
+		if (i->peer < 0)
+			rest = i;
+		else if (!least_bad || report_link_badness(i) < report_link_badness(least_bad))
+			least_bad = i;
+	}
+	if (!rest || !least_bad || report_link_badness(l) <= report_link_badness(least_bad))
+		return rest;
+	report_link_merge(rest, least_bad);
+	*least_bad = (struct report_link){.peer = l->peer, .send = l->send};
+	return least_bad;
+}
+
+static struct report_link *link_for(struct report_part *p, uint32_t room,
+				    const struct report_link *l)
+{
+	struct report_link *of = NULL;
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++)
+		if (p->link[i].peer == l->peer && p->link[i].send == l->send)
+			return &p->link[i];
+	if (p->nlinks == room)
+		of = overflow(p, l);
+	return of ? of : report_link_to(p->link, &p->nlinks, room, l->peer, l->send);
+}
+
 static void take_links(struct report *r, struct side *s, const struct report_part *more)
 {
 	uint32_t old = s->part->nlinks, n = (uint32_t)least(old + more->nlinks, LINKS), i;
 	struct report_part *p = s->part;
-	const struct report_link *l;
 
 	if (n > old) {
 		p = realloc(p, sizeof(*p) + n * sizeof(p->link[0]));
@@ -140,16 +181,21 @@ static void take_links(struct report *r, struct side *s, const struct report_par
 		memset(p->link + old, 0, (n - old) * sizeof(p->link[0]));
 		s->part = p;
 	}
-	for (i = 0; i < more->nlinks; i++) {
-		l = &more->link[i];
-		report_link_merge(report_link_to(p->link, &p->nlinks, n, l->peer, l->send), l);
-	}
+	for (i = 0; i < more->nlinks; i++)
+		report_link_merge(link_for(p, n, &more->link[i]), &more->link[i]);
+}
+
+/* When anything of it moved last. */
+static int64_t moved(const struct report_part *p)
+{
+	return p->stop - p->quiet;
 }
 
 /* What threads did is that of the one that took longest, as they served all at once. Takes @more over. */
 static void take_more(struct report *r, struct side *s, struct report_part *more)
 {
 	struct report_part *p = s->part;
+	int64_t last = most(moved(p), moved(more));
 
 	if (part_ns(more) > part_ns(p)) {
 		p->app = more->app;
@@ -164,8 +210,8 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 		p->stop = p->known ? most(p->stop, more->stop) : more->stop;
 	p->known |= more->known;
 	p->start = least(p->start, more->start);
-	p->stop = most(p->stop, p->start);
-	p->quiet = most(p->quiet, more->quiet);
+	p->stop = least(most(p->stop, p->start), p->start + REPORT_SPAN_MAX);
+	p->quiet = most(0, p->stop - last);
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
 	take_links(r, s, more);
@@ -183,7 +229,13 @@ static struct side *side_of(struct report *r, const struct report_op_info *info,
 	key.comm = info->comm;
 	key.group = info->group;
 	key.rank = part->rank;
+	key.proc = part->proc->index;
 	HASH_FIND(hh, r->sides, &key, sizeof(key), s);
+	if (s && s->part->known && !s->waiting && part->start > s->part->stop) { /* the id of a group that is over */
+		HASH_DEL(r->sides, s);
+		s->known = false;
+		s = NULL;
+	}
 	if (s)
 		take_more(r, s, part);
 	else
@@ -191,10 +243,17 @@ static struct side *side_of(struct report *r, const struct report_op_info *info,
 	return s;
 }
 
+/* Or may have: of many that is not looked up. */
 static bool have_rank_in_common(const struct report_exchange *a, const struct report_exchange *b)
 {
 	const struct side *i, *k;
+	bool may = false;
+	uint32_t n;
 
+	for (n = 0; n < 16; n++)
+		may |= (a->ranks[n] & b->ranks[n]) != 0;
+	if (!may || a->nsides * b->nsides > RANKS_MAX)
+		return may;
 	DL_FOREACH (a->sides, i)
 		DL_FOREACH (b->sides, k)
 			if (i->key.rank == k->key.rank)
@@ -217,6 +276,7 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 	struct report_exchange **list, *less = a->nsides < b->nsides ? a : b,
 				       *more = less == a ? b : a;
 	struct side *s, *tmp;
+	uint32_t i;
 
 	if (a == b || a->nsides + b->nsides > REPORT_LATE || have_rank_in_common(less, more))
 		return;
@@ -229,6 +289,8 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 		s->in = more;
 		DL_APPEND(more->sides, s);
 	}
+	for (i = 0; i < 16; i++)
+		more->ranks[i] |= less->ranks[i];
 	more->conn = first_conn(more->conn, less->conn);
 	more->nsides += less->nsides;
 	more->waits += less->waits;
@@ -242,11 +304,12 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 /* ---- Messages --------------------------------------------------------------------------------------------- */
 
 static struct report_conn *conn_of(struct report *r, const struct report_op_info *info,
-				   int32_t rank)
+				   int32_t rank, uint32_t nr)
 {
 	struct conn_key key = {.comm = info->comm,
 			       .from = info->send ? rank : info->peer,
-			       .to = info->send ? info->peer : rank};
+			       .to = info->send ? info->peer : rank,
+			       .nr = nr};
 	struct report_conn *c;
 
 	HASH_FIND(hh, r->conns, &key, sizeof(key), c);
@@ -278,7 +341,7 @@ static void forget_message(struct report *r, struct report_message *m)
 	DL_DELETE(m->conn->waiting, m);
 	DL_DELETE2(m->side->waiting, m, side_prev, side_next);
 	add_waits(r, m->side->in, -1);
-	r->npending--;
+	r->nmessages--;
 	free(m);
 }
 
@@ -290,6 +353,19 @@ static void give_up(struct report *r, struct report_message *m)
 	forget_message(r, m);
 }
 
+/* Another process is that rank now: what the one before has sent, or waited for, is over. */
+static void new_life(struct report *r, struct report_conn *c, bool send,
+		     const struct report_proc *proc)
+{
+	if (c->proc[send] == proc)
+		return;
+	while (c->proc[send] && c->waiting && c->sends == send)
+		give_up(r, c->waiting);
+	c->paired = false;
+	c->proc[send] = proc;
+	c->life[send]++;
+}
+
 /* Which of two ends came too early to be of the same message as the other: <0 the one sent, >0 the one received, 0 neither. */
 static int too_early(const struct report_conn *c, const struct report_message *sent,
 		     const struct report_message *got)
@@ -297,6 +373,8 @@ static int too_early(const struct report_conn *c, const struct report_message *s
 	const struct report_proc *a = sent->side->part->proc, *b = got->side->part->proc;
 	int64_t doubt = a->node == b->node ? 0 : a->clock_error + b->clock_error;
 
+	if (sent->life != got->life)
+		return sent->life < got->life ? -1 : 1;
 	if (a->clock != b->clock)
 		return 0;
 	if (got->stop + doubt < sent->start)
@@ -340,7 +418,7 @@ static void wait_for(struct report *r, bool send, const struct report_message *m
 	m->conn->sends = send;
 	DL_APPEND(m->conn->waiting, kept);
 	DL_APPEND2(m->side->waiting, kept, side_prev, side_next);
-	r->npending++;
+	r->nmessages++;
 	add_waits(r, m->side->in, 1);
 }
 
@@ -368,40 +446,43 @@ static void add_message(struct report *r, bool send, const struct report_message
 	tie(r, m->side->in, side->in);
 }
 
-void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part)
+void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part,
+		    int64_t called)
 {
-	struct report_message m = {.start = part->start, .stop = part->stop, .peer = info->peer};
+	struct report_message m = {.start = called, .stop = part->stop, .peer = info->peer};
 	int64_t at = part->stop + part->proc->offset;
 	bool sure = !part->loss_near; /* else one before it may have been lost */
+	const struct report_proc *proc = part->proc;
 	int32_t rank = part->rank;
 
 	m.side = side_of(r, info, part);
 	if (!m.side)
 		return;
 	m.side->in->newest = most(m.side->in->newest, at);
-	m.side->sends |= info->send;
-	m.side->receives |= !info->send;
 	*(info->send ? &m.side->sent : &m.side->received) += info->bytes;
-	m.conn = conn_of(r, info, rank);
-	if (m.conn)
-		m.conn->paired &= sure;
-	if (m.conn)
-		add_message(r, info->send, &m);
-	else
+	*(info->send ? &m.side->nsent : &m.side->nreceived) += 1;
+	m.conn = conn_of(r, info, rank, proc->nr);
+	if (!m.conn) {
 		await(&m.side->in->awaited, m.peer);
+		return;
+	}
+	new_life(r, m.conn, info->send, proc);
+	m.life = m.conn->life[info->send];
+	m.conn->paired &= sure;
+	add_message(r, info->send, &m);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
-/* That all of the communicator have a like part in it: who comes late holds up the others, as in a collective. */
+/* Each with each, as in an AlltoAll: who comes late holds up the others, as in a collective. Of two nobody knows. */
 static bool is_of_all(const struct report_exchange *x, const struct report_comm *c)
 {
 	const struct side *s;
 
 	DL_FOREACH (x->sides, s)
-		if (!s->sends || !s->receives)
+		if (s->nsent + 1 < x->nsides || s->nreceived + 1 < x->nsides)
 			return false;
-	return x->nsides >= HASH_COUNT(c->members);
+	return x->nsides > 2 && x->nsides >= HASH_COUNT(c->members);
 }
 
 static struct report_waits *waits_of(struct report *r, struct report_conn *c)
@@ -504,9 +585,9 @@ void report_p2p_expire(struct report *r, int64_t ns)
 			complete(r, x);
 }
 
-bool report_p2p_oldest(struct report *r)
+bool report_p2p_oldest(struct report *r, bool awaiting)
 {
-	struct report_exchange *x = r->settling ? r->settling : r->awaiting;
+	struct report_exchange *x = awaiting ? r->awaiting : r->settling;
 
 	if (x)
 		complete(r, x);

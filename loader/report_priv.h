@@ -13,7 +13,8 @@
 #define REPORT_GIVE_UP_NS (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define REPORT_SETTLED                                                                             \
 	INT64_C(1500000000) /* ns after an operation: until then there may be word of children that never ended */
-#define REPORT_TOO_LONG 1.5 /* as much longer than expected is slow */
+#define REPORT_SPAN_MAX (INT64_C(1) << 50) /* ns, 13 days: nothing takes longer */
+#define REPORT_TOO_LONG 1.5		   /* as much longer than expected is slow */
 
 static inline int64_t least(int64_t a, int64_t b)
 {
@@ -68,16 +69,21 @@ int report_op_add(struct report *r, struct report_op *op, struct report_part *pa
 /* It waits for no rank any more, but for its turn. Takes it over. @newest: when it ended, by the real clock. */
 void report_ready(struct report *r, struct report_op *op, int64_t newest);
 
-/* report_p2p.c: of a Send or Recv. Takes the part over. */
-void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part);
+/* report_p2p.c: of a Send or Recv, that was called @called. Takes the part over. */
+void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part,
+		    int64_t called);
 void report_p2p_expire(struct report *r, int64_t ns);
-/* The oldest one that waits, waits no longer. False: none does. */
-bool report_p2p_oldest(struct report *r);
+/* The oldest one waits no longer, of those whose other ends are known, or (@awaiting) are not. False: there is none. */
+bool report_p2p_oldest(struct report *r, bool awaiting);
+#define REPORT_MESSAGES                                                                            \
+	(1u << 18) /* that wait for their other end: the oldest ones wait no longer */
 void report_p2p_free(struct report *r);
 
-/* The link to that peer, of @n links; more peers than @max share the last one, which is to none (-1). */
+/* The link to that peer, of @n links; more peers than @max share the last one of their direction, which is to none (-1). */
 struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
 				   int32_t peer, bool send);
+/* How much it is worth being told apart. */
+int64_t report_link_badness(const struct report_link *l);
 /* Adds what went over one ProxyOp, or several of a Send or Recv. */
 void report_link_merge(struct report_link *to, const struct report_link *l);
 

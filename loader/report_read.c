@@ -19,7 +19,6 @@
 #define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
 #define RANKS_MAX (1 << 24)
 #define SETTLING  64
-#define SPAN_MAX  (INT64_C(1) << 50) /* 13 days */
 #define TIME_MAX  (INT64_C(1) << 61) /* 73 years */
 
 /* Of a ProxyStep that is under way: when it waited for the GPU, and whether it still does. */
@@ -91,7 +90,7 @@ static int64_t get_span(const struct report_reader *rd, node_t obj, const char *
 
 	if (!jn_time(get(rd, obj, key), true, &ns) || ns < 0)
 		return 0;
-	return ns < SPAN_MAX ? ns : SPAN_MAX;
+	return ns < REPORT_SPAN_MAX ? ns : REPORT_SPAN_MAX;
 }
 
 static uint64_t get_num(const struct report_reader *rd, node_t obj, const char *key)
@@ -195,7 +194,7 @@ static void give_part(struct report_reader *rd, const struct report_op_info *inf
 {
 	struct report_comm *c = report_comm(rd->r, info->comm);
 
-	part->stop = least(part->stop, part->start + SPAN_MAX);
+	part->stop = least(part->stop, part->start + REPORT_SPAN_MAX);
 	if (c && rd->proc->rank < 0) /* until report_member() knows better */
 		rd->proc->rank = part->rank;
 	if (c)
@@ -244,8 +243,19 @@ static void take_clock(struct report_reader *rd, node_t clock)
 	p->clock_error = get_span(rd, merged, "error");
 }
 
+static uint64_t hash_list(const struct report_reader *rd, node_t list)
+{
+	uint64_t h = 0;
+	node_t n;
+
+	for (n = child(rd, list); n; n = sibling(rd, n))
+		if (n->kind == JSON_KIND_STR)
+			h = h * 31 + hash_text(n->s, n->len);
+	return h;
+}
+
 /* Whether another recording of the process is in the input, as of another window (record --every). */
-static void find_self(struct report_reader *rd, struct report_proc *p)
+static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t cmdline)
 {
 	struct report_proc *self;
 
@@ -253,11 +263,13 @@ static void find_self(struct report_reader *rd, struct report_proc *p)
 		return;
 	memset(&p->key, 0, sizeof(p->key));
 	p->key.node = p->node;
+	p->key.cmdline = cmdline;
 	p->key.host_pid = p->host_pid;
 	p->key.comm = p->comm;
 	HASH_FIND(hh, rd->r->selves, &p->key, sizeof(p->key), self);
 	if (self) {
 		p->self = self;
+		p->nr = ++self->more;
 		return;
 	}
 	HASH_ADD(hh, rd->r->selves, key, sizeof(p->key), p);
@@ -283,7 +295,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = hash_text(boot->s, boot->len);
 	take_clock(rd, get(rd, rec, "clock"));
-	find_self(rd, p);
+	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
 }
 
 /*
@@ -479,7 +491,7 @@ static void take_net(const struct report_reader *rd, node_t net, struct report_l
 }
 
 /* How much a flow is worth being named. */
-static int64_t badness(const struct report_link *l)
+int64_t report_link_badness(const struct report_link *l)
 {
 	return l->rwnd + l->sndbuf + l->loss_wait + l->maybe_wait + l->busy +
 	       (l->lost + l->drops) * INT64_C(1000000);
@@ -487,7 +499,7 @@ static int64_t badness(const struct report_link *l)
 
 void report_link_merge(struct report_link *to, const struct report_link *l)
 {
-	int64_t worst = badness(l);
+	int64_t worst = report_link_badness(l);
 
 	if (!to->n || worst > to->worst) {
 		to->worst = worst;
@@ -533,8 +545,10 @@ struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32
 		if (link[i].peer == peer && link[i].send == send)
 			return &link[i];
 	if (*n == max) {
-		link[max - 1].peer = -1;
-		return &link[max - 1];
+		for (i = max - 1; i && link[i].send != send; i--)
+			;
+		link[i].peer = -1;
+		return &link[i];
 	}
 	link[*n].peer = peer;
 	link[*n].send = send;
@@ -775,7 +789,7 @@ static void set_stop(struct report_reader *rd, node_t rec, struct report_part *p
 		entry_of(rd->links, struct links, get_addr(rd, rec, "eventAddr"), false);
 
 	part->unfinished = get_bool(rd, rec, "unfinished") || (ls && ls->open) ||
-			   get(rd, exec, "openChildren");
+			   get_num(rd, exec, "openChildren");
 	part->known = part->unfinished || (exec && !jn_is(get(rd, exec, "source"), "enqueue"));
 	part->stop = longest(part->start, stop);
 	if (part->unfinished)

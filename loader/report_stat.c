@@ -316,7 +316,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	name_rank(c, rank, p);
 	if (p->self != p)
 		name_rank(c, rank, p->self);
-	if (m)
+	if (m && m->proc->self == p->self)
 		m->proc = p; /* its newest recording: how that ended is how it did */
 	if (m || HASH_COUNT(c->members) >= REPORT_PARTS)
 		return;

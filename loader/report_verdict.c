@@ -491,6 +491,7 @@ static void add_missing(struct causes *c)
 	int64_t d = report_op_duration(op);
 	struct report_member *m, *tmp;
 	const struct report_part *p;
+	const struct report_proc *proc;
 	struct report_cause *cause;
 	bool died;
 
@@ -498,13 +499,14 @@ static void add_missing(struct causes *c)
 		p = part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
-		died = died_of_itself(op, m->proc, c->names);
+		proc = p ? p->proc : m->proc;
+		died = died_of_itself(op, proc, c->names);
 		if (p && !died)
 			continue;
 		cause = add(c, !p && m->proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
-		cause->proc = m->proc;
+		cause->proc = proc;
 		cause->rank = m->rank;
 		cause->died = died;
 		if (cause->code == CODE_STOPPED)
@@ -513,25 +515,35 @@ static void add_missing(struct causes *c)
 }
 
 /* The first reset within the operation: others follow from it, when the ranks give up. */
-static void add_reset(struct causes *c)
+static const struct report_part *first_reset(const struct report_op *op)
 {
 	const struct report_part *p, *first = NULL;
-	struct report_cause *cause;
 	uint32_t i;
 
-	for (i = 0; i < c->op->nparts; i++) {
-		p = c->op->parts[i];
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
 		if (!p->proc->reset_ns || p->proc->reset_ns < p->start ||
-		    p->proc->reset_ns > p->stop ||
-		    p->proc->reset_ns + p->proc->offset > moved_last(c->op) + DEATH_NS)
+		    p->proc->reset_ns > p->stop)
 			continue;
 		if (!first || p->proc->reset_ns + p->proc->offset <
 				      first->proc->reset_ns + first->proc->offset)
 			first = p;
 	}
-	cause = first ? add(c, CODE_RESET, first, report_op_duration(c->op)) : NULL;
-	if (cause)
-		cause->culprit = first->proc->reset_flow;
+	return first;
+}
+
+/* Long after all have stood still it may be that the link was dead all the time, or that the job is being killed. */
+static void add_reset(struct causes *c)
+{
+	const struct report_part *p = first_reset(c->op);
+	struct report_cause *cause = p ? add(c, CODE_RESET, p, report_op_duration(c->op)) : NULL;
+
+	if (!cause)
+		return;
+	cause->culprit = p->proc->reset_flow;
+	cause->late = p->proc->reset_ns + p->proc->offset > moved_last(c->op) + DEATH_NS;
+	if (cause->late)
+		cause->ns /= 2;
 }
 
 static void add_open(struct causes *c)
@@ -610,7 +622,7 @@ static int plain(const struct report_cause *c)
 	case CODE_STOPPED:
 		return 3;
 	case CODE_RESET:
-		return 2;
+		return c->late ? 0 : 2;
 	case CODE_MISSING:
 		return c->died ? 4 : 1;
 	default:

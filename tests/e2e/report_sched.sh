@@ -111,11 +111,14 @@ wanted late-ahead && faults late-ahead late-rank 1 '.*' pair --bytes 2M --iters 
 wanted late-ahead && t "late-ahead: what waits in the queue is not slow" eval \
 	'jq -e ".comms[0].ops[0] | .p50 < 30000 and .split.late > 0" "$tmp/late-ahead.report" && jq -e ".verdicts | map(select(.code == \"late-rank\").cost) | add < 0.6" "$tmp/late-ahead.report"'
 # Sends and Recvs: of all with all, and from one rank to the next, where nobody but the first one is late.
-wanted late-all && faults late-all late-rank 1 '.*' pair --op alltoall --bytes 2M --iters 30 late:rank=1:every=16:ms=40,
+late_all() {
+	record "$1" -- "$job" --ranks 3 --op alltoall --bytes 2M --iters 30 --no-check --json --fault late:rank=1:every=18:ms=60
+}
+wanted late-all && faults late-all late-rank 1 '.*' late_all
 wanted late-all && t "late-all: each with each is one operation" eval \
 	'jq -e ".comms[0].ops | length == 1 and .[0].func == \"SendRecv\" and .[0].n == 30" "$tmp/late-all.report"'
 late_stage() {
-	record "$1" -- "$job" --ranks 3 --op pipeline --bytes 256K --iters 160 --sleep-us 5000 --no-check --json --fault late:rank=0:ms=100:every=60
+	record "$1" -- "$job" --ranks 3 --op pipeline --bytes 256K --iters 400 --sleep-us 3000 --no-check --json --fault late:rank=0:ms=100:every=150
 }
 wanted late-stage && faults late-stage late-rank 0 '.*' late_stage
 wanted late-stage && t "late-stage: of nobody else" eval \

@@ -233,7 +233,7 @@ static void a_stage_that_is_late(void **state)
 
 	(void)state;
 	begin();
-	pipeline(30);
+	pipeline(60);
 	iteration(1000, 200, 0);
 	pipeline(20);
 	end(&r);
@@ -246,7 +246,7 @@ static void a_stage_that_is_late(void **state)
 	report_free(&r);
 	/* but who was so by itself is */
 	begin();
-	pipeline(30);
+	pipeline(60);
 	iteration(1001, 200, 0);
 	pipeline(5);
 	iteration(1002, 0, 300);
