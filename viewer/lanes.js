@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a lane looks like, by kind. A lane costs as many steps as it has columns of pixels, however much is in it: of events that
- * fall into one column the first is drawn, and what the kernel did in a column is the difference of two sums.
+ * begin and end in one column the first is drawn, and what the kernel did in a column is the difference of two sums.
  */
 
 const view = {t0: 0, t1: 1, scroll: 0, gutter: 208, axis: 24, w: 0, h: 0, dpr: 1, selected: null, ruler: null, op: null};
@@ -127,7 +127,8 @@ function drawEvent(i, x0, x1, y0, y1, px, low)
 function drawEvents(lane, row, top, low)
 {
 	const d = view.dpr, k = scale() * d, left = Math.round(view.gutter * d), e = trace.events;
-	const px = t => view.gutter * d + (t - view.t0) * k, y0 = Math.round((top + 1) * d), y1 = Math.round((top + lane.h - 1) * d);
+	const px = t => view.gutter * d + (t - view.t0) * k, at = x => view.t0 + (x - view.gutter * d) / k;
+	const y0 = Math.round((top + 1) * d), y1 = Math.round((top + lane.h - 1) * d);
 	let n = lowerBound(row.end, row.n, view.t0), drawn = left, said = left;
 
 	while (n < row.n && row.start[n] < view.t1) {
@@ -143,8 +144,8 @@ function drawEvents(lane, row, top, low)
 				said = b;
 			}
 		}
-		/* the next that begins in another column */
-		n = b - a > 1 ? n + 1 : Math.max(n + 1, gallop(row.start, row.n, view.t0 + (a + 1 - view.gutter * d) / k, n));
+		/* the next that begins behind what is drawn, or reaches beyond it: a long one may follow short ones in their column */
+		n = Math.max(n + 1, Math.min(gallop(row.start, row.n, at(drawn), n), gallop(row.end, row.n, at(drawn + .5), n)));
 	}
 }
 

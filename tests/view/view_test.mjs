@@ -68,6 +68,14 @@ async function eventPlace(page, match, n = 0)
 	return [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
 }
 
+/* The colour of a lane at a time, below its words, and those that the style sheet has by name. */
+const inkAt = (page, lane, ns, ...names) => page.evaluate((lane, ns, names) => {
+	const canvas = document.getElementById('lanes'), box = canvas.getBoundingClientRect(), d = canvas.width / box.width, i = window.ncclscope.info(), row = window.ncclscope.lanes()[lane];
+	const x = 208 + (i.from + ns - i.t0) / (i.t1 - i.t0) * (box.width - 208), px = canvas.getContext('2d').getImageData(Math.round(x * d), Math.round((row.y + row.h - 3) * d), 1, 1).data;
+
+	return ['#' + [...px.slice(0, 3)].map(v => v.toString(16).padStart(2, '0')).join(''), ...names.map(n => getComputedStyle(document.documentElement).getPropertyValue(n).trim())];
+}, lane, ns, names);
+
 const recordShown = page => page.$$eval('#record tr', rows => Object.fromEntries(rows.map(r => [r.cells[0].title, r.cells[1].textContent])));
 
 execFileSync('node', [here + 'big.mjs', tmp + '/small', '4000', String(OPS)]);
@@ -447,6 +455,40 @@ await t('operations that were called ahead take as long as they are executed, an
 	await p.waitForSelector('#record');
 	ok((await $text(p, '#pane')).includes('takes10.0 ms'), (await $text(p, '#pane')).slice(0, 300));
 	await p.screenshot({path: out + '/ahead.png'});
+	await p.close();
+});
+
+/* One rank with operations [start, end, more], us; more: keys of its record. */
+function oneRank(file, ops)
+{
+	const line = o => JSON.stringify(o) + '\n';
+
+	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}) + ops.map(([start, end, more], seq) =>
+		line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, pid: 1, tid: 1}, stop: {ts: 1e6 + start + 1}, eventAddr: '0x' + (16 + seq).toString(16),
+			details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32'}, exec: {stop: 1e6 + end, source: 'proxy'}, ...more})).join(''));
+	return file;
+}
+
+await t('what is long is seen at any zoom, however many short ones begin in its first column', async () => {
+	const short = Array.from({length: 100}, (_, n) => [20 * n, 20 * n + 10]), p = await open(browser, view('behind', oneRank(tmp + '/behind.jsonl', [...short, [2000, 8e6]])));
+	const box = await lanesBox(p), rows = (await lanes(p)).flatMap((l, n) => l.kind === 'proc' || l.kind === 'events' ? [n] : []);
+
+	same(rows.length, 2);
+	await p.screenshot({path: out + '/behind.png'});
+	for (let n = 0; n < 30; n++) {
+		const i = await info(p), begins = i.from + 2000e3;
+
+		for (const row of rows) {
+			const [got, want] = await inkAt(p, row, (begins + Math.min(i.t1, i.from + 8e9)) / 2 - i.from, '--collend');
+
+			same(got, want, `row ${row}, ${i.t1 - i.t0} ns in sight`);
+		}
+		await p.keyboard.down('Control');
+		await p.mouse.move(box.x + 208 + Math.max(1, (begins - i.t0) / (i.t1 - i.t0) * (box.width - 208)), box.y + 300);
+		await p.mouse.wheel({deltaY: -100});
+		await p.keyboard.up('Control');
+		await settle(p);
+	}
 	await p.close();
 });
 
