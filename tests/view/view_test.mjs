@@ -492,6 +492,14 @@ await t('what is long is seen at any zoom, however many short ones begin in its 
 	await p.close();
 });
 
+await t('a rank may have more operations than a call has room for arguments', async () => {
+	const p = await open(browser, view('many', oneRank(tmp + '/many.jsonl', Array.from({length: 130000}, (_, n) => [20 * n, 20 * n + 10]))));
+
+	same([(await info(p)).events, p.told], [130000, []]);
+	same((await lanes(p)).filter(l => l.n).map(l => l.n), [130000, 130000]);
+	await p.close();
+});
+
 await t('a trace of the original minimal_profiler, many ranks in a process; dark', async () => {
 	const p = await open(browser, view('seed', seed), {dark: true});
 
