@@ -3,7 +3,7 @@
 
 const DEPTH_MAX = 8;
 const ROWS_SHOWN = 400;
-const detail = {of: null, record: null, error: ''};
+const detail = {of: null, record: null, shown: null, error: ''};
 
 function select(sel)
 {
@@ -22,16 +22,25 @@ async function loadDetail()
 	const sel = view.selected;
 	const pos = sel.event !== undefined ? trace.events.pos[sel.event] : sel.slice !== undefined ? sel.thread.slices.pos[sel.slice] : sel.pos;
 
-	Object.assign(detail, {of: sel, record: null, error: ''});
+	Object.assign(detail, {of: sel, record: null, shown: null, error: ''});
 	if (pos === undefined)
 		return;
 	try {
-		detail.record = JSON.parse(await lineAt(pos));
+		const line = await lineAt(pos);
+
+		detail.record = JSON.parse(line);
+		detail.shown = JSON.parse(numbersAsText(line));
 	} catch (err) {
 		detail.error = 'Its line cannot be read again.';
 	}
 	if (view.selected === sel && panel.tab === 'selected')
 		renderPane();
+}
+
+/* Numbers of 64 bits have more digits than a double: they are shown as the line has them. What is in quotes already stays as it is. */
+function numbersAsText(line)
+{
+	return line.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g, s => s.startsWith('"') ? s : '"' + s + '"');
 }
 
 function selectedPane()
@@ -51,7 +60,7 @@ function record()
 {
 	if (detail.error)
 		return [el('p', 'dim', detail.error)];
-	return detail.record && detail.of === view.selected ? [el('h3', '', 'The record'), keysOf(detail.record)] : [];
+	return detail.shown && detail.of === view.selected ? [el('h3', '', 'The record'), keysOf(detail.shown)] : [];
 }
 
 const factsTable = facts => table(facts.map(([k, v]) => [el('span', 'fact', k), v]));

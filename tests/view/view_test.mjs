@@ -78,6 +78,17 @@ const inkAt = (page, lane, ns, ...names) => page.evaluate((lane, ns, names) => {
 
 const recordShown = page => page.$$eval('#record tr', rows => Object.fromEntries(rows.map(r => [r.cells[0].title, r.cells[1].textContent])));
 
+/* One rank with operations [start, end, more], us; more: keys of its record. */
+function oneRank(file, ops)
+{
+	const line = o => JSON.stringify(o) + '\n';
+
+	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}) + ops.map(([start, end, more], seq) =>
+		line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, pid: 1, tid: 1}, stop: {ts: 1e6 + start + 1}, eventAddr: '0x' + (16 + seq).toString(16),
+			details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32'}, exec: {stop: 1e6 + end, source: 'proxy'}, ...more})).join(''));
+	return file;
+}
+
 execFileSync('node', [here + 'big.mjs', tmp + '/small', '4000', String(OPS)]);
 mkdirSync(tmp + '/all', {recursive: true});
 const unit = readdirSync(top + '/tests/unit/traces').filter(f => f.endsWith('.jsonl') && f !== 'running.jsonl').map(f => top + '/tests/unit/traces/' + f);
@@ -192,7 +203,7 @@ await t('a click shows all of an event', async () => {
 	const shown = await recordShown(page), want = records.find(r => r.eventAddr === shown.eventAddr && r.type === 'ncclProfileProxyOp' && r.myPid === Number(shown.myPid));
 
 	ok(want, 'no such event: ' + JSON.stringify(shown).slice(0, 300));
-	same([shown['start.ts'], shown.duration, shown['details.chunkSize'], shown['details.isSend']].map(String), [want.start.ts, want.duration, want.details.chunkSize, want.details.isSend].map(String));
+	same([shown['start.ts'], shown.duration, shown['details.chunkSize'], shown['details.isSend']].map(String), [want.start.ts.toFixed(3), want.duration.toFixed(3), want.details.chunkSize, want.details.isSend].map(String));
 	const states = await page.evaluate(() => document.getElementById('pane').textContent);
 
 	ok(states.includes('Parent') && states.includes('6 children'), states.slice(0, 400));
@@ -458,17 +469,6 @@ await t('operations that were called ahead take as long as they are executed, an
 	await p.close();
 });
 
-/* One rank with operations [start, end, more], us; more: keys of its record. */
-function oneRank(file, ops)
-{
-	const line = o => JSON.stringify(o) + '\n';
-
-	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}) + ops.map(([start, end, more], seq) =>
-		line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, pid: 1, tid: 1}, stop: {ts: 1e6 + start + 1}, eventAddr: '0x' + (16 + seq).toString(16),
-			details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32'}, exec: {stop: 1e6 + end, source: 'proxy'}, ...more})).join(''));
-	return file;
-}
-
 await t('what is long is seen at any zoom, however many short ones begin in its first column', async () => {
 	const short = Array.from({length: 100}, (_, n) => [20 * n, 20 * n + 10]), p = await open(browser, view('behind', oneRank(tmp + '/behind.jsonl', [...short, [2000, 8e6]])));
 	const box = await lanesBox(p), rows = (await lanes(p)).flatMap((l, n) => l.kind === 'proc' || l.kind === 'events' ? [n] : []);
@@ -603,6 +603,20 @@ await t('no trace in it: says so, and takes one', async () => {
 	await p.screenshot({path: out + '/empty.png'});
 	await drop(p, [['s.jsonl', readFileSync(small[0])]]);
 	ok(await p.$eval('#drop', d => d.hidden) && (await info(p)).records > 100, 'not read');
+	await p.close();
+});
+
+await t('a record has the digits of its line, whatever a double makes of them', async () => {
+	const file = oneRank(tmp + '/digits.jsonl', [[0, 1e6, {name: 'a"18446744073709551615\\', list: [1, 2]}]]);
+
+	writeFileSync(file, readFileSync(file, 'utf8').replace('"list":[1,2]', '"commId":1287048515709837027,"list":[1287048515709837027,-0.10,1.50e3],"big":{"n":18446744073709551615}'));
+	const p = await open(browser, view('digits', file));
+
+	await clickAt(p, ...await eventPlace(p, 'Coll'));
+	await p.waitForSelector('#record');
+	const shown = await recordShown(p);
+
+	same([shown.commId, shown.list, shown['big.n'], shown.name, shown.rank], ['1287048515709837027', '1287048515709837027, -0.10, 1.50e3', '18446744073709551615', 'a"18446744073709551615\\', '0']);
 	await p.close();
 });
 
