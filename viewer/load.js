@@ -9,6 +9,7 @@ const SLOT_MS = 12;
 const BLOCK_BYTES = 4 << 20; // of dropped files; those in the page are about as large
 const BLOCK_MAX = 64 << 20; // more text than that is in no block that we have made
 const LINE_MAX = 1 << 20;
+const HEAD_MAX = 2 * LINE_MAX; // of a dropped file: a whole record is in it, if it is a trace
 
 const loading = {at: 0, total: 0, done: false, begun: performance.now(), parsed: 0};
 
@@ -244,9 +245,64 @@ async function blocksOf(stream, emit)
 		await flush(true);
 }
 
+const begins = (raw, ...bytes) => bytes.every((b, n) => raw[n] === b);
+const isGzip = raw => begins(raw, 0x1f, 0x8b);
+const isZstd = raw => begins(raw, 0x28, 0xb5, 0x2f, 0xfd);
+const firstBytes = async file => new Uint8Array(await file.slice(0, 4).arrayBuffer());
+
+/* The first of a stream's bytes, as far as they come: it may be damaged behind them. */
+async function headOf(stream)
+{
+	const reader = stream.getReader(), decoder = new TextDecoder();
+	let text = '';
+
+	try {
+		while (text.length < HEAD_MAX) {
+			const {done, value} = await reader.read();
+
+			if (done)
+				break;
+			text += decoder.decode(value, {stream: true});
+		}
+		await reader.cancel();
+	} catch (err) {
+		return text;
+	}
+	return text;
+}
+
+function isRecord(line)
+{
+	try {
+		const o = objectOf(JSON.parse(line));
+
+		return typeof own(o, 'recordType') === 'string' || typeof own(o, 'type') === 'string';
+	} catch (err) {
+		return false;
+	}
+}
+
+/* Why a file cannot take the place of what is shown, and what to do about it; '' if it can. */
+async function faultOf(file)
+{
+	const name = '\u2018' + clean(file.name, 80) + '\u2019';
+
+	try {
+		const first = await firstBytes(file);
+
+		if (isZstd(first))
+			return name + ' is compressed by zstd, which browsers do not unpack: make a page of it (ncclscope view FILE), or drop what zstd -d FILE makes of it.';
+		if (!(await headOf(isGzip(first) ? unpack(file.stream()) : file.stream())).split('\n').some(isRecord))
+			return name + ' is no trace: there are no records in it. Drop the .jsonl or .jsonl.gz files of a recording.';
+	} catch (err) {
+		return name + ' cannot be read. Drop files; of a directory, those in it.';
+	}
+	return '';
+}
+
 async function loadFile(file)
 {
-	const gz = new Uint8Array(await file.slice(0, 2).arrayBuffer()), packed = gz[0] === 0x1f && gz[1] === 0x8b;
+	const packed = isGzip(await firstBytes(file));
 	const info = {name: file.name}, parser = new Parser(info), before = loading.at;
 
 	trace.files.push(info);
@@ -272,7 +328,7 @@ async function loadFile(file)
 
 let turn = Promise.resolve();
 
-/* Takes the place of what is shown. One after the other, if somebody drops while that is read. */
+/* What are traces takes the place of what is shown. One after the other, if somebody drops while that is read. */
 function loadFiles(files)
 {
 	const list = [...files].filter(f => f.size > 0 || f.name);
@@ -280,9 +336,16 @@ function loadFiles(files)
 	if (!list.length)
 		return;
 	turn = turn.then(async () => {
-		beginLoading(list.reduce((n, f) => n + f.size, 0));
+		const faults = await Promise.all(list.map(faultOf)), traces = list.filter((f, n) => !faults[n]);
+
+		showNotice(faults.filter(Boolean));
+		if (!traces.length) {
+			showEmpty();
+			return;
+		}
+		beginLoading(traces.reduce((n, f) => n + f.size, 0));
 		resetView();
-		for (const f of list) {
+		for (const f of traces) {
 			try {
 				await loadFile(f);
 			} catch (err) {

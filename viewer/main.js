@@ -26,6 +26,18 @@ function showEmpty()
 	$('drop').hidden = trace.records > 0 || !loading.done;
 }
 
+const NOTICES_MAX = 8;
+
+/* What was wrong with something, until it is read or there is something new to say. */
+function showNotice(list)
+{
+	const close = el('button', '', 'Close'), more = list.length - NOTICES_MAX;
+
+	close.addEventListener('click', () => showNotice([]));
+	$('notice').hidden = !list.length;
+	$('notice').replaceChildren(add(el('div'), ...list.slice(0, NOTICES_MAX).map(words => el('p', '', words)), ...more > 0 ? [el('p', '', 'and ' + more + ' more files')] : []), close);
+}
+
 function showProgress()
 {
 	const bar = $('progress');

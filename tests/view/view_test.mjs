@@ -37,8 +37,8 @@ const key = async (page, k) => {
 	await settle(page);
 };
 
-/* Files as if somebody had dropped them. */
-async function drop(page, files)
+/* Files as if somebody had dropped them; @read: and wait until they are shown. */
+async function drop(page, files, read = true)
 {
 	await page.evaluate(list => {
 		const data = new DataTransfer();
@@ -48,7 +48,8 @@ async function drop(page, files)
 		document.documentElement.dataset.state = 'dropped';
 		document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
 	}, files.map(([name, raw]) => [name, Buffer.from(raw).toString('base64')]));
-	await ready(page);
+	if (read)
+		await ready(page);
 }
 
 async function clickAt(page, x, y)
@@ -617,6 +618,33 @@ await t('a record has the digits of its line, whatever a double makes of them', 
 	const shown = await recordShown(p);
 
 	same([shown.commId, shown.list, shown['big.n'], shown.name, shown.rank], ['1287048515709837027', '1287048515709837027, -0.10, 1.50e3', '18446744073709551615', 'a"18446744073709551615\\', '0']);
+	await p.close();
+});
+
+await t('what is dropped and no trace leaves what is there, and is told with what to do', async () => {
+	const p = await open(browser, `${tmp}/small.html`), want = countsByJq(small), zst = Buffer.from('28b52ffd0458010000', 'hex');
+	const refused = async (files, ...words) => {
+		await drop(p, files, false);
+		await p.waitForSelector('#notice:not([hidden])', {timeout: 5000});
+		for (const w of words)
+			ok((await $text(p, '#notice')).includes(w), `${w}: ${await $text(p, '#notice')}`);
+	};
+
+	for (const [name, raw, ...words] of [['job.jsonl.zst', zst, 'zstd -d', 'ncclscope view'], ['notes.txt', 'a\n{"b":1}\n', 'no trace'], ['job.gz', gzipSync('a\nb\n'), 'no trace'],
+		['bad.gz', '\u001f\u008b\u0008\u0000', 'no trace'], ['empty.jsonl', '', 'no trace'], ['a.bin', Buffer.alloc(3 << 20, 1), 'no trace']]) {
+		await refused([[name, raw]], name, ...words);
+		same(await countsOf(p), want, name);
+		ok(!(await $text(p, '#summary')).includes('No trace'), name);
+		await p.click('#notice button');
+		ok(await p.$eval('#notice', e => e.hidden), 'still there');
+	}
+	await refused([['job.jsonl.zst', zst]], 'zstd -d');
+	await p.screenshot({path: out + '/refused.png'});
+	await drop(p, [['notes.txt', 'a\n'], ['seed.jsonl', readFileSync(seed)]]);
+	same(await countsOf(p), countsByJq([seed]), 'one of two');
+	ok((await $text(p, '#notice')).includes('notes.txt') && await p.$eval('#notice', e => !e.hidden), 'and tells of the other');
+	await drop(p, [['cut.jsonl', 'ts":1}\n' + readFileSync(seed)], ['seed.jsonl.gz', gzipSync(readFileSync(seed)).subarray(0, -9)]]);
+	ok(await p.$eval('#notice', e => e.hidden) && (await info(p)).records > 100, 'torn at an end, they are traces');
 	await p.close();
 });
 
