@@ -77,7 +77,36 @@ function verdictCard(v)
 	for (const words of evidence)
 		add(card, el('p', '', clean(words)));
 	add(card, el('p', '', 'in ' + count(num(v.ops)) + ' operations, ' + count(num(v.slow)) + ' of them slow' + (num(v.hung) ? ', ' + count(num(v.hung)) + ' never ended' : '')));
+	const worst = worstOf(v);
+
+	if (worst)
+		leadTo(card, worst);
 	return card;
+}
+
+/* Of what a verdict is on, the first of the slow ones, of which those that hang come first; the report lists the longest of a kind only. */
+function worstOf(v)
+{
+	return trace.slow.find(s => s.op && s.verdict.code === v.code && s.verdict.rank === v.rank && s.verdict.culprit === v.culprit)?.op;
+}
+
+/* No button: its text is to be marked and copied, which is no click. */
+function leadTo(card, op)
+{
+	card.classList.add('leads');
+	card.tabIndex = 0;
+	card.setAttribute('role', 'button');
+	card.title = 'Its worst operation';
+	card.addEventListener('click', () => {
+		if (getSelection().isCollapsed)
+			goToOp(op);
+	});
+	card.addEventListener('keydown', ev => {
+		if (ev.key !== 'Enter' && ev.key !== ' ')
+			return;
+		ev.preventDefault();
+		goToOp(op);
+	});
 }
 
 /* Without report: the longest, against the median of their kind. */

@@ -648,5 +648,49 @@ await t('what is dropped and no trace leaves what is there, and is told with wha
 	await p.close();
 });
 
+/* A page with a report of our own. */
+function withReport(name, file, report)
+{
+	const page = readFileSync(file, 'utf8').replace(/data-kind="report">[^<]*/, 'data-kind="report">' + gzipSync(JSON.stringify({schema: 1, ...report})).toString('base64'));
+
+	writeFileSync(`${tmp}/${name}.html`, page);
+	return `${tmp}/${name}.html`;
+}
+
+await t('a verdict leads to the worst of its operations, if that is in the trace', async () => {
+	const ops = Array.from({length: 20}, (_, n) => [10000 * n, 10000 * n + (n === 7 ? 9000 : n === 12 ? 5000 : 100)]), slow = (seq, more) => ({commHash: '0xabc', func: 'AllReduce', seq, duration: ops[seq][1] - ops[seq][0], expected: 100, ...more});
+	const p = await open(browser, withReport('led', view('ops', oneRank(tmp + '/ops.jsonl', ops)), {
+		verdicts: [{code: 'late-rank', rank: 0, ops: 2, slow: 2, cost: 1}, {code: 'proxy-preempted', rank: 0, culprit: 'a [1]', ops: 1, slow: 1, cost: 1}, {code: 'gpu', rank: 0, ops: 1, slow: 0, cost: 1}, {code: 'late-rank', rank: 1, ops: 1, slow: 1, cost: 1}],
+		slow: [slow(12, {code: 'late-rank', rank: 0}), slow(7, {code: 'late-rank', rank: 0}), slow(3, {code: 'proxy-preempted', rank: 0, culprit: 'b [2]'}), slow(4, {code: 'proxy-preempted', rank: 0, culprit: 'a [1]'}),
+			{commHash: '0xabc', func: 'SendRecv', seq: 7, duration: 99999, expected: 1, code: 'late-rank', rank: 1, hung: true}],
+	}));
+	const about = async seq => {
+		const {t0, t1, from} = await info(p);
+
+		ok(t0 - from < ops[seq][0] * 1e3 && t1 - from > ops[seq][1] * 1e3 && t1 - t0 < 2e3 * (ops[seq][1] - ops[seq][0]), `in sight ${t0 - from}..${t1 - from}`);
+	};
+	const cards = () => p.$$('#pane .verdict');
+
+	same(await p.$$eval('#pane .verdict', list => list.map(c => [c.tabIndex, getComputedStyle(c).cursor])), [[0, 'pointer'], [0, 'pointer'], [-1, 'auto'], [-1, 'auto']]);
+	await (await cards())[0].click();
+	await settle(p);
+	await about(7);
+	await p.screenshot({path: out + '/led.png'});
+	await key(p, '0');
+	await (await cards())[1].focus();
+	await key(p, 'Enter');
+	await about(4);
+	await key(p, '0');
+	for (const n of [2, 3]) {
+		await (await cards())[n].click();
+		await settle(p);
+		ok((await info(p)).t1 - (await info(p)).t0 > 190e6, 'went somewhere');
+	}
+	for (let n = 0; n < 6; n++)
+		await key(p, 'j');
+	same(p.told, []);
+	await p.close();
+});
+
 await browser.close();
 end();
