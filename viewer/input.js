@@ -11,16 +11,15 @@ const KEYS = [
 const mouse = {x: 0, y: 0, drag: null};
 const held = new Set();
 
+/* Beside the trace no more than half of what is in sight; ever less of it the more is, so that at the widest the trace is in the middle. */
 function setView(t0, t1)
 {
-	const all = Math.max(NARROWEST, trace.t1 - trace.t0), mid = (t0 + t1) / 2;
-	let w = Math.max(NARROWEST, Math.min(t1 - t0, all * 1.04));
+	const all = Math.max(NARROWEST, trace.t1 - trace.t0), centre = (trace.t0 + trace.t1) / 2, widest = all * 1.04;
+	const w = Math.max(NARROWEST, Math.min(t1 - t0, widest)), beside = Math.min(w / 2, widest - w + all * .02), far = Math.max(0, (all - w) / 2 + beside);
+	const at = Math.max(centre - far, Math.min((t0 + t1) / 2, centre + far));
 
-	if (!Number.isFinite(mid) || !Number.isFinite(w))
+	if (!Number.isFinite(at) || !Number.isFinite(w))
 		return;
-	const at = Math.max(trace.t0 - w * .5 + all * 0, Math.min(mid, trace.t1 + w * .5));
-
-	w = Math.max(w, NARROWEST);
 	view.t0 = at - w / 2;
 	view.t1 = at + w / 2;
 	redraw();

@@ -692,5 +692,42 @@ await t('a verdict leads to the worst of its operations, if that is in the trace
 	await p.close();
 });
 
+await t('wherever one zooms and moves, the trace is in sight, and zooming out shows all of it', async () => {
+	const p = await open(browser, `${tmp}/small.html`), box = await lanesBox(p);
+	const wheel = async (x, deltaY) => {
+		await p.keyboard.down('Control');
+		await p.mouse.move(box.x + x, box.y + 200);
+		await p.mouse.wheel({deltaY});
+		await p.keyboard.up('Control');
+		await settle(p);
+	};
+	const seen = async what => {
+		const {t0, t1, from, to} = await info(p);
+
+		ok(Math.min(t1, to) - Math.max(t0, from) > .3 * Math.min(t1 - t0, to - from), `${what}: ${t0}..${t1} of ${from}..${to}`);
+	};
+
+	for (const [near, far] of [[300, box.width - 5], [box.width - 5, 212], [212, box.width - 5]]) {
+		await key(p, '0');
+		for (let n = 0; n < 4; n++)
+			await wheel(near, -300);
+		for (let n = 0; n < 10; n++) {
+			await wheel(far, 300);
+			await seen('zoom');
+		}
+		const {t0, t1, from, to} = await info(p);
+
+		ok(t0 <= from && t1 >= to, `${t0}..${t1} of ${from}..${to}`);
+	}
+	for (const k of ['d', 'a'])
+		for (let n = 0; n < 3; n++) {
+			await wheel(600, -100);
+			for (let m = 0; m < 12; m++)
+				await key(p, k);
+			await seen(k);
+		}
+	await p.close();
+});
+
 await browser.close();
 end();
