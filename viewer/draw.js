@@ -153,6 +153,8 @@ function drawAxis(ctx)
 	ctx.fillRect(0, 0, view.w, view.axis);
 	ctx.fillStyle = colour.line;
 	ctx.fillRect(0, view.axis - 1, view.w, 1);
+	if (!view.all || view.all[0] > view.all[1]) // no time is known yet
+		return;
 	ctx.font = '11px ' + FONT;
 	ctx.textBaseline = 'middle';
 	eachTick((t, step) => {

@@ -4,7 +4,7 @@
  * begin and end in one column the first is drawn, and what the kernel did in a column is the difference of two sums.
  */
 
-const view = {t0: 0, t1: 1, scroll: 0, gutter: 208, axis: 24, w: 0, h: 0, dpr: 1, selected: null, ruler: null, op: null};
+const view = {t0: 0, t1: 1, all: null, scroll: 0, gutter: 208, axis: 24, w: 0, h: 0, dpr: 1, selected: null, ruler: null, op: null};
 const words = []; // texts of this frame: x, y, width, text, colour
 
 const scale = () => (view.w - view.gutter) / (view.t1 - view.t0); // CSS pixels a ns

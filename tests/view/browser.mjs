@@ -51,7 +51,7 @@ export async function launch(out, executablePath)
 	return puppeteer.launch({executablePath, headless: true, args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars'], protocolTimeout: 180000});
 }
 
-/* A page that has read its trace. What it logs, and asks for, is kept. */
+/* A page that has read its trace. What it logs, and asks for, is kept. @options: dark; first: what runs in it before its own script. */
 export async function open(browser, file, options = {})
 {
 	const page = await browser.newPage();
@@ -69,6 +69,8 @@ export async function open(browser, file, options = {})
 		page.told.push('dialog ' + d.message());
 		d.dismiss();
 	});
+	if (options.first)
+		await page.evaluateOnNewDocument(options.first);
 	await page.goto(pathToFileURL(file).href);
 	await ready(page);
 	return page;

@@ -729,5 +729,32 @@ await t('wherever one zooms and moves, the trace is in sight, and zooming out sh
 	await p.close();
 });
 
+await t('the axis says nothing before there is something', async () => {
+	const listen = () => {
+		const draw = CanvasRenderingContext2D.prototype.fillText;
+
+		window.said = [];
+		CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+			if (this.canvas.id === 'lanes' && y === 12)
+				window.said.push(words);
+			return draw.call(this, words, x, y);
+		};
+	};
+	const none = `${tmp}/none.html`;
+
+	writeFileSync(none, readFileSync(`${tmp}/small.html`, 'utf8').replace(/<script type="application\/octet-stream"[^]*/, '</body></html>'));
+	for (const [file, want] of [[none, 0], [`${tmp}/small.html`, 1]]) {
+		const p = await open(browser, file, {first: listen});
+
+		for (let n = 0; n < 3; n++)
+			await key(p, 's');
+		const words = await p.evaluate(() => window.said.filter(w => w.endsWith('in sight')));
+
+		ok(want ? words.length > 0 && words.every(w => /^4\.\d+ s in/.test(w)) : !words.length, file + ': ' + words.slice(0, 4));
+		same(p.told, []);
+		await p.close();
+	}
+});
+
 await browser.close();
 end();
