@@ -101,7 +101,9 @@ function resetView()
 {
 	Object.assign(view, {scroll: 0, selected: null, ruler: null, op: null, all: null, painted: false});
 	Object.assign(search, {hits: [], at: -1});
+	Object.assign(layout, {lanes: [], height: 0});
 	layout.closed.clear();
+	heat.rows = [];
 	panel.tab = 'slow';
 }
 

@@ -756,5 +756,29 @@ await t('the axis says nothing before there is something', async () => {
 	}
 });
 
+await t('while what was dropped is read, nothing is drawn of what was there', async () => {
+	const p = await open(browser, `${tmp}/small.html`);
+
+	await p.click('#slow button');
+	await drop(p, [['s.jsonl', readFileSync(small[0])]], false);
+	same(await p.evaluate(async () => {
+		const wrong = new Set();
+
+		while (document.documentElement.dataset.state !== 'ready') {
+			await new Promise(r => setTimeout(r));
+			if (document.documentElement.dataset.state === 'loading' && !window.ncclscope.info().events && window.ncclscope.lanes().length)
+				wrong.add('lanes');
+			try {
+				window.ncclscope.draw();
+			} catch (err) {
+				wrong.add(String(err));
+			}
+		}
+		return [...wrong];
+	}), []);
+	same(p.told, []);
+	await p.close();
+});
+
 await browser.close();
 end();
