@@ -11,7 +11,7 @@ const BLOCK_MAX = 64 << 20; // more text than that is in no block that we have m
 const LINE_MAX = 1 << 20;
 const HEAD_MAX = 2 * LINE_MAX; // of a dropped file: a whole record is in it, if it is a trace
 
-const loading = {at: 0, total: 0, done: false, begun: performance.now(), parsed: 0};
+const loading = {at: 0, total: 0, done: false, dropped: false, begun: performance.now(), parsed: 0};
 
 const unpack = stream => stream.pipeThrough(new DecompressionStream('gzip'));
 
@@ -96,11 +96,11 @@ async function progressed()
 	await breathe();
 }
 
-function beginLoading(total)
+function beginLoading(total, dropped = false)
 {
 	clearTrace();
 	trace.ids = null;
-	Object.assign(loading, {at: 0, total, done: false, begun: performance.now(), parsed: 0});
+	Object.assign(loading, {at: 0, total, done: false, dropped, begun: performance.now(), parsed: 0});
 	document.documentElement.dataset.state = 'loading';
 }
 
@@ -343,7 +343,7 @@ function loadFiles(files)
 			showEmpty();
 			return;
 		}
-		beginLoading(traces.reduce((n, f) => n + f.size, 0));
+		beginLoading(traces.reduce((n, f) => n + f.size, 0), true);
 		resetView();
 		for (const f of traces) {
 			try {

@@ -73,6 +73,27 @@ function summary()
 		s.textContent = 'No trace in this page';
 }
 
+/* `view` calls a page by the trace or the directory that it is of, unless it is told another name. */
+function pageName()
+{
+	const name = location.pathname.split('/').at(-1).replace(/\.html?$/, '');
+
+	try {
+		return decodeURIComponent(name);
+	} catch (err) {
+		return name;
+	}
+}
+
+function title()
+{
+	const n = trace.files.length, traces = n + ' traces', name = loading.dropped ? '' : pageName();
+
+	if (!trace.procs.length && n !== 1)
+		return 'ncclscope';
+	return (n === 1 ? clean(trace.files[0].name || 'trace', 80) : name ? clean(name, 60) + ': ' + traces : traces) + ' \u2013 ncclscope';
+}
+
 /* More of the trace is there than before. */
 function changed()
 {
@@ -92,8 +113,7 @@ function changed()
 		renderPane();
 	tellShown();
 	showEmpty();
-	if (trace.files.length === 1 || trace.procs.length)
-		document.title = clean(trace.files[0]?.name || 'trace', 80) + ' \u2013 ncclscope';
+	document.title = title();
 	redraw();
 }
 

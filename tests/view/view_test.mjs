@@ -780,5 +780,18 @@ await t('while what was dropped is read, nothing is drawn of what was there', as
 	await p.close();
 });
 
+await t('the title is the name of the one trace, else of the page and how many there are', async () => {
+	for (const [name, files, want] of [['title one', [small[0]], small[0].split('/').at(-1)], ['100% of job', [tmp + '/small'], '100% of job: 8 traces']]) {
+		const p = await open(browser, view(name, ...files));
+
+		same(await p.title(), want + ' \u2013 ncclscope');
+		await drop(p, [['a.jsonl', readFileSync(small[0])], ['b.jsonl', readFileSync(small[1])]]);
+		same(await p.title(), '2 traces \u2013 ncclscope');
+		await drop(p, [['a.jsonl', readFileSync(small[0])]]);
+		same(await p.title(), 'a.jsonl \u2013 ncclscope');
+		await p.close();
+	}
+});
+
 await browser.close();
 end();
