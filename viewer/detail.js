@@ -85,7 +85,7 @@ function eventPane(i)
 		['begins', span(e.start[i] - trace.t0)], ['rank', procLabel(p, rankOf(i)) + here], ['thread', (t.role ? t.role + ' ' : '') + clean(t.comm, 40) + ' [' + t.tid + ']'],
 	];
 
-	if (TYPES[e.type[i]].op && e.end[i] > e.stop[i])
+	if (TYPES[e.type[i]].op && e.end[i] > stoppedAt(i))
 		facts.splice(1, 0, ['enqueued in', span(e.stop[i] - e.start[i])]);
 	if (trace.beginOf.has(i))
 		facts.splice(2, 0, ['in the queue', span(beganAt(i) - e.stop[i])]);
@@ -177,20 +177,20 @@ function familyPart(i)
 		out.push(el('h3', '', 'The operation, by rank'), partsTable(op, i));
 	if (kids.length)
 		out.push(el('h3', '', count(kids.length) + (kids.length === 1 ? ' child' : ' children')),
-			add(el('div', 'links'), ...kids.slice(0, 40).map(c => linkTo(c, eventName(c) + ' ' + span(e.end[c] - e.start[c])))));
+			add(el('div', 'links'), ...kids.slice(0, 40).map(c => linkTo(c, eventName(c) + ' ' + lasted(c)))));
 	return out;
 }
 
 /* Who came when, and how long it took. */
 function partsTable(op, own_)
 {
-	const e = trace.events, first = opSpan(op)[0];
+	const first = opSpan(op)[0];
 
 	return table([...op.parts].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, ROWS_SHOWN).map(i => {
 		const b = linkTo(i, 'rank ' + rankOf(i));
 
 		b.disabled = i === own_;
-		return [add(el('span', 'links'), b), {n: '+' + span(beganAt(i) - first)}, {n: span(e.end[i] - beganAt(i))}];
+		return [add(el('span', 'links'), b), {n: '+' + span(beganAt(i) - first)}, {n: lasted(i)}];
 	}), ['', {n: 'came after'}, {n: 'takes'}]);
 }
 

@@ -323,7 +323,7 @@ function tipText(h)
 	if (h.event !== undefined) {
 		const v = verdictOf(h.event), st = e.flags[h.event] & F_SCHED;
 
-		return TYPES[e.type[h.event]].short + '  ' + eventName(h.event) + '\n' + span(e.end[h.event] - beganAt(h.event)) + ', rank ' + rankOf(h.event) +
+		return TYPES[e.type[h.event]].short + '  ' + eventName(h.event) + '\n' + lasted(h.event) + ', rank ' + rankOf(h.event) +
 			(st ? '\nrunning ' + span(e.run[h.event]) + ', runnable ' + span(e.runq[h.event]) + ', blocked ' + span(e.blocked[h.event]) : '') +
 			(v ? '\n' + clean(v.code, 40) + (who(v) ? ': ' + who(v) : '') : '');
 	}

@@ -101,7 +101,7 @@ function drawEvent(i, x0, x1, y0, y1, px, low)
 	const e = trace.events, type = TYPES[e.type[i]], d = view.dpr, split = e.flags[i] & F_SCHED && x1 - x0 > 5 * d ? Math.round((low ? 2 : 4) * d) : 0;
 
 	if (type.op) {
-		const mid = Math.min(x1, Math.max(x0 + (x1 - x0 > 3 ? 1 : 0), Math.round(px(e.stop[i]))));
+		const mid = Math.min(x1, Math.max(x0 + (x1 - x0 > 3 ? 1 : 0), Math.round(px(stoppedAt(i)))));
 
 		rect(x0, y0, x1, y1, word[type.end]);
 		if (trace.beginOf.has(i)) // called ahead: it waits in the queue
@@ -153,7 +153,7 @@ function eventLabel(i, low)
 {
 	const name = eventName(i);
 
-	return low ? name : name + '  ' + span(trace.events.end[i] - beganAt(i));
+	return low ? name : name + '  ' + lasted(i);
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------------------- */

@@ -242,7 +242,7 @@ function eventShares(a, b)
 	for (const i of trace.byStart) {
 		if (!(e.flags[i] & F_SCHED) || e.end[i] <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
 			continue;
-		const from = Math.max(a, e.start[i]), to = Math.min(b, e.stop[i]), d = e.stop[i] - e.start[i];
+		const from = Math.max(a, e.start[i]), to = Math.min(b, stoppedAt(i)), d = stoppedAt(i) - e.start[i];
 		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, irq: 0, covered: 0, end: a};
 
 		by.set(e.thread[i], sum);

@@ -111,7 +111,7 @@ class Parser {
 	{
 		const begin = objectOf(o.start), stop = objectOf(o.stop), details = objectOf(o.details), proc = this.procOf(whole(o.myPid ?? begin.pid));
 		const start = this.time(begin.ts), open = o.stop === null || o.unfinished === true, e = trace.events;
-		const end = open ? start : this.time(stop.ts), exec = objectOf(o.exec);
+		const end = open && typeof stop.ts !== 'number' ? start : this.time(stop.ts), exec = objectOf(o.exec);
 		const last = typeof exec.stop === 'number' ? Math.max(end, this.time(exec.stop)) : end;
 		const thread = threadOf(proc, whole(typeof begin.hostTid === 'number' ? begin.hostTid : begin.tid));
 		const type = typeIds.get(str(o.type)) ?? TYPE_OTHER, comm = commOf(this.hashOf(o, text));
@@ -291,13 +291,18 @@ class Parser {
 		t.role = str(o.role) || t.role;
 		if (typeof o.onCpu === 'number')
 			t.sums = {run: num(o.onCpu) * 1e3, runq: num(o.runq) * 1e3, blocked: num(o.blocked) * 1e3, irq: num(o.irq) * 1e3};
+		if (typeof o.stop === 'number')
+			this.seen(this.time(o.stop), t.proc);
 	}
 
 	/* Shown only where the event itself never came, because the recording broke off. */
 	open(o, pos)
 	{
+		const proc = this.procOf(whole(o.myPid));
+
+		this.seen(this.time(o.ts), proc);
 		if (trace.open.size < OPEN_MAX && typeof o.eventAddr === 'string')
-			trace.open.set(this.procOf(whole(o.myPid)).index + ' ' + o.eventAddr.slice(0, 20), {o, pos, parser: this, proc: this.procOf(whole(o.myPid))});
+			trace.open.set(proc.index + ' ' + o.eventAddr.slice(0, 20), {o, pos, parser: this, proc});
 	}
 
 	addOpen({o, pos, proc})
@@ -309,7 +314,7 @@ class Parser {
 			return;
 		this.proc = proc;
 		try {
-			this.event({...o, type: o.eventType, stop: null, exec: undefined}, '', pos);
+			this.event({...o, type: o.eventType, unfinished: true, stop: o.stop ?? null, exec: undefined}, '', pos);
 		} catch (err) {
 			if (!(err instanceof Bad))
 				throw err;

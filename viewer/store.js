@@ -303,6 +303,16 @@ function closeOperations()
 	}
 }
 
+/* What has not ended below an operation of NCCL keeps it open, even if NCCL has enqueued it and its line says no more; as in the report. */
+function openOperations()
+{
+	const e = trace.events;
+
+	for (let i = 0; i < e.n; i++)
+		if (e.flags[i] & F_OPEN && !(e.flags[i] & F_PXN) && e.parent[i] >= 0 && TYPES[e.type[e.parent[i]]].op)
+			e.flags[e.parent[i]] |= F_OPEN;
+}
+
 /* Where an event does not say when it ended, that of its process' last one will do. */
 function closeOpen()
 {
@@ -343,6 +353,11 @@ function queueOperations()
 
 /* When an event began, an operation to be executed. */
 const beganAt = i => trace.beginOf.get(i) ?? trace.events.start[i];
+
+/* When NCCL stopped it, an operation to be enqueued; what it never stopped lasts. */
+const stoppedAt = i => trace.events.flags[i] & F_OPEN && trace.events.stop[i] === trace.events.start[i] ? trace.events.end[i] : trace.events.stop[i];
+
+const lasted = i => span(trace.events.end[i] - beganAt(i)) + (trace.events.flags[i] & F_OPEN ? ', open' : '');
 
 /* Of one collective the parts of all ranks, and what report says of it; its list of slow ones has the longest. */
 function joinOperations()
@@ -438,8 +453,9 @@ function digest()
 
 	if (!trace.ids || trace.ids.n > e.n)
 		trace.ids = new Ids();
-	closeOpen();
 	linkEvents();
+	openOperations();
+	closeOpen();
 	closeOperations();
 	linkStates();
 	for (const t of trace.threads)

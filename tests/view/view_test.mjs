@@ -793,5 +793,62 @@ await t('the title is the name of the one trace, else of the page and how many t
 	}
 });
 
+/* Two ranks; rank 1's operation 9 is open, as @more says, from 1 s on, and the last record is of 8 s. */
+function openEnded(dir, more, ...records)
+{
+	const line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const rank of [0, 1]) {
+		const pid = 10 + rank, event = (type, addr, ts, end, rest) => ({recordType: 'event', type, commHash: '0xabc', rank, start: {ts: 1e6 + ts, pid, tid: pid}, stop: {ts: 1e6 + ts + 1}, eventAddr: addr, exec: {stop: 1e6 + end, source: 'proxy'}, ...rest});
+		const coll = (seq, ts, end, rest) => event('ncclProfileColl', '0x' + (16 + seq).toString(16), ts, end, {details: {func: 'AllReduce', seq, count: 4, dtype: 'ncclFloat32'}, ...rest});
+		let text = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'});
+
+		for (let seq = 0; seq < 9; seq++)
+			text += line(coll(seq, 1e5 * seq, 1e5 * seq + 500));
+		if (rank)
+			text += records.map(line).join('');
+		text += more ? line(coll(9, 1e6, 1e6 + 500, rank ? more : {})) : '';
+		if (rank)
+			text += line({recordType: 'thread', tid: pid, comm: 'job', role: 'app', start: 1e6, stop: 1e6 + 8e6});
+		writeFileSync(`${dir}/trace_1_pid${pid}.jsonl`, text);
+	}
+	return dir;
+}
+
+await t('what never ended lasts until its process\u2019 last record, everywhere', async () => {
+	const at = {pid: 11, tid: 11}, proxy = {recordType: 'event', type: 'ncclProfileProxyOp', commHash: '0xabc', rank: 1, myPid: 11, start: {ts: 2e6 + 10, ...at}, stop: null, unfinished: true, lastState: '', parentObj: '0x19', eventAddr: '0x99', details: {channel: 0, peer: 0, isSend: true}};
+	const told = {recordType: 'open', eventType: 'ncclProfileColl', commHash: '0xabc', rank: 1, start: {ts: 2e6, ...at}, stop: {ts: 2e6 + 1, ...at}, myPid: 11, eventAddr: '0x19', ts: 9e6, age: 7e6, quiet: 7e6, details: {func: 'AllReduce', seq: 9, count: 4, dtype: 'ncclFloat32'}};
+
+	for (const [name, dir] of [['its line says so', openEnded(tmp + '/open1', {unfinished: true})], ['and has no stop', openEnded(tmp + '/open2', {unfinished: true, stop: null, exec: undefined})],
+		['what is below it never ended', openEnded(tmp + '/open3', {}, proxy)], ['its line never came', openEnded(tmp + '/open4', null, told)]]) {
+		const p = await open(browser, view('open', dir)), longest = await $text(p, '#slow button');
+
+		ok(longest.includes('AllReduce #9') && /AllReduce #9[67]\.\d+ s/.test(longest), `${name}: ${longest}`);
+		await p.click('#slow button');
+		await settle(p);
+		const {t0, t1, from} = await info(p);
+
+		ok(t0 - from < 1e9 && t1 - from > 8e9, `${name}: in sight ${t0 - from}..${t1 - from}`);
+		const rows = (await lanes(p)).flatMap((l, n) => l.kind === 'proc' ? [n] : []);
+
+		for (const row of rows) {
+			const [got, open, head, line] = await inkAt(p, row, 5e9, name === 'and has no stop' ? '--coll' : '--collend', '--head', '--line');
+
+			ok(row === rows[1] ? got === open : got === head || got === line, `${name}: row ${row} has ${got}`);
+		}
+		await p.click('#tab-selected');
+		const pane = await $text(p, '#pane');
+
+		ok(/had not ended after 7\.00 s/.test(pane), `${name}: ${pane.slice(0, 300)}`);
+		if (name !== 'its line never came')
+			ok(/The operation, by rank.*rank 1\+[^r]*7\.00 s, open/.test(pane), `${name}: ${pane}`);
+		if (name !== 'and has no stop')
+			ok(pane.includes('enqueued in1.00 \u00b5s'), `${name}: ${pane.slice(0, 300)}`);
+		await p.screenshot({path: out + '/open.png'});
+		await p.close();
+	}
+});
+
 await browser.close();
 end();
