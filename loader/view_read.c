@@ -88,7 +88,7 @@ static int open_input(struct view_input *input, const char *path, uint64_t *byte
 {
 	bool is_stdin = !strcmp(path, "-");
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), err = 0;
-	struct stat st;
+	struct stat st = {0};
 
 	if (fd < 0 || fstat(fd, &st))
 		err = -errno;
