@@ -231,7 +231,8 @@ static struct side *side_of(struct report *r, const struct report_op_info *info,
 	key.rank = part->rank;
 	key.proc = part->proc->index;
 	HASH_FIND(hh, r->sides, &key, sizeof(key), s);
-	if (s && s->part->known && !s->waiting && part->start > s->part->stop) { /* the id of a group that is over */
+	if (s && s->part->known && !s->waiting &&
+	    part->start > s->part->stop) { /* the id of a group that is over */
 		HASH_DEL(r->sides, s);
 		s->known = false;
 		s = NULL;
@@ -254,8 +255,8 @@ static bool have_rank_in_common(const struct report_exchange *a, const struct re
 		may |= (a->ranks[n] & b->ranks[n]) != 0;
 	if (!may || a->nsides * b->nsides > RANKS_MAX)
 		return may;
-	DL_FOREACH (a->sides, i)
-		DL_FOREACH (b->sides, k)
+	for (i = a->sides; i; i = i->next)
+		for (k = b->sides; k; k = k->next)
 			if (i->key.rank == k->key.rank)
 				return true;
 	return false;
@@ -284,7 +285,8 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 	DL_DELETE(*list, less);
 	list = list_of(r, more);
 	DL_DELETE(*list, more);
-	DL_FOREACH_SAFE (less->sides, s, tmp) {
+	for (s = less->sides; s; s = tmp) {
+		tmp = s->next;
 		DL_DELETE(less->sides, s);
 		s->in = more;
 		DL_APPEND(more->sides, s);
@@ -357,10 +359,14 @@ static void give_up(struct report *r, struct report_message *m)
 static void new_life(struct report *r, struct report_conn *c, bool send,
 		     const struct report_proc *proc)
 {
+	struct report_message *m, *next;
+
 	if (c->proc[send] == proc)
 		return;
-	while (c->proc[send] && c->waiting && c->sends == send)
-		give_up(r, c->waiting);
+	for (m = c->sends == send ? c->waiting : NULL; m; m = next) {
+		next = m->next;
+		give_up(r, m);
+	}
 	c->paired = false;
 	c->proc[send] = proc;
 	c->life[send]++;
@@ -387,12 +393,12 @@ static int too_early(const struct report_conn *c, const struct report_message *s
 static struct report_message *other_end(struct report *r, struct report_conn *c, bool send,
 					const struct report_message *m, bool *alone)
 {
-	struct report_message *o;
+	struct report_message *o, *next;
 	int early;
 
 	*alone = false;
-	while (c->waiting && c->sends != send) {
-		o = c->waiting;
+	for (o = c->sends != send ? c->waiting : NULL; o; o = next) {
+		next = o->next;
 		early = send ? too_early(c, m, o) : too_early(c, o, m);
 		if (!early)
 			return o;
@@ -479,7 +485,7 @@ static bool is_of_all(const struct report_exchange *x, const struct report_comm 
 {
 	const struct side *s;
 
-	DL_FOREACH (x->sides, s)
+	for (s = x->sides; s; s = s->next)
 		if (s->nsent + 1 < x->nsides || s->nreceived + 1 < x->nsides)
 			return false;
 	return x->nsides > 2 && x->nsides >= HASH_COUNT(c->members);
@@ -504,7 +510,7 @@ static struct report_op *op_of(struct report *r, const struct report_exchange *x
 	struct report_op *op;
 
 	info.func = names__get(r->names, "SendRecv", 8);
-	DL_FOREACH (x->sides, s) {
+	for (s = x->sides; s; s = s->next) {
 		info.bytes = s->sent > info.bytes ? s->sent : info.bytes;
 		info.bytes = s->received > info.bytes ? s->received : info.bytes;
 	}
@@ -522,11 +528,22 @@ static void free_sides(struct report *r, struct report_exchange *x)
 {
 	struct side *s, *tmp;
 
-	DL_FOREACH_SAFE (x->sides, s, tmp) {
+	for (s = x->sides; s; s = tmp) {
+		tmp = s->next;
 		if (s->known)
 			HASH_DEL(r->sides, s);
 		free(s->part);
 		free(s);
+	}
+}
+
+static void give_up_all(struct report *r, struct side *s)
+{
+	struct report_message *m, *next;
+
+	for (m = s->waiting; m; m = next) {
+		next = m->side_next;
+		give_up(r, m);
 	}
 }
 
@@ -537,14 +554,13 @@ static void complete(struct report *r, struct report_exchange *x)
 	struct report_op *op;
 	struct side *s;
 
-	DL_FOREACH (x->sides, s)
-		while (s->waiting)
-			give_up(r, s->waiting);
+	for (s = x->sides; s; s = s->next)
+		give_up_all(r, s);
 	list = list_of(r, x);
 	DL_DELETE(*list, x);
 	r->npending -= x->nsides;
 	op = op_of(r, x);
-	DL_FOREACH (x->sides, s) {
+	for (s = x->sides; s; s = s->next) {
 		if (!op || report_op_add(r, op, s->part))
 			continue;
 		s->part = NULL;
@@ -562,8 +578,8 @@ static bool may_come(struct report *r, const struct report_exchange *x)
 	const struct report_message *m;
 	const struct side *s;
 
-	DL_FOREACH (x->sides, s)
-		DL_FOREACH2 (s->waiting, m, side_next)
+	for (s = x->sides; s; s = s->next)
+		for (m = s->waiting; m; m = m->side_next)
 			if (c && report_member_of(c, m->peer))
 				return true;
 	return false;
@@ -576,13 +592,17 @@ void report_p2p_expire(struct report *r, int64_t ns)
 	if (ns - r->p2p_seen < EVERY_NS)
 		return;
 	r->p2p_seen = ns;
-	DL_FOREACH_SAFE (r->settling, x, tmp)
+	for (x = r->settling; x; x = tmp) {
+		tmp = x->next;
 		if (x->newest + REPORT_SETTLED < ns)
 			complete(r, x);
-	DL_FOREACH_SAFE (r->awaiting, x, tmp)
+	}
+	for (x = r->awaiting; x; x = tmp) {
+		tmp = x->next;
 		if (x->newest + REPORT_WAIT_NS < ns &&
 		    (x->newest + REPORT_GIVE_UP_NS < ns || !may_come(r, x)))
 			complete(r, x);
+	}
 }
 
 bool report_p2p_oldest(struct report *r, bool awaiting)
@@ -594,22 +614,31 @@ bool report_p2p_oldest(struct report *r, bool awaiting)
 	return x;
 }
 
+static void free_conn(struct report_conn *c)
+{
+	struct report_message *m, *next;
+
+	for (m = c->waiting; m; m = next) {
+		next = m->next;
+		free(m);
+	}
+	free(c->waits);
+	free(c);
+}
+
 void report_p2p_free(struct report *r)
 {
 	struct report_exchange *x, *tmp;
 	struct report_conn *c, *ctmp;
-	struct report_message *m, *mtmp;
 
 	DL_CONCAT(r->settling, r->awaiting);
-	DL_FOREACH_SAFE (r->settling, x, tmp) {
+	for (x = r->settling; x; x = tmp) {
+		tmp = x->next;
 		free_sides(r, x);
 		free(x);
 	}
 	HASH_ITER (hh, r->conns, c, ctmp) {
-		DL_FOREACH_SAFE (c->waiting, m, mtmp)
-			free(m);
 		HASH_DEL(r->conns, c);
-		free(c->waits);
-		free(c);
+		free_conn(c);
 	}
 }

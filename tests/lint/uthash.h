@@ -33,6 +33,7 @@ unsigned int ut_count(const void *head);
 #define HASH_DELETE(hh, head, el)		ut_del(&(head), el)
 #define HASH_DEL(head, el)			ut_del(&(head), el)
 #define HASH_COUNT(head)			ut_count(head)
+#define HASH_CLEAR(hh, head)			((head) = NULL)
 #define HASH_ITER(hh, head, el, tmp)                                                               \
 	for ((el) = (head); (el) && ((tmp) = (el)->hh.next, 1); (el) = (tmp))
 
