@@ -65,7 +65,9 @@ class Parser {
 		/* by messages, `merge` has moved times to another node's clock: they compare with that one's */
 		const merged = objectOf(objectOf(o.clock).merged), clock = merged.error === undefined ? '' : str(merged.bootId);
 
-		this.proc = newProc(this.file, {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), clock, comm: str(o.comm)});
+		const head = {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), clock, comm: str(o.comm), cmdline: JSON.stringify(o.cmdline ?? '')};
+
+		this.proc = sameProc(head) || newProc(this.file, head);
 		this.proc.clockError = clock && clock !== this.proc.boot ? num(merged.error) * 1000 : 0;
 		this.proc.record = o;
 		this.thread = null;
@@ -290,7 +292,8 @@ class Parser {
 		t.comm = str(o.comm) || t.comm;
 		t.role = str(o.role) || t.role;
 		if (typeof o.onCpu === 'number')
-			t.sums = {run: num(o.onCpu) * 1e3, runq: num(o.runq) * 1e3, blocked: num(o.blocked) * 1e3, irq: num(o.irq) * 1e3};
+			for (const [sum, us] of Object.entries({run: o.onCpu, runq: o.runq, blocked: o.blocked, irq: o.irq}))
+				(t.sums ??= {run: 0, runq: 0, blocked: 0, irq: 0})[sum] += num(us) * 1e3;
 		if (typeof o.stop === 'number')
 			this.seen(this.time(o.stop), t.proc);
 	}

@@ -38,6 +38,12 @@ function newProc(file, head)
 	return p;
 }
 
+/* Its recording goes on in another file, as with each window of record --every; the report takes them for one by the same. */
+function sameProc(head)
+{
+	return head.bootId && trace.procs.find(p => p.boot === head.bootId && p.pid === head.pid && p.comm === head.comm && p.head.cmdline === head.cmdline);
+}
+
 function newThread(proc, tid)
 {
 	const t = {index: trace.threads.length, proc, tid, comm: '', role: '', slices: null, sorted: true, events: 0, sums: null};

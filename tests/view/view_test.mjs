@@ -850,5 +850,27 @@ await t('what never ended lasts until its process\u2019 last record, everywhere'
 	}
 });
 
+await t('windows of one process are of one process', async () => {
+	const dir = tmp + '/windows', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const [pid, rank] of [[10, 0], [11, 1]])
+		for (const from of [1e6, 5e6, 9e6]) {
+			const at = {pid, tid: pid};
+			let text = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job', cmdline: ['job', '-x']});
+
+			for (let seq = 0; seq < 5; seq++)
+				text += line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank, start: {ts: from + seq * 1e4, ...at}, stop: {ts: from + seq * 1e4 + 1, ...at},
+					eventAddr: '0x' + (from + seq).toString(16), exec: {stop: from + seq * 1e4 + 500, source: 'proxy'}, details: {func: 'AllReduce', seq: from / 1e4 + seq, count: 4, dtype: 'ncclFloat32'}});
+			text += line({recordType: 'thread', tid: pid, comm: 'job', role: 'app', start: from, stop: from + 1e5, onCpu: 1000, runq: 0, blocked: 99000});
+			writeFileSync(`${dir}/trace_${from}_pid${pid}.jsonl`, text);
+		}
+	const p = await open(browser, view('windows', dir)), rows = await lanes(p);
+
+	same(rows.filter(l => l.kind === 'proc').length, 2, 'processes');
+	ok(/\b2 processes\b/.test(await $text(p, '#summary')), await $text(p, '#summary'));
+	await p.close();
+});
+
 await browser.close();
 end();
