@@ -398,8 +398,6 @@ static int prepare(struct recorder *r)
 		pr_info("Not root: trying with the capabilities at hand\n");
 	status = open_pids(r);
 	if (!status)
-		status = check_dir(r);
-	if (!status)
 		status = open_raw(r);
 	if (status)
 		return status;
@@ -426,7 +424,7 @@ static int setup(struct recorder *r)
 	}
 	status = open_rdma(r);
 	if (!status)
-		status = check_dir(r); /* again, for a later window */
+		status = check_dir(r);
 	if (status)
 		return status;
 	if (!r->raw || r->opt.dir) {
@@ -705,8 +703,10 @@ static int window(struct recorder *r)
 /* --delay: who asked for a recording is told if there will be none. */
 static int delay(struct recorder *r)
 {
-	int status = start_job(r);
+	int status = check_dir(r); /* before there is a job whose trace it could cost */
 
+	if (!status)
+		status = start_job(r);
 	if (status)
 		return status;
 	sleep_until(r, monotonic_ns() + r->opt.delay_ns);
