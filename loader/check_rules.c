@@ -16,6 +16,7 @@
 #include "check.h"
 #include "check_net.h"
 #include "clock.h"
+#include "fnv.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n)	      (1U << (n))
@@ -114,12 +115,7 @@ uint64_t mix(uint64_t x)
 
 uint64_t hash_text(const struct json_node *n)
 {
-	uint64_t h = 0xcbf29ce484222325ULL;
-	uint32_t i;
-
-	for (i = 0; n && i < n->len; i++)
-		h = (h ^ (unsigned char)n->s[i]) * 0x100000001b3ULL;
-	return h;
+	return n ? fnv_more(FNV_BEGIN, n->s, n->len) : FNV_BEGIN;
 }
 
 static void keys64_add(struct check *c, struct keys64 *set, uint64_t key)

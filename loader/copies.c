@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "copies.h"
+#include "fnv.h"
 #include "hash.h"
 #include "log.h"
 
@@ -12,21 +13,14 @@ struct copy {
 	UT_hash_handle hh;
 };
 
-static uint64_t hash_more(uint64_t h, const char *s, size_t len)
-{
-	while (len--)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3;
-	return h;
-}
-
 uint64_t copies__hash(const char *s, size_t len)
 {
-	return hash_more(0xcbf29ce484222325, s, len);
+	return fnv_more(FNV_BEGIN, s, len);
 }
 
 int copies__again(struct copies *c, uint64_t header, const char *line, size_t len, const char *path)
 {
-	uint64_t key = hash_more(header, line, len);
+	uint64_t key = fnv_more(header, line, len);
 	struct copy *copy;
 
 	HASH_FIND(hh, c->seen, &key, sizeof(key), copy);

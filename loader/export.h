@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "check_json.h"
 #include "copies.h"
+#include "fnv.h"
 #include "hash.h"
 #include "progress.h"
 #include "output.h"
@@ -221,10 +222,6 @@ bool rec_time(const struct export *x, const struct json_node *n, int64_t *ns);
 int64_t rec_span(const struct export *x, const struct json_node *obj, const char *key);
 
 /* ---- export_lanes.c ------------------------------------------------------------------------------------- */
-
-/* FNV-1a over more, from what it was so far (EXPORT_HASH at first). */
-#define EXPORT_HASH UINT64_C(0xcbf29ce484222325)
-uint64_t export_hash(uint64_t h, const void *data, size_t len);
 
 struct export_order *export_order__new(void);
 void export_order__free(struct export_order *o);

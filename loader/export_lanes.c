@@ -11,6 +11,7 @@
 #include <string.h>
 #include "clock.h"
 #include "export.h"
+#include "heap.h"
 
 #define WINDOW_NS                                                                                  \
 	(3 * NSEC_PER_SEC) /* an operation settles for one second, and is written within another */
@@ -20,19 +21,10 @@
 #define SEEN_MAX   65536	/* of a process */
 
 struct export_order {
-	struct export_event **heap; /* the least first; owned */
-	size_t n, cap, bytes;
+	struct heap heap; /* of struct export_event, owned */
+	size_t bytes;
 	uint64_t seq;
 };
-
-uint64_t export_hash(uint64_t h, const void *data, size_t len)
-{
-	const unsigned char *s = data;
-
-	while (len--)
-		h = (h ^ *s++) * 0x100000001b3;
-	return h;
-}
 
 struct export_order *export_order__new(void)
 {
@@ -58,17 +50,19 @@ void export_order__free(struct export_order *o)
 
 	if (!o)
 		return;
-	for (i = 0; i < o->n; i++)
-		export_event_free(o->heap[i]);
-	free(o->heap);
+	for (i = 0; i < o->heap.n; i++)
+		export_event_free(o->heap.at[i]);
+	free(o->heap.at);
 	free(o);
 }
 
-/* ---- The heap -------------------------------------------------------------------------------------------- */
+/* ---- In order -------------------------------------------------------------------------------------------- */
 
 /* What begins at the same time: parents first, which are longer or of a higher level. */
-static bool before(const struct export_event *a, const struct export_event *b)
+static bool before(const void *pa, const void *pb)
 {
+	const struct export_event *a = pa, *b = pb;
+
 	if (a->start != b->start)
 		return a->start < b->start;
 	if (a->end != b->end)
@@ -76,31 +70,6 @@ static bool before(const struct export_event *a, const struct export_event *b)
 	if (a->type->level != b->type->level)
 		return a->type->level < b->type->level;
 	return a->seq < b->seq;
-}
-
-static void sift_up(struct export_order *o, size_t i)
-{
-	struct export_event *ev = o->heap[i];
-
-	for (; i && before(ev, o->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		o->heap[i] = o->heap[(i - 1) / 2];
-	o->heap[i] = ev;
-}
-
-static struct export_event *pop(struct export_order *o)
-{
-	struct export_event *least = o->heap[0], *ev = o->heap[--o->n];
-	size_t i = 0, kid;
-
-	for (; (kid = 2 * i + 1) < o->n; i = kid) {
-		if (kid + 1 < o->n && before(o->heap[kid + 1], o->heap[kid]))
-			kid++;
-		if (!before(o->heap[kid], ev))
-			break;
-		o->heap[i] = o->heap[kid];
-	}
-	o->heap[i] = ev;
-	return least;
 }
 
 /* About what it takes. */
@@ -114,27 +83,22 @@ static size_t size_of(const struct export_event *ev)
 	return n;
 }
 
+static struct export_event *first_of(const struct export_order *o)
+{
+	return o->heap.n ? o->heap.at[0] : NULL;
+}
+
 void export_order__add(struct export *x, struct export_event *ev)
 {
 	struct export_order *o = x->order;
-	struct export_event **heap;
-	size_t cap;
 
-	if (o->n == o->cap) {
-		cap = o->cap ? 2 * o->cap : 256;
-		heap = reallocarray(o->heap, cap, sizeof(struct export_event *));
-		if (!heap) {
-			export_event_free(ev);
-			x->err = -ENOMEM;
-			return;
-		}
-		o->heap = heap;
-		o->cap = cap;
-	}
 	ev->seq = o->seq++;
+	if (heap__push(&o->heap, ev, before)) {
+		export_event_free(ev);
+		x->err = -ENOMEM;
+		return;
+	}
 	o->bytes += size_of(ev);
-	o->heap[o->n++] = ev;
-	sift_up(o, o->n - 1);
 }
 
 /* ---- Groups and lanes -------------------------------------------------------------------------------------- */
@@ -368,9 +332,9 @@ void export_order__write(struct export *x, bool all)
 	struct export_event *ev;
 	uint32_t i;
 
-	while (!x->err && o->n &&
-	       (all || o->bytes > HELD_MAX || o->heap[0]->start < x->proc->last - WINDOW_NS)) {
-		ev = pop(o);
+	while (!x->err && (ev = first_of(o)) &&
+	       (all || o->bytes > HELD_MAX || ev->start < x->proc->last - WINDOW_NS)) {
+		heap__pop(&o->heap, before);
 		o->bytes -= size_of(ev);
 		write_event(x, ev);
 		export_event_free(ev);

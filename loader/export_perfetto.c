@@ -280,8 +280,8 @@ static void perfetto_lane(struct export *x, struct export_lane *l)
 		l->id = p->id;
 		return;
 	}
-	l->id = export_hash(p->id, &g->key, sizeof(g->key));
-	l->id = export_hash(l->id, &l->index, sizeof(l->index));
+	l->id = fnv_more(p->id, &g->key, sizeof(g->key));
+	l->id = fnv_more(l->id, &l->index, sizeof(l->index));
 	if (g->key.kind == EXPORT_THREAD && l->index)
 		parent = g->lanes[0]->id;
 	at = begin_track(x, &packet, l->id, parent);
@@ -314,7 +314,7 @@ static size_t begin_event(struct export *x, size_t *packet, uint32_t type, uint6
 
 static uint64_t arrow_id(const struct export *x, uint64_t addr)
 {
-	return export_hash(x->proc->id, &addr, sizeof(addr));
+	return fnv_more(x->proc->id, &addr, sizeof(addr));
 }
 
 /* What has the same id is joined by arrows in the order of time: an event and its children, the ranks of an operation. */
@@ -404,7 +404,7 @@ static bool tell_counter(struct export *x, uint64_t uuid, uint64_t parent, const
 static void perfetto_counter(struct export *x, struct export_group *flow, const char *name,
 			     const char *unit, int64_t ts, double value)
 {
-	uint64_t parent = flow->lanes[0]->id, uuid = export_hash(parent, name, strlen(name));
+	uint64_t parent = flow->lanes[0]->id, uuid = fnv_more(parent, name, strlen(name));
 	size_t packet, at;
 
 	if (!tell_counter(x, uuid, parent, name, unit))

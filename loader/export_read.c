@@ -149,9 +149,9 @@ static void begin_proc(struct export *x, node_t boot)
 	struct export_proc *p = x->proc;
 
 	p->node = boot && boot->kind == JSON_KIND_STR
-			  ? export_hash(EXPORT_HASH, boot->s, boot->len)
-			  : export_hash(EXPORT_HASH, x->path, strlen(x->path));
-	p->id = export_hash(p->node, &p->pid, sizeof(p->pid));
+			  ? fnv_more(FNV_BEGIN, boot->s, boot->len)
+			  : fnv_more(FNV_BEGIN, x->path, strlen(x->path));
+	p->id = fnv_more(p->node, &p->pid, sizeof(p->pid));
 	if (!x->first_node)
 		x->first_node = p->node;
 	if (!p->host || !p->comm) {
@@ -320,7 +320,7 @@ static struct export_group *group_of(struct export *x, node_t rec, const struct 
 				       key.channel);
 	case EXPORT_CUDA:
 		get_name(gpu, sizeof(gpu), rec_get(x, rec, "gpuUuid"));
-		key.a = export_hash(get_addr(x, rec, "stream"), gpu, strlen(gpu));
+		key.a = fnv_more(get_addr(x, rec, "stream"), gpu, strlen(gpu));
 		return export_group_of(x, &key, NULL, "CUDA stream 0x%" PRIx64 " of GPU %s",
 				       get_addr(x, rec, "stream"), gpu);
 	default:
@@ -379,9 +379,9 @@ static uint64_t joined_of(const struct export *x, node_t rec, const struct expor
 	if (strcmp(type->label, "Coll") != 0 || !jn_u64(rec_get(x, rec, "commId"), &comm) ||
 	    !comm || !jn_u64(rec_get(x, details, "seq"), &seq))
 		return 0;
-	h = export_hash(EXPORT_HASH, &comm, sizeof(comm));
-	h = export_hash(h, &seq, sizeof(seq));
-	return export_hash(h, func, strlen(func));
+	h = fnv_more(FNV_BEGIN, &comm, sizeof(comm));
+	h = fnv_more(h, &seq, sizeof(seq));
+	return fnv_more(h, func, strlen(func));
 }
 
 /* Start, and when it really ended: `exec`, for what NCCL only enqueues. */
@@ -704,7 +704,7 @@ static void take_flow(struct export *x, node_t rec)
 	move_to(x, ts);
 	get_name(name, sizeof(name), flow);
 	jn_u64(rec_get(x, rec, "netns"), &n);
-	key.a = export_hash(export_hash(EXPORT_HASH, flow->s, flow->len), &n, sizeof(n));
+	key.a = fnv_more(fnv_more(FNV_BEGIN, flow->s, flow->len), &n, sizeof(n));
 	g = export_group_of(x, &key, NULL, "%s", name);
 	l = g ? export_lane_of(x, g, 0) : NULL;
 	if (!l) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What passed between nodes, as far as it bounds their clocks; see merge_read.h, and docs/merge.md for why it does. */
 #include <stdlib.h>
+#include "fnv.h"
 #include "merge_read.h"
 #include "recent.h"
 
@@ -80,12 +81,8 @@ struct part {
 static uint64_t get_text(const struct merge_reader *rd, node_t obj, const char *key)
 {
 	node_t n = get(rd, obj, key);
-	uint64_t h = 0;
-	uint32_t i;
 
-	for (i = 0; n && n->kind == JSON_KIND_STR && i < n->len; i++)
-		h = (h ^ (unsigned char)n->s[i]) * 0x100000001b3;
-	return h;
+	return n && n->kind == JSON_KIND_STR ? fnv_more(0, n->s, n->len) : 0;
 }
 
 /* ---- Messages -------------------------------------------------------------------------------------------- */

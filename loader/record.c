@@ -437,7 +437,7 @@ static int setup(struct recorder *r)
 		return status;
 	if (feed__session(r, &features))
 		return no_memory();
-	pids_have_ended(r);
+	pids_have_ended(r); /* which of them, that is in their revents */
 	for (i = 0; i < r->opt.npids && !status; i++)
 		if (!r->pidfds[i].revents) /* or it was there for an earlier window */
 			status = attach_pid(r, r->opt.pids[i]);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include "check_json.h"
 #include "hash.h"
+#include "heap.h"
 
 /* ---- Names -------------------------------------------------------------------------------------- */
 
@@ -431,9 +432,7 @@ struct report {
 	int64_t p2p_seen; /* when these were looked through last, by the real clock */
 	/* These operations: all other ends are known, or not. */
 	struct report_exchange *settling, *awaiting;
-	struct pending *
-		*ready; /* owned: wait for those that ended before them; a heap by their end */
-	uint32_t nready, ready_cap;
+	struct heap ready; /* of struct pending, owned: wait for those that ended before them */
 	uint64_t next_ready;
 	uint32_t npending;    /* parts that wait */
 	uint32_t nmessages;   /* that wait for their other end */

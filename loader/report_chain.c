@@ -416,7 +416,7 @@ static void chain_loose(struct report_op *op, bool whole)
 		p = op->parts[i]->proc;
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue;
-		sooner = ended_sooner(op, op->parts[i]);
+		sooner = waited || more ? ended_sooner(op, op->parts[i]) : 0;
 		p->lag = most(p->lag, before + most(0, waited - sooner)) + most(0, more - sooner);
 		p->lag = least(p->lag, LAG_MAX);
 		p->ended = op->parts[i]->stop;

@@ -34,78 +34,42 @@ static void have_turn(struct report *r, struct pending *p)
 	free(p);
 }
 
-static bool goes_first(const struct pending *a, const struct pending *b)
+static bool ended_first(const void *pa, const void *pb)
 {
+	const struct pending *a = pa, *b = pb;
+
 	return a->newest != b->newest ? a->newest < b->newest : a->nr < b->nr;
-}
-
-static void sink(struct pending **heap, uint32_t n)
-{
-	struct pending *p = heap[0];
-	uint32_t i = 0, k;
-
-	while ((k = 2 * i + 1) < n) {
-		if (k + 1 < n && goes_first(heap[k + 1], heap[k]))
-			k++;
-		if (!goes_first(heap[k], p))
-			break;
-		heap[i] = heap[k];
-		i = k;
-	}
-	heap[i] = p;
 }
 
 /* The one that ended first. */
 static void release(struct report *r)
 {
-	struct pending *p = r->ready[0];
+	struct pending *p = heap__pop(&r->ready, ended_first);
 
-	r->ready[0] = r->ready[--r->nready];
-	if (r->nready)
-		sink(r->ready, r->nready);
 	r->parts_ready -= p->op->nparts;
 	have_turn(r, p);
 }
 
 static void release_before(struct report *r, int64_t ns)
 {
-	while (r->nready && r->ready[0]->newest + ORDER_NS < ns)
+	const struct pending *p;
+
+	while ((p = r->ready.n ? r->ready.at[0] : NULL) && p->newest + ORDER_NS < ns)
 		release(r);
-}
-
-static int grow(struct report *r)
-{
-	uint32_t cap = r->ready_cap ? 2 * r->ready_cap : 64;
-	struct pending **heap = reallocarray(r->ready, cap, sizeof(*heap));
-
-	if (!heap) {
-		r->err = -ENOMEM;
-		return -ENOMEM;
-	}
-	r->ready = heap;
-	r->ready_cap = cap;
-	return 0;
 }
 
 static void wait_for_turn(struct report *r, struct pending *p)
 {
-	uint32_t i, up;
-
-	/* too late for its turn, or no memory to wait in */
-	if (p->newest < r->released || (r->nready == r->ready_cap && grow(r))) {
-		have_turn(r, p);
-		return;
-	}
 	p->nr = r->next_ready++;
-	r->parts_ready += p->op->nparts;
-	for (i = r->nready++; i; i = up) {
-		up = (i - 1) / 2;
-		if (!goes_first(p, r->ready[up]))
-			break;
-		r->ready[i] = r->ready[up];
+	if (p->newest < r->released) { /* too late for it */
+		have_turn(r, p);
+	} else if (heap__push(&r->ready, p, ended_first)) {
+		r->err = -ENOMEM;
+		have_turn(r, p);
+	} else {
+		r->parts_ready += p->op->nparts;
+		release_before(r, r->came_to);
 	}
-	r->ready[i] = p;
-	release_before(r, r->came_to);
 }
 
 /* It waits for no rank any more, but for operations that ended before it. */
@@ -133,7 +97,7 @@ void report_ready(struct report *r, struct report_op *op, int64_t newest)
 static void make_room(struct report *r)
 {
 	while (r->npending + r->parts_ready > REPORT_PARTS)
-		if (r->nready)
+		if (r->ready.n)
 			release(r);
 		else if (report_p2p_oldest(r, false))
 			;
@@ -318,14 +282,14 @@ void report_join_end(struct report *r)
 		complete(r, p);
 	while (report_p2p_oldest(r, false) || report_p2p_oldest(r, true))
 		;
-	while (r->nready)
+	while (r->ready.n)
 		release(r);
 }
 
 void report_join_free(struct report *r)
 {
 	struct pending *p, *tmp;
-	uint32_t i;
+	size_t i;
 
 	report_p2p_free(r);
 	HASH_ITER (hh, r->pending, p, tmp) {
@@ -333,9 +297,10 @@ void report_join_free(struct report *r)
 		report_op_free(p->op);
 		free(p);
 	}
-	for (i = 0; i < r->nready; i++) {
-		report_op_free(r->ready[i]->op);
-		free(r->ready[i]);
+	for (i = 0; i < r->ready.n; i++) {
+		p = r->ready.at[i];
+		report_op_free(p->op);
+		free(p);
 	}
-	free(r->ready);
+	free(r->ready.at);
 }

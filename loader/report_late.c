@@ -388,7 +388,7 @@ void report_carry(struct report_op *op)
 	uint32_t n = least(op->nparts, REPORT_LATE), i, k;
 	struct pushed pushed[REPORT_LATE];
 	const struct report_part *p;
-	int64_t by = 0;
+	int64_t by = 0, longer;
 
 	op->gap = median_gap(op, n);
 	for (i = 0; i < n; i++) {
@@ -398,8 +398,10 @@ void report_carry(struct report_op *op)
 	}
 	if (!by && any_held(op, n))
 		by = pushed_by_length(op);
-	if (op->loose && !report_one_clock(op))
-		by = most(by, report_longer(op) - unusual(op, report_longer(op)));
+	if (op->loose && !report_one_clock(op)) {
+		longer = report_longer(op);
+		by = most(by, longer - unusual(op, longer));
+	}
 	op->own = by ? with_late(op, n) : 0;
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];

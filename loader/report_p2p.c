@@ -41,11 +41,10 @@ struct report_conn {
 	struct report_message *waiting; /* owned; in order, all of them sent or all received */
 	bool sends;
 	bool paired; /* the last one was: then the next ones belong together, too */
-	const struct report_proc
-		*proc[2];	    /* who receives, sends: another life of the job counts anew */
-	uint32_t life[2];	    /* so many processes were that */
-	uint64_t n[2];		    /* received, sent */
-	struct report_waits *waits; /* owned; NULL: none yet */
+	const struct report_proc *proc[2]; /* who receives, sends; another one counts anew */
+	uint32_t life[2];		   /* so many processes were that */
+	uint64_t n[2];			   /* received, sent */
+	struct report_waits *waits;	   /* owned; NULL: none yet */
 	UT_hash_handle hh;
 };
 
@@ -71,9 +70,8 @@ struct side {
 /* Groups that are tied together. */
 struct report_exchange {
 	uint64_t comm;
-	struct side *sides; /* owned */
-	struct report_conn
-		*conn; /* the first one of its messages', by ranks; NULL: none has room */
+	struct side *sides;	  /* owned */
+	struct report_conn *conn; /* of its messages the first, by ranks; NULL: none has room */
 	uint32_t nsides;
 	uint64_t ranks[16]; /* bits of some of them: if none are in common, no ranks are */
 	uint32_t waits;	    /* messages, for their other end */
@@ -156,13 +154,9 @@ static struct report_link *overflow(struct report_part *p, const struct report_l
 static struct report_link *link_for(struct report_part *p, uint32_t room,
 				    const struct report_link *l)
 {
-	struct report_link *of = NULL;
-	uint32_t i;
+	struct report_link *of = report_link_of(p->link, p->nlinks, l->peer, l->send);
 
-	for (i = 0; i < p->nlinks; i++)
-		if (p->link[i].peer == l->peer && p->link[i].send == l->send)
-			return &p->link[i];
-	if (p->nlinks == room)
+	if (!of && p->nlinks == room)
 		of = overflow(p, l);
 	return of ? of : report_link_to(p->link, &p->nlinks, room, l->peer, l->send);
 }

@@ -3,12 +3,14 @@
 #ifndef NCCLSCOPE_REPORT_PRIV_H
 #define NCCLSCOPE_REPORT_PRIV_H
 
+#include <string.h>
 #include "clock.h"
 #include "report.h"
 
 #define REPORT_LATE 1024 /* ranks of an operation that are compared */
 #define REPORT_PARTS                                                                               \
 	32768 /* that wait for other ranks or operations: the oldest ones wait no longer */
+#define REPORT_MESSAGES	  (1u << 18)	      /* that wait for their other end: likewise */
 #define REPORT_WAIT_NS	  (3 * NSEC_PER_SEC)  /* an operation's line may be so late */
 #define REPORT_GIVE_UP_NS (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define REPORT_SETTLED                                                                             \
@@ -38,6 +40,24 @@ static inline struct report_member *report_member_of(const struct report_comm *c
 
 	HASH_FIND(hh, c->members, &rank, sizeof(rank), m);
 	return m;
+}
+
+/* Of how a process ended. */
+static inline bool report_by_signal(const struct names *names, uint32_t end)
+{
+	return !strncmp(names__text(names, end), "signal ", 7);
+}
+
+/* The link to that peer, of @n; NULL: there is none. */
+static inline struct report_link *report_link_of(struct report_link *link, uint32_t n, int32_t peer,
+						 bool send)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (link[i].peer == peer && link[i].send == send)
+			return &link[i];
+	return NULL;
 }
 
 /* Sorts them. The lower one of two in the middle; 0 of none. */
@@ -75,8 +95,6 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 void report_p2p_expire(struct report *r, int64_t ns);
 /* The oldest one waits no longer, of those whose other ends are known, or (@awaiting) are not. False: there is none. */
 bool report_p2p_oldest(struct report *r, bool awaiting);
-#define REPORT_MESSAGES                                                                            \
-	(1u << 18) /* that wait for their other end: the oldest ones wait no longer */
 void report_p2p_free(struct report *r);
 
 /* The link to that peer, of @n links; more peers than @max share the last one of their direction, which is to none (-1). */

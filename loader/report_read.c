@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fnv.h"
 #include "lines.h"
 #include "log.h"
 #include "nccl_names.h"
@@ -158,15 +159,6 @@ static int64_t longest(int64_t a, int64_t b)
 
 /* ---- Processes -------------------------------------------------------------------------------------- */
 
-static uint64_t hash_text(const char *s, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	while (len--)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3;
-	return h;
-}
-
 static struct report_proc *new_proc(struct report_reader *rd)
 {
 	struct report *r = rd->r;
@@ -181,7 +173,7 @@ static struct report_proc *new_proc(struct report_reader *rd)
 	p->pid = p->host_pid = -1;
 	p->file = names__get(r->names, rd->path, strlen(rd->path));
 	/* Without a header nothing says whose clock it is. */
-	p->node = p->clock = hash_text(rd->path, strlen(rd->path));
+	p->node = p->clock = fnv_more(FNV_BEGIN, rd->path, strlen(rd->path));
 	p->first = INT64_MAX;
 	p->self = p;
 	*r->last_proc = p;
@@ -239,18 +231,18 @@ static void take_clock(struct report_reader *rd, node_t clock)
 		p->offset = offset;
 	if (!boot || boot->kind != JSON_KIND_STR || !get(rd, merged, "error"))
 		return;
-	p->clock = hash_text(boot->s, boot->len);
+	p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
 	p->clock_error = get_span(rd, merged, "error");
 }
 
 static uint64_t hash_list(const struct report_reader *rd, node_t list)
 {
-	uint64_t h = 0;
+	uint64_t h = FNV_BEGIN;
 	node_t n;
 
-	for (n = child(rd, list); n; n = sibling(rd, n))
+	for (n = child(rd, list); n; n = sibling(rd, n)) /* with the 0 between them */
 		if (n->kind == JSON_KIND_STR)
-			h = h * 31 + hash_text(n->s, n->len);
+			h = fnv_more(fnv_more(h, n->s, n->len), "", 1);
 	return h;
 }
 
@@ -293,7 +285,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 	p->pid = get_int(rd, rec, "pid", -1);
 	p->host_pid = get_int(rd, rec, "hostPid", p->pid);
 	if (boot && boot->kind == JSON_KIND_STR)
-		p->node = p->clock = hash_text(boot->s, boot->len);
+		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
 	take_clock(rd, get(rd, rec, "clock"));
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
 }
@@ -340,8 +332,8 @@ static void take_footer(struct report_reader *rd, node_t rec)
 {
 	rd->proc->footer = true;
 	rd->proc->end = get_name(rd, rec, "end");
-	rd->proc->failed = get_num(rd, rec, "exitCode") ||
-			   !strncmp(names__text(rd->r->names, rd->proc->end), "signal ", 7);
+	rd->proc->failed =
+		get_num(rd, rec, "exitCode") || report_by_signal(rd->r->names, rd->proc->end);
 }
 
 static void take_lost(struct report_reader *rd, node_t rec)
@@ -539,11 +531,11 @@ void report_link_merge(struct report_link *to, const struct report_link *l)
 struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
 				   int32_t peer, bool send)
 {
+	struct report_link *l = report_link_of(link, *n, peer, send);
 	uint32_t i;
 
-	for (i = 0; i < *n; i++)
-		if (link[i].peer == peer && link[i].send == send)
-			return &link[i];
+	if (l)
+		return l;
 	if (*n == max) {
 		for (i = max - 1; i && link[i].send != send; i--)
 			;

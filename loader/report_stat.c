@@ -653,7 +653,7 @@ static bool is_hung(const struct report *r, const struct report_op *op)
 		    (op->parts[i]->quiet >= HUNG_NS || op->parts[i]->proc->reset_ns))
 			return true;
 	HASH_ITER (hh, op->comm->members, m, tmp)
-		if (!strncmp(names__text(r->names, m->proc->end), "signal ", 7))
+		if (report_by_signal(r->names, m->proc->end))
 			return true;
 	return false;
 }

@@ -299,23 +299,13 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 
 /* ---- Connections -------------------------------------------------------------------------------------------- */
 
-static const struct report_part *part_of(const struct report_op *op, int32_t rank)
+static struct report_part *part_of(const struct report_op *op, int32_t rank)
 {
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++)
 		if (op->parts[i]->rank == rank)
 			return op->parts[i];
-	return NULL;
-}
-
-static const struct report_link *link_of(const struct report_part *p, int32_t peer, bool send)
-{
-	uint32_t i;
-
-	for (i = 0; p && i < p->nlinks; i++)
-		if (p->link[i].peer == peer && p->link[i].send == send)
-			return &p->link[i];
 	return NULL;
 }
 
@@ -394,8 +384,9 @@ static bool is_lossy(const struct causes *c, const struct report_link *l,
 
 static void add_send(struct causes *c, const struct report_part *p, const struct report_link *l)
 {
-	const struct report_part *to = part_of(c->op, l->peer);
-	const struct report_link *at_peer = link_of(to, p->rank, false);
+	struct report_part *to = part_of(c->op, l->peer);
+	const struct report_link *at_peer =
+		to ? report_link_of(to->link, to->nlinks, p->rank, false) : NULL;
 	bool lossy = is_lossy(c, l, at_peer);
 	struct report_cause *cause;
 	int64_t ns = 0;
@@ -449,8 +440,8 @@ static bool is_open(const struct report_op *op)
 	return false;
 }
 
-#define DEATH_NS                                                                                   \
-	INT64_C(1000000000) /* what comes that much later than all have stood still did not make them do so */
+/* What comes that much later than all have stood still did not make them do so. */
+#define DEATH_NS INT64_C(1000000000)
 
 /* When any of the operation moved last, by the real clock. */
 static int64_t moved_last(const struct report_op *op)
@@ -467,11 +458,9 @@ static int64_t moved_last(const struct report_op *op)
 }
 
 /* A launcher that gives a job that hangs up kills all of it. */
-static bool died_of_itself(const struct report_op *op, const struct report_proc *p,
-			   struct names *names)
+static bool died_of_itself(const struct report_proc *p, int64_t moved, const struct names *names)
 {
-	return p->end && !strncmp(names__text(names, p->end), "signal ", 7) &&
-	       p->last + p->offset <= moved_last(op) + DEATH_NS;
+	return report_by_signal(names, p->end) && p->last + p->offset <= moved + DEATH_NS;
 }
 
 static bool is_awaited(const struct report_op *op, int32_t rank)
@@ -488,7 +477,7 @@ static bool is_awaited(const struct report_op *op, int32_t rank)
 static void add_missing(struct causes *c)
 {
 	const struct report_op *op = c->op;
-	int64_t d = report_op_duration(op);
+	int64_t d = report_op_duration(op), moved = moved_last(op);
 	struct report_member *m, *tmp;
 	const struct report_part *p;
 	const struct report_proc *proc;
@@ -500,17 +489,17 @@ static void add_missing(struct causes *c)
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
 		proc = p ? p->proc : m->proc;
-		died = died_of_itself(op, proc, c->names);
+		died = died_of_itself(proc, moved, c->names);
 		if (p && !died)
 			continue;
-		cause = add(c, !p && m->proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
+		cause = add(c, !p && proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
 		cause->proc = proc;
 		cause->rank = m->rank;
 		cause->died = died;
 		if (cause->code == CODE_STOPPED)
-			cause->culprit = process_name(c->names, m->proc->comm, m->proc->host_pid);
+			cause->culprit = process_name(c->names, proc->comm, proc->host_pid);
 	}
 }
 
@@ -651,7 +640,6 @@ static void tell_flow(const struct report_op *op, const struct report_cause *c, 
 		      struct report_verdict *v)
 {
 	const struct report_link *l = c->link;
-
 	char peer[32] = "its other peers";
 
 	if (l->peer >= 0)
