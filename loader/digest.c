@@ -17,6 +17,7 @@
 #include "notify.h"
 #include "out.h"
 #include "pace.h"
+#include "pid_stat.h"
 #include "pipeline.h"
 #include "progress.h"
 #include "status_self.h"
@@ -136,6 +137,7 @@ static void *digest_main(void *arg)
 	pace__begin(&d->pace);
 	atomic_store_explicit(&d->ready, true, memory_order_release);
 	for (;;) {
+		pace__gate(&d->pace);
 		err = backlog__take(d->backlog, &rec);
 		if (err)
 			pr_err("Failed to read what is not in the traces yet: %s; a part of it is "
@@ -220,6 +222,13 @@ static uint64_t thread_cpu_ns(const struct digest *d)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static bool wants_cpu(const struct digest *d)
+{
+	struct pid_stat st;
+
+	return !pid_stat__read(d->pace.tid, &st) && st.state == 'R';
+}
+
 void digest__turn(struct digest *d, uint64_t now_ns)
 {
 	struct backlog_state b;
@@ -236,7 +245,8 @@ void digest__turn(struct digest *d, uint64_t now_ns)
 				  .oldest_ns = b.oldest_ns,
 				  .file_bytes = b.file_bytes,
 				  .file_max = d->backlog_max,
-				  .cpu_ns = thread_cpu_ns(d)};
+				  .cpu_ns = thread_cpu_ns(d),
+				  .wants_cpu = b.oldest_ns && wants_cpu(d)};
 	pace__turn(&d->pace, &load);
 }
 

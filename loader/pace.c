@@ -15,6 +15,8 @@
 #define SMALL	   0.02		      /* of a CPU: whom that is too much has no more to give */
 #define FULL	   3 / 4	      /* of the file */
 #define EMPTY	   1 / 2
+#define PAUSE_NS   (250 * 1000000ull)
+#define PAUSE_MAX  (4 * NSEC_PER_SEC)
 
 /* 0 or -errno. */
 static int be(pid_t tid, int policy)
@@ -29,6 +31,7 @@ void pace__begin(struct pace *p)
 	int err = sched_getscheduler(0) == SCHED_OTHER ? be(0, SCHED_IDLE) : -EPERM;
 
 	*p = (struct pace){.tid = gettid()};
+	sem_init(&p->go, 0, 0);
 	if (!err)
 		err = be(0, SCHED_OTHER); /* whether there is a way back */
 	p->may = !err;
@@ -72,6 +75,57 @@ static void decide(struct pace *p, const struct pace_load *l)
 		p->quick = true;
 }
 
+static void go_on(struct pace *p)
+{
+	if (!p->stands)
+		return;
+	p->stands = false;
+	sem_post(&p->go);
+}
+
+/* Since the turn before there was something to do all the time, and a CPU for less than half of it. */
+static bool is_starved(const struct pace *p, const struct pace_load *l)
+{
+	return l->wants_cpu && l->oldest_ns && l->oldest_ns <= p->turn_ns &&
+	       l->cpu_ns - p->turn_cpu_ns < (l->now_ns - p->turn_ns) / 2;
+}
+
+/* Where the CPUs are taken it stands still, for longer each time that it finds them so, until half of the file is used. */
+static void stand_or_go(struct pace *p, const struct pace_load *l)
+{
+	bool starved = is_starved(p, l);
+
+	if (!p->idle || l->file_bytes > l->file_max * EMPTY ||
+	    (p->stands && l->now_ns >= p->stands_until_ns)) {
+		go_on(p);
+	} else if (!p->stands && !starved) {
+		p->pause_ns = 0;
+	} else if (!p->stands) {
+		p->pause_ns = p->pause_ns ? 2 * p->pause_ns : PAUSE_NS;
+		if (p->pause_ns > PAUSE_MAX)
+			p->pause_ns = PAUSE_MAX;
+		p->stands_until_ns = l->now_ns + p->pause_ns;
+		p->stands = true;
+	}
+	p->turn_ns = l->now_ns;
+	p->turn_cpu_ns = l->cpu_ns;
+}
+
+void pace__gate(struct pace *p)
+{
+	while (p->stands)
+		sem_wait(&p->go); /* a signal, or an old word: it looks again */
+}
+
+static void schedule(struct pace *p, bool idle)
+{
+	if (idle == p->idle)
+		return;
+	p->idle = idle && !be(p->tid, SCHED_IDLE);
+	if (!idle)
+		be(p->tid, SCHED_OTHER);
+}
+
 void pace__turn(struct pace *p, const struct pace_load *load)
 {
 	bool had_to = p->full || p->quick, idle;
@@ -82,19 +136,16 @@ void pace__turn(struct pace *p, const struct pace_load *load)
 	decide(p, load);
 	idle = !p->full && !p->quick;
 	p->raised += !idle && !had_to;
-	if (idle == p->idle)
-		return;
-	p->idle = idle && !be(p->tid, SCHED_IDLE);
-	if (!idle)
-		be(p->tid, SCHED_OTHER);
+	schedule(p, idle);
+	stand_or_go(p, load);
 }
 
 void pace__raise(struct pace *p)
 {
 	if (!p->may || !p->idle)
 		return;
-	p->idle = false;
-	be(p->tid, SCHED_OTHER);
+	schedule(p, false);
+	go_on(p);
 }
 
 bool pace__hold(void)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How the thread that makes traces is scheduled: it takes what the job leaves. As SCHED_IDLE it runs where a CPU has nothing else
- * to do, and gives way to whoever wakes up; a ring of ranks stands still while one of them has no CPU. What waits for it meanwhile waits in
- * the backlog. Only where that does not last, or where catching up costs next to nothing, does it ask for its share like everybody else.
+ * to do, and gives way to whoever wakes up; a ring of ranks stands still while one of them has no CPU. Where all CPUs are taken that is
+ * not enough: whoever spins and yields, as NCCL's proxy does, hands it the CPU, and takes it back at the next tick. So there it does not
+ * run at all, and looks now and then whether that has changed. What waits for it meanwhile waits in the backlog. Only where that does
+ * not last, or where catching up costs next to nothing, does it ask for its share like everybody else.
  */
 #ifndef NCCLSCOPE_PACE_H
 #define NCCLSCOPE_PACE_H
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,6 +22,7 @@ struct pace_load {
 	uint64_t oldest_ns;		 /* since when the oldest of them waits; 0: none does */
 	uint64_t file_bytes, file_max;	 /* that they take on the disk, and may */
 	uint64_t cpu_ns;		 /* that taking them has cost so far */
+	bool wants_cpu; /* who takes them has a CPU or waits for one: not for a disk, say */
 };
 
 struct pace {
@@ -30,6 +35,12 @@ struct pace {
 	uint64_t cost_ns, cost_bytes; /* cpu_ns and taken_bytes when `each` was last known */
 	double each;		      /* ns of CPU time that a byte has cost lately; 0: not known */
 	double share;		      /* of a CPU, that what comes now will take */
+
+	atomic_bool stands; /* at pace__gate(); only while `idle` */
+	sem_t go;
+	uint64_t turn_ns, turn_cpu_ns; /* of the turn before */
+	uint64_t stands_until_ns,
+		pause_ns; /* the last one: they grow while it finds the CPUs taken */
 };
 
 /*
@@ -40,6 +51,9 @@ void pace__begin(struct pace *p);
 
 /* A moment later: by another thread, which is never SCHED_IDLE. */
 void pace__turn(struct pace *p, const struct pace_load *load);
+
+/* The thread itself, while it holds nothing that others need: returns when there may be a CPU for it. */
+void pace__gate(struct pace *p);
 
 /* Like everybody else from now on, until a turn says otherwise: somebody waits for it. */
 void pace__raise(struct pace *p);

@@ -79,7 +79,7 @@ kill $spinners
 
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)
 taskset -cp "${cpus[0]},${cpus[1]:-${cpus[0]}}" $$ >/dev/null
-flood=(--ranks 4 --bytes 64K --no-check --iters 1500)
+flood=(--ranks 4 --bytes 64K --no-check --iters 3000)
 record_bg flood -v --strict --compress
 job_bg flood "${flood[@]}"
 fell_behind() {
@@ -88,12 +88,24 @@ fell_behind() {
 	[ "${us:-0}" -gt 1000000 ]
 }
 t "a flood: the traces fall behind, and status says so" until_true 20 fell_behind
+# It sleeps although there is something to do. Who only gives way waits for a CPU all the time.
+stands_still() {
+	local tid i still=0
+	tid=$(of_recorder ncclscope-trace)
+	for ((i = 0; i < 20; i++)); do
+		[ "$(awk '{ print $3 }' "/proc/$tid/stat")" = S ] && still=$((still + 1))
+		sleep 0.05
+	done
+	echo "$still of $i" >"$tmp/still"
+	[ $still -ge $((i / 2)) ]
+}
+t "a flood: who makes traces stands still" until_true 10 stands_still
 is "a flood: who records is on its way all the same" "$(policy_of "$recorder") $(policy_of "$(of_recorder ncclscope-trace)")" "0 5"
 wait "$starter"
 stop_recorder
 is "a flood: exit status" "$rc" 0
 t "a flood: clean" "$scope" check -q "$tmp/flood"
-t "a flood: all operations" grep -qE '^ +ncclProfileColl +6000$' "$tmp/flood.err"
+t "a flood: all operations" grep -qE '^ +ncclProfileColl +12000$' "$tmp/flood.err"
 
 record_bg small -v --strict --compress --backlog 1M
 job_bg small "${flood[@]}"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* loader/pace.c: behind everybody else while that lasts, like everybody else when it does not or costs nothing. */
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,11 +21,13 @@
 static struct pace pace;
 static struct pace_load load;
 static bool dear;
+static double gets; /* of a CPU, beside what taking costs; below 0: just that */
 
 static int setup(void **state)
 {
 	(void)state;
 	dear = false;
+	gets = -1;
 	pace__begin(&pace);
 	load = (struct pace_load){.now_ns = NSEC_PER_SEC, .file_max = FILE_MAX};
 	return pace.may && sched_getscheduler(0) == SCHED_OTHER ? 0 : -1;
@@ -41,6 +44,8 @@ static int teardown(void **state)
 /* Turns every 50 ms, in each of which so much comes and so much is taken; the oldest of what is left waits since then. */
 static void turns(uint32_t n, uint64_t put, uint64_t taken)
 {
+	uint64_t got = load.cpu_ns;
+
 	while (n--) {
 		load.now_ns += 50 * MS;
 		load.put_bytes += put;
@@ -48,6 +53,8 @@ static void turns(uint32_t n, uint64_t put, uint64_t taken)
 		if (load.taken_bytes > load.put_bytes)
 			load.taken_bytes = load.put_bytes;
 		load.cpu_ns = load.taken_bytes * NS_BYTE + (dear && load.taken_bytes ? BEGIN : 0);
+		if (gets >= 0)
+			load.cpu_ns = got += (uint64_t)(gets * 50 * MS);
 		if (load.taken_bytes == load.put_bytes)
 			load.oldest_ns = 0;
 		else if (!load.oldest_ns)
@@ -149,6 +156,121 @@ static void test_raise(void **state)
 	assert_int_equal(pace.raised, 1);
 }
 
+/* A flood that gets so much of a CPU: pause_ms() is how long it stands still then, looking away once it has. */
+static void flood(double cpu, uint32_t n)
+{
+	gets = cpu;
+	turns(n, 1 << 20, pace.stands ? 0 : 1 << 16);
+}
+
+static uint64_t pause_ms(void)
+{
+	uint64_t from;
+
+	while (!pace.stands)
+		flood(0.1, 1);
+	from = load.now_ns;
+	while (pace.stands)
+		flood(0, 1);
+	return (load.now_ns - from) / MS;
+}
+
+/* All CPUs are taken: what it would get is taken from whoever yields. It looks again, less and less often. */
+static void test_stands(void **state)
+{
+	static const uint64_t pauses[] = {250, 500, 1000, 2000, 4000, 4000};
+	size_t i;
+
+	(void)state;
+	flood(0.1, 10); /* what it costs is known */
+	turns(1, 0, UINT32_MAX);
+	load.wants_cpu = true;
+	flood(0.1, 1);
+	assert_false(pace.stands); /* there was nothing to do before */
+	for (i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++)
+		assert_int_equal(pause_ms(), pauses[i]);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	/* One look that finds a CPU, and it begins anew. */
+	flood(0.9, 2);
+	assert_false(pace.stands);
+	assert_int_equal(pause_ms(), 250);
+}
+
+/* A CPU is there, or nothing is left to do, or it is the disk that it waits for. */
+static void test_goes_on(void **state)
+{
+	(void)state;
+	load.wants_cpu = true;
+	flood(0.6, 100);
+	assert_false(pace.stands);
+	gets = 0.1;
+	turns(100, 1 << 20, UINT32_MAX);
+	assert_false(pace.stands);
+	load.wants_cpu = false;
+	flood(0.1, 100);
+	assert_false(pace.stands);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	assert_int_equal(pace.raised, 0);
+}
+
+/* It does not wait for the file to be full. */
+static void test_stands_while_there_is_room(void **state)
+{
+	(void)state;
+	load.wants_cpu = true;
+	load.file_bytes = FILE_MAX / 2;
+	flood(0.1, 3);
+	assert_true(pace.stands);
+	load.file_bytes++;
+	flood(0, 1);
+	assert_false(pace.stands);
+	flood(0.1, 100);
+	assert_false(pace.stands);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+}
+
+/* What comes next costs little, and is late. */
+static void test_stands_no_more_when_cheap(void **state)
+{
+	(void)state;
+	load.wants_cpu = true;
+	gets = 0.1;
+	turns(10, 1 << 20, 1 << 19);
+	assert_true(pace.stands);
+	turns(20, 1000, 0);
+	assert_false(pace.stands);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+}
+
+static void *at_the_gate(void *arg)
+{
+	pace__gate(&pace);
+	*(volatile bool *)arg = true;
+	return NULL;
+}
+
+/* Somebody waits for it: at once. */
+static void test_gate(void **state)
+{
+	volatile bool through = false;
+	pthread_t thread;
+
+	(void)state;
+	load.wants_cpu = true;
+	flood(0.1, 3);
+	assert_true(pace.stands);
+	assert_int_equal(pthread_create(&thread, NULL, at_the_gate, (void *)&through), 0);
+	usleep(50000);
+	assert_false(through);
+	pace__raise(&pace);
+	pthread_join(thread, NULL);
+	assert_true(through);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	pace__gate(&pace);
+	flood(0.1, 2);
+	assert_true(pace.stands);
+}
+
 static void test_hold(void **state)
 {
 	bool was;
@@ -186,9 +308,20 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_gives_way), TEST(test_flood),		TEST(test_flood_ends),
-		TEST(test_starved),   TEST(test_starved_early), TEST(test_file_fills_up),
-		TEST(test_raise),     TEST(test_hold),		cmocka_unit_test(test_chosen),
+		TEST(test_gives_way),
+		TEST(test_flood),
+		TEST(test_flood_ends),
+		TEST(test_starved),
+		TEST(test_starved_early),
+		TEST(test_file_fills_up),
+		TEST(test_raise),
+		TEST(test_hold),
+		TEST(test_stands),
+		TEST(test_goes_on),
+		TEST(test_stands_while_there_is_room),
+		TEST(test_stands_no_more_when_cheap),
+		TEST(test_gate),
+		cmocka_unit_test(test_chosen),
 	};
 
 	/* Root may; others by their RLIMIT_NICE, or in a container, not always. */
