@@ -45,8 +45,9 @@ void digest__free(struct digest *d); /* after its end, or without a start */
 
 /* ---- For the status file ------------------------------------------------------------------------- */
 
-/* What BPF has counted. */
+/* What BPF has counted, until then. */
 struct digest_counts {
+	uint64_t now_ns;
 	uint64_t chunks, ring_full;
 };
 

@@ -268,9 +268,9 @@ static char *dump(json_t *doc)
 
 char *status_session(const struct session *s, const struct digest_counts *counts)
 {
-	return dump(json_pack("{s:o,s:o,s:o,s:o}", "outputs", outputs_doc(s), "counts",
-			      counts_doc(s, counts), "lost", lost_doc(s), "processes",
-			      procs_doc(s)));
+	return dump(json_pack("{s:I,s:o,s:o,s:o,s:o}", "asOfUs", us(counts->now_ns), "outputs",
+			      outputs_doc(s), "counts", counts_doc(s, counts), "lost", lost_doc(s),
+			      "processes", procs_doc(s)));
 }
 
 /* Two objects as one; NULL: no memory. */
@@ -315,7 +315,8 @@ static void start(struct status_self *s)
  */
 static bool learn_session(struct status_self *s, const struct recorder *r, uint64_t now)
 {
-	const struct digest_counts counts = {.chunks = attach__stat(r->attach, SCOPE_STAT_CHUNKS),
+	const struct digest_counts counts = {.now_ns = now,
+					     .chunks = attach__stat(r->attach, SCOPE_STAT_CHUNKS),
 					     .ring_full =
 						     attach__stat(r->attach, SCOPE_STAT_RING_FULL)};
 	const char *answer;

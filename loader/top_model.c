@@ -62,6 +62,12 @@ static const json_t *recorder_before(const struct top *t, const json_t *r)
 	return num(was, "startTime") == num(r, "startTime") ? was : NULL;
 }
 
+/* When what it says of processes was so: of one whose traces are behind, long before it wrote that. */
+static uint64_t as_of(const json_t *r)
+{
+	return num(r, get(r, "asOfUs") ? "asOfUs" : "updatedUs");
+}
+
 static const json_t *rank_before(const json_t *proc, const json_t *rank)
 {
 	const char *hash = status_field__string(rank, "commHash");
@@ -197,8 +203,7 @@ static int add_process(struct top *t, const json_t *recorder, const json_t *p, c
 		name_row(row, p, rank);
 		row->recorder = proc->recorder;
 		rank_was = rank_before(was, rank);
-		fill_row(row, get(rank, "live"), get(rank_was, "live"), us,
-			 num(recorder, "updatedUs"));
+		fill_row(row, get(rank, "live"), get(rank_was, "live"), us, as_of(recorder));
 		if (us > 0)
 			row->retrans =
 				grown(get(p, "net"), get(was, "net"), "retransNeeded") * 1e6 / us;
@@ -212,9 +217,9 @@ static int add_recorder(struct top *t, const json_t *r)
 {
 	const json_t *was = recorder_before(t, r), *p;
 	const json_t *ring = get(r, "ring"), *opt = get(r, "options");
-	uint64_t updated = num(r, "updatedUs"), lost = status_field__lost(r, NULL, 0);
-	uint64_t from = was ? num(was, "updatedUs") : num(r, "startedUs");
-	double us = (double)less(updated, from);
+	uint64_t lost = status_field__lost(r, NULL, 0), started = num(r, "startedUs");
+	double us = (double)less(num(r, "updatedUs"), was ? num(was, "updatedUs") : started);
+	double told_us = (double)less(as_of(r), was ? as_of(was) : started);
 	int err = 0;
 	size_t i;
 
@@ -236,7 +241,8 @@ static int add_recorder(struct top *t, const json_t *r)
 		if (!err)
 			err = add_process(
 				t, r, p,
-				by_number(get(was, "processes"), "hostPid", num(p, "hostPid")), us);
+				by_number(get(was, "processes"), "hostPid", num(p, "hostPid")),
+				told_us);
 	return err;
 }
 
@@ -390,7 +396,7 @@ static bool is_news(const struct top *t, const json_t *reading)
 	return false;
 }
 
-/* Of a recorder that has not written since, what it wrote before that, or all its rates would be 0. */
+/* Of a recorder that has told nothing new since, what it told before that, or all its rates would be 0. */
 static void keep_older(struct top *t, json_t *reading)
 {
 	json_t *last = t->now, *r;
@@ -399,7 +405,7 @@ static void keep_older(struct top *t, json_t *reading)
 
 	json_array_foreach (last, i, r) {
 		was = by_number(reading, "pid", num(r, "pid"));
-		if (was && num(was, "updatedUs") == num(r, "updatedUs")) {
+		if (was && as_of(was) == as_of(r)) {
 			was = recorder_before(t, r);
 			if (was)
 				json_array_set(last, i, (json_t *)was);

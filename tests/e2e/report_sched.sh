@@ -35,7 +35,7 @@ with_quota() {
 		wait
 	END
 	chmod +x "$tmp/bin/quota"
-	record "$1" -- "$tmp/bin/quota" --bytes 2M --iters 40 --no-check --json
+	record "$1" -- "$tmp/bin/quota" --bytes 2M --iters 160 --no-check --json
 }
 # SIGSTOP for half a second to rank 1, whose pid is the other one's + 1: in the middle of its operations.
 with_stop() {

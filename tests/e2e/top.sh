@@ -46,6 +46,12 @@ is "odd file: processes of any type" "$(odd '"processes":[1,"x",null,{"ranks":"x
 is "odd file: huge, negative, text that is none" "$(odd '"processes":[{"hostPid":-1,"net":{"retransNeeded":1e300},"ranks":[{"commHash":"\u001b[31m\n","rank":-9223372036854775808,
 	"nranks":9223372036854775807,"live":{"ops":1e308,"opUs":1e-308,"busBytes":1e308,"spanUs":1,"runqUs":1e308,"pending":5,"pendingSinceUs":9223372036854775807,
 	"behind":{"comm":"\u001b]0;x","pid":-5},"func":["x"],"calledUs":1}}]}]')" "0 4"
+# Of one whose traces are behind, what it tells is old: an operation that was under way then does not hang.
+now_us=$(awk '{ printf "%d", $1 * 1e6 }' /proc/uptime)
+odd "\"startedUs\":$((now_us - 60000000)),\"asOfUs\":$((now_us - 30000000)),\"backlog\":{\"us\":30000000},\"processes\":[{\"hostPid\":7,\"ranks\":[{\"commHash\":\"0x1\",
+	\"rank\":0,\"nranks\":2,\"live\":{\"ops\":300,\"calledUs\":1,\"pending\":1,\"pendingSinceUs\":$((now_us - 33000000))}}]}]" >/dev/null
+is "behind: its rate, and since when, as of then" "$(awk '$2 == "0/2" { print $4, $(NF) }' "$tmp/top")" "10.0 3.0s"
+t "behind: by how much" grep -q 'behind by 30' "$tmp/top"
 t "odd file: no control characters" eval '! grep -n "[^[:print:]]" "$tmp/top"'
 rm -f "$run/recorder-$$.json"
 
