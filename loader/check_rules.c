@@ -84,6 +84,7 @@ struct proc {
 	bool uncounted; /* nor can the footer's sums be checked */
 	uint64_t boot;
 	int64_t pid, host_pid, clock_ts;
+	int64_t started; /* header's startTime; -1: not known */
 	uint64_t counts[NR_KINDS + 1];
 	uint64_t nr_lost, lost[8]; /* of NCCL's records; of all, by cause */
 	uint64_t header_line, footer_line;
@@ -737,6 +738,14 @@ static void rule_state(struct check *c, const struct json_node *rec, enum etype 
 	ev->states |= BIT(state);
 }
 
+/* When a process started, by its header; -1: that does not tell, as those of older traces. */
+static int64_t start_time(const struct check *c, const struct json_node *header)
+{
+	int64_t ns;
+
+	return jn_time(jn_get(&c->doc, header, "startTime"), false, &ns) ? ns : -1;
+}
+
 /* A new process begins; its identity is how the rest of the file is read. */
 static void rule_header(struct check *c, const struct json_node *rec, enum etype etype)
 {
@@ -748,6 +757,7 @@ static void rule_header(struct check *c, const struct json_node *rec, enum etype
 	p->pid = get_i64(c, rec, "pid");
 	p->host_pid = get_i64(c, rec, "hostPid");
 	p->boot = hash_text(jn_get(&c->doc, rec, "bootId"));
+	p->started = start_time(c, rec);
 	if (jn_is(jn_get(&c->doc, clock, "source"), "tsc") && !get_u64(c, clock, "tscHz"))
 		find(c, FIND_ERROR, "clock", "clock.source is tsc but clock.tscHz is %s",
 		     jn_get(&c->doc, clock, "tscHz") ? "0" : "missing");
@@ -1295,13 +1305,15 @@ void rules_end_process(struct check *c)
 	proc_reset(p);
 }
 
-/* A second header of a process whose footer is missing is no second process. */
+/* A second header of a process whose footer is missing is no second process, unless that has only got its pid. */
 static bool header_again(struct check *c, const struct json_node *rec)
 {
 	const struct proc *p = c->proc;
+	int64_t started = start_time(c, rec);
 
 	return p->pid_known && !p->footer && p->host_pid == get_i64(c, rec, "hostPid") &&
-	       p->boot == hash_text(jn_get(&c->doc, rec, "bootId"));
+	       p->boot == hash_text(jn_get(&c->doc, rec, "bootId")) &&
+	       (started < 0 || p->started < 0 || started == p->started);
 }
 
 static const char *kind_text(enum kind kind)

@@ -297,6 +297,8 @@ static void put_ids(struct json *j, const struct proc *p)
 	}
 	key(j, ",", "comm");
 	json_str(j, p->id.comm, strnlen(p->id.comm, sizeof(p->id.comm)));
+	key(j, ",", "startTime");
+	json_us(j, p->id.start_ns);
 }
 
 /* What this recording could use: for people, and for bug reports. */

@@ -94,6 +94,9 @@ done
 t "windows: in order, apart" holds win '[records("footer")[].ts? // empty] as $x | [records("header") | length] == [6]'
 t "windows: 1.1 s and more between them" holds win '(events | of("Coll") | map(.start.ts) | sort) as $t
 	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 600000)] | length == 2'
+is "windows: when a process started is the same in all, and what /proc says" \
+	"$(q win '[records("header")[] | "\(.hostPid) \(.startTime / 1e6 * '"$(getconf CLK_TCK)"' | floor)"] | unique[]')" \
+	"$(for r in "${ranks[@]}"; do awk '{ print $1, $22 }' "/proc/$r/stat"; done | sort)"
 is "windows: report knows that they are of the same processes" \
 	"$("$scope" report "$tmp/win" | sed -n '1s/.*files, \(.* processes\) on.*/\1/p') $("$scope" report --json "$tmp/win" | jq -c '[.ranks[].rank]')" "2 processes [0,1]"
 kill -INT "$starter"

@@ -144,6 +144,7 @@ broken S good 35 key-value "key 'exec.source' is \"guess\", not \"proxy\" or \"k
 broken S good 46 key-value "key 'lastState' is \"X\", not the name of an NCCL state, or empty" '46s/"lastState":""/"lastState":"X"/'
 broken S good 1 key-value "key 'schema' is 2, not 1, .*" '1s/"schema":1/"schema":2/'
 broken S good 1 key-value "key 'bootId' is \"1111\", not a UUID of 36 characters" '1s/"bootId":"[^"]*"/"bootId":"1111"/'
+broken S good 1 key-value "key 'startTime' is -1.000, not a time .*" '1s/"startTime":[0-9.]+/"startTime":-1.000/'
 broken S good 1 key-value "key 'launcher.RANK' is 0, not a string" '1s/"RANK":"0"/"RANK":0/'
 broken S good 1 key-value "key 'clock.source' is \"hpet\", not .*" '1s/"source":"tsc"/"source":"hpet"/'
 broken S good 49 key-value "key 'end' is \"signal\", not an end .*" '49s/"end":"exit"/"end":"signal"/'
@@ -413,6 +414,7 @@ broken R good 36 exec-source 'exec.source is kernel but ncclProfileP2p 0x2a00000
 # ---- the file as a whole
 broken R good 1 header-first 'a thread record before any header .*' '1,2d;s/"header":1,"event":19/"event":18/;s/,"parentObj":"0x2a0000000011"(.*)/,"parentObj":"0x2a0000000011"\1/'
 broken R good 2 header-again 'a second header of process 4711' '1{p};s/"header":1/"header":2/'
+broken R good 1:warning footer-missing 'process 4711 has no footer: .*' '1{p;s/"startTime":8000/"startTime":7000/}'
 broken R good 50 footer-last 'a node record after the footer in line 49' '43{h};$G'
 broken R good 48 footer-counts 'counts.state is 19 but the file has 18' '12d'
 broken R good 49 footer-counts 'counts.drop is 0 but the file has 1' '49s/,"drop":1//'
