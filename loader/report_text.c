@@ -499,8 +499,8 @@ static uint32_t twice(const struct report *r)
 
 	for (p = r->procs; p; p = p->next) {
 		for (q = r->procs; q != p; q = q->next)
-			if (p->header && q->header && p->node == q->node &&
-			    p->host_pid == q->host_pid && p->events && q->events &&
+			if (p->header && q->header && report_may_be_one(p, q) && p->events &&
+			    q->events &&
 			    (p->clock != q->clock || (p->first < q->last && q->first < p->last)))
 				break;
 		n += q != p;

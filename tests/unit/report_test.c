@@ -1219,6 +1219,67 @@ static void windows_of_one_process(void **state)
 	report_free(&r);
 }
 
+/* Whether it says so. */
+static bool is_twice(const struct report *r)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	bool twice;
+
+	assert_non_null(f);
+	report_text(r, f);
+	fclose(f);
+	twice = strstr(text, "in the input twice");
+	free(text);
+	return twice;
+}
+
+/* An operation, and the next. */
+#define TWO_COLLS(seq, from, to) COLL("0", seq, from, from) COLL("0", seq "0", to, to)
+
+/* A pid that is used again: of each of its processes, and one that does not tell when it started. */
+static void windows_of_a_pid(void **state)
+{
+	static const char text[] = HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "2000.000")
+		HEADER_OF("1", "3000.000") TWO_COLLS("2", "4000.000", "5000.000")
+			HEADER_OF("1", "10.000") TWO_COLLS("3", "8000.000", "9000.000")
+				HEADER_OF("1", "3000.000") TWO_COLLS("4", "4500.000", "5500.000")
+					HEADER_OF("1", "2000.000")
+						TWO_COLLS("5", "6000.000", "7000.000") HEADER("1");
+	static const uint32_t self[] = {0, 1, 0, 1, 4, 0};
+	const struct report_proc *p;
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.nprocs, 6);
+	for (p = r.procs; p; p = p->next) {
+		assert_int_equal(p->self->index, self[p->index]);
+		assert_int_equal(p->more, p->index == 0 ? 2 : p->index == 1);
+	}
+	assert_true(is_twice(&r)); /* the second and the fourth */
+	report_free(&r);
+}
+
+/* Only a pid is the same; where one does not tell when it started that is taken for one process. */
+static void a_pid_twice(void **state)
+{
+	static const char text[] = HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "2000.000")
+		HEADER_OF("1", "1100.000") TWO_COLLS("5", "1200.000", "1800.000");
+	static const char old[] = HEADER("1") TWO_COLLS("1", "1000.000", "2000.000")
+		HEADER_OF("1", "1100.000") TWO_COLLS("5", "1200.000", "1800.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_false(is_twice(&r));
+	report_free(&r);
+	read_text(&r, old, sizeof(old) - 1);
+	assert_true(is_twice(&r));
+	report_free(&r);
+}
+
 /* Objects that are no records, and threads that are known though no operation had ProxyOps. */
 static void what_there_is(void **state)
 {
@@ -1393,6 +1454,8 @@ int main(void)
 		cmocka_unit_test(late_beside_what_is_told),
 		cmocka_unit_test(ranks_have_one_name),
 		cmocka_unit_test(windows_of_one_process),
+		cmocka_unit_test(windows_of_a_pid),
+		cmocka_unit_test(a_pid_twice),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),

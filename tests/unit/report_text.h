@@ -43,4 +43,9 @@ static void read_text(struct report *r, const char *text, size_t len)
 	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
 	",\"hostPid\":" pid ",\"comm\":\"job\"}\n"
 
+/* That says when the process started, in us. */
+#define HEADER_OF(pid, started)                                                                    \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
+	",\"hostPid\":" pid ",\"comm\":\"job\",\"startTime\":" started "}\n"
+
 #endif
