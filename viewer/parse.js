@@ -65,7 +65,8 @@ class Parser {
 		/* by messages, `merge` has moved times to another node's clock: they compare with that one's */
 		const merged = objectOf(objectOf(o.clock).merged), clock = merged.error === undefined ? '' : str(merged.bootId);
 
-		const head = {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), clock, comm: str(o.comm), cmdline: JSON.stringify(o.cmdline ?? '')};
+		const head = {pid: whole(o.hostPid), host: str(o.host), bootId: str(o.bootId), clock, comm: str(o.comm), cmdline: JSON.stringify(o.cmdline ?? ''),
+			started: typeof o.startTime === 'number' ? o.startTime : null};
 
 		this.proc = sameProc(head) || newProc(this.file, head);
 		this.proc.clockError = clock && clock !== this.proc.boot ? num(merged.error) * 1000 : 0;

@@ -872,5 +872,22 @@ await t('windows of one process are of one process', async () => {
 	await p.close();
 });
 
+await t('a pid that is used again is of two processes', async () => {
+	const dir = tmp + '/reused', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const [from, startTime] of [[1e6, 5e5], [5e6, 4e6], [9e6, 4e6], [12e6, undefined]]) {
+		const at = {pid: 10, tid: 10};
+
+		writeFileSync(`${dir}/trace_${from}_pid10.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 10, hostPid: 10, comm: 'job', startTime, cmdline: ['job']}) +
+			line({recordType: 'event', type: 'ncclProfileColl', commHash: '0xabc', rank: 0, start: {ts: from, ...at}, stop: {ts: from + 1, ...at},
+				eventAddr: '0x' + from.toString(16), exec: {stop: from + 500, source: 'proxy'}, details: {func: 'AllReduce', seq: from / 1e4, count: 4, dtype: 'ncclFloat32'}}));
+	}
+	const p = await open(browser, view('reused', dir));
+
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 2, 'processes');
+	await p.close();
+});
+
 await browser.close();
 end();
