@@ -84,6 +84,7 @@ struct export_proc {
 	uint64_t node;	/* whose clock it is */
 	uint64_t id;	/* of the process, wherever it is exported */
 	int64_t last;	/* time of any line so far */
+	struct copies_span when; /* events were recorded */
 	struct export_group *groups;
 	struct export_thread *threads;
 	uint64_t nlanes;

@@ -139,6 +139,7 @@ static bool new_proc(struct export *x)
 		return false;
 	}
 	x->proc->rank = -1;
+	x->proc->when = COPIES_SPAN_NONE;
 	x->procs++;
 	return true;
 }
@@ -181,6 +182,8 @@ static void end_proc(struct export *x)
 				x->fmt->stop(x, t, t->cpu, t->run_end, 0);
 	if (!x->err && x->fmt->proc_end)
 		x->fmt->proc_end(x, p);
+	if (!x->err)
+		x->err = copies__recorded(&x->copies, p->node, p->pid, &p->when, x->path);
 	export_proc_free(p);
 	x->proc = NULL;
 }
@@ -789,6 +792,16 @@ static void take_tracked(struct export *x, node_t rec, node_t kind)
 		take_context(x, rec, name);
 }
 
+/* When it was recorded: of events, which alone have a type. */
+static void note_time(struct export *x, node_t rec)
+{
+	int64_t stop;
+
+	if (x->proc && rec_get(x, rec, "type") &&
+	    rec_time(x, rec_get(x, rec_get(x, rec, "stop"), "ts"), &stop))
+		copies__extend(&x->proc->when, stop);
+}
+
 static void take_record(struct export *x, node_t rec)
 {
 	node_t kind = rec_get(x, rec, "recordType");
@@ -807,6 +820,7 @@ static void take_record(struct export *x, node_t rec)
 	} else {
 		take_tracked(x, rec, kind);
 	}
+	note_time(x, rec);
 	export_flush(x, false);
 }
 

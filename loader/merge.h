@@ -51,6 +51,7 @@ struct merge_pxn {
 struct merge_proc {
 	uint32_t node; /* MERGE_NO_NODE: it has no header, so nothing is known of its clock */
 	int32_t pid, host_pid;
+	struct copies_span when;
 	bool is_copy;	       /* its trace has come before: left out */
 	struct merge_pxn *pxn; /* by addr, once all is read; owned */
 	uint32_t npxn, cap_pxn;

@@ -73,6 +73,7 @@ static struct merge_proc *new_proc(struct merge_reader *rd)
 	}
 	p->node = MERGE_NO_NODE;
 	p->pid = p->host_pid = -1;
+	p->when = COPIES_SPAN_NONE;
 	if (rd->proc)
 		rd->proc->next = p;
 	else
@@ -109,6 +110,21 @@ static int find_copy(struct merge_reader *rd, const char *s, size_t len)
 	return 0;
 }
 
+static int end_proc(struct merge_reader *rd)
+{
+	const struct merge_proc *p = rd->proc;
+	const char *boot;
+	int err;
+
+	if (!p || p->is_copy || p->node == MERGE_NO_NODE)
+		return 0;
+	boot = rd->m->nodes[p->node].boot;
+	err = copies__recorded(&rd->m->copies, copies__hash(boot, MERGE_UUID), p->host_pid,
+			       &p->when, rd->path);
+	rd->m->err = rd->m->err ?: err;
+	return err;
+}
+
 static int take_header(struct merge_reader *rd, node_t rec)
 {
 	struct merge_proc *p;
@@ -120,7 +136,7 @@ static int take_header(struct merge_reader *rd, node_t rec)
 		return -EALREADY;
 	}
 	messages__forget(rd);
-	p = new_proc(rd);
+	p = end_proc(rd) ? NULL : new_proc(rd);
 	if (!p)
 		return rd->m->err;
 	rd->counts = has_common_seq(rd, rec);
@@ -155,6 +171,7 @@ static void take_event(struct merge_reader *rd, node_t rec)
 		return;
 	}
 	move_to(rd, stop);
+	copies__extend(&rd->proc->when, stop);
 	if (pxn)
 		return;
 	if (jn_is(type, "ncclProfileCollApi"))
@@ -244,6 +261,7 @@ static void end_stream(void *reader)
 
 	if (rd->proc && rd->proc->node != MERGE_NO_NODE && rd->now > INT64_MIN)
 		rd->m->err = rd->m->err ?: merge_clock__time(rd->m->clock, rd->now);
+	end_proc(rd);
 	rd->m->streams[rd->stream] = rd->first;
 	messages__forget(rd);
 	free(rd);

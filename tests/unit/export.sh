@@ -341,6 +341,14 @@ once()
 	cmp once twice
 }
 for format in csv chrome perfetto collapsed speedscope; do t "a copy is taken once, $format" once $format; done
+at_once()
+{
+	grep -v '"type":"ProfilerLifecycle"' "$traces/good.jsonl" >later.jsonl
+	"$tool" export --to "$1" -o both "$traces/good.jsonl" later.jsonl 2>err && grep -q "Processes that two recordings have at the same time: 1. .*'later.jsonl'" err || return 1
+	sed 's/"hostPid":5711/"hostPid":5712/' later.jsonl >other.jsonl
+	"$tool" export --to "$1" -o both "$traces/good.jsonl" other.jsonl "$traces/good.jsonl" 2>err && ! grep "same time" err
+}
+for format in csv perfetto; do t "of a process that two recorders had at once all is there, which is said, $format" at_once $format; done
 head -n 1 "$traces/good.jsonl" >header.jsonl
 t "a trace of a header alone, and another" says 0 "2 files, 2 processes" "$tool" export --to csv -o two header.jsonl "$traces/good.jsonl"
 mkdir -p way/to

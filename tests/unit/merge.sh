@@ -292,6 +292,18 @@ window()
 }
 t "another recording of the same process is no copy" window
 
+# two recorders at once: the second began later, and saw the process' events then
+at_once()
+{
+	grep -v '"type":"ProfilerLifecycle"' "$traces/good.jsonl" >later.jsonl
+	"$tool" merge "$traces/good.jsonl" later.jsonl b0.jsonl >merged.jsonl 2>err &&
+		grep -q "Processes that two recordings have at the same time: 1\. .*\(later\|good\)\.jsonl'" err &&
+		same "$(wc -l <merged.jsonl)" "$(cat "$traces/good.jsonl" later.jsonl b0.jsonl | wc -l)" || { cat err; return 1; }
+	sed 's/"hostPid":5711/"hostPid":5712/' later.jsonl >other.jsonl
+	"$tool" merge "$traces/good.jsonl" other.jsonl "$traces/good.jsonl" b0.jsonl >merged.jsonl 2>err && ! grep "same time" err
+}
+t "of a process that two recorders had at once all is there, which is said" at_once
+
 full()
 {
 	"$tool" merge -o /dev/full "$traces/good.jsonl" 2>err
