@@ -491,20 +491,34 @@ static uint32_t clocks_of(const struct report *r)
 	return n;
 }
 
-/* Processes whose time another of the input has, too: a trace and what it was merged into, say. */
+static bool same_time(const struct report_proc *p, const struct report_proc *q)
+{
+	return p->header && q->header && report_may_be_one(p, q) && p->events && q->events &&
+	       (p->clock != q->clock || (p->first < q->last && q->first < p->last));
+}
+
+static bool is_twice(const struct report *r, const struct report_proc *p)
+{
+	const struct report_proc *q;
+
+	for (q = r->procs; q != p && !same_time(p, q); q = q->next)
+		;
+	return q != p;
+}
+
+/* Processes whose time another recording of the input has, too: a trace and what it was merged into, say. */
 static uint32_t twice(const struct report *r)
 {
-	const struct report_proc *p, *q;
+	uint8_t *seen = calloc(r->nprocs + 1, 1);
+	const struct report_proc *p;
 	uint32_t n = 0;
 
-	for (p = r->procs; p; p = p->next) {
-		for (q = r->procs; q != p; q = q->next)
-			if (p->header && q->header && report_may_be_one(p, q) && p->events &&
-			    q->events &&
-			    (p->clock != q->clock || (p->first < q->last && q->first < p->last)))
-				break;
-		n += q != p;
-	}
+	for (p = r->procs; p && seen; p = p->next) /* of several windows, any */
+		if (!seen[p->self->index] && is_twice(r, p)) {
+			seen[p->self->index] = 1;
+			n++;
+		}
+	free(seen);
 	return n;
 }
 

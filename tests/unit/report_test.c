@@ -1219,20 +1219,22 @@ static void windows_of_one_process(void **state)
 	report_free(&r);
 }
 
-/* Whether it says so. */
-static bool is_twice(const struct report *r)
+/* So many processes are said to be there twice. */
+static int said_twice(const struct report *r)
 {
-	char *text = NULL;
+	static const char says[] = "Processes that are in the input twice: ";
+	char *text = NULL, *at;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
-	bool twice;
+	int n;
 
 	assert_non_null(f);
 	report_text(r, f);
 	fclose(f);
-	twice = strstr(text, "in the input twice");
+	at = strstr(text, says);
+	n = at ? atoi(at + sizeof(says) - 1) : 0;
 	free(text);
-	return twice;
+	return n;
 }
 
 /* An operation, and the next. */
@@ -1258,7 +1260,7 @@ static void windows_of_a_pid(void **state)
 		assert_int_equal(p->self->index, self[p->index]);
 		assert_int_equal(p->more, p->index == 0 ? 2 : p->index == 1);
 	}
-	assert_true(is_twice(&r)); /* the second and the fourth */
+	assert_int_equal(said_twice(&r), 1); /* the second and the fourth */
 	report_free(&r);
 }
 
@@ -1273,10 +1275,30 @@ static void a_pid_twice(void **state)
 
 	(void)state;
 	read_text(&r, text, sizeof(text) - 1);
-	assert_false(is_twice(&r));
+	assert_int_equal(said_twice(&r), 0);
 	report_free(&r);
 	read_text(&r, old, sizeof(old) - 1);
-	assert_true(is_twice(&r));
+	assert_int_equal(said_twice(&r), 1);
+	report_free(&r);
+}
+
+/* All of the time, and two windows of it: one process, in whatever order they come. */
+static void windows_and_all(void **state)
+{
+	static const char before[] = HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "5000.000")
+		HEADER_OF("1", "10.000") TWO_COLLS("2", "1500.000", "2000.000")
+			HEADER_OF("1", "10.000") TWO_COLLS("3", "3000.000", "4000.000");
+	static const char behind[] = HEADER_OF("1", "10.000") TWO_COLLS("2", "1500.000", "2000.000")
+		HEADER_OF("1", "10.000") TWO_COLLS("3", "3000.000", "4000.000")
+			HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "5000.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, before, sizeof(before) - 1);
+	assert_int_equal(said_twice(&r), 1);
+	report_free(&r);
+	read_text(&r, behind, sizeof(behind) - 1);
+	assert_int_equal(said_twice(&r), 1);
 	report_free(&r);
 }
 
@@ -1456,6 +1478,7 @@ int main(void)
 		cmocka_unit_test(windows_of_one_process),
 		cmocka_unit_test(windows_of_a_pid),
 		cmocka_unit_test(a_pid_twice),
+		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
