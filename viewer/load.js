@@ -42,6 +42,21 @@ async function all(stream, max)
 	return whole;
 }
 
+/*
+ * One reads at a time, as there is one trace to read into. Who comes has the one before stop, and begins when that has: it looks
+ * at `turn.over` wherever it has waited, and then leaves what it has read to be thrown away.
+ */
+let turn = {over: false, ended: Promise.resolve()};
+
+function takeTurn(read)
+{
+	const mine = {over: false, ended: null}, begin = () => mine.over ? null : read(mine);
+
+	turn.over = true;
+	mine.ended = turn.ended.then(begin, begin);
+	turn = mine;
+}
+
 const textOf = raw => new TextDecoder().decode(raw);
 
 /* A block of lines, for as long as the page is open: @get gives its text again. */
@@ -65,11 +80,11 @@ async function lineAt(pos)
 	return text.slice(from, to < 0 ? text.length : to);
 }
 
-async function parseBlock(parser, text, pos)
+async function parseBlock(parser, text, pos, mine)
 {
 	let from = 0, n = 0, until = performance.now() + SLOT_MS;
 
-	while (from < text.length) {
+	while (from < text.length && !mine.over) {
 		let to = text.indexOf('\n', from);
 
 		if (to < 0)
@@ -153,12 +168,12 @@ async function nextBlock()
 	}
 }
 
-async function loadPage()
+async function loadPage(mine)
 {
 	let parser = null;
 
 	beginLoading(document.readyState === 'loading' ? 0 : 1);
-	for (let e; (e = await nextBlock());) {
+	for (let e; !mine.over && (e = await nextBlock());) {
 		const {kind, name} = e.dataset, get = async () => textOf(await all(unpack(new Blob([packed]).stream()), BLOCK_MAX));
 		let text, packed;
 
@@ -178,8 +193,10 @@ async function loadPage()
 			trace.files.push({name: name || ''});
 			parser = new Parser(trace.files.at(-1));
 		}
-		await parseBlock(parser, text, addSource(text, get));
+		await parseBlock(parser, text, addSource(text, get), mine);
 	}
+	if (mine.over)
+		return;
 	if (!trace.files.length)
 		showEmpty();
 	endLoading();
@@ -200,7 +217,7 @@ function takeReport(text)
 /* ---- Dropped ------------------------------------------------------------------------------------------ */
 
 /* Blocks of whole lines; @emit gets their bytes and where they are in the stream. */
-async function blocksOf(stream, emit)
+async function blocksOf(stream, mine, emit)
 {
 	const reader = stream.getReader();
 	let parts = [], n = 0, at = 0, cut = false;
@@ -231,7 +248,7 @@ async function blocksOf(stream, emit)
 		}
 	};
 
-	for (;;) {
+	while (!mine.over) {
 		const {done, value} = await reader.read();
 
 		if (done)
@@ -241,7 +258,9 @@ async function blocksOf(stream, emit)
 		if (n >= BLOCK_BYTES)
 			await flush(false);
 	}
-	if (n)
+	if (mine.over)
+		await reader.cancel();
+	else if (n)
 		await flush(true);
 }
 
@@ -300,13 +319,13 @@ async function faultOf(file)
 	return '';
 }
 
-async function loadFile(file)
+async function loadFile(file, mine)
 {
 	const packed = isGzip(await firstBytes(file));
 	const info = {name: file.name}, parser = new Parser(info), before = loading.at;
 
 	trace.files.push(info);
-	await blocksOf(packed ? unpack(file.stream()) : file.stream(), async (raw, at) => {
+	await blocksOf(packed ? unpack(file.stream()) : file.stream(), mine, async (raw, at) => {
 		let get;
 
 		if (packed) {
@@ -321,38 +340,44 @@ async function loadFile(file)
 		}
 		const text = textOf(raw);
 
-		await parseBlock(parser, text, addSource(text, get));
+		await parseBlock(parser, text, addSource(text, get), mine);
 	});
 	loading.at = before + file.size;
 }
 
-let turn = Promise.resolve();
+async function loadTraces(traces, mine)
+{
+	beginLoading(traces.reduce((n, f) => n + f.size, 0), true);
+	resetView();
+	for (const f of traces) {
+		try {
+			await loadFile(f, mine);
+		} catch (err) {
+			trace.truncated++;
+			trace.files.at(-1).error = err instanceof Error ? err.message : 'cannot be read';
+		}
+		if (mine.over)
+			return;
+	}
+	endLoading();
+}
 
-/* What are traces takes the place of what is shown. One after the other, if somebody drops while that is read. */
+let looked = Promise.resolve();
+
+/* What are traces takes the place of what is shown, or is being read. Looked into in the order in which they came, so that the last stays. */
 function loadFiles(files)
 {
 	const list = [...files].filter(f => f.size > 0 || f.name);
 
 	if (!list.length)
 		return;
-	turn = turn.then(async () => {
+	looked = looked.then(async () => {
 		const faults = await Promise.all(list.map(faultOf)), traces = list.filter((f, n) => !faults[n]);
 
 		showNotice(faults.filter(Boolean));
-		if (!traces.length) {
+		if (traces.length)
+			takeTurn(mine => loadTraces(traces, mine));
+		else
 			showEmpty();
-			return;
-		}
-		beginLoading(traces.reduce((n, f) => n + f.size, 0), true);
-		resetView();
-		for (const f of traces) {
-			try {
-				await loadFile(f);
-			} catch (err) {
-				trace.truncated++;
-				trace.files.at(-1).error = err instanceof Error ? err.message : 'cannot be read';
-			}
-		}
-		endLoading();
 	});
 }

@@ -218,4 +218,4 @@ makeLegend();
 renderPane();
 tellShown();
 redraw();
-loadPage();
+takeTurn(loadPage);

@@ -780,6 +780,51 @@ await t('while what was dropped is read, nothing is drawn of what was there', as
 	await p.close();
 });
 
+/* For a page that is opened, before its own script: when it unpacks its nth block, these files are dropped, one after the other. */
+const dropWithin = (nth, ...drops) => `{
+	const unpack = window.atob;
+	let n = 0;
+
+	delete Uint8Array.fromBase64;
+	window.atob = s => {
+		if (++n === ${nth})
+			for (const [name, b64] of ${JSON.stringify(drops.map(([name, raw]) => [name, Buffer.from(raw).toString('base64')]))}) {
+				const data = new DataTransfer();
+
+				data.items.add(new File([Uint8Array.from(unpack(b64), c => c.charCodeAt(0))], name));
+				document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+			}
+		return unpack(s);
+	};
+}`;
+
+await t('what is dropped while the page reads takes its place, the last of it', async () => {
+	const all = Buffer.concat(small.map(f => readFileSync(f))), notes = ['notes.txt', 'a\n'], one = ['one.jsonl', readFileSync(small[0])], other = ['seed.jsonl', readFileSync(seed)], many = ['all.jsonl', all];
+
+	for (const [drops, want, name, ends] of [[[one], [small[0]], 'one.jsonl', 1], [[many, other], [seed], 'seed.jsonl', 1], [[notes], small, 'small: 8 traces', 1], [[one, notes], [small[0]], 'one.jsonl', 1]]) {
+		const p = await open(browser, `${tmp}/small.html`, {first: dropWithin(4, ...drops)}), what = drops.map(d => d[0]).join(', ');
+
+		await p.waitForFunction(() => performance.now() - performance.getEntriesByName('ncclscope-ready').at(-1).startTime > 500);
+		same(await countsOf(p), countsByJq(want), what);
+		same([await p.title(), await p.$('#notice p') !== null], [name + ' \u2013 ncclscope', drops.includes(notes)], what);
+		same(await p.evaluate(() => performance.getEntriesByName('ncclscope-ready').length), ends, what + ': read to the end');
+		same(p.told, []);
+		await p.close();
+	}
+});
+
+await t('of what is dropped one after the other the last is read, without the end of the others', async () => {
+	const p = await open(browser, `${tmp}/small.html`), all = Buffer.concat(small.map(f => readFileSync(f)));
+
+	await drop(p, [['all.jsonl', all]], false);
+	await drop(p, [['all.jsonl.gz', gzipSync(all)]], false);
+	await drop(p, [['seed.jsonl', readFileSync(seed)]]);
+	same([await countsOf(p), await p.title()], [countsByJq([seed]), 'seed.jsonl \u2013 ncclscope']);
+	ok(await p.evaluate(() => performance.getEntriesByName('ncclscope-ready').length) < 4, 'all were read');
+	same(p.told, []);
+	await p.close();
+});
+
 await t('the title is the name of the one trace, else of the page and how many there are', async () => {
 	for (const [name, files, want] of [['title one', [small[0]], small[0].split('/').at(-1)], ['100% of job', [tmp + '/small'], '100% of job: 8 traces']]) {
 		const p = await open(browser, view(name, ...files));
