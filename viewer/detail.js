@@ -163,6 +163,7 @@ function linkTo(i, label)
 {
 	const b = el('button', '', label);
 
+	about.set(b, i);
 	b.addEventListener('click', () => goTo(i));
 	return b;
 }

@@ -25,11 +25,25 @@ function showTab(key)
 
 const panes = {slow: slowPane, selected: selectedPane, ruler: rulerPane, trace: tracePane};
 
+const about = new WeakMap(); // of what can have the focus in the pane, what it is about: a verdict, an operation, an event
+
+/* The pane is made anew, so who is in it with the keyboard is taken to the same place again, or else to its beginning. */
 function renderPane()
 {
+	const pane = $('pane'), had = document.activeElement, inside = had !== pane && pane.contains(had);
+
 	for (const [key] of TABS)
 		$('tab-' + key).setAttribute('aria-selected', String(key === panel.tab));
-	$('pane').replaceChildren(...panes[panel.tab]());
+	pane.replaceChildren(...panes[panel.tab]());
+	if (inside)
+		(sameAs(had) || pane).focus({preventScroll: true});
+}
+
+function sameAs(had)
+{
+	const what = about.get(had);
+
+	return what !== undefined && [...$('pane').querySelectorAll('button:enabled, [tabindex]')].find(e => about.get(e) === what);
 }
 
 /* A table of rows of cells; a cell is text, an element, or {n: a figure}. */
@@ -79,8 +93,10 @@ function verdictCard(v)
 	add(card, el('p', '', 'in ' + count(num(v.ops)) + ' operations, ' + count(num(v.slow)) + ' of them slow' + (num(v.hung) ? ', ' + count(num(v.hung)) + ' never ended' : '')));
 	const worst = worstOf(v);
 
-	if (worst)
+	if (worst) {
+		about.set(card, v);
 		leadTo(card, worst);
+	}
 	return card;
 }
 
@@ -147,6 +163,7 @@ function opButton(s)
 		add(why, el('b', '', clean(v.code, 40)), ' ' + [who(v), sure(v)].filter(Boolean).join(', '));
 	add(why, (v ? ' \u00b7 ' : '') + 'median ' + span(s.expected));
 	add(b, why);
+	about.set(b, s.op);
 	b.disabled = !s.op;
 	b.classList.toggle('on', view.op === s.op && !!s.op);
 	b.addEventListener('click', () => goToOp(s.op));

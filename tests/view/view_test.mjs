@@ -219,6 +219,7 @@ await t('children and parents lead to each other', async () => {
 	await settle(page);
 	same((await recordShown(page)).type, 'ncclProfileProxyStep');
 	ok((await $text(page, '#pane')).includes('ProxyStepSendWait'), 'its states');
+	same(await page.evaluate(() => document.activeElement.id), 'pane', 'the keyboard stays in the panel');
 });
 
 await t('the ruler sums what threads did, exactly', async () => {
@@ -670,16 +671,27 @@ await t('a verdict leads to the worst of its operations, if that is in the trace
 		ok(t0 - from < ops[seq][0] * 1e3 && t1 - from > ops[seq][1] * 1e3 && t1 - t0 < 2e3 * (ops[seq][1] - ops[seq][0]), `in sight ${t0 - from}..${t1 - from}`);
 	};
 	const cards = () => p.$$('#pane .verdict');
+	const focused = () => p.evaluate(() => {
+		const e = document.activeElement, cls = e.classList[0];
+
+		return cls ? cls + ' ' + [...document.querySelectorAll('#pane .' + cls)].indexOf(e) : e.id || e.tagName;
+	});
 
 	same(await p.$$eval('#pane .verdict', list => list.map(c => [c.tabIndex, getComputedStyle(c).cursor])), [[0, 'pointer'], [0, 'pointer'], [-1, 'auto'], [-1, 'auto']]);
 	await (await cards())[0].click();
 	await settle(p);
 	await about(7);
+	same(await focused(), 'verdict 0', 'clicked at');
 	await p.screenshot({path: out + '/led.png'});
 	await key(p, '0');
-	await (await cards())[1].focus();
+	await key(p, 'Tab');
 	await key(p, 'Enter');
 	await about(4);
+	same(await focused(), 'verdict 1', 'entered');
+	await key(p, 'Tab');
+	await key(p, ' ');
+	await about(7);
+	same(await focused(), 'op 1', 'of the list');
 	await key(p, '0');
 	for (const n of [2, 3]) {
 		await (await cards())[n].click();
