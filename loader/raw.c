@@ -11,6 +11,7 @@
 #include "out.h"
 #include "raw.h"
 #include "version.h"
+#include "zst.h"
 
 #define WRITE_BYTES (1 << 20)
 #define READ_BYTES  (1 << 20)
@@ -197,6 +198,16 @@ static int fill(struct raw_reader *r, size_t need)
 	return 0;
 }
 
+/* Whether it is a capture, but for that. */
+static bool is_packed(struct raw_reader *r)
+{
+	char begin[sizeof(RAW_MAGIC)];
+
+	return zst_is_stream(r->buf, r->len) && !fill(r, ZST_BEGIN) &&
+	       zst_begin(r->buf, r->len, begin, sizeof(begin)) == sizeof(begin) &&
+	       !memcmp(begin, RAW_MAGIC, sizeof(begin));
+}
+
 static int check_header(struct raw_reader *r)
 {
 	struct raw_file_hdr h;
@@ -204,6 +215,12 @@ static int check_header(struct raw_reader *r)
 
 	if (err)
 		return err;
+	if (is_packed(r)) {
+		snprintf(r->why, sizeof(r->why),
+			 "it is compressed by zstd: unpack it, zstd -d FILE, or convert what comes "
+			 "through a pipe, zstd -dc FILE | ncclscope convert -");
+		return -EPROTO;
+	}
 	if (r->len < sizeof(h)) {
 		snprintf(r->why, sizeof(r->why), "it has %zu bytes, and a capture at least %zu",
 			 r->len, sizeof(h));

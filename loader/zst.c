@@ -136,13 +136,41 @@ bool zst_file_is_stream(int fd)
 	return n > 0 && zst_is_stream(magic, (size_t)n);
 }
 
+size_t zst_begin(const void *data, size_t len, void *to, size_t size)
+{
+	ZSTD_outBuffer out = {to, size, 0};
+	ZSTD_inBuffer in = {data, len, 0};
+	ZSTD_DCtx *ctx = ZSTD_createDCtx();
+	size_t err = 0;
+
+	while (ctx && !ZSTD_isError(err) && in.pos < in.size && out.pos < out.size)
+		err = ZSTD_decompressStream(ctx, &out, &in);
+	ZSTD_freeDCtx(ctx);
+	return out.pos;
+}
+
+static bool is_capture(const void *data, size_t len)
+{
+	return len >= sizeof(RAW_MAGIC) && !memcmp(data, RAW_MAGIC, sizeof(RAW_MAGIC));
+}
+
 static int refuse(const void *data, size_t len)
 {
 	if (len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3))
 		return -ENOEXEC;
-	return len >= sizeof(RAW_MAGIC) && !memcmp(data, RAW_MAGIC, sizeof(RAW_MAGIC))
-		       ? -EMEDIUMTYPE
-		       : 0;
+	return is_capture(data, len) ? -EMEDIUMTYPE : 0;
+}
+
+static int refuse_packed(int fd)
+{
+	char *buf = malloc(ZST_BEGIN), begin[sizeof(RAW_MAGIC)] = "";
+	ssize_t n = buf ? pread(fd, buf, ZST_BEGIN, 0) : 0;
+	int err = 0;
+
+	if (n > 0 && is_capture(begin, zst_begin(buf, (size_t)n, begin, sizeof(begin))))
+		err = -ENOMEDIUM;
+	free(buf);
+	return err;
 }
 
 int zst_file_refuse(int fd)
@@ -150,6 +178,8 @@ int zst_file_refuse(int fd)
 	char magic[sizeof(RAW_MAGIC)];
 	ssize_t n = pread(fd, magic, sizeof(magic), 0);
 
+	if (n > 0 && zst_is_stream(magic, (size_t)n))
+		return refuse_packed(fd);
 	return n > 0 ? refuse(magic, (size_t)n) : 0;
 }
 
@@ -224,7 +254,10 @@ ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size)
 	if (!first || n < 0 || !zst_is_stream(buf, (size_t)n))
 		return n;
 	t->reader = reader_new(buf, (size_t)n);
-	return t->reader ? reader_read(t->reader, fd, buf, size) : -ENOMEM;
+	if (!t->reader)
+		return -ENOMEM;
+	n = reader_read(t->reader, fd, buf, size);
+	return n > 0 && is_capture(buf, (size_t)n) ? -ENOMEDIUM : n;
 }
 
 const char *zst_text__error(int err)
@@ -233,6 +266,9 @@ const char *zst_text__error(int err)
 		return "it is compressed by gzip: unpack it, or use zstd";
 	if (err == -EMEDIUMTYPE)
 		return "it is a capture of record --raw: 'ncclscope convert' makes traces of it";
+	if (err == -ENOMEDIUM)
+		return "it is a capture of record --raw, compressed by zstd: 'ncclscope convert' "
+		       "makes traces of what 'zstd -d' makes of it";
 	return err == -EPROTO ? "its compression is damaged" : strerror(-err);
 }
 

@@ -32,7 +32,16 @@ void zst_writer__free(struct zst_writer *z); /* NULL is fine */
 bool zst_is_stream(const void *data, size_t len);
 /* Whether a regular file is; its position stays. */
 bool zst_file_is_stream(int fd);
-/* 0, or why a regular file is no text by how it begins: -ENOEXEC: gzip; -EMEDIUMTYPE: a capture (raw.h). Its position stays. */
+/*
+ * The first bytes of what a file that begins so unpacks to, into `to`: how many these are, at most `size`. There are some if `data`
+ * is ZST_BEGIN long, or the whole file, and it is not damaged.
+ */
+#define ZST_BEGIN (160u << 10) /* no block of a stream is longer than 128 KiB */
+size_t zst_begin(const void *data, size_t len, void *to, size_t size);
+/*
+ * 0, or why a regular file is no text by how it begins: -ENOEXEC: gzip; -EMEDIUMTYPE: a capture (raw.h); -ENOMEDIUM: a capture that
+ * is compressed by zstd. Its position stays.
+ */
 int zst_file_refuse(int fd);
 
 /* The text of a file from its beginning on, compressed or not, which its first bytes tell. Zero at first. */

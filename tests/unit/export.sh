@@ -372,6 +372,31 @@ for command in "export --to csv -" "report -" "view -o view.html -" "check -"; d
 	# shellcheck disable=SC2086
 	t "a capture from a pipe is none, $command" piped $command
 done
+# Compressed it is the same, and has to be unpacked first.
+if command -v zstd >/dev/null; then
+	zstd -q way/to/capture -o way/to/capture.zst
+	is_packed="it is a capture of record --raw, compressed by zstd: 'ncclscope convert' makes traces of what 'zstd -d' makes of it"
+	for command in "export --to csv" "export --to chrome" report "view -o view.html" "merge -o merged.jsonl"; do
+		# shellcheck disable=SC2086
+		t "a compressed capture is none, $command" says 1 "Failed to read 'way/to/capture.zst': $is_packed" "$tool" $command way/to/capture.zst
+	done
+	t "a compressed capture is none, check" says 1 "way/to/capture.zst: error: it could not be read: $is_packed" "$tool" check way/to/capture.zst
+	piped_packed()
+	{
+		says 1 "$is_packed" sh -c 'cat way/to/capture.zst | "$@"' sh "$tool" "$@"
+	}
+	for command in "export --to csv -" "report -" "view -o view.html -" "check -"; do
+		# shellcheck disable=SC2086
+		t "a compressed capture from a pipe is none, $command" piped_packed $command
+	done
+	packed_to_convert="it is compressed by zstd: unpack it, zstd -d FILE, or convert what comes through a pipe, zstd -dc FILE [|] ncclscope convert -"
+	t "a compressed capture, convert" says 1 "Failed to read 'way/to/capture.zst': $packed_to_convert" "$tool" convert -o converted way/to/capture.zst
+	t "a compressed capture from a pipe, convert" says 1 "Failed to read '-': $packed_to_convert" sh -c 'cat way/to/capture.zst | "$@"' sh "$tool" convert -o converted -
+	zstd -q "$traces/good.jsonl" -o way/to/trace.zst
+	t "a compressed trace, convert" says 1 "it is no capture of 'ncclscope record --raw'" "$tool" convert -o converted way/to/trace.zst
+else
+	echo 'skip export: compressed captures: no zstd'
+fi
 t "one of two is not there" says 1 "Failed to read 'nowhere'" "$tool" export --to csv -o two.csv nowhere "$traces/good.jsonl"
 t "the other one is exported" same "$(wc -l <two.csv)" "$(($(grep -c '"recordType":"event"' "$traces/good.jsonl") + 1))"
 t "a place that is not there" says 1 "Failed to write 'no/where.csv': No such file" "$tool" export --to csv -o no/where.csv "$traces/good.jsonl"
