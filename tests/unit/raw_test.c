@@ -9,8 +9,10 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include "capture.h"
 #include "chunks.h"
+#include "cmd.h"
 #include "digest.h"
 #include "log.h"
 #include "raw.h"
@@ -269,6 +271,79 @@ static void test_foreign(void **state)
 	assert_non_null(strstr(r.why, "directory"));
 }
 
+/* The command on a file of these bytes, into chunks_dir: its exit status; what it says into `said`. */
+static int run_convert(const void *data, size_t size, char *said, size_t said_size)
+{
+	char path[sizeof(raw_path) + 8], dir[sizeof(chunks_dir)];
+	char *argv[] = {"convert", "-q", "--threads=0", path, "-o", dir, NULL};
+	int fd, status, say[2];
+	size_t len = 0;
+	ssize_t n;
+	pid_t pid;
+
+	strcpy(dir, chunks_dir);
+	snprintf(path, sizeof(path), "%s.cmd", raw_path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(write(fd, data, size), size);
+	close(fd);
+	assert_int_equal(pipe(say), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(say[1], STDERR_FILENO);
+		_exit(cmd_convert(6, argv));
+	}
+	close(say[1]);
+	while ((n = read(say[0], said + len, said_size - 1 - len)) > 0)
+		len += (size_t)n;
+	said[len] = 0;
+	close(say[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	unlink(path);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Where the record of a kind begins. */
+static size_t place_of(const void *data, size_t size, enum input_kind kind)
+{
+	struct raw_reader r;
+	struct raw_rec rec;
+
+	assert_int_equal(raw_reader__of(&r, data, size), 0);
+	do {
+		assert_int_equal(raw_reader__next(&r, &rec), 1);
+	} while (rec.kind != kind);
+	raw_reader__close(&r);
+	return rec.offset;
+}
+
+/* A whole record in which there is nothing that it could mean: status 1, where it is, and the traces up to there. */
+static void test_senseless(void **state)
+{
+	static unsigned char buf[1 << 16];
+	size_t len = read_raw(buf, sizeof(buf)), at = place_of(buf, len, INPUT_FINISH);
+	struct raw_rec_hdr h = {.size = 8, .kind = INPUT_TICK, .mark = RAW_MARK};
+	char said[512], want[128], *kept = NULL;
+
+	(void)state;
+	assert_int_equal(run_convert(buf, len, said, sizeof(said)), EXIT_OK);
+	chunks_files(NULL);
+	memcpy(buf + at, &h, sizeof(h));
+	memset(buf + at + sizeof(h), 0, h.size);
+	assert_int_equal(run_convert(buf, at + sizeof(h) + h.size, said, sizeof(said)),
+			 EXIT_FAILED);
+	snprintf(want, sizeof(want),
+		 "the record at byte %zu (kind %d, 8 bytes) makes no sense here: the file is "
+		 "damaged",
+		 at, INPUT_TICK);
+	assert_non_null(strstr(said, want));
+	text = &kept;
+	chunks_files(keep_text);
+	assert_non_null(kept);
+	assert_non_null(strstr(kept, "\"type\":\"ncclProfileColl\""));
+	assert_non_null(strstr(kept, "\"end\":\"loader-stopped\""));
+	free(kept);
+}
+
 /* An error of a reading is one that there is: others cannot be told, nor negated. */
 static void test_errors(void **state)
 {
@@ -323,7 +398,7 @@ int main(void)
 		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_digest),
 		cmocka_unit_test(test_torn),	   cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_foreign),	   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_senseless),  cmocka_unit_test(test_writer),
 	};
 
 	return cmocka_run_group_tests_name("raw", tests, setup, teardown);
