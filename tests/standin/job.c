@@ -817,7 +817,7 @@ static void print_stats(int op, bool *first)
 		for (i = o.warmup * (o.split ? 2 : 1); i < sh->ranks[r].nrecs; i++) {
 			struct iter_rec *rec = &sh->recs[r * max_recs + i];
 
-			if (rec->op != op)
+			if (rec->op != op || !rec->end_ns)
 				continue;
 			us[n] = (rec->end_ns - rec->start_ns) / 1000.0;
 			sum += us[n++];
@@ -868,6 +868,15 @@ static void print_counters(const struct rank_rec *r, int part)
 }
 #endif
 
+/* null: the job was ended before it came to that. */
+static void print_us(const char *key, uint64_t from_ns, uint64_t to_ns)
+{
+	if (to_ns)
+		printf(",\"%s\":%.1f", key, (to_ns - from_ns) / 1000.0);
+	else
+		printf(",\"%s\":null", key);
+}
+
 static void print_rank(int rank)
 {
 	struct rank_rec *r = &sh->ranks[rank];
@@ -886,12 +895,12 @@ static void print_rank(int rank)
 	for (i = 0; i < r->nrecs; i++) {
 		struct iter_rec *rec = &sh->recs[rank * max_recs + i];
 
-		printf("%s{\"op\":\"%s\",\"comm\":%d,\"warmup\":%s,\"start_ns\":%" PRIu64
-		       ",\"enqueue_us\":%.1f,\"us\":%.1f}",
+		printf("%s{\"op\":\"%s\",\"comm\":%d,\"warmup\":%s,\"start_ns\":%" PRIu64,
 		       i ? "," : "", op_names[rec->op], rec->comm,
-		       i < o.warmup * (o.split ? 2 : 1) ? "true" : "false", rec->start_ns,
-		       (rec->enqueued_ns - rec->start_ns) / 1000.0,
-		       (rec->end_ns - rec->start_ns) / 1000.0);
+		       i < o.warmup * (o.split ? 2 : 1) ? "true" : "false", rec->start_ns);
+		print_us("enqueue_us", rec->start_ns, rec->enqueued_ns);
+		print_us("us", rec->start_ns, rec->end_ns);
+		printf("}");
 	}
 	printf("]}");
 }

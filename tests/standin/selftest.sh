@@ -435,6 +435,21 @@ t fault-exec-in-time ends_by '"exit":4' --fault exec:rank=1:us=30000
 t fault-abort fails --fault abort:rank=1:after=2 --ranks 3 --iters 5
 hang() { ! STANDIN_TIMEOUT=2 run --fault hang:rank=1:after=2 --ranks 2 --iters 3 --bytes 4M; }
 t fault-hang hang
+# In the middle of an operation that hangs: what has not ended has no time, and is in no sum.
+ended() {
+	local pid
+	rm -f "$tmp/out"
+	timeout 100 "$job" --json --timeout 60 --fault hang:rank=1:after=2 --ranks 2 --iters 3 --bytes 4M "$@" >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	sleep 1
+	kill -TERM $pid
+	! wait $pid && grep -q '"ok":false' "$tmp/out" && grep -q '"us":null}' "$tmp/out" && ! grep -qE '[0-9]{9}[0-9]*[.][0-9]' "$tmp/out" || {
+		head -c 1000 "$tmp/out"
+		return 1
+	}
+}
+t ended-within ended
+t ended-within-overlap ended --split 2 --overlap
 
 # ---- the log of callbacks has what the plugin counted, of each process and kind ----
 
