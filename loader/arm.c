@@ -76,12 +76,12 @@ static int apply(pid_t pid, uint32_t mask)
 		return EXIT_FAILED;
 	case -EPERM:
 	case -EACCES:
-		pr_err("Failed to look into process %d: %s; run as root or as its user\n", pid,
-		       strerror(-err));
+		pr_err("Failed to look into process %d: %s%s\n", pid, strerror(-err),
+		       target__advice(err));
 		return EXIT_PRIVILEGE;
 	default:
-		pr_err("Failed to %s process %d: %s\n", mask ? "arm" : "disarm", pid,
-		       target__error(err));
+		pr_err("Failed to %s process %d: %s%s\n", mask ? "arm" : "disarm", pid,
+		       target__error(err), target__advice(err));
 		return EXIT_FAILED;
 	}
 }

@@ -310,7 +310,8 @@ static int attach_pid(struct recorder *r, pid_t pid)
 		return EXIT_FAILED;
 	}
 	if (err) {
-		pr_err("Failed to look into process %d: %s\n", pid, target__error(err));
+		pr_err("Failed to look into process %d: %s%s\n", pid, target__error(err),
+		       target__advice(err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
 	}
 	err = attach__plugin(r->attach, t.path, pid);

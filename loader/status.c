@@ -235,11 +235,13 @@ static int look_at(const struct options *o, json_t *all)
 		}
 		status = err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
 		if (err == -ENOENT)
-			pr_err("Process %d has no ncclscope plugin loaded\n", o->pids[i]);
+			pr_err("Process %d has no ncclscope plugin loaded: start it with "
+			       "NCCL_PROFILER_PLUGIN=ncclscope; 'ncclscope status' lists those "
+			       "that have it\n",
+			       o->pids[i]);
 		else
 			pr_err("Failed to look into process %d: %s%s\n", o->pids[i],
-			       target__error(err),
-			       status == EXIT_PRIVILEGE ? "; run as root or as its user" : "");
+			       target__error(err), target__advice(err));
 	}
 	return status;
 }

@@ -50,6 +50,21 @@ const char *target__error(int err)
 	}
 }
 
+const char *target__advice(int err)
+{
+	switch (err) {
+	case -ESRCH:
+		return "; 'ncclscope status' lists the processes that have the plugin";
+	case -EPERM:
+	case -EACCES:
+		return geteuid() ? "; run as root or as its user"
+				 : "; root needs CAP_SYS_PTRACE for that, which a container has "
+				   "to be given";
+	default:
+		return "";
+	}
+}
+
 void target__close(struct target *t)
 {
 	if (t->mem >= 0)

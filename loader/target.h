@@ -38,6 +38,8 @@ int target__find(struct target *t, pid_t pid);
 
 /* What one of these errors means, in words. */
 const char *target__error(int err);
+/* What to do about it, for the end of that message: begins with "; ", or is "". */
+const char *target__advice(int err);
 
 /* The same for looking only: what is found cannot be armed. */
 int target__find_readonly(struct target *t, pid_t pid);

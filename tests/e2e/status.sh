@@ -58,7 +58,18 @@ t "communicator's name, in the table" grep -q 'of 2: n\\x1b\]0;x\\x07\\x0a\\x7f\
 t "command's name" grep -qF 'e\x1b[31m\x0' "$tmp/table"
 t "hostile names reach no terminal" printable "$tmp/table" "$tmp/json"
 "$scope" status -p $$ 2>"$tmp/status.err"
-is "-p of a process without the plugin" "$? $(grep -c 'has no ncclscope plugin' "$tmp/status.err")" "1 1"
+is "-p of a process without the plugin, and what to do" "$? $(cat "$tmp/status.err")" \
+	"1 ncclscope: error: Process $$ has no ncclscope plugin loaded: start it with NCCL_PROFILER_PLUGIN=ncclscope; 'ncclscope status' lists those that have it"
+for command in status "arm --mask coll"; do
+	# shellcheck disable=SC2086
+	"$scope" $command -p 4194304 2>"$tmp/status.err"
+	is "$command -p of no process, and what to do" "$? $(sed 's/.*4194304: //' "$tmp/status.err")" \
+		"1 No such process; 'ncclscope status' lists the processes that have the plugin"
+	# shellcheck disable=SC2086
+	setpriv --bounding-set=-sys_ptrace "$scope" $command -p "${ranks[0]}" 2>"$tmp/status.err"
+	is "$command -p as root that may not look, and what to do" "$? $(sed 's/.*: Permission/Permission/' "$tmp/status.err")" \
+		"3 Permission denied; root needs CAP_SYS_PTRACE for that, which a container has to be given"
+done
 "$scope" status -p 1x 2>/dev/null
 is "-p of no pid: usage" $? 2
 
