@@ -68,16 +68,36 @@ static const struct argp argp = {
 
 /* ---- The file ------------------------------------------------------------------------------------------- */
 
+/* The last part of what was typed, a link's own; of what ends in '.', '..' or is '/' that of the directory. Owned; NULL: no memory. */
+static char *last_part(const char *path)
+{
+	const char *end = path + strlen(path), *at;
+	char *real, *name;
+
+	while (end > path && end[-1] == '/')
+		end--;
+	for (at = end; at > path && at[-1] != '/'; at--)
+		;
+	if (end - at > 2 || strncmp(at, "..", (size_t)(end - at)))
+		return strndup(at, (size_t)(end - at));
+	real = realpath(path, NULL);
+	name = strdup(real ? strrchr(real, '/') + 1 : "");
+	free(real);
+	return name;
+}
+
 /* "trace_1_pid7.jsonl" to "trace_1_pid7.html"; NULL: no memory. */
 static char *default_name(const char *trace)
 {
-	char *real = strcmp(trace, "-") ? realpath(trace, NULL) : NULL, *out = NULL;
+	char *last = last_part(trace), *out = NULL;
 	const char *name = "";
 	struct stat st;
 	size_t len;
 
-	if (real && !stat(real, &st) && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
-		name = strrchr(real, '/') + 1;
+	if (!last)
+		return NULL;
+	if (strcmp(trace, "-") && !stat(trace, &st) && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+		name = last;
 	len = strlen(name);
 	if (len > 4 && !strcmp(name + len - 4, ".zst"))
 		len -= 4;
@@ -89,7 +109,7 @@ static char *default_name(const char *trace)
 	}
 	if (asprintf(&out, "%.*s.html", (int)len, name) < 0)
 		out = NULL;
-	free(real);
+	free(last);
 	return out;
 }
 

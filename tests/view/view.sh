@@ -38,6 +38,14 @@ default_names()
 		"./job.d.html ./job.d/job.d.html ./t.html ./u.html ./v.html "
 }
 
+# Of a link it is the link's own name, which is what was typed.
+names_of_links()
+{
+	ln -s job.d "$tmp/at/latest" && ln -s t.jsonl "$tmp/at/run7.jsonl" && mkdir "$tmp/at/in" || return
+	(cd "$tmp/at/in" && "$scope" view -q ../latest && "$scope" view -q ../latest/ && "$scope" view -q ../run7.jsonl) || return
+	same "$(cd "$tmp/at" && find in -name '*.html' | sort | tr '\n' ' ')" "in/latest.html in/run7.html "
+}
+
 inputs_alike()
 {
 	local want got
@@ -148,6 +156,7 @@ nowhere_to_keep()
 
 mkdir "$tmp/at"
 t 'names of pages come from traces' default_names
+t 'names of pages of links' names_of_links
 t 'files, compressed ones, directories and standard input give the same' inputs_alike
 t "the page has report's own words" report_inside
 t 'report reads compressed traces as well' report_of_compressed
