@@ -7,6 +7,18 @@ const LEGEND = [
 	['Flow', ''], ['tx', 'sent'], ['rx', 'received'], ['rtt', 'RTT'], ['retrans', 'lost'],
 ];
 
+/* All that the legend has no room for: colours, and what they are of. */
+const COLOURS = [
+	['coll collend', 'Coll: until it is enqueued, until it has ended; CeColl'], ['p2p p2pend', 'P2p: the same'], ['group', 'Group, GroupApi'], ['api', 'CollApi, P2pApi'],
+	['kernel', 'KernelLaunch, KernelCh, KernelPhase, CeBatch'], ['opsend oprecv', 'ProxyOp: sends, receives'], ['peer', 'waits for its peer; CeSync'], ['gpu', 'waits for the GPU'],
+	['wire', 'sends, or has received; NetPlugin'], ['flush', 'flushes to the GPU what it has received'], ['step', 'ProxyStep, ProxyOp: anything else'],
+	['ctrl opsend api', 'ProxyCtrl: idle or asleep; active; append and wakeup'], ['other', 'any other event'],
+	['run irq runq blocked', 'thread: on a CPU, interrupted, runnable, blocked; of an event its lower edge'], ['tx rx rtt', 'flow: sent, received, round trip'],
+	['retrans', 'flow: sent again, dropped; left edge of an event: in it, or records lost'], ['dim', 'flow: sent again needlessly'],
+	['mark', 'upper edge, and on the map: slow, with a verdict'], ['heat0 heat1 heat2 heat3', 'map: waits for others, from never to all the time'],
+	['hatched', 'at the end: has not ended; amid: in the queue; process: records lost'], ['accent irq', 'outlined: its operation on all ranks; found'],
+];
+
 function makeLegend()
 {
 	$('legend').replaceChildren(...LEGEND.map(([ink, label]) => label ? swatch(ink, label) : add(el('span'), el('b', '', ink))));
@@ -17,8 +29,11 @@ function makeKeys()
 	const close = el('button', '', 'Close');
 
 	close.addEventListener('click', () => $('keys').close());
-	$('keys').replaceChildren(el('h2', '', 'Keys and mouse'), table(KEYS.map(([keys, what]) =>
-		[add(el('span'), ...keys.split(', ').flatMap((k, n) => n ? [' ', el('kbd', '', k)] : [el('kbd', '', k)])), what])), add(el('p'), close));
+	$('keys').replaceChildren(add(el('div'),
+		add(el('section'), el('h2', '', 'Keys and mouse'), table(KEYS.map(([keys, what]) =>
+			[add(el('span'), ...keys.split(', ').flatMap((k, n) => n ? [' ', el('kbd', '', k)] : [el('kbd', '', k)])), what]))),
+		add(el('section'), el('h2', '', 'Colours and marks'), table(COLOURS.map(([inks, what]) =>
+			[add(el('span', 'inks'), ...inks.split(' ').map(ink => swatch(ink, ''))), what])))), add(el('p'), close));
 }
 
 function showEmpty()
@@ -189,6 +204,7 @@ function recolour()
 	view.dark = matchMedia('(prefers-color-scheme: dark)').matches;
 	heat.image = null;
 	makeLegend();
+	makeKeys();
 	renderPane();
 	redraw();
 }

@@ -69,7 +69,10 @@ function swatch(ink, label)
 {
 	const s = el('span'), i = el('i');
 
-	i.style.background = colour[ink];
+	if (ink === 'hatched')
+		i.className = ink;
+	else
+		i.style.background = colour[ink];
 	return add(s, i, label);
 }
 

@@ -333,10 +333,24 @@ await t('filters leave what they say', async () => {
 	same(await $text(page, '#filters .told'), '');
 });
 
-await t('keys are told', async () => {
+await t('keys, colours and marks are told', async () => {
 	await key(page, '?');
 	ok(await page.$eval('#keys', d => d.open && d.textContent.includes('ruler')), 'no dialog');
 	await page.screenshot({path: out + '/keys.png'});
+	/* every colour of the style sheet but the page's own */
+	same(await page.evaluate(() => {
+		const style = getComputedStyle(document.documentElement), probe = document.createElement('i'), told = new Set([...document.querySelectorAll('#legend i, #keys i')].map(i => getComputedStyle(i).backgroundColor));
+		const names = [...document.styleSheets[0].cssRules[0].style].filter(n => n.startsWith('--') && !['--bg', '--lane', '--line', '--text', '--head', '--shade', '--button', '--unknown'].includes(n));
+
+		document.body.append(probe);
+		const untold = names.filter(n => {
+			probe.style.backgroundColor = style.getPropertyValue(n);
+			return !told.has(getComputedStyle(probe).backgroundColor);
+		});
+
+		probe.remove();
+		return [names.length > 25, untold];
+	}), [true, []], 'colours without a word');
 	await key(page, 'Escape');
 	ok(!await page.$eval('#keys', d => d.open), 'still there');
 });
