@@ -2,9 +2,9 @@
 /* Traces that are given more than once; see copies.h. That two differ and their hashes do not is left to chance. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "copies.h"
 #include "fnv.h"
 #include "hash.h"
@@ -16,15 +16,9 @@ struct copy {
 };
 
 struct recording {
+	uint64_t process; /* or others of that pid, which have times of their own */
 	struct copies_span when;
-	struct recording *next;
-};
-
-struct recorded {
-	uint64_t key; /* the process, or others of that pid, which have times of their own */
-	struct recording *list; /* owned */
-	bool is_double;
-	UT_hash_handle hh;
+	char *path; /* owned */
 };
 
 uint64_t copies__hash(const char *s, size_t len)
@@ -54,57 +48,71 @@ int copies__again(struct copies *c, uint64_t header, const char *line, size_t le
 	return -ENOMEM;
 }
 
-static struct recorded *recorded_of(struct copies *c, uint64_t key)
-{
-	struct recorded *p;
-
-	HASH_FIND(hh, c->procs, &key, sizeof(key), p);
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->key = key;
-	HASH_ADD(hh, c->procs, key, sizeof(p->key), p);
-	if (HASH_ADDED(hh, p))
-		return p;
-	free(p);
-	return NULL;
-}
-
-static void found_double(struct copies *c, struct recorded *p, const char *path)
-{
-	if (p->is_double)
-		return;
-	p->is_double = true;
-	if (!c->doubles++)
-		snprintf(c->first_double, sizeof(c->first_double), "%s", path);
-}
-
 int copies__recorded(struct copies *c, uint64_t node, int32_t pid, const struct copies_span *when,
 		     const char *path)
 {
-	struct recorded *p = recorded_of(c, fnv_more(node, &pid, sizeof(pid)));
-	struct recording *r = p ? calloc(1, sizeof(*r)) : NULL, *other;
+	struct recording *r;
 
-	if (!r)
+	if (when->first > when->last)
+		return 0;
+	if (c->nr_recorded == c->room) {
+		r = reallocarray(c->recorded, c->room ? 2 * c->room : 64, sizeof(*r));
+		if (!r)
+			return -ENOMEM;
+		c->recorded = r;
+		c->room = c->room ? 2 * c->room : 64;
+	}
+	r = &c->recorded[c->nr_recorded];
+	*r = (struct recording){fnv_more(node, &pid, sizeof(pid)), *when, strdup(path)};
+	if (!r->path)
 		return -ENOMEM;
-	r->when = *when;
-	for (other = p->list; other; other = other->next)
-		if (when->first < other->when.last && other->when.first < when->last)
-			found_double(c, p, path);
-	r->next = p->list;
-	p->list = r;
+	c->nr_recorded++;
 	return 0;
+}
+
+/* By process, then by time. */
+static int by_begin(const void *pa, const void *pb)
+{
+	const struct recording *a = pa, *b = pb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->when.first > b->when.first) - (a->when.first < b->when.first);
+}
+
+/* Processes that two recordings have at the same time, and a file of one of these. */
+static uint64_t doubles(const struct copies *c, const char **path)
+{
+	const struct recording *r = c->recorded, *said = NULL;
+	int64_t last = INT64_MIN;
+	uint64_t n = 0;
+	size_t i;
+
+	if (c->nr_recorded)
+		qsort(c->recorded, c->nr_recorded, sizeof(*c->recorded), by_begin);
+	for (i = 0; i < c->nr_recorded; i++, r++) {
+		if (!i || r->process != r[-1].process)
+			last = INT64_MIN;
+		if (r->when.first < last && (!said || said->process != r->process)) {
+			said = r;
+			*path = n++ ? *path : r->path;
+		}
+		if (r->when.last > last)
+			last = r->when.last;
+	}
+	return n;
 }
 
 void copies__warn(const struct copies *c)
 {
-	if (c->doubles)
+	const char *path = "";
+	uint64_t n = doubles(c, &path);
+
+	if (n)
 		pr_warn("Processes that two recordings have at the same time: %" PRIu64
-			". Their events are there twice; give one of the two; a trace of the "
-			"first: '%s'\n",
-			c->doubles, c->first_double);
+			". Their events are there twice; give one of the two; one of these traces: "
+			"'%s'\n",
+			n, path);
 	if (c->n)
 		pr_warn("Traces of %" PRIu64 " process%s are given more than once, and taken once; "
 			"the first that was left out: '%s'\n",
@@ -113,14 +121,10 @@ void copies__warn(const struct copies *c)
 
 void copies__free(struct copies *c)
 {
-	struct recorded *p, *tmp;
-	struct recording *r;
-
 	HASH_FREE_ALL(c->seen);
-	HASH_ITER (hh, c->procs, p, tmp)
-		while ((r = p->list)) {
-			p->list = r->next;
-			free(r);
-		}
-	HASH_FREE_ALL(c->procs);
+	while (c->nr_recorded)
+		free(c->recorded[--c->nr_recorded].path);
+	free(c->recorded);
+	c->recorded = NULL;
+	c->room = 0;
 }

@@ -21,15 +21,15 @@ struct copies {
 	struct copy *seen;
 	uint64_t n;	 /* traces that have come before */
 	char first[256]; /* the file of the first of these */
-	struct recorded *procs;
-	uint64_t doubles;	/* processes that two recordings have at the same time */
-	char first_double[256]; /* a file of the first of these */
+	struct recording *recorded;
+	size_t nr_recorded, room;
 };
 
 uint64_t copies__hash(const char *s, size_t len);
 /* Whether a trace has come before, by its header's hash and the line behind it; @path is its file. 1, 0, or -ENOMEM. */
 int copies__again(struct copies *c, uint64_t header, const char *line, size_t len,
 		  const char *path);
+
 static inline void copies__extend(struct copies_span *s, int64_t ns)
 {
 	if (ns < s->first)

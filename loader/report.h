@@ -237,6 +237,7 @@ struct report_thread {
 
 struct report_self_key {
 	uint64_t node, cmdline; /* hashes */
+	int64_t started;	/* its node's CLOCK_MONOTONIC; -1: the header does not tell */
 	int32_t host_pid;
 	uint32_t comm;
 };
@@ -246,12 +247,9 @@ struct report_proc {
 	uint32_t index;
 	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
 	struct report_proc *self;
-	struct report_self_key key; /* by which that is found, */
-	struct report_proc
-		*reused; /* then the next one of that key, which has started at another time, */
-	int64_t started; /* its node's CLOCK_MONOTONIC; -1: the header does not tell */
-	uint32_t nr;	 /* the how many-th of these recordings it is, from 0; */
-	uint32_t more;	 /* so many others has the first one */
+	struct report_self_key key;	  /* by which that is found */
+	uint32_t nr;			  /* the how many-th of these recordings it is, from 0; */
+	uint32_t more;			  /* so many others has the first one */
 	uint32_t host, comm, cgroup, end; /* names */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
@@ -458,8 +456,6 @@ struct lost_cause {
 int report_init(struct report *r);
 struct report_comm *report_comm(struct report *r, uint64_t hash);
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p);
-/* False: two recordings are of different processes for sure. */
-bool report_may_be_one(const struct report_proc *p, const struct report_proc *q);
 
 struct report_op_info {
 	uint64_t comm, seq, count, bytes;

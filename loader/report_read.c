@@ -171,7 +171,7 @@ static struct report_proc *new_proc(struct report_reader *rd)
 	p->index = r->nprocs++;
 	p->rank = -1;
 	p->pid = p->host_pid = -1;
-	p->started = -1;
+	p->key.started = -1;
 	p->file = names__get(r->names, rd->path, strlen(rd->path));
 	/* Without a header nothing says whose clock it is. */
 	p->node = p->clock = fnv_more(FNV_BEGIN, rd->path, strlen(rd->path));
@@ -247,36 +247,22 @@ static uint64_t hash_list(const struct report_reader *rd, node_t list)
 	return h;
 }
 
-/* A pid is used again, and by the same program; older traces do not tell when their process started. */
-bool report_may_be_one(const struct report_proc *p, const struct report_proc *q)
-{
-	return p->node == q->node && p->host_pid == q->host_pid &&
-	       (p->started < 0 || q->started < 0 || p->started == q->started);
-}
-
 /* Whether another recording of the process is in the input, as of another window (record --every). */
 static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t cmdline)
 {
 	struct report_proc *self;
 
-	if (p->host_pid < 0)
-		return;
-	memset(&p->key, 0, sizeof(p->key));
 	p->key.node = p->node;
 	p->key.cmdline = cmdline;
 	p->key.host_pid = p->host_pid;
 	p->key.comm = p->comm;
+	if (p->host_pid < 0)
+		return;
 	HASH_FIND(hh, rd->r->selves, &p->key, sizeof(p->key), self);
-	for (; self; self = self->reused) {
-		if (report_may_be_one(p, self)) {
-			p->self = self;
-			p->nr = ++self->more;
-			return;
-		}
-		if (!self->reused) {
-			self->reused = p;
-			return;
-		}
+	if (self) {
+		p->self = self;
+		p->nr = ++self->more;
+		return;
 	}
 	HASH_ADD(hh, rd->r->selves, key, sizeof(p->key), p);
 	if (!HASH_ADDED(hh, p))
@@ -298,8 +284,8 @@ static void take_header(struct report_reader *rd, node_t rec)
 	p->cgroup = get_name(rd, rec, "cgroup");
 	p->pid = get_int(rd, rec, "pid", -1);
 	p->host_pid = get_int(rd, rec, "hostPid", p->pid);
-	if (!get_point(rd, rec, "startTime", &p->started))
-		p->started = -1;
+	if (!get_point(rd, rec, "startTime", &p->key.started))
+		p->key.started = -1;
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
 	take_clock(rd, get(rd, rec, "clock"));

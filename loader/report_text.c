@@ -464,62 +464,90 @@ static uint32_t procs_of(const struct report *r)
 	return n;
 }
 
+static int compare_u64(const void *pa, const void *pb)
+{
+	const uint64_t *a = pa, *b = pb;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Of processes, or of those with a header, how many different ones there are; `which`: offset of the number. */
+static uint32_t distinct(const struct report *r, size_t which, bool headers)
+{
+	uint64_t *list = calloc(r->nprocs + 1, sizeof(*list));
+	const struct report_proc *p;
+	uint32_t n = 0, i, found = 0;
+
+	for (p = r->procs; p && list; p = p->next)
+		if (p->header || !headers)
+			list[n++] = *(const uint64_t *)((const char *)p + which);
+	if (n)
+		qsort(list, n, sizeof(*list), compare_u64);
+	for (i = 0; i < n; i++)
+		found += !i || list[i] != list[i - 1];
+	free(list);
+	return found;
+}
+
 static uint32_t nodes_of(const struct report *r)
 {
-	const struct report_proc *p, *q;
-	uint32_t n = 0;
-
-	for (p = r->procs; p; p = p->next) {
-		for (q = r->procs; q != p && q->node != p->node; q = q->next)
-			;
-		n += q == p;
-	}
-	return n;
+	return distinct(r, offsetof(struct report_proc, node), false);
 }
 
 /* Of nodes that merge could put into one clock. */
 static uint32_t clocks_of(const struct report *r)
 {
-	const struct report_proc *p, *q;
-	uint32_t n = 0;
-
-	for (p = r->procs; p; p = p->next) {
-		for (q = r->procs; q != p && (!q->header || q->clock != p->clock); q = q->next)
-			;
-		n += p->header && q == p;
-	}
-	return n;
+	return distinct(r, offsetof(struct report_proc, clock), true);
 }
 
-static bool same_time(const struct report_proc *p, const struct report_proc *q)
+static int compare_process(const struct report_proc *a, const struct report_proc *b)
 {
-	return p->header && q->header && report_may_be_one(p, q) && p->events && q->events &&
-	       (p->clock != q->clock || (p->first < q->last && q->first < p->last));
+	int diff = compare_u64(&a->node, &b->node);
+
+	if (!diff)
+		diff = (a->host_pid > b->host_pid) - (a->host_pid < b->host_pid);
+	return diff ?: (a->key.started > b->key.started) - (a->key.started < b->key.started);
 }
 
-static bool is_twice(const struct report *r, const struct report_proc *p)
+/* By process, then by time. */
+static int by_begin(const void *pa, const void *pb)
 {
-	const struct report_proc *q;
+	const struct report_proc *const *a = pa, *const *b = pb;
+	int diff = compare_process(*a, *b);
 
-	for (q = r->procs; q != p && !same_time(p, q); q = q->next)
-		;
-	return q != p;
+	if (!diff)
+		diff = compare_u64(&(*a)->clock, &(*b)->clock);
+	return diff ?: ((*a)->first > (*b)->first) - ((*a)->first < (*b)->first);
 }
 
 /* Processes whose time another recording of the input has, too: a trace and what it was merged into, say. */
 static uint32_t twice(const struct report *r)
 {
-	uint8_t *seen = calloc(r->nprocs + 1, 1);
-	const struct report_proc *p;
-	uint32_t n = 0;
+	uint8_t *seen = calloc(r->nprocs + 1, 1); /* of several windows, any */
+	const struct report_proc **list = calloc(r->nprocs + 1, sizeof(*list)), *p, *was = NULL;
+	uint32_t n = 0, i, found = 0;
+	int64_t last = 0;
+	bool same;
 
-	for (p = r->procs; p && seen; p = p->next) /* of several windows, any */
-		if (!seen[p->self->index] && is_twice(r, p)) {
+	for (p = r->procs; p && list && seen; p = p->next)
+		if (p->header && p->events)
+			list[n++] = p;
+	if (n)
+		qsort(list, n, sizeof(*list), by_begin);
+	for (i = 0; i < n; i++) {
+		p = list[i];
+		same = was && !compare_process(was, p);
+		if (same && (was->clock != p->clock || p->first < last) && !seen[p->self->index]) {
 			seen[p->self->index] = 1;
-			n++;
+			found++;
 		}
+		if (!same || was->clock != p->clock || p->last > last)
+			last = p->last;
+		was = p;
+	}
+	free(list);
 	free(seen);
-	return n;
+	return found;
 }
 
 static void print_losses(const struct report *r, FILE *f)

@@ -41,9 +41,7 @@ function newProc(file, head)
 /* Its recording goes on in another file, as with each window of record --every; the report takes them for one by the same. */
 function sameProc(head)
 {
-	const started = p => p.head.started === null || head.started === null || p.head.started === head.started; /* older traces do not tell */
-
-	return head.bootId && trace.procs.find(p => p.boot === head.bootId && p.pid === head.pid && p.comm === head.comm && p.head.cmdline === head.cmdline && started(p));
+	return head.bootId && trace.procs.find(p => p.boot === head.bootId && p.pid === head.pid && p.comm === head.comm && p.head.cmdline === head.cmdline && p.head.started === head.started);
 }
 
 function newThread(proc, tid)

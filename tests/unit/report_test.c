@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <string.h>
 #include <unistd.h>
 #include "log.h"
@@ -1240,7 +1241,7 @@ static int said_twice(const struct report *r)
 /* An operation, and the next. */
 #define TWO_COLLS(seq, from, to) COLL("0", seq, from, from) COLL("0", seq "0", to, to)
 
-/* A pid that is used again: of each of its processes, and one that does not tell when it started. */
+/* A pid that is used again: of each of its processes, and an older trace, which does not tell when its process started. */
 static void windows_of_a_pid(void **state)
 {
 	static const char text[] = HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "2000.000")
@@ -1249,7 +1250,7 @@ static void windows_of_a_pid(void **state)
 				HEADER_OF("1", "3000.000") TWO_COLLS("4", "4500.000", "5500.000")
 					HEADER_OF("1", "2000.000")
 						TWO_COLLS("5", "6000.000", "7000.000") HEADER("1");
-	static const uint32_t self[] = {0, 1, 0, 1, 4, 0};
+	static const uint32_t self[] = {0, 1, 0, 1, 4, 5};
 	const struct report_proc *p;
 	struct report r;
 
@@ -1258,19 +1259,19 @@ static void windows_of_a_pid(void **state)
 	assert_int_equal(r.nprocs, 6);
 	for (p = r.procs; p; p = p->next) {
 		assert_int_equal(p->self->index, self[p->index]);
-		assert_int_equal(p->more, p->index == 0 ? 2 : p->index == 1);
+		assert_int_equal(p->more, p->index < 2);
 	}
 	assert_int_equal(said_twice(&r), 1); /* the second and the fourth */
 	report_free(&r);
 }
 
-/* Only a pid is the same; where one does not tell when it started that is taken for one process. */
+/* Only a pid is the same. */
 static void a_pid_twice(void **state)
 {
 	static const char text[] = HEADER_OF("1", "10.000") TWO_COLLS("1", "1000.000", "2000.000")
 		HEADER_OF("1", "1100.000") TWO_COLLS("5", "1200.000", "1800.000");
-	static const char old[] = HEADER("1") TWO_COLLS("1", "1000.000", "2000.000")
-		HEADER_OF("1", "1100.000") TWO_COLLS("5", "1200.000", "1800.000");
+	static const char old[] = HEADER("1") TWO_COLLS("1", "1000.000", "2000.000") HEADER("1")
+		TWO_COLLS("5", "1200.000", "1800.000");
 	struct report r;
 
 	(void)state;
@@ -1280,6 +1281,36 @@ static void a_pid_twice(void **state)
 	read_text(&r, old, sizeof(old) - 1);
 	assert_int_equal(said_twice(&r), 1);
 	report_free(&r);
+}
+
+/* Many, of one pid and of as many nodes as somebody likes to make up: each is not held against all others. */
+static void many_of_a_pid(void **state)
+{
+	enum { MANY = 60000 };
+	char *text = NULL;
+	struct report r;
+	clock_t began;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	for (i = 0; i < MANY; i++)
+		fprintf(f,
+			"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"%d\","
+			"\"pid\":"
+			"1,\"hostPid\":1,\"comm\":\"job\",\"startTime\":%d.000}\n" COLL(
+				"0", "1", "1000.000", "2000.000"),
+			i % 2 * i, i + 1);
+	fclose(f);
+	began = clock();
+	read_text(&r, text, len);
+	assert_int_equal(said_twice(&r), 0);
+	assert_true((clock() - began) / CLOCKS_PER_SEC < 20);
+	report_free(&r);
+	free(text);
 }
 
 /* All of the time, and two windows of it: one process, in whatever order they come. */
@@ -1478,6 +1509,7 @@ int main(void)
 		cmocka_unit_test(windows_of_one_process),
 		cmocka_unit_test(windows_of_a_pid),
 		cmocka_unit_test(a_pid_twice),
+		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
