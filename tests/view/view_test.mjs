@@ -947,7 +947,7 @@ await t('a pid that is used again is of two processes', async () => {
 	const dir = tmp + '/reused', line = o => JSON.stringify(o) + '\n';
 
 	mkdirSync(dir);
-	for (const [from, startTime] of [[1e6, 5e5], [5e6, 4e6], [9e6, 4e6], [12e6, undefined]]) {
+	for (const [from, startTime] of [[1e6, 5e5], [5e6, 4e6], [9e6, 4e6], [12e6, undefined], [15e6, undefined]]) {
 		const at = {pid: 10, tid: 10};
 
 		writeFileSync(`${dir}/trace_${from}_pid10.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 10, hostPid: 10, comm: 'job', startTime, cmdline: ['job']}) +
@@ -956,7 +956,7 @@ await t('a pid that is used again is of two processes', async () => {
 	}
 	const p = await open(browser, view('reused', dir));
 
-	same((await lanes(p)).filter(l => l.kind === 'proc').length, 2, 'processes');
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 3, 'processes');
 	await p.close();
 });
 
