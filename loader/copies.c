@@ -51,16 +51,17 @@ int copies__again(struct copies *c, uint64_t header, const char *line, size_t le
 int copies__recorded(struct copies *c, uint64_t node, int32_t pid, const struct copies_span *when,
 		     const char *path)
 {
+	size_t room = c->room ? 2 * c->room : 64;
 	struct recording *r;
 
 	if (when->first > when->last)
 		return 0;
 	if (c->nr_recorded == c->room) {
-		r = reallocarray(c->recorded, c->room ? 2 * c->room : 64, sizeof(*r));
+		r = reallocarray(c->recorded, room, sizeof(*r));
 		if (!r)
 			return -ENOMEM;
 		c->recorded = r;
-		c->room = c->room ? 2 * c->room : 64;
+		c->room = room;
 	}
 	r = &c->recorded[c->nr_recorded];
 	*r = (struct recording){fnv_more(node, &pid, sizeof(pid)), *when, strdup(path)};

@@ -39,8 +39,8 @@ struct pace {
 	atomic_bool stands; /* at pace__gate(); only while `idle` */
 	sem_t go;
 	uint64_t turn_ns, turn_cpu_ns; /* of the turn before */
-	uint64_t stands_until_ns,
-		pause_ns; /* the last one: they grow while it finds the CPUs taken */
+	uint64_t stands_until_ns;
+	uint64_t pause_ns; /* for so long: longer each time that it finds the CPUs taken */
 };
 
 /*

@@ -201,11 +201,8 @@ static int fill(struct raw_reader *r, size_t need)
 /* Whether it is a capture, but for that. */
 static bool is_packed(struct raw_reader *r)
 {
-	char begin[sizeof(RAW_MAGIC)];
-
 	return zst_is_stream(r->buf, r->len) && !fill(r, ZST_BEGIN) &&
-	       zst_begin(r->buf, r->len, begin, sizeof(begin)) == sizeof(begin) &&
-	       !memcmp(begin, RAW_MAGIC, sizeof(begin));
+	       zst_packs_capture(r->buf, r->len);
 }
 
 static int check_header(struct raw_reader *r)

@@ -136,9 +136,15 @@ bool zst_file_is_stream(int fd)
 	return n > 0 && zst_is_stream(magic, (size_t)n);
 }
 
-size_t zst_begin(const void *data, size_t len, void *to, size_t size)
+static bool is_capture(const void *data, size_t len)
 {
-	ZSTD_outBuffer out = {to, size, 0};
+	return len >= sizeof(RAW_MAGIC) && !memcmp(data, RAW_MAGIC, sizeof(RAW_MAGIC));
+}
+
+bool zst_packs_capture(const void *data, size_t len)
+{
+	char begin[sizeof(RAW_MAGIC)];
+	ZSTD_outBuffer out = {begin, sizeof(begin), 0};
 	ZSTD_inBuffer in = {data, len, 0};
 	ZSTD_DCtx *ctx = ZSTD_createDCtx();
 	size_t err = 0;
@@ -146,12 +152,7 @@ size_t zst_begin(const void *data, size_t len, void *to, size_t size)
 	while (ctx && !ZSTD_isError(err) && in.pos < in.size && out.pos < out.size)
 		err = ZSTD_decompressStream(ctx, &out, &in);
 	ZSTD_freeDCtx(ctx);
-	return out.pos;
-}
-
-static bool is_capture(const void *data, size_t len)
-{
-	return len >= sizeof(RAW_MAGIC) && !memcmp(data, RAW_MAGIC, sizeof(RAW_MAGIC));
+	return is_capture(begin, out.pos);
 }
 
 static int refuse(const void *data, size_t len)
@@ -163,11 +164,11 @@ static int refuse(const void *data, size_t len)
 
 static int refuse_packed(int fd)
 {
-	char *buf = malloc(ZST_BEGIN), begin[sizeof(RAW_MAGIC)] = "";
+	char *buf = malloc(ZST_BEGIN);
 	ssize_t n = buf ? pread(fd, buf, ZST_BEGIN, 0) : 0;
 	int err = 0;
 
-	if (n > 0 && is_capture(begin, zst_begin(buf, (size_t)n, begin, sizeof(begin))))
+	if (n > 0 && zst_packs_capture(buf, (size_t)n))
 		err = -ENOMEDIUM;
 	free(buf);
 	return err;

@@ -32,12 +32,9 @@ void zst_writer__free(struct zst_writer *z); /* NULL is fine */
 bool zst_is_stream(const void *data, size_t len);
 /* Whether a regular file is; its position stays. */
 bool zst_file_is_stream(int fd);
-/*
- * The first bytes of what a file that begins so unpacks to, into `to`: how many these are, at most `size`. There are some if `data`
- * is ZST_BEGIN long, or the whole file, and it is not damaged.
- */
+/* Whether a stream that begins so is of a capture (raw.h): told if that is ZST_BEGIN long, or all of it, and not damaged. */
 #define ZST_BEGIN (160u << 10) /* no block of a stream is longer than 128 KiB */
-size_t zst_begin(const void *data, size_t len, void *to, size_t size);
+bool zst_packs_capture(const void *data, size_t len);
 /*
  * 0, or why a regular file is no text by how it begins: -ENOEXEC: gzip; -EMEDIUMTYPE: a capture (raw.h); -ENOMEDIUM: a capture that
  * is compressed by zstd. Its position stays.

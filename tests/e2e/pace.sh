@@ -96,7 +96,6 @@ stands_still() {
 		[ "$(awk '{ print $3 }' "/proc/$tid/stat")" = S ] && still=$((still + 1))
 		sleep 0.05
 	done
-	echo "$still of $i" >"$tmp/still"
 	[ $still -ge $((i / 2)) ]
 }
 t "a flood: who makes traces stands still" until_true 10 stands_still
