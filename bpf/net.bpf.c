@@ -20,15 +20,16 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define S_IFSOCK     0140000
 #define SOCKFS_MAGIC 0x534f434b
 
-#define SMALL_BYTES 256	      /* at most: NCCL's header of a message, with its inline data */
-#define BURST_NS    5000000   /* a burst does not last longer */
+#define SMALL_BYTES 256	    /* at most: NCCL's header of a message, with its inline data */
+#define BURST_NS    5000000 /* a burst does not last longer */
+#define UINT_MAX    0xffffffffu
 #define FIRST_BYTES (1 << 18) /* at most: what one packet brings */
 
 /* ---- Flows ------------------------------------------------------------------------------------- */
 
 /* One direction of a flow. One thread at a time moves bytes, as NCCL's do; if not, the counts may miss some. */
 struct scope_side {
-	__u64 first_ns; /* of the burst that has not been told yet, if it has calls */
+	__u64 first_ns; /* of the burst that is not over, as far as we know, if it has calls */
 	__u64 last_ns;
 	__u64 nvcsw; /* of its thread: how often it had gone to sleep */
 	__u64 total;
@@ -39,7 +40,9 @@ struct scope_side {
 	__u32 calls;
 	__u32 tgid;
 	__u32 tid;
+	__u32 copied; /* of `uses`, up to this number */
 	struct scope_tcp_use tcp;
+	struct scope_ev_uses uses; /* that gather; n 0: none, and nr is the next one's */
 };
 
 enum flow_stage {
@@ -49,6 +52,7 @@ enum flow_stage {
 };
 
 struct scope_flow {
+	__u64 sk; /* its key, as a number that the verifier lets us hand to anybody */
 	__u64 since_ns;
 	__u64 addrs; /* the socket's, as it has them, to know it again */
 	__u32 ports;
@@ -100,7 +104,7 @@ static __always_inline __u32 hash_bits(__u64 value, __u32 bits)
 /*
  * The sockets of scope_flows, for the loader to find without walking a table of nearly nothing: each in one of some places that
  * its flow's beginning says, 0 is a free one. BPF writes it, all of it. Where two take a place at the same time, the other is found to be missing when
- * it is told of next, or has a burst told, and takes another.
+ * it is told of next, or a burst of it is over, and takes another.
  */
 #define SOCKS_BITS  15
 #define SOCKS_TRIES 16
@@ -224,20 +228,37 @@ static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk)
 	t->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
+/* Whether there is a part of the ring for a record of f. */
+static __always_inline bool rec_may(struct scope_flow *f, __u32 size)
+{
+	return !scope_ring_is_filling() || scope_share_take(f->tgid, f->uid, size, SHARE_CONTEXT);
+}
+
+/* n of f found no room. */
+static __always_inline void rec_lost(struct scope_flow *f, __u32 n)
+{
+	__sync_fetch_and_add(&f->lost, n);
+	scope_count(SCOPE_STAT_NET_LOST, n);
+}
+
+static __always_inline void rec_told(struct scope_flow *f)
+{
+	scope_count(SCOPE_STAT_NET, 1);
+	f->recs++;
+}
+
 /* Room for a record of f, its head filled; NULL: the ring is full, or f's process has its share, and that is counted. */
 static __always_inline void *rec_reserve(struct scope_flow *f, __u16 kind, __u32 size, __u64 ts_ns)
 {
 	struct scope_ev_short *h = NULL;
 
-	if (!scope_ring_is_filling() || scope_share_take(f->tgid, f->uid, size, SHARE_CONTEXT))
+	if (rec_may(f, size))
 		h = bpf_ringbuf_reserve(&scope_ring, size, 0);
 	if (!h) {
-		__sync_fetch_and_add(&f->lost, 1);
-		scope_count(SCOPE_STAT_NET_LOST, 1);
+		rec_lost(f, 1);
 		return NULL;
 	}
-	scope_count(SCOPE_STAT_NET, 1);
-	f->recs++;
+	rec_told(f);
 	h->abi = SCOPE_ABI;
 	h->kind = kind;
 	h->size = size;
@@ -273,7 +294,7 @@ static __noinline int place_take(__u64 sk, struct scope_flow *f)
 	return 0;
 }
 
-/* Before a flow or a burst of it is told: so that the loader finds it. */
+/* Before a flow is told, or a burst of it gathers: so that the loader finds it. */
 static __always_inline void place_keep(__u64 sk, struct scope_flow *f)
 {
 	__u64 *place = bpf_map_lookup_elem(&scope_socks, &f->place);
@@ -290,11 +311,17 @@ static __always_inline void place_leave(__u64 sk, struct scope_flow *f)
 		*place = 0;
 }
 
-/* `state`: what it is in from now on; 0: what the socket says. */
-static __noinline int flow_tell(__u64 sk, struct scope_flow *f, __u32 why, __u32 state, __u32 tid)
+/*
+ * `state`: what it is in from now on; 0: what the socket says. Like others that take numbers only it is not static: then the
+ * verifier looks at it once for each program, and not wherever it is called.
+ */
+__noinline int scope_flow_tell(__u64 sk, __u32 why, __u32 state, __u32 tid)
 {
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
 	struct scope_ev_flow *e;
 
+	if (!f)
+		return 0;
 	place_keep(sk, f);
 	e = rec_reserve(f, SCOPE_EV_FLOW, sizeof(*e), bpf_ktime_get_ns());
 	if (!e)
@@ -332,7 +359,7 @@ static __noinline int flow_begin(__u64 sk, struct scope_flow *f, __u32 why, __u3
 	if (bpf_map_update_elem(&scope_tuples, &f->tuple, &sk, BPF_ANY))
 		scope_count(SCOPE_STAT_FLOWS_FULL, 1);
 	f->since_ns = bpf_ktime_get_ns();
-	flow_tell(sk, f, why, state, f->tid);
+	scope_flow_tell(f->sk, why, state, f->tid);
 	barrier();
 	f->stage = FLOW_READY; /* last: now others may use it */
 	return 0;
@@ -352,6 +379,7 @@ static __always_inline struct scope_flow *flow_add(__u64 sk, const struct scope_
 	f = bpf_map_lookup_elem(&scope_flows, &sk);
 	if (!f)
 		return NULL;
+	f->sk = sk;
 	f->tgid = tgid;
 	f->tid = tid;
 	f->uid = uid;
@@ -406,30 +434,130 @@ static __noinline int flow_see(__u64 sk, __u32 tgid, __u32 tid, __u32 uid)
 
 /* ---- Calls that move bytes --------------------------------------------------------------------- */
 
-static __noinline int use_tell(__u64 sk, struct scope_flow *f, __u32 dir)
+/*
+ * Those of a side that gather. The loader may be copying them on another CPU: it sees by nr that they have been told, before
+ * their places hold others.
+ */
+__noinline int scope_uses_tell(__u64 sk, __u32 dir)
+{
+	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
+	struct scope_ev_uses *r;
+	__u32 n, size;
+
+	if (!f)
+		return 0;
+	r = &f->side[dir & 1].uses;
+	n = r->n;
+	if (!n || n > SCOPE_USES)
+		return 0;
+	size = SCOPE_USES_SIZE(n);
+	r->h.size = size;
+	r->lost = f->lost;
+	if (rec_may(f, size) &&
+	    !bpf_ringbuf_output(&scope_ring, r, size, scope_wake_rarely(f->recs + 1)))
+		rec_told(f);
+	else
+		rec_lost(f, n);
+	r->n = 0;
+	barrier();
+	r->nr += n;
+	barrier();
+	return 0;
+}
+
+/* For the loader, which looks at the flow now. Whose they are goes on meanwhile, and tells them once more when they are enough. */
+static __noinline int uses_copy(struct scope_flow *f, __u32 dir)
 {
 	struct scope_side *s = &f->side[dir & 1];
-	struct scope_ev_use *e;
+	struct scope_ev_uses *r = &s->uses, *e = NULL;
+	__u32 nr = *(volatile __u32 *)&r->nr, n;
+
+	barrier();
+	n = *(volatile __u32 *)&r->n;
+	if (!n || n > SCOPE_USES || s->copied == nr + n)
+		return 0;
+	s->copied = nr + n;
+	if (rec_may(f, sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) {
+		rec_lost(f, n);
+		return 0;
+	}
+	*e = *r;
+	barrier();
+	if (*(volatile __u32 *)&r->nr != nr ||
+	    *(volatile __u64 *)&f->since_ns != e->since_ns) { /* told, or another flow by now */
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	e->h.size = SCOPE_USES_SIZE(n);
+	e->lost = f->lost;
+	e->n = n;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	rec_told(f);
+	return 0;
+}
+
+/* Whether this use is like those that gather: of their thread, while the connection counted nothing but its round trips. */
+static __always_inline bool use_fits(const struct scope_ev_uses *r, const struct scope_side *s)
+{
+	const struct scope_tcp_use *a = &r->tcp, *b = &s->tcp;
+
+	return r->tid == s->tid && s->last_ns - r->h.ts_ns <= UINT_MAX &&
+	       s->total - r->total <= UINT_MAX && s->empty_ns - r->empty_ns <= UINT_MAX &&
+	       !((a->total_retrans ^ b->total_retrans) | (a->lost ^ b->lost) |
+		 (a->rcv_ooopack ^ b->rcv_ooopack) | (a->dsack_dups ^ b->dsack_dups) |
+		 (a->rtt_min_us ^ b->rtt_min_us) | (a->snd_cwnd ^ b->snd_cwnd) |
+		 (a->busy ^ b->busy) | (a->rwnd_limited ^ b->rwnd_limited) |
+		 (a->sndbuf_limited ^ b->sndbuf_limited));
+}
+
+static __always_inline void uses_begin(struct scope_flow *f, struct scope_side *s, __u32 dir)
+{
+	struct scope_ev_uses *r = &s->uses;
+
+	r->h.abi = SCOPE_ABI;
+	r->h.kind = SCOPE_EV_USES;
+	r->h.ts_ns = s->last_ns;
+	r->sk = f->sk;
+	r->since_ns = f->since_ns;
+	r->total = s->total;
+	r->empty_ns = s->empty_ns;
+	r->tgid = s->tgid;
+	r->tid = s->tid;
+	r->dir = dir & 1;
+	r->tcp = s->tcp;
+}
+
+/* The calls so far are a use. */
+static __noinline int use_end(__u64 sk, struct scope_flow *f, __u32 dir)
+{
+	struct scope_side *s = &f->side[dir & 1];
+	struct scope_ev_uses *r = &s->uses;
+	struct scope_use *u;
+	__u32 n;
 
 	place_keep(sk, f);
 	if (!f->told)
-		flow_tell(sk, f, f->why, 0, f->tid);
-	e = rec_reserve(f, SCOPE_EV_USE, sizeof(*e), s->last_ns);
-	if (!e)
+		scope_flow_tell(f->sk, f->why, 0, f->tid);
+	if (r->n && !use_fits(r, s))
+		scope_uses_tell(f->sk, dir);
+	n = r->n;
+	if (!n)
+		uses_begin(f, s, dir);
+	if (n >= SCOPE_USES) /* two threads are in here */
 		return 0;
-	e->sk = sk;
-	e->since_ns = f->since_ns;
-	e->first_ns = s->first_ns;
-	e->total = s->total;
-	e->empty_ns = s->empty_ns;
-	e->tgid = s->tgid;
-	e->tid = s->tid;
-	e->bytes = s->bytes;
-	e->calls = s->calls;
-	e->lost = f->lost;
-	e->dir = dir & 1;
-	e->tcp = s->tcp;
-	bpf_ringbuf_submit(e, scope_wake_rarely(f->recs));
+	u = &r->at[n];
+	u->after_ns = s->last_ns - r->h.ts_ns;
+	u->dur_ns = s->last_ns - s->first_ns;
+	u->bytes = s->bytes;
+	u->total = s->total - r->total;
+	u->empty_ns = s->empty_ns - r->empty_ns;
+	u->srtt_us = s->tcp.srtt_us;
+	barrier();
+	r->n = n + 1;
+	if (n + 1 == SCOPE_USES)
+		scope_uses_tell(f->sk, dir);
 	return 0;
 }
 
@@ -469,7 +597,7 @@ static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u3
 	struct scope_side *s = &f->side[dir];
 
 	if (s->calls && burst_ends(s, ids, nvcsw, bytes, now)) {
-		use_tell((__u64)tp, f, dir);
+		use_end((__u64)tp, f, dir);
 		s->calls = 0; /* after that: whoever samples finds it here or there */
 	}
 	side_lock(s);
@@ -752,7 +880,7 @@ int BPF_PROG(scope_net_state, struct sock *sk, int old, int state)
 		return 0;
 	if (f->stage == FLOW_READY && (state != TCP_ESTABLISHED || flow_is(f, sk, true))) {
 		closing((struct tcp_sock *)sk, f, old, state);
-		return flow_tell(key, f, SCOPE_FLOW_STATE, state, who(f, state));
+		return scope_flow_tell(f->sk, SCOPE_FLOW_STATE, state, who(f, state));
 	}
 	if (f->stage == FLOW_OPENING && state == TCP_ESTABLISHED)
 		return flow_begin(key, f, SCOPE_FLOW_OPEN, state);
@@ -769,10 +897,12 @@ int BPF_PROG(scope_net_gone, struct sock *sk)
 		return 0;
 	if (f->stage == FLOW_READY) {
 		if (f->side[SCOPE_TX].calls)
-			use_tell(key, f, SCOPE_TX);
+			use_end(key, f, SCOPE_TX);
 		if (f->side[SCOPE_RX].calls)
-			use_tell(key, f, SCOPE_RX);
-		flow_tell(key, f, SCOPE_FLOW_GONE, 0, 0);
+			use_end(key, f, SCOPE_RX);
+		scope_uses_tell(f->sk, SCOPE_TX);
+		scope_uses_tell(f->sk, SCOPE_RX);
+		scope_flow_tell(f->sk, SCOPE_FLOW_GONE, 0, 0);
 	}
 	return flow_drop(sk, f);
 }
@@ -788,7 +918,7 @@ static __always_inline int reset(struct sock *sk, __u32 why)
 	key = (__u64)sk;
 	f = bpf_map_lookup_elem(&scope_flows, &key);
 	if (f && f->stage == FLOW_READY)
-		flow_tell(key, f, why, 0, 0);
+		scope_flow_tell(f->sk, why, 0, 0);
 	return 0;
 }
 
@@ -985,9 +1115,17 @@ static __always_inline void open_fill(struct scope_flow_open *o, struct scope_si
 	o->calls = 0;
 }
 
-/* Fills in what is asked for, in place. */
-static __noinline int flow_sample(struct scope_flow_sample *s)
+/*
+ * The loader sets `sk` of the first scope_nsamples to a place in scope_socks that is not free, has this run, and finds the samples there;
+ * sk is 0 where there is none. An iterator would be the kernel's own way, and not every kernel lets root load one of a map.
+ */
+struct scope_flow_sample scope_samples[SCOPE_SAMPLES];
+__u32 scope_nsamples;
+
+/* Fills in what is asked for, in place. Not static: then the verifier looks at it once, and not SCOPE_SAMPLES times. */
+__noinline int scope_flow_sample(__u32 i)
 {
+	struct scope_flow_sample *s = &scope_samples[i % SCOPE_SAMPLES];
 	__u32 at = s->sk;
 	__u64 *place = bpf_map_lookup_elem(&scope_socks, &at), sk = place ? *place : 0;
 	struct scope_flow *f = sk ? bpf_map_lookup_elem(&scope_flows, &sk) : NULL;
@@ -1008,6 +1146,8 @@ static __noinline int flow_sample(struct scope_flow_sample *s)
 	s->lost = f->lost;
 	open_fill(&s->open[SCOPE_TX], &f->side[SCOPE_TX]);
 	open_fill(&s->open[SCOPE_RX], &f->side[SCOPE_RX]);
+	uses_copy(f, SCOPE_TX); /* after that: what was open then may gather by now */
+	uses_copy(f, SCOPE_RX);
 	flow_tcp(&s->tcp, sk, f);
 	barrier();
 	if (*(volatile __u64 *)&f->since_ns == s->since_ns)
@@ -1015,20 +1155,13 @@ static __noinline int flow_sample(struct scope_flow_sample *s)
 	return 0;
 }
 
-/*
- * The loader sets `sk` of the first scope_nsamples to a place in scope_socks that is not free, has this run, and finds the samples there;
- * sk is 0 where there is none. An iterator would be the kernel's own way, and not every kernel lets root load one of a map.
- */
-struct scope_flow_sample scope_samples[SCOPE_SAMPLES];
-__u32 scope_nsamples;
-
 SEC("?raw_tp/kfree_skb")
 int scope_net_flows(void *ctx)
 {
 	__u32 i, n = scope_nsamples;
 
 	for (i = 0; i < SCOPE_SAMPLES && i < n; i++)
-		flow_sample(&scope_samples[i]);
+		scope_flow_sample(i);
 	return 0;
 }
 

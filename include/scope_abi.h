@@ -369,7 +369,7 @@ enum scope_ev_kind {
 		6,	   /* scope_ev_migrate: a waiting thread was moved to another CPU's queue */
 	SCOPE_EV_IRQ = 7,  /* scope_ev_irq: interrupts ran on top of a thread */
 	SCOPE_EV_FLOW = 8, /* scope_ev_flow: a TCP connection begins, changes, is reset, ends */
-	SCOPE_EV_USE = 9,  /* scope_ev_use: a thread moved bytes over one */
+	SCOPE_EV_USES = 9, /* scope_ev_uses: a thread moved bytes over one */
 	SCOPE_EV_RETRANS = 10,	/* scope_ev_retrans: segments of one were sent again */
 	SCOPE_EV_DROP = 11,	/* scope_ev_drop: the kernel dropped a packet of one */
 	SCOPE_EV_SWITCHES = 12, /* scope_ev_switches: several of SCOPE_EV_SWITCH, of one CPU */
@@ -693,24 +693,42 @@ struct scope_ev_flow {
 enum scope_dir { SCOPE_TX, SCOPE_RX };
 
 /*
- * Calls of one thread on one flow in one direction, close to each other; h.ts_ns is the last one's end.
- * Small calls (NCCL's size header) are records of their own.
+ * Calls of one thread on one flow in one direction, close to each other. Small calls (NCCL's size header) are
+ * uses of their own.
  */
-struct scope_ev_use {
-	struct scope_ev_short h;
+struct scope_use {
+	__u32 after_ns; /* the last call's end, after h.ts_ns of the record */
+	__u32 dur_ns;	/* from the first call's end to the last one's */
+	__u32 bytes;	/* in these calls */
+	__u32 total;	/* more than `total` of the record */
+	__u32 empty_ns; /* likewise */
+	__u32 srtt_us;	/* after the last call, times 8 */
+};
+
+#define SCOPE_USES 8 /* in a record, at most */
+
+/*
+ * Uses of one thread on one flow in one direction, in order. They gather until there are SCOPE_USES of them or one is not
+ * like the others. Some may come twice: nr tells.
+ */
+struct scope_ev_uses {
+	struct scope_ev_short h; /* ts_ns: the first one's last call ended */
 	__u64 sk;
 	__u64 since_ns;
-	__u64 first_ns; /* the first one's end */
-	__u64 total;	/* bytes in this direction since since_ns, these included */
+	__u64 total; /* bytes in this direction since since_ns, with the first one's */
 	__u64 empty_ns; /* in all: from a call that found nothing, or no room, to the next that did not */
 	__u32 tgid; /* host */
 	__u32 tid;
-	__u32 bytes; /* in these calls */
-	__u32 calls;
+	__u32 dir; /* enum scope_dir */
 	__u32 lost;
-	__u32 dir;		  /* enum scope_dir */
-	struct scope_tcp_use tcp; /* after the last one */
+	__u32 nr; /* of the first, in this direction of the flow, from 0 */
+	__u32 n;
+	struct scope_tcp_use tcp; /* after each of them, but for srtt_us */
+	struct scope_use at[SCOPE_USES];
 };
+
+#define SCOPE_USES_SIZE(n)                                                                         \
+	((__u32)(__builtin_offsetof(struct scope_ev_uses, at) + (n) * sizeof(struct scope_use)))
 
 struct scope_ev_retrans {
 	struct scope_ev_short h;
@@ -734,11 +752,11 @@ struct scope_ev_drop {
 	__u32 pad;
 };
 
-/* Calls in one direction that have not been told by a scope_ev_use yet; calls 0: none. */
+/* Calls in one direction that have come to an end yet, as far as that is known; calls 0: none. */
 struct scope_flow_open {
 	__u64 first_ns;
 	__u64 last_ns;
-	__u64 total; /* as in scope_ev_use; valid without calls, too */
+	__u64 total; /* since since_ns; valid without calls, too */
 	__u64 empty_ns;
 	__u32 bytes;
 	__u32 calls;
@@ -846,7 +864,8 @@ SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);
 SCOPE_ABI_SIZE(scope_tcp, 88);
 SCOPE_ABI_SIZE(scope_ev_flow, 192);
-SCOPE_ABI_SIZE(scope_ev_use, 120);
+SCOPE_ABI_SIZE(scope_use, 24);
+SCOPE_ABI_SIZE(scope_ev_uses, 112 + 24 * SCOPE_USES);
 SCOPE_ABI_SIZE(scope_ev_retrans, 40);
 SCOPE_ABI_SIZE(scope_ev_drop, 88);
 SCOPE_ABI_SIZE(scope_flow_open, 48);

@@ -719,7 +719,7 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 			s->bad_records++;
 		return NULL;
 	case SCOPE_EV_FLOW:
-	case SCOPE_EV_USE:
+	case SCOPE_EV_USES:
 	case SCOPE_EV_RETRANS:
 	case SCOPE_EV_DROP:
 		if (!decode_net__event(s, data))

@@ -147,32 +147,45 @@ static void on_flow(struct session *s, const struct scope_ev_flow *ev)
 	}
 }
 
-static void note_use(struct session *s, struct flow *flow, const struct net_use *use, uint32_t tid,
-		     int dir, bool open)
+/* `open`: of a sample, they may go on. */
+static void note_uses(struct session *s, struct flow *flow, const struct net_use *use, uint32_t n,
+		      uint32_t tid, int dir, bool open)
 {
 	struct proc *p = proc_of(s, flow->tgid, flow->key.since_ns);
 
 	if (p && p->corr.net)
-		net_join__use(p->corr.net, flow, tid, dir, use,
-			      open || flow->open_ns[dir] == use->first_ns);
-	flow->open_ns[dir] = open ? use->first_ns : 0;
+		net_join__uses(p->corr.net, flow, tid, dir, use, n,
+			       open ? use->first_ns : flow->open_ns[dir]);
+	if (open)
+		flow->open_ns[dir] = use->first_ns;
+	else if (n && use[n - 1].first_ns >= flow->open_ns[dir])
+		flow->open_ns[dir] = 0;
 }
 
-static void on_use(struct session *s, const struct scope_ev_use *ev)
+static void on_uses(struct session *s, const struct scope_ev_uses *ev)
 {
 	struct flow *flow = flows__find(&s->net.flows, ev->sk, ev->since_ns);
-	const struct net_use use = {
-		.first_ns = ev->first_ns, .last_ns = ev->h.ts_ns, .bytes = ev->bytes};
+	struct net_use uses[SCOPE_USES];
+	uint32_t known, i, n = 0;
+	uint64_t last_ns = 0;
 
-	if (!flow || ev->dir > SCOPE_RX) {
-		s->context_lost++; /* the flow's own record was */
+	if (!flow) {
+		s->context_lost += ev->n; /* the flow's own record was */
 		return;
 	}
-	flow__use(flow, ev);
+	known = flow__uses_known(flow, ev);
+	for (i = known; i < ev->n; i++) {
+		last_ns = ev->h.ts_ns + ev->at[i].after_ns;
+		uses[n++] = (struct net_use){.first_ns = last_ns - ev->at[i].dur_ns,
+					     .last_ns = last_ns,
+					     .bytes = ev->at[i].bytes};
+	}
+	flow__uses(flow, ev, known);
 	count_lost(s, flow, ev->lost);
-	note_use(s, flow, &use, ev->tid, ev->dir, false);
-	if (ev->h.ts_ns > s->net.newest_ns)
-		s->net.newest_ns = ev->h.ts_ns;
+	if (n)
+		note_uses(s, flow, uses, n, ev->tid, (int)ev->dir, false);
+	if (last_ns > s->net.newest_ns)
+		s->net.newest_ns = last_ns;
 }
 
 static void on_retrans(struct session *s, const struct scope_ev_retrans *ev)
@@ -251,14 +264,22 @@ static void on_drop(struct session *s, const struct scope_ev_drop *ev)
 		note_drop(s, tx, &drop);
 }
 
+static bool uses_are_good(const struct scope_ev_short *h)
+{
+	const struct scope_ev_uses *ev = (const void *)h;
+
+	return ev->dir <= SCOPE_RX && ev->n && ev->n <= SCOPE_USES &&
+	       h->size >= SCOPE_USES_SIZE(ev->n);
+}
+
 bool decode_net__event(struct session *s, const struct scope_ev_short *h)
 {
 	static const size_t sizes[] = {[SCOPE_EV_FLOW] = sizeof(struct scope_ev_flow),
-				       [SCOPE_EV_USE] = sizeof(struct scope_ev_use),
+				       [SCOPE_EV_USES] = SCOPE_USES_SIZE(1),
 				       [SCOPE_EV_RETRANS] = sizeof(struct scope_ev_retrans),
 				       [SCOPE_EV_DROP] = sizeof(struct scope_ev_drop)};
 
-	if (h->size < sizes[h->kind])
+	if (h->size < sizes[h->kind] || (h->kind == SCOPE_EV_USES && !uses_are_good(h)))
 		return false;
 	if (!s->net_mode)
 		return true;
@@ -266,8 +287,8 @@ bool decode_net__event(struct session *s, const struct scope_ev_short *h)
 	case SCOPE_EV_FLOW:
 		on_flow(s, (const struct scope_ev_flow *)h);
 		break;
-	case SCOPE_EV_USE:
-		on_use(s, (const struct scope_ev_use *)h);
+	case SCOPE_EV_USES:
+		on_uses(s, (const struct scope_ev_uses *)h);
 		break;
 	case SCOPE_EV_RETRANS:
 		on_retrans(s, (const struct scope_ev_retrans *)h);
@@ -293,7 +314,7 @@ static void take_open(struct session *s, struct flow *flow, const struct scope_f
 		     open->last_ns + BEHIND_NS < s->net.flows.complete_ns;
 
 	if (open->calls && !known)
-		note_use(s, flow, &use, open->tid, dir, true);
+		note_uses(s, flow, &use, 1, open->tid, dir, true);
 }
 
 /* In no sample any more: the kernel forgot them, and the ring was full, or BPF was skipped. */

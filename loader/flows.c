@@ -310,18 +310,33 @@ static void point_set_later(struct flow *flow, const struct flow_point *p)
 		flow_counts__at_least(&q->c, &p->c);
 }
 
-int flow__use(struct flow *flow, const struct scope_ev_use *use)
+uint32_t flow__uses_known(const struct flow *flow, const struct scope_ev_uses *ev)
 {
-	struct flow_point *p = point_new(flow, use->h.ts_ns);
-	int dir = use->dir & 1;
+	uint32_t n = flow->next_nr[ev->dir] - ev->nr;
 
-	if (!p)
-		return -ENOMEM;
-	flow->tid = use->tid;
-	p->c.bytes[dir] = use->total;
-	p->c.empty_ns[dir] = use->empty_ns;
-	point_set(p, &use->tcp);
-	point_set_later(flow, p);
+	if ((int32_t)n <= 0)
+		return 0;
+	return n < ev->n ? n : ev->n;
+}
+
+int flow__uses(struct flow *flow, const struct scope_ev_uses *ev, uint32_t from)
+{
+	const struct scope_use *use;
+	struct flow_point *p;
+
+	for (; from < ev->n; from++) {
+		use = &ev->at[from];
+		p = point_new(flow, ev->h.ts_ns + use->after_ns);
+		if (!p)
+			return -ENOMEM;
+		p->c.bytes[ev->dir] = ev->total + use->total;
+		p->c.empty_ns[ev->dir] = ev->empty_ns + use->empty_ns;
+		point_set(p, &ev->tcp);
+		p->srtt_us = use->srtt_us;
+		point_set_later(flow, p);
+		flow->next_nr[ev->dir] = ev->nr + from + 1;
+	}
+	flow->tid = ev->tid;
 	return 0;
 }
 

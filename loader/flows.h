@@ -85,6 +85,7 @@ struct flow {
 	uint64_t told_ns;
 	uint16_t pending;    /* enum scope_flow_why that waits to be told; 0 */
 	uint64_t open_ns[2]; /* by enum scope_dir: first_ns of calls that a sample told of */
+	uint32_t next_nr[2]; /* likewise: of the next use */
 	uint64_t given[2];   /* likewise: bytes that steps were given */
 	struct flow *twin;   /* further flows of these addresses, in other namespaces */
 	UT_hash_handle hh, hh_tuple;
@@ -120,8 +121,14 @@ struct flow *flows__of_tuple(const struct flows *f, const struct scope_tuple *tu
 /* The other end, if it is a recorded one of this node; NULL. */
 struct flow *flows__peer(const struct flows *f, const struct flow *flow);
 
-/* A point in time: the last one's figures with those of a record. Comes nearly in order. -ENOMEM */
-int flow__use(struct flow *flow, const struct scope_ev_use *use);
+/* How many uses at the beginning of a record have come before; ev->dir is good, and ev->n. */
+uint32_t flow__uses_known(const struct flow *flow, const struct scope_ev_uses *ev);
+
+/*
+ * Points in time: the last one's figures with those of a record. Comes nearly in order. -ENOMEM
+ * Of uses, those from number `from` of the record on.
+ */
+int flow__uses(struct flow *flow, const struct scope_ev_uses *ev, uint32_t from);
 int flow__retrans(struct flow *flow, const struct scope_ev_retrans *r);
 int flow__sample(struct flow *flow, const struct scope_flow_sample *s);
 /* Of SCOPE_FLOW_GONE and others. */

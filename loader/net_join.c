@@ -214,20 +214,11 @@ static bool uses_replace(struct net_join *j, struct net_uses *u, const struct fl
 	return true;
 }
 
-void net_join__use(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
-		   const struct net_use *use, bool again)
+static void uses_add(struct net_join *j, struct net_uses *u, struct flow *flow,
+		     const struct net_use *use)
 {
-	struct net_thread *t = thread_get(j, tid, true);
-	struct net_uses *u = t ? &t->uses[dir] : NULL;
-	struct net_use *p, *begin;
+	struct net_use *begin, *p;
 
-	group_add(j, flow, dir);
-	if (!j->since_ns)
-		j->since_ns = use->first_ns;
-	if (!u)
-		return;
-	if (again && !uses_replace(j, u, flow, use))
-		return;
 	if (!uses_room(j, u))
 		return;
 	begin = u->at + u->first;
@@ -236,6 +227,19 @@ void net_join__use(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
 		p[0] = p[-1];
 	*p = *use;
 	p->flow = flow__hold(flow);
+}
+
+void net_join__uses(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
+		    const struct net_use *use, uint32_t n, uint64_t again_ns)
+{
+	struct net_thread *t = thread_get(j, tid, true);
+
+	group_add(j, flow, dir);
+	if (!j->since_ns)
+		j->since_ns = use->first_ns;
+	for (; t && n; use++, n--)
+		if (use->first_ns != again_ns || uses_replace(j, &t->uses[dir], flow, use))
+			uses_add(j, &t->uses[dir], flow, use);
 }
 
 static bool is_later(const void *uses, uint64_t i, uint64_t ns)

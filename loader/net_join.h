@@ -47,7 +47,7 @@ struct corr_event;
 #define NET_GROUPS_MAX	65536
 #define NET_UNSURE_NS	(10 * NSEC_PER_SEC) /* so long a step waits for its flow to be found */
 
-/* One struct scope_ev_use, as much as the join needs of it. */
+/* One struct scope_use, as much as the join needs of it. */
 struct net_use {
 	struct flow *flow; /* held */
 	uint64_t first_ns, last_ns;
@@ -81,9 +81,12 @@ struct net_join {
 void net_join__init(struct net_join *j, struct flows *flows);
 void net_join__free(struct net_join *j);
 
-/* Calls of a thread over a flow. `again`: it may have been told before, when it was not over. */
-void net_join__use(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
-		   const struct net_use *use, bool again);
+/*
+ * What a thread did over a flow, n times, in order. The one with this first_ns may have been told before, when it was not
+ * over; 0: none.
+ */
+void net_join__uses(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
+		    const struct net_use *use, uint32_t n, uint64_t again_ns);
 
 /* A ProxyStep has found its ProxyOp. */
 void net_join__step(struct net_join *j, const struct corr_event *op, struct corr_event *step);

@@ -491,7 +491,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_IRQ:
 	case SCOPE_EV_FLOW:
-	case SCOPE_EV_USE:
+	case SCOPE_EV_USES:
 	case SCOPE_EV_RETRANS:
 	case SCOPE_EV_DROP:
 		return true;

@@ -30,7 +30,8 @@ static struct scope_ev_switches told; /* the last of several switches */
 
 struct k_side {
 	uint64_t first_ns, last_ns, total, empty_ns;
-	uint32_t bytes, calls, tid;
+	uint32_t bytes, calls, tid, copied;
+	struct scope_ev_uses uses; /* that gather */
 };
 
 static struct k_flow {
@@ -439,30 +440,67 @@ static struct scope_tcp_use counters_move(struct k_flow *f, uint64_t how)
 	return read;
 }
 
-static void use_tell(struct session *s, struct k_flow *f, const struct fuzz_item *it, uint32_t dir)
+static void uses_tell(struct session *s, struct k_flow *f, const struct fuzz_item *it, uint32_t dir)
+{
+	struct scope_ev_uses *e = &f->side[dir].uses;
+
+	if (!e->n)
+		return;
+	e->h.size = SCOPE_USES_SIZE(e->n);
+	e->lost = f->lost;
+	if (!to_ring(s, f, it, e))
+		f->lost += e->n - 1;
+	e->nr += e->n;
+	e->n = 0;
+}
+
+/* The calls so far are a use; the counters have moved, or its round trip only. */
+static void use_end(struct session *s, struct k_flow *f, const struct fuzz_item *it, uint32_t dir)
 {
 	struct k_side *side = &f->side[dir];
-	struct scope_ev_use e = {
-		.h = {SCOPE_ABI, SCOPE_EV_USE, sizeof(e), side->last_ns},
-		.sk = (uint64_t)(f - k_flows) + 1,
-		.since_ns = f->since_ns,
-		.first_ns = side->first_ns,
-		.total = side->total,
-		.empty_ns = side->empty_ns,
-		.tgid = f->tgid,
-		.tid = side->tid,
-		.bytes = side->bytes,
-		.calls = side->calls,
-		.lost = f->lost,
-		.dir = (uint16_t)dir,
-		.tcp = counters_move(f, it->rec_pos),
-	};
+	struct scope_ev_uses *e = &side->uses;
+	bool fits = it->rec_pos >> 59 & 1 && e->tid == side->tid &&
+		    side->last_ns - e->h.ts_ns <= UINT32_MAX;
 
 	if (!f->told)
 		flow_tell(s, f, it, SCOPE_FLOW_FOUND);
-	e.lost = f->lost;
-	to_ring(s, f, it, &e);
+	if (!fits)
+		uses_tell(s, f, it, dir);
+	if (!e->n)
+		*e = (struct scope_ev_uses){.h = {SCOPE_ABI, SCOPE_EV_USES, 0, side->last_ns},
+					    .sk = (uint64_t)(f - k_flows) + 1,
+					    .since_ns = f->since_ns,
+					    .total = side->total,
+					    .empty_ns = side->empty_ns,
+					    .tgid = f->tgid,
+					    .tid = side->tid,
+					    .dir = dir,
+					    .nr = e->nr,
+					    .tcp = counters_move(f, it->rec_pos)};
+	e->at[e->n++] = (struct scope_use){
+		.after_ns = (uint32_t)(side->last_ns - e->h.ts_ns),
+		.dur_ns = (uint32_t)(side->last_ns - side->first_ns),
+		.bytes = side->bytes,
+		.total = (uint32_t)(side->total - e->total),
+		.empty_ns = (uint32_t)(side->empty_ns - e->empty_ns),
+		.srtt_us = it->rec_pos >> 11 & 0xffff,
+	};
 	side->calls = 0;
+	if (e->n == SCOPE_USES)
+		uses_tell(s, f, it, dir);
+}
+
+/* For a sample; their own record comes still. */
+static void uses_copy(struct session *s, const struct k_flow *f, struct k_side *side)
+{
+	struct scope_ev_uses e = side->uses;
+
+	if (!e.n || side->copied == e.nr + e.n)
+		return;
+	side->copied = e.nr + e.n;
+	e.h.size = SCOPE_USES_SIZE(e.n);
+	e.lost = f->lost;
+	decode__event(s, &e, e.h.size);
 }
 
 /* A call that moves bytes; what came before it may be told with it, or be more of the same. */
@@ -475,7 +513,7 @@ static void use(struct session *s, const struct fuzz_item *it)
 	if (!f->since_ns)
 		flow_begin(s, f, it, SCOPE_FLOW_FOUND);
 	if (side->calls && (it->rec_pos & 2 || side->tid != tid_of(it->proc)))
-		use_tell(s, f, it, dir);
+		use_end(s, f, it, dir);
 	bytes = 1 + (it->rec_pos >> 8 & (it->rec_pos & 4 ? 0xff : 0xfffff));
 	if (!side->calls++) {
 		side->first_ns = kernel_ns;
@@ -487,22 +525,24 @@ static void use(struct session *s, const struct fuzz_item *it)
 	side->total += bytes;
 	side->empty_ns += it->rec_pos >> 28 & 0xfff;
 	if (it->rec_pos & 8)
-		use_tell(s, f, it, dir);
+		use_end(s, f, it, dir);
 }
 
 static void flow(struct session *s, const struct fuzz_item *it)
 {
 	uint16_t why = it->rec_pos & 7;
 	struct k_flow *f = flow_of(it);
+	uint32_t dir;
 
 	if (why <= SCOPE_FLOW_FOUND || !f->since_ns) {
 		flow_begin(s, f, it, why == SCOPE_FLOW_OPEN ? why : SCOPE_FLOW_FOUND);
 		return;
 	}
-	if (why == SCOPE_FLOW_GONE && f->side[SCOPE_TX].calls)
-		use_tell(s, f, it, SCOPE_TX);
-	if (why == SCOPE_FLOW_GONE && f->side[SCOPE_RX].calls)
-		use_tell(s, f, it, SCOPE_RX);
+	for (dir = 0; why == SCOPE_FLOW_GONE && dir < 2; dir++) {
+		if (f->side[dir].calls)
+			use_end(s, f, it, dir);
+		uses_tell(s, f, it, dir);
+	}
 	f->tcp.state = it->rec_pos >> 3 & 15;
 	flow_tell(s, f, it, why);
 	if (why == SCOPE_FLOW_GONE)
@@ -554,7 +594,7 @@ static void name_drops(struct net_names *n)
 static void read_flows(struct session *s)
 {
 	struct scope_flow_sample all[K_FLOWS], x;
-	const struct k_side *side;
+	struct k_side *side;
 	uint64_t now = kernel_ns;
 	uint32_t i, dir, n = 0;
 
@@ -576,6 +616,7 @@ static void read_flows(struct session *s)
 							       .bytes = side->bytes,
 							       .calls = side->calls,
 							       .tid = side->tid};
+			uses_copy(s, &k_flows[i], side);
 		}
 		all[n++] = x;
 	}
@@ -602,7 +643,7 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 	case SCOPE_EV_FLOW:
 		flow(s, it);
 		break;
-	case SCOPE_EV_USE:
+	case SCOPE_EV_USES:
 		use(s, it);
 		break;
 	case SCOPE_EV_RETRANS:
@@ -620,7 +661,7 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 static void life(struct session *s, const struct fuzz_item *it)
 {
 	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,   SCOPE_EV_SWITCH, SCOPE_EV_SWITCHES,
-					SCOPE_EV_SWITCHES, SCOPE_EV_USE,    SCOPE_EV_USE,
+					SCOPE_EV_SWITCHES, SCOPE_EV_USES,   SCOPE_EV_USES,
 					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ};
 	uint64_t x = it->pos ^ it->rec_pos << 20 ^ (uint64_t)it->rec_cnt << 40 ^ it->len;
 	struct fuzz_item of = {.kind = SCOPE_EV_THREAD, .proc = it->proc, .rec_cnt = UINT32_MAX};

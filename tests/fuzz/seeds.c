@@ -151,8 +151,8 @@ static void step(struct end *e, bool is_send, uint64_t how)
 	st = put(e, sizeof(*st), SCOPE_REC_STATE, id);
 	st->h.u8 = is_send ? 9 : 10;
 	st->arg = 65536;
-	kernel(SCOPE_EV_USE, e->proc, e->proc & 1, 0xe << 4 | 0xc | !is_send, 30);
-	kernel(SCOPE_EV_USE, helper, flow, (how & ~1ull) | !is_send, 1000);
+	kernel(SCOPE_EV_USES, e->proc, e->proc & 1, 0xe << 4 | 0xc | !is_send, 30);
+	kernel(SCOPE_EV_USES, helper, flow, (how & ~1ull) | !is_send, 1000);
 	kernel(SCOPE_EV_RETRANS, e->proc, flow, how & 3, 10);
 	kernel(SCOPE_EV_DROP, e->proc, flow, how >> 8, 10);
 	if (!is_send) {

@@ -103,7 +103,8 @@ static void use(uint32_t conn, uint32_t sock, uint32_t tid, uint32_t bytes)
 	int dir = c->is_send ? SCOPE_TX : SCOPE_RX;
 	uint64_t first = job.now, last = pass(500, 20000);
 	const struct net_use u = {.first_ns = first, .last_ns = last, .bytes = bytes};
-	struct scope_ev_use ev = {.dir = (uint16_t)dir, .tid = tid, .bytes = bytes};
+	struct scope_ev_uses ev = {
+		.dir = (uint32_t)dir, .tid = tid, .n = 1, .at[0] = {.bytes = bytes}};
 	struct net_use half = u;
 	bool again = false, late = false;
 
@@ -116,19 +117,19 @@ static void use(uint32_t conn, uint32_t sock, uint32_t tid, uint32_t bytes)
 	if (random() % 4 == 0) { /* a sample tells of it first, in part */
 		half.last_ns = first + (last - first) / 2;
 		half.bytes /= 2;
-		net_join__use(&job.join, c->socks[sock], tid, dir, &half, true);
+		net_join__uses(&job.join, c->socks[sock], tid, dir, &half, 1, first);
 		again = true;
 	} else {
 		late = random() % 4 == 0; /* or after it is over */
 	}
 	ev.h.ts_ns = last;
 	ev.total = job.total[conn][sock][dir] += bytes;
-	assert_int_equal(flow__use(c->socks[sock], &ev), 0);
-	net_join__use(&job.join, c->socks[sock], tid, dir, &u, again);
+	assert_int_equal(flow__uses(c->socks[sock], &ev, 0), 0);
+	net_join__uses(&job.join, c->socks[sock], tid, dir, &u, 1, again ? first : 0);
 	half.last_ns = first;
 	half.bytes /= 2;
 	if (late)
-		net_join__use(&job.join, c->socks[sock], tid, dir, &half, true);
+		net_join__uses(&job.join, c->socks[sock], tid, dir, &half, 1, first);
 }
 
 static struct corr_thread proxy_thread(void)
@@ -412,13 +413,13 @@ static struct flow *one_flow(void)
 static void point(struct flow *flow, uint64_t ts_ns, uint32_t retrans, uint32_t busy, uint32_t rwnd,
 		  uint64_t empty_ns)
 {
-	struct scope_ev_use ev = {.dir = SCOPE_RX, .total = ts_ns, .empty_ns = empty_ns};
+	struct scope_ev_uses ev = {.dir = SCOPE_RX, .n = 1, .total = ts_ns, .empty_ns = empty_ns};
 
 	ev.h.ts_ns = ts_ns;
 	ev.tcp.total_retrans = retrans;
 	ev.tcp.busy = busy;
 	ev.tcp.rwnd_limited = rwnd;
-	assert_int_equal(flow__use(flow, &ev), 0);
+	assert_int_equal(flow__uses(flow, &ev, 0), 0);
 }
 
 static void test_figures(void **state)
@@ -447,7 +448,7 @@ static void test_figures(void **state)
 /* A burst is told when the next one begins: a retransmission meanwhile does not know of its bytes. */
 static void test_told_late(void **state)
 {
-	struct scope_ev_use use = {.dir = SCOPE_TX, .total = 1000};
+	struct scope_ev_uses use = {.dir = SCOPE_TX, .n = 1, .total = 1000};
 	struct scope_ev_retrans r = {.total = 2};
 	struct flow *flow = one_flow();
 
@@ -455,7 +456,7 @@ static void test_told_late(void **state)
 	r.h.ts_ns = 20 * MS;
 	assert_int_equal(flow__retrans(flow, &r), 0);
 	use.h.ts_ns = 10 * MS;
-	assert_int_equal(flow__use(flow, &use), 0);
+	assert_int_equal(flow__uses(flow, &use, 0), 0);
 	assert_int_equal(flow__at(flow, 15 * MS)->c.bytes[SCOPE_TX], 1000);
 	assert_int_equal(flow__at(flow, 25 * MS)->c.bytes[SCOPE_TX], 1000);
 	assert_int_equal(flow__at(flow, 15 * MS)->c.retrans, 0);

@@ -24,6 +24,7 @@ static struct conn {
 	uint32_t tgid, lost;
 	struct scope_tuple tuple;
 	struct scope_flow_open side[2];
+	struct scope_ev_uses uses[2]; /* that gather */
 	struct scope_tcp tcp;
 } conns[CONNS];
 
@@ -95,25 +96,56 @@ static void call(struct conn *c, const struct k_task *t, int dir, uint32_t bytes
 	o->total += bytes;
 }
 
-static void tell_use(struct conn *c, int dir)
+/* The calls so far are a use. */
+static void gather(struct conn *c, int dir)
 {
 	struct scope_flow_open *o = &c->side[dir];
-	struct scope_ev_use e = {.h = {SCOPE_ABI, SCOPE_EV_USE, sizeof(e), o->last_ns},
-				 .sk = sk_of(c),
-				 .since_ns = c->since_ns,
-				 .first_ns = o->first_ns,
-				 .total = o->total,
-				 .empty_ns = o->empty_ns,
-				 .tgid = c->tgid,
-				 .tid = o->tid,
-				 .bytes = o->bytes,
-				 .calls = o->calls,
-				 .lost = c->lost,
-				 .dir = (uint16_t)dir,
-				 .tcp = c->tcp.use};
+	struct scope_ev_uses *e = &c->uses[dir];
 
+	if (!e->n)
+		*e = (struct scope_ev_uses){.h = {SCOPE_ABI, SCOPE_EV_USES, 0, o->last_ns},
+					    .sk = sk_of(c),
+					    .since_ns = c->since_ns,
+					    .total = o->total,
+					    .empty_ns = o->empty_ns,
+					    .tgid = c->tgid,
+					    .tid = o->tid,
+					    .dir = (uint32_t)dir,
+					    .nr = e->nr,
+					    .tcp = c->tcp.use};
+	e->at[e->n++] = (struct scope_use){
+		.after_ns = (uint32_t)(o->last_ns - e->h.ts_ns),
+		.dur_ns = (uint32_t)(o->last_ns - o->first_ns),
+		.bytes = o->bytes,
+		.total = (uint32_t)(o->total - e->total),
+		.empty_ns = (uint32_t)(o->empty_ns - e->empty_ns),
+		.srtt_us = c->tcp.use.srtt_us,
+	};
 	o->calls = 0;
+}
+
+static void copy_uses(const struct conn *c, int dir)
+{
+	struct scope_ev_uses e = c->uses[dir];
+
+	e.h.size = SCOPE_USES_SIZE(e.n);
+	e.lost = c->lost;
 	decode__event(s, &e, sizeof(e));
+}
+
+static void tell_uses(struct conn *c, int dir)
+{
+	struct scope_ev_uses *e = &c->uses[dir];
+
+	copy_uses(c, dir);
+	e->nr += e->n;
+	e->n = 0;
+}
+
+static void tell_use(struct conn *c, int dir)
+{
+	gather(c, dir);
+	tell_uses(c, dir);
 }
 
 static void used(struct conn *c, const struct k_task *t, int dir, uint32_t bytes)
@@ -519,6 +551,86 @@ static void test_open_calls(void **state)
 	look_on(2000 * MS);
 	finish();
 	must_have(net_text(step), "{\"flow\":" A_FLOW ",\"txBytes\":4096,");
+}
+
+/* Uses come when there are enough of them; a sample has them copied before, as far as they have come. */
+static void test_gathered(void **state)
+{
+	const struct net_uses *uses;
+	uint32_t op, step[3], i;
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	op = op_start(proxy, operation(app), true, 1);
+	for (i = 0; i < 3; i++) {
+		at((100 + 10 * i) * MS);
+		step[i] = start(proxy, SCOPE_PROXY_STEP, op);
+		state_of(proxy, step[i], SEND_WAIT, 1000);
+		call(c, proxy, SCOPE_TX, 400 + i);
+		at((105 + 10 * i) * MS);
+		c->side[SCOPE_TX].empty_ns += MS;
+		c->tcp.use.srtt_us = 8 * (50 + i);
+		call(c, proxy, SCOPE_TX, 600);
+		at((105 + 10 * i) * MS + 1 * US);
+		stop(step[i]);
+		if (i == 2)
+			look_on(200 * MS); /* there, it goes on, as far as the loader can tell */
+		gather(c, SCOPE_TX);
+		if (i == 1)
+			copy_uses(c, SCOPE_TX);
+	}
+	stop(op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	tell_uses(c, SCOPE_TX);
+	uses = &job()->net.threads->uses[SCOPE_TX];
+	assert_int_equal(uses->n, 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(uses->at[i].last_ns - uses->at[i].first_ns, 5 * MS);
+		assert_int_equal(uses->at[i].bytes, 1000 + i);
+	}
+	look_on(1000 * MS);
+	finish();
+	must_have(net_text(step[0]), "\"txBytes\":1000,");
+	must_have(net_text(step[0]), "\"noRoom\":1000.000,\"rtt\":50.000,");
+	must_have(net_text(step[1]), "\"txBytes\":1001,");
+	must_have(net_text(step[1]), "\"noRoom\":1000.000,\"rtt\":51.000,");
+	must_have(net_text(step[2]), "\"txBytes\":1002,");
+	must_have(net_text(step[2]), "\"noRoom\":1000.000,\"rtt\":52.000,");
+}
+
+/* What says it has more than it can, or is shorter than it says. */
+static void test_bad_uses(void **state)
+{
+	struct scope_ev_uses *e;
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	call(c, proxy, SCOPE_TX, 10);
+	gather(c, SCOPE_TX);
+	e = &c->uses[SCOPE_TX];
+	e->dir = 2;
+	copy_uses(c, SCOPE_TX);
+	assert_int_equal(s->bad_records, 1);
+	e->dir = SCOPE_TX;
+	e->n = SCOPE_USES + 1;
+	copy_uses(c, SCOPE_TX);
+	assert_int_equal(s->bad_records, 2);
+	e->n = 2;
+	e->h.size = SCOPE_USES_SIZE(1);
+	decode__event(s, e, sizeof(*e));
+	assert_int_equal(s->bad_records, 3);
+	e->n = 0;
+	copy_uses(c, SCOPE_TX);
+	assert_int_equal(s->bad_records, 4);
+	e->n = 1;
+	copy_uses(c, SCOPE_TX);
+	assert_int_equal(s->bad_records, 4);
+	s->bad_records = 0;
+	assert_int_equal(job()->net.threads->uses[SCOPE_TX].n, 1);
+	look_on(1000 * MS);
+	finish();
 }
 
 /* The ProxyOp's start lies in another thread's buffer, as before API 4. */
@@ -1167,6 +1279,8 @@ int main(void)
 		TEST(test_send),
 		TEST(test_receive_and_peer),
 		TEST(test_open_calls),
+		TEST(test_gathered),
+		TEST(test_bad_uses),
 		TEST(test_late_op),
 		TEST(test_long_op),
 		TEST(test_same_addresses),
