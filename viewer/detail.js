@@ -17,23 +17,27 @@ function select(sel)
 	redraw();
 }
 
+/* What is selected meanwhile may be unpacked before: what comes late for that is dropped. */
 async function loadDetail()
 {
-	const sel = view.selected;
+	const sel = view.selected, got = {of: sel, record: null, shown: null, error: ''};
 	const pos = sel.event !== undefined ? trace.events.pos[sel.event] : sel.slice !== undefined ? sel.thread.slices.pos[sel.slice] : sel.pos;
 
-	Object.assign(detail, {of: sel, record: null, shown: null, error: ''});
+	Object.assign(detail, got);
 	if (pos === undefined)
 		return;
 	try {
 		const line = await lineAt(pos);
 
-		detail.record = JSON.parse(line);
-		detail.shown = JSON.parse(numbersAsText(line));
+		got.record = JSON.parse(line);
+		got.shown = JSON.parse(numbersAsText(line));
 	} catch (err) {
-		detail.error = 'Its line cannot be read again.';
+		got.error = 'Its line cannot be read again.';
 	}
-	if (view.selected === sel && panel.tab === 'selected')
+	if (view.selected !== sel)
+		return;
+	Object.assign(detail, got);
+	if (panel.tab === 'selected')
 		renderPane();
 }
 

@@ -211,6 +211,33 @@ await t('a click shows all of an event', async () => {
 	await page.screenshot({path: out + '/selected.png'});
 });
 
+await t('of two events in a row the second is shown, however long the first takes to unpack', async () => {
+	const other = (await recordShown(page)).eventAddr, at = await eventPlace(page, 'ch0 \u2192 rank 1', 7), next = await eventPlace(page, 'ch0 \u2192 rank 1', 9);
+
+	await page.evaluate(() => {
+		const Real = window.DecompressionStream;
+
+		window.DecompressionStream = function (format) {
+			const real = new Real(format), late = new TransformStream({start: () => new Promise(done => setTimeout(done, 600))});
+
+			window.DecompressionStream = Real;
+			return {writable: real.writable, readable: real.readable.pipeThrough(late)};
+		};
+	});
+	await clickAt(page, ...at);
+	await clickAt(page, ...next);
+	await page.waitForSelector('#record');
+	const shown = await recordShown(page);
+
+	ok(shown.eventAddr !== other, 'the second is another');
+	await new Promise(r => setTimeout(r, 1500));
+	await page.click('#tab-slow');
+	await page.click('#tab-selected');
+	same(await recordShown(page), shown);
+	await clickAt(page, ...at);
+	await settle(page);
+});
+
 await t('children and parents lead to each other', async () => {
 	const buttons = await page.$$('#pane .links button');
 
