@@ -144,15 +144,18 @@ static bool new_proc(struct export *x)
 	return true;
 }
 
-/* Ids are the same wherever and with whatever else the process is exported. */
-static void begin_proc(struct export *x, node_t boot)
+/* Ids are the same wherever and with whatever else the process is exported, and others where its pid is used again. */
+static void begin_proc(struct export *x, node_t boot, node_t started)
 {
 	struct export_proc *p = x->proc;
+	int64_t started_ns;
 
 	p->node = boot && boot->kind == JSON_KIND_STR
 			  ? fnv_more(FNV_BEGIN, boot->s, boot->len)
 			  : fnv_more(FNV_BEGIN, x->path, strlen(x->path));
 	p->id = fnv_more(p->node, &p->pid, sizeof(p->pid));
+	if (jn_time(started, true, &started_ns))
+		p->id = fnv_more(p->id, &started_ns, sizeof(started_ns));
 	if (!x->first_node)
 		x->first_node = p->node;
 	if (!p->host || !p->comm) {
@@ -205,7 +208,7 @@ static void take_header(struct export *x, node_t rec)
 		p->offset = offset;
 		p->real = true;
 	}
-	begin_proc(x, rec_get(x, rec, "bootId"));
+	begin_proc(x, rec_get(x, rec, "bootId"), rec_get(x, rec, "startTime"));
 }
 
 /* Traces of other profilers have no header. */
@@ -220,7 +223,7 @@ static bool have_proc(struct export *x, node_t rec)
 	x->proc->host = strdup("");
 	x->proc->comm = strdup("");
 	x->proc->pid = get_int(x, start ? start : rec, "pid", 0);
-	begin_proc(x, NULL);
+	begin_proc(x, NULL, NULL);
 	return !x->err;
 }
 

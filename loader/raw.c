@@ -218,6 +218,11 @@ static int check_header(struct raw_reader *r)
 			 "through a pipe, zstd -dc FILE | ncclscope convert -");
 		return -EPROTO;
 	}
+	if (r->len >= 2 && !memcmp(r->buf, "\x1f\x8b", 2)) {
+		snprintf(r->why, sizeof(r->why),
+			 "it is compressed by gzip: unpack it, gzip -d FILE, and convert that");
+		return -EPROTO;
+	}
 	if (r->len < sizeof(h)) {
 		snprintf(r->why, sizeof(r->why), "it has %zu bytes, and a capture at least %zu",
 			 r->len, sizeof(h));

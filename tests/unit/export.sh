@@ -238,6 +238,12 @@ both()
 }
 t "two exports, one behind the other" both
 t "a trace that cat made of two" eval 'cat "$traces/good.jsonl" other.jsonl >cat.jsonl && t_perfetto cat.jsonl && t_chrome cat.jsonl && same "$(jq -c "[.processes, .sequences]" facts)" "[2,2]"'
+for start in 1000 2000; do
+	jq -c "if .recordType == \"header\" then .startTime = $start else . end" "$traces/good.jsonl" >"started$start.jsonl"
+	jq -c '(.start, .stop | objects | .ts) += 1e9 | if .ts then .ts += 1e9 else . end' "started$start.jsonl" >"started$start.later.jsonl"
+done
+t "windows of one process are one" eval 't_perfetto started1000.jsonl started1000.later.jsonl && same "$(jq -c .processes facts)" 1'
+t "a pid that is used again is another process" eval 't_perfetto started1000.jsonl started2000.later.jsonl && same "$(jq -c .processes facts)" 2'
 t "two nodes" eval 't_perfetto "$traces/good.jsonl" elsewhere.jsonl && same "$(jq -c ".machines | [length, .[0]]" facts)" "[2,0]" && t_chrome "$traces/good.jsonl" elsewhere.jsonl'
 t "--machine-ids" eval '"$tool" export -q --to perfetto --machine-ids -o two.pf elsewhere.jsonl && "$top/tests/unit/perfetto_check.py" two.pf >facts && same "$(jq -c "[.machines[] > 0]" facts)" "[true]"'
 mkdir dir
@@ -373,6 +379,8 @@ for command in "export --to csv -" "report -" "view -o view.html -" "check -"; d
 	t "a capture from a pipe is none, $command" piped $command
 done
 # Compressed it is the same, and has to be unpacked first.
+gzip -k -c way/to/capture >way/to/capture.gz
+t "a capture that gzip has compressed, convert" says 1 "Failed to read 'way/to/capture.gz': it is compressed by gzip: unpack it, gzip -d FILE, and convert that" "$tool" convert -o converted way/to/capture.gz
 if command -v zstd >/dev/null; then
 	zstd -q way/to/capture -o way/to/capture.zst
 	is_packed="it is a capture of record --raw, compressed by zstd: 'ncclscope convert' makes traces of what 'zstd -d' makes of it"
