@@ -291,8 +291,11 @@ static void put_count(const char *recorder, const char *pid, const json_t *count
 			 human__clean(line, causes, STATUS_WIDTH - 26, false));
 }
 
+/* What is told of processes is as of when the thread that makes their traces was asked, which may be behind. */
 static void put_recorded(const json_t *r, uint64_t now_us, FILE *f)
 {
+	uint64_t as_of_us =
+		json_object_get(r, "asOfUs") ? status_field__number(r, "asOfUs") : now_us;
 	const json_t *all = json_object_get(r, "processes"), *p;
 	char recorder[CELL], pid[CELL], last[CELL];
 	const char *trace;
@@ -302,7 +305,7 @@ static void put_recorded(const json_t *r, uint64_t now_us, FILE *f)
 	json_array_foreach (all, i, p) {
 		trace = strrchr(status_field__string(p, "trace"), '/');
 		if (status_field__number(p, "lastRecordUs"))
-			human__time(last, since(now_us, status_field__number(p, "lastRecordUs")));
+			human__time(last, since(as_of_us, status_field__number(p, "lastRecordUs")));
 		else
 			strcpy(last, "-");
 		put_count(recorder, human__count(pid, status_field__number(p, "hostPid")), p, p,

@@ -486,6 +486,25 @@ static void test_table(void **state)
 	json_decref(doc);
 }
 
+/* Where traces are behind, the state is that of then: what came last came not long before. */
+static void test_last_as_of(void **state)
+{
+	json_t *doc =
+		json_pack("{s:[{s:i,s:s,s:I,s:[{s:i,s:I,s:s}]}]}", "recorders", "pid", 1, "state",
+			  "running", "asOfUs", (json_int_t)7 * 1000000, "processes", "hostPid",
+			  4711, "lastRecordUs", (json_int_t)5 * 1000000, "trace", "name");
+	char *text = table(doc);
+
+	(void)state;
+	assert_non_null(strstr(text, " 2.0s  name\n"));
+	free(text);
+	json_object_del(json_array_get(json_object_get(doc, "recorders"), 0), "asOfUs");
+	text = table(doc);
+	assert_null(strstr(text, " 2.0s  name\n"));
+	free(text);
+	json_decref(doc);
+}
+
 static void test_table_hostile(void **state)
 {
 	char longest[9000];
@@ -599,19 +618,13 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),
-		cmocka_unit_test(test_state_of_nonsense),
-		cmocka_unit_test(test_dir),
-		cmocka_unit_test(test_write),
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_read_bad),
-		cmocka_unit_test(test_read_no_file),
-		cmocka_unit_test(test_expire),
-		cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_table_hostile),
-		cmocka_unit_test(test_table_wrong_types),
+		cmocka_unit_test(test_state),	      cmocka_unit_test(test_state_of_nonsense),
+		cmocka_unit_test(test_dir),	      cmocka_unit_test(test_write),
+		cmocka_unit_test(test_read),	      cmocka_unit_test(test_read_bad),
+		cmocka_unit_test(test_read_no_file),  cmocka_unit_test(test_expire),
+		cmocka_unit_test(test_masks),	      cmocka_unit_test(test_text),
+		cmocka_unit_test(test_table),	      cmocka_unit_test(test_last_as_of),
+		cmocka_unit_test(test_table_hostile), cmocka_unit_test(test_table_wrong_types),
 		cmocka_unit_test(test_json),
 	};
 
