@@ -192,7 +192,7 @@ record fast -d 300ms -- sh -c 'sleep 0.1; exit 7'
 is "-d, and a command that ends before: its exit status" "$rc $(grep -c 'goes on' "$tmp/fast.err")" "7 0"
 
 # A recorder killed: the job goes on without it, and its mask goes off.
-job_bg jkill --ranks 2 --bytes 256K --iters 400 --sleep-us 5000 --check
+job_bg jkill --ranks 2 --bytes 256K --iters 1000 --sleep-us 5000 --check
 until_true 10 children_ready "$starter" 2
 record_bg skill
 sleep 0.5
