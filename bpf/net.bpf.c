@@ -19,10 +19,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define S_IFMT	     0170000
 #define S_IFSOCK     0140000
 #define SOCKFS_MAGIC 0x534f434b
+#define UINT_MAX     0xffffffffu
 
-#define SMALL_BYTES 256	    /* at most: NCCL's header of a message, with its inline data */
-#define BURST_NS    5000000 /* a burst does not last longer */
-#define UINT_MAX    0xffffffffu
+#define SMALL_BYTES 256	      /* at most: NCCL's header of a message, with its inline data */
+#define BURST_NS    5000000   /* a burst does not last longer */
 #define FIRST_BYTES (1 << 18) /* at most: what one packet brings */
 
 /* ---- Flows ------------------------------------------------------------------------------------- */

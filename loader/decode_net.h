@@ -16,7 +16,7 @@
 void decode_net__init(struct session *s, uint64_t jiffy_ns);
 void decode_net__free(struct session *s);
 
-/* A record of SCOPE_EV_FLOW to SCOPE_EV_DROP, whose header's size is what there is; false: too short. */
+/* A record of SCOPE_EV_FLOW to SCOPE_EV_DROP, whose header's size is what there is; false: too short, or it says what cannot be. */
 bool decode_net__event(struct session *s, const struct scope_ev_short *h);
 
 /*

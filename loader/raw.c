@@ -218,7 +218,7 @@ static int check_header(struct raw_reader *r)
 			 "through a pipe, zstd -dc FILE | ncclscope convert -");
 		return -EPROTO;
 	}
-	if (r->len >= 2 && !memcmp(r->buf, "\x1f\x8b", 2)) {
+	if (zst_is_gzip(r->buf, r->len)) {
 		snprintf(r->why, sizeof(r->why),
 			 "it is compressed by gzip: unpack it, gzip -d FILE, and convert that");
 		return -EPROTO;

@@ -155,9 +155,14 @@ bool zst_packs_capture(const void *data, size_t len)
 	return is_capture(begin, out.pos);
 }
 
+bool zst_is_gzip(const void *data, size_t len)
+{
+	return len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3);
+}
+
 static int refuse(const void *data, size_t len)
 {
-	if (len >= 3 && !memcmp(data, "\x1f\x8b\x08", 3))
+	if (zst_is_gzip(data, len))
 		return -ENOEXEC;
 	return is_capture(data, len) ? -EMEDIUMTYPE : 0;
 }

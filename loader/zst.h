@@ -35,6 +35,8 @@ bool zst_file_is_stream(int fd);
 /* Whether a stream that begins so is of a capture (raw.h): told if that is ZST_BEGIN long, or all of it, and not damaged. */
 #define ZST_BEGIN (160u << 10) /* no block of a stream is longer than 128 KiB */
 bool zst_packs_capture(const void *data, size_t len);
+/* Whether a file that begins so is gzip's, which we do not read. */
+bool zst_is_gzip(const void *data, size_t len);
 /*
  * 0, or why a regular file is no text by how it begins: -ENOEXEC: gzip; -EMEDIUMTYPE: a capture (raw.h); -ENOMEDIUM: a capture that
  * is compressed by zstd. Its position stays.
