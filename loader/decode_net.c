@@ -414,7 +414,7 @@ static void note_peer(struct session *s, struct flow *flow)
 }
 
 /* It has moved, or sent something again; before its turn only if there is much of that. */
-static bool has_news(const struct flow *flow, bool its_turn)
+static bool has_news(struct flow *flow, bool its_turn)
 {
 	uint32_t resent = flow__resent_settled(flow, flow->tcp_ns);
 

@@ -8,11 +8,12 @@
 #include "flows.h"
 #include "search.h"
 
-#define POINTS_MIN 16
-#define POINTS_LOW 256	      /* that each flow may have, however many there are */
-#define POINTS_ALL (1u << 21) /* of all flows, if that is more */
-#define RESENT_NS  100000ULL  /* sent again within that: once */
-#define FLOWS_MAX  65536      /* BPF follows a quarter of that at a time; the others are gone */
+#define POINTS_MIN  16
+#define POINTS_LOW  256	       /* that each flow may have, however many there are */
+#define POINTS_ALL  (1u << 21) /* of all flows, if that is more */
+#define POINTS_NEAR 8	       /* from one that was asked for to the next that is */
+#define RESENT_NS   100000ULL  /* sent again within that: once */
+#define FLOWS_MAX   65536      /* BPF follows a quarter of that at a time; the others are gone */
 
 /* ---- Names -------------------------------------------------------------------------------------- */
 
@@ -389,7 +390,7 @@ uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns)
 	return n;
 }
 
-void flow__resent_count(const struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
+void flow__resent_count(struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
 			uint32_t dsack[FLOW_RESENT_MAX])
 {
 	const struct flow_point *from, *to = flow__at(flow, until_ns);
@@ -538,18 +539,38 @@ static bool is_later(const void *points, uint64_t i, uint64_t ns)
 	return ((const struct flow_point *)points)[i].ts_ns > ns;
 }
 
-const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns)
+/* The last point up to ts_ns, if that is not far from `from`; else it is searched for among all. */
+static uint32_t point_near(const struct flow_point *p, uint32_t n, uint32_t from, uint64_t ts_ns)
+{
+	uint32_t i = from < n ? from : n - 1, steps;
+	uint64_t later;
+
+	for (steps = 0; steps < POINTS_NEAR; steps++) {
+		if (p[i].ts_ns > ts_ns) {
+			if (!i)
+				return 0;
+			i--;
+		} else if (i + 1 < n && p[i + 1].ts_ns <= ts_ns) {
+			i++;
+		} else {
+			return i;
+		}
+	}
+	later = search_later(0, n, is_later, p, ts_ns);
+	return later ? (uint32_t)later - 1 : 0;
+}
+
+const struct flow_point *flow__at(struct flow *flow, uint64_t ts_ns)
 {
 	const struct flow_point *p = flow->points + flow->first;
-	uint64_t i;
 
 	if (!flow->npoints)
 		return NULL;
-	i = search_later(0, flow->npoints, is_later, p, ts_ns);
-	return i ? &p[i - 1] : p;
+	flow->seen = point_near(p, flow->npoints, flow->seen, ts_ns);
+	return &p[flow->seen];
 }
 
-bool flow__moved(const struct flow *flow)
+bool flow__moved(struct flow *flow)
 {
 	const struct flow_point *p = flow__at(flow, flow->tcp_ns); /* what is told is of then */
 
@@ -583,6 +604,7 @@ void flow__prune(struct flow *flow, uint64_t before_ns)
 
 	flow->first += n;
 	flow->npoints -= n;
+	flow->seen = 0; /* the one that was found just now */
 	while (d < flow->ndrops && flow->drops[d].told && flow->drops[d].ts_ns < before_ns)
 		d++;
 	if (d)
@@ -640,7 +662,7 @@ static bool is_ack(const struct flow *flow, const struct flow_drop *drop)
 	return flow->role.known && drop->rx == flow->role.is_send;
 }
 
-void flow_figures__add(struct flow_figures *fig, const struct flows *f, const struct flow *flow,
+void flow_figures__add(struct flow_figures *fig, const struct flows *f, struct flow *flow,
 		       uint64_t from_ns, uint64_t to_ns)
 {
 	const struct flow_point *a = flow__at(flow, from_ns), *b = flow__at(flow, to_ns);

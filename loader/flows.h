@@ -74,6 +74,8 @@ struct flow {
 	uint64_t tcp_ns;
 	struct flow_point *points; /* from first on, in order of time */
 	uint32_t first, npoints, cap;
+	uint32_t
+		seen; /* the one that was last asked for, about: who asks again mostly asks for one nearby */
 	struct flow_drop *drops; /* in order of time */
 	uint32_t ndrops, drops_cap;
 	struct flow_resent *resent; /* in order of time, FLOW_RESENT_MAX; NULL: never any */
@@ -142,20 +144,20 @@ int flow__drop(struct flow *flow, const struct flow_drop *drop);
 /* How many of `resent` there are that nothing more will be known of at ts_ns. */
 uint32_t flow__resent_settled(const struct flow *flow, uint64_t ts_ns);
 /* The segments of each, and how many of them the other end had already, as far as known at until_ns. */
-void flow__resent_count(const struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
+void flow__resent_count(struct flow *flow, uint64_t until_ns, uint32_t n[FLOW_RESENT_MAX],
 			uint32_t dsack[FLOW_RESENT_MAX]);
 /* The first n are told. */
 void flow__resent_forget(struct flow *flow, uint32_t n);
 
 /* The last point up to ts_ns; the first one if all are later; NULL: none. */
-const struct flow_point *flow__at(const struct flow *flow, uint64_t ts_ns);
+const struct flow_point *flow__at(struct flow *flow, uint64_t ts_ns);
 static inline const struct flow_point *flow__last(const struct flow *flow)
 {
 	return flow->npoints ? &flow->points[flow->first + flow->npoints - 1] : NULL;
 }
 
 /* Whether it has moved anything since it was told. */
-bool flow__moved(const struct flow *flow);
+bool flow__moved(struct flow *flow);
 
 /* Forgets what is older, but for the last point up to then. */
 void flow__prune(struct flow *flow, uint64_t before_ns);
@@ -175,7 +177,7 @@ struct flow_figures {
 };
 
 /* Adds a flow's, from one time to another: no time more than there is between them. */
-void flow_figures__add(struct flow_figures *fig, const struct flows *f, const struct flow *flow,
+void flow_figures__add(struct flow_figures *fig, const struct flows *f, struct flow *flow,
 		       uint64_t from_ns, uint64_t to_ns);
 
 /* Of flows together: no time more than there is. */

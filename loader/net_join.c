@@ -54,7 +54,7 @@ struct net_conn {
 		int32_t origin_pid, peer;
 		uint8_t channel, is_send, p2p, pad[5];
 	} key;
-	uint32_t refs;		 /* steps that are not written yet */
+	uint32_t refs;		 /* steps that are not written yet, and their operations */
 	uint64_t done_ns;	 /* of its last step */
 	uint32_t votes;		 /* steps that speak for flow, less those for others */
 	uint32_t against;	 /* the last ones, that spoke for another connection's */
@@ -282,7 +282,7 @@ static struct net_conn *conn_new(struct net_join *j, const struct net_conn *key)
 	return NULL;
 }
 
-void net_join__step(struct net_join *j, const struct corr_event *op, struct corr_event *step)
+static struct net_conn *conn_of(struct net_join *j, const struct corr_event *op)
 {
 	struct net_conn *c, key = {0};
 
@@ -293,11 +293,23 @@ void net_join__step(struct net_join *j, const struct corr_event *op, struct corr
 	key.key.is_send = op->start.s.h.u32 != 0;
 	key.key.p2p = SCOPE_ID_WHAT(op->start.s.parent) == SCOPE_P2P;
 	HASH_FIND(hh, j->conns, &key.key, sizeof(key.key), c);
-	if (!c)
-		c = conn_new(j, &key);
-	if (c)
+	return c ? c : conn_new(j, &key);
+}
+
+void net_join__step(struct net_join *j, struct corr_event *op, struct corr_event *step)
+{
+	struct net_conn *c = op->net.conn;
+
+	/* That of an operation is that of all its steps: it is looked for once. */
+	if (!c) {
+		c = conn_of(j, op);
+		if (!c)
+			return;
+		op->net.conn = c;
 		c->refs++;
+	}
 	step->net.conn = c;
+	c->refs++;
 }
 
 static int dir_of(const struct net_conn *c)
@@ -305,7 +317,7 @@ static int dir_of(const struct net_conn *c)
 	return c->key.is_send ? SCOPE_TX : SCOPE_RX;
 }
 
-static uint64_t bytes_within(const struct flow *flow, int dir, uint64_t from_ns, uint64_t to_ns)
+static uint64_t bytes_within(struct flow *flow, int dir, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct flow_point *a = flow__at(flow, from_ns), *b = flow__at(flow, to_ns);
 
@@ -412,7 +424,7 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 	struct net_conn *c = step->net.conn;
 	int dir = dir_of(c);
 	const struct net_use *begin, *u;
-	struct net_group *g;
+	struct net_group *g = NULL;
 
 	if (c->group)
 		return false;
@@ -423,7 +435,8 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 		use_flow(j, step, c->flow);
 		return true;
 	}
-	g = group_of(j, u->flow, dir, false);
+	if (u->flow != c->flow)
+		g = group_of(j, u->flow, dir, false);
 	if (u->flow != c->flow && (!g || g->n > 1) &&
 	    (!step->trans_size ||
 	     bytes_within(u->flow, dir, step->net.from_ns, step->net.to_ns) < step->trans_size))

@@ -26,7 +26,7 @@ struct flow_set;
 
 /* What an event knows of its flows. */
 struct corr_net {
-	struct net_conn *conn;	 /* ProxyStep: of its ProxyOp's; the join's */
+	struct net_conn *conn;	 /* ProxyOp, ProxyStep: the operation's; the join's */
 	struct flow *flow;	 /* ProxyStep: the one; held */
 	struct net_group *group; /* with others, if helper threads worked on it; the join's */
 	struct flow_set *set;	 /* ProxyOp, Coll, P2p: those of its steps; owned */
@@ -89,7 +89,7 @@ void net_join__uses(struct net_join *j, struct flow *flow, uint32_t tid, int dir
 		    const struct net_use *use, uint32_t n, uint64_t again_ns);
 
 /* A ProxyStep has found its ProxyOp. */
-void net_join__step(struct net_join *j, const struct corr_event *op, struct corr_event *step);
+void net_join__step(struct net_join *j, struct corr_event *op, struct corr_event *step);
 
 /*
  * What is known of the flow of a step that has stopped, and what the step tells of others. Once for each, in

@@ -33,7 +33,7 @@ static void put_reason(struct json *j, const struct proc *p, uint32_t reason)
 
 struct net_of {
 	const struct flows *flows;
-	const struct flow *list[FLOWS_MAX];
+	struct flow *list[FLOWS_MAX];
 	uint32_t n;
 	uint64_t from_ns, to_ns;
 	struct flow_figures fig;
@@ -123,7 +123,7 @@ static void put_figures(struct json *j, const struct proc *p, const struct flow_
 /* The same time at the other end, if that is recorded as well; of several flows, if all of them are. */
 static void put_peer(struct json *j, const struct net_of *of)
 {
-	const struct flow *flow = of->list[0], *peer;
+	struct flow *flow = of->list[0], *peer;
 	struct flow_figures fig = {0};
 	uint32_t i;
 
@@ -317,7 +317,7 @@ static uint32_t tid_in_job(const struct proc *p, uint32_t host_tid)
 }
 
 /* The first nr of those that wait. */
-static void put_resent(struct json *j, const struct flow *flow, uint32_t nr, uint64_t ts_ns)
+static void put_resent(struct json *j, struct flow *flow, uint32_t nr, uint64_t ts_ns)
 {
 	uint32_t n[FLOW_RESENT_MAX], dsack[FLOW_RESENT_MAX], i;
 

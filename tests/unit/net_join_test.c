@@ -500,6 +500,34 @@ static void test_thinning(void **state)
 	flows__free(&job.flows);
 }
 
+/* The one that is asked for is found from whichever was asked for before: against all of them, one by one. */
+static void test_at(void **state)
+{
+	struct flow *flow = one_flow();
+	const struct flow_point *p;
+	uint64_t now = 1, ts;
+	uint32_t i, q, want;
+
+	(void)state;
+	srandom(7);
+	for (i = 0; i < 20000; i++) {
+		now += (uint64_t)random() % 3; /* some at the same time */
+		ts = now - (random() % 8 ? 0 : (uint64_t)random() % 5 % now);
+		point(flow, ts, 0, 0, 0, 0);
+		if (random() % 1000 == 0)
+			flow__prune(flow, now - now / 4);
+		for (q = 0; q < 3; q++) {
+			ts = random() % 4 ? now - (uint64_t)random() % 30 % now
+					  : (uint64_t)random() % (now + 9);
+			p = flow->points + flow->first;
+			for (want = 0; want + 1 < flow->npoints && p[want + 1].ts_ns <= ts; want++)
+				;
+			assert_ptr_equal(flow__at(flow, ts), p + want);
+		}
+	}
+	flows__free(&job.flows);
+}
+
 static void test_drops(void **state)
 {
 	struct flow *flow = one_flow();
@@ -585,6 +613,7 @@ int main(void)
 		cmocka_unit_test(test_told_late),
 		cmocka_unit_test(test_sample_open),
 		cmocka_unit_test(test_thinning),
+		cmocka_unit_test(test_at),
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_peer),
 		cmocka_unit_test(test_name_v6),
