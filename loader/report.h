@@ -184,8 +184,8 @@ struct report_verdict {
 struct report;
 
 /*
- * What may have held the operation up, one cause of a kind and rank, at most REPORT_CAUSES. Pure but for names
- * of culprits.
+ * What may have held the operation up, one cause of a kind and rank; of more than REPORT_CAUSES those that
+ * differ most from their peers'. Pure but for names of culprits.
  */
 uint32_t report_causes(const struct report_op *op, struct names *names,
 		       struct report_cause causes[REPORT_CAUSES]);

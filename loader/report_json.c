@@ -14,6 +14,21 @@ static json_t *text_of(const struct report *r, uint32_t name)
 	return text ? text : json_string("?"); /* a file's name may be no UTF-8 */
 }
 
+/* There are names in it, of which one may be cut within a character. */
+static json_t *evidence_of(const char *s)
+{
+	char ascii[sizeof(((struct report_find *)NULL)->evidence[0])];
+	json_t *text = json_string(s);
+	size_t i;
+
+	if (text)
+		return text;
+	for (i = 0; i + 1 < sizeof(ascii) && s[i]; i++)
+		ascii[i] = (unsigned char)s[i] < 0x80 ? s[i] : '?';
+	ascii[i] = 0;
+	return json_string(ascii);
+}
+
 static json_t *us(int64_t ns)
 {
 	return json_real((double)ns / 1e3);
@@ -117,12 +132,13 @@ static json_t *verdicts(const struct report *r)
 	for (i = 0; list && i < n; i++) {
 		const struct report_find *f = list[i];
 
-		v = json_pack("{ss so so so so sf s[ss]}", "code", report_code_names[f->key.code],
+		v = json_pack("{ss so so so so sf s[oo]}", "code", report_code_names[f->key.code],
 			      "ops", number(f->ops > f->slow ? f->ops : f->slow), "slow",
 			      number(f->slow), "hung", number(f->hung), "cost", seconds(f->cost),
-			      "confidence", f->conf, "evidence", f->evidence[0], f->evidence[1]);
+			      "confidence", f->conf, "evidence", evidence_of(f->evidence[0]),
+			      evidence_of(f->evidence[1]));
 		if (!v)
-			continue; /* cannot be: evidence is ASCII but for names, which are UTF-8 */
+			continue; /* no memory */
 		if (!f->evidence[1][0])
 			json_array_remove(json_object_get(v, "evidence"), 1);
 		set_who(r, v, f);

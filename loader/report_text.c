@@ -21,17 +21,23 @@ static double percent(int64_t part, int64_t whole)
 }
 
 /* Job text on a terminal: what is not plain ASCII could steer it. Up to four results in use at a time. */
+static void put_clean(char *to, size_t len, const char *s)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < len && s[i]; i++)
+		to[i] = s[i] >= 0x20 && s[i] < 0x7f ? s[i] : '?';
+	to[i] = 0;
+}
+
 static const char *clean(const struct report *r, uint32_t name, size_t max)
 {
 	static char text[4][96];
 	static unsigned int turn;
-	const char *s = names__text(r->names, name);
 	char *to = text[turn++ % 4];
-	size_t i;
 
-	for (i = 0; i < max && i < sizeof(text[0]) - 1 && s[i]; i++)
-		to[i] = s[i] >= 0x20 && s[i] < 0x7f ? s[i] : '?';
-	to[i] = 0;
+	put_clean(to, max + 1 < sizeof(text[0]) ? max + 1 : sizeof(text[0]),
+		  names__text(r->names, name));
 	return to;
 }
 
@@ -106,11 +112,14 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 
 /* ---- The verdicts ------------------------------------------------------------------------------------------ */
 
-/* On two lines where one is too short, cut behind a comma. */
-static void put_evidence(FILE *out, const char *before, const char *text)
+/* On two lines where one is too short, cut behind a comma. There are names of others' in it. */
+static void put_evidence(FILE *out, const char *before, const char *evidence)
 {
-	size_t room = COLUMNS - 5 - strlen(before), len = strlen(text), n = len;
+	char text[sizeof(((struct report_find *)NULL)->evidence[0])];
+	size_t room = COLUMNS - 5 - strlen(before), len, n;
 
+	put_clean(text, sizeof(text), evidence);
+	n = len = strlen(text);
 	if (len > room)
 		for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)
 			;
@@ -389,7 +398,9 @@ static void print_culprits(const struct report *r, FILE *f)
 	for (i = 0; list && c && i < n; i++) {
 		if (!list[i]->key.culprit)
 			continue;
-		for (k = 0; k < m && c[k].name != list[i]->key.culprit; k++)
+		for (k = 0;
+		     k < m && (c[k].name != list[i]->key.culprit || c[k].code != list[i]->key.code);
+		     k++)
 			;
 		m += k == m;
 		c[k].name = list[i]->key.culprit;

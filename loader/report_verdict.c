@@ -31,6 +31,7 @@ struct causes {
 	struct report_cause *at;
 	uint32_t n;
 	int64_t rest; /* of the operation, once all ranks have come: the others' causes count from there */
+	double least_waiting; /* waiting() of the rank that waits least */
 };
 
 static double ms(int64_t ns)
@@ -38,14 +39,34 @@ static double ms(int64_t ns)
 	return (double)ns / 1e6;
 }
 
+/* Of those that may go for another, the one that is least odd; NULL: none. What is said of the operation itself stays. */
+static struct report_cause *least_odd(struct causes *c)
+{
+	struct report_cause *least = NULL, *it;
+
+	for (it = c->at; it < c->at + c->n; it++)
+		if (it->code != CODE_LATE_RANK && it->code != CODE_STOPPED &&
+		    it->code != CODE_RESET && it->code != CODE_MISSING &&
+		    (!least || it->odd_ns < least->odd_ns))
+			least = it;
+	return least;
+}
+
+/* Where many ranks take part, each has a little of everything: the least of it makes room. */
 static struct report_cause *add(struct causes *c, enum report_code code,
 				const struct report_part *part, int64_t ns)
 {
 	struct report_cause *cause;
 
-	if (ns <= 0 || c->n == REPORT_CAUSES)
+	if (ns <= 0)
 		return NULL;
-	cause = &c->at[c->n++];
+	if (c->n < REPORT_CAUSES) {
+		cause = &c->at[c->n++];
+	} else {
+		cause = least_odd(c);
+		if (!cause || cause->odd_ns >= ns)
+			return NULL;
+	}
 	*cause = (struct report_cause){.code = code,
 				       .proc = part ? part->proc : NULL,
 				       .rank = part ? part->rank : -1,
@@ -85,16 +106,21 @@ static double waiting(const struct report_part *p)
  * By how much more than the rank that waits least. In a ring all wait for each other to some degree, the one that holds
  * the others up the least; what its threads suffer counts in full.
  */
-static double waits_more(const struct report_op *op, const struct report_part *p)
+static double waits_more(const struct causes *c, const struct report_part *p)
 {
-	double least_of_all = 1, w;
+	return waiting(p) - c->least_waiting;
+}
+
+static double least_waiting(const struct report_op *op)
+{
+	double least = 1, w;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
 		w = waiting(op->parts[i]);
-		least_of_all = w < least_of_all ? w : least_of_all;
+		least = w < least ? w : least;
 	}
-	return waiting(p) - least_of_all;
+	return least;
 }
 
 /* Whether one of the job's own ranks is that process. */
@@ -250,7 +276,7 @@ static void add_asleep(struct causes *c, const struct report_part *p, int64_t ca
 
 static void add_threads(struct causes *c, const struct report_part *p)
 {
-	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c->op, p))), c->rest);
+	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c, p))), c->rest);
 	struct report_cause *cause;
 
 	cause = add(c, CODE_THROTTLED, p, least(per_thread(p->proxy.throttled, &p->proxy), cap));
@@ -272,6 +298,13 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, gpu_time));
 }
 
+/* What add_threads() says, but for being stopped. */
+static bool is_threads(enum report_code code)
+{
+	return code == CODE_PREEMPTED || code == CODE_BLOCKED || code == CODE_THROTTLED ||
+	       code == CODE_INTERRUPTS || code == CODE_GPU_WAIT;
+}
+
 /*
  * What a thread suffered while it waited for ranks that the operation before had held up held nobody up. When that was is not
  * known: it is taken to be spread evenly.
@@ -280,7 +313,7 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 {
 	double share = (double)c->op->own / (double)most(part_ns(p), 1);
 	int64_t rest = c->rest;
-	uint32_t i = c->n;
+	struct report_cause *it;
 
 	if (share >= 1) {
 		add_threads(c, p);
@@ -289,11 +322,11 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 	c->rest = share > 0 ? (int64_t)((double)rest / share) : 0;
 	add_threads(c, p);
 	c->rest = rest;
-	for (; i < c->n; i++) {
-		if (c->at[i].code == CODE_STOPPED)
+	for (it = c->at; it < c->at + c->n; it++) {
+		if (it->part != p || !is_threads(it->code))
 			continue;
-		c->at[i].ns = (int64_t)((double)c->at[i].ns * share);
-		c->at[i].odd_ns = (int64_t)((double)c->at[i].odd_ns * share);
+		it->ns = (int64_t)((double)it->ns * share);
+		it->odd_ns = (int64_t)((double)it->odd_ns * share);
 	}
 }
 
@@ -569,7 +602,8 @@ static void add_late(struct causes *c, const struct report_part *p, int64_t late
 uint32_t report_causes(const struct report_op *op, struct names *names,
 		       struct report_cause causes[REPORT_CAUSES])
 {
-	struct causes c = {.op = op, .names = names, .at = causes};
+	struct causes c = {
+		.op = op, .names = names, .at = causes, .least_waiting = least_waiting(op)};
 	const struct report_part *p;
 	uint32_t i, k;
 	int64_t late;
@@ -708,8 +742,10 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 				names);
 	n += (size_t)tell_state(at + n, len - n, n == begin, "asleep", b->blocked, b->span, "",
 				&b->in[0], names);
-	tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq, b->span, "behind ",
-		   &b->behind[0], names);
+	n += (size_t)tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq,
+				b->span, "behind ", &b->behind[0], names);
+	if (n == begin)
+		snprintf(at + n, len - n, "not seen");
 }
 
 static void tell_late(const struct report_op *op, const struct report_cause *c,

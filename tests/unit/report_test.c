@@ -24,8 +24,8 @@
 static struct names *names;
 static struct report_comm comm;
 static struct report_op op;
-static struct report_proc procs[6];
-static struct report_part *parts[6];
+static struct report_proc procs[100];
+static struct report_part *parts[100];
 static struct report_verdict v;
 static int64_t typical[NR_CODES];
 
@@ -490,6 +490,35 @@ static void short_parts(void **state)
 	over();
 }
 
+/* Each rank has a little of everything, which is more than there are places for causes. */
+static void many_ranks(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(100);
+	for (i = 0; i < 100; i++) {
+		runq(i, "kworker", 9, MS / 10);
+		asleep(i, "futex", MS / 5);
+		parts[i]->proxy.irq = MS / 20;
+	}
+	parts[70]->link[0].retrans = parts[70]->link[0].lost = 5;
+	parts[71]->link[1].loss_wait = 50 * MS;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	assert_int_equal(v.cause.rank, 70);
+	over();
+	/* likewise of the threads of one that comes last */
+	ring(100);
+	for (i = 0; i < 100; i++) {
+		runq(i, "kworker", 9, MS / 10);
+		asleep(i, "futex", MS / 5);
+	}
+	runq(99, "stress-ng", 815, 60 * MS);
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	assert_int_equal(v.cause.rank, 99);
+	over();
+}
+
 static void lost_segments(void **state)
 {
 	(void)state;
@@ -844,6 +873,54 @@ static void held_up_and_late(void **state)
 	late_and_slow(20, 0, 200, 5, 5);
 	/* no operation was too long, so that it comes late has not been told yet */
 	late_and_slow(5, 4, 6, 20, 20);
+}
+
+/* What read_job() reports, by text or as JSON, where its first finding says this. */
+static char *said_with(const char *evidence, bool json)
+{
+	struct report_find **finds;
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	uint32_t n;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	read_job(&r, 20, 0, 200);
+	finds = report_findings(&r, &n);
+	assert_true(n > 0);
+	snprintf(finds[0]->evidence[1], sizeof(finds[0]->evidence[1]), "%s", evidence);
+	free(finds);
+	if (json)
+		assert_int_equal(report_json(&r, f), 0);
+	else
+		report_text(&r, f);
+	fclose(f);
+	report_free(&r);
+	return text;
+}
+
+/* What a process calls itself is in the evidence as it is, and reaches a terminal. */
+static void evidence_is_defused(void **state)
+{
+	char *text = said_with("runnable 9.0 ms (behind \033]0;x\a 8.0)", false), *c;
+
+	(void)state;
+	assert_non_null(strstr(text, "behind ?]0;x? 8.0"));
+	for (c = text; *c; c++)
+		assert_true(*c == '\n' || (*c >= 0x20 && *c < 0x7f));
+	free(text);
+}
+
+/* A name that was cut within a character: the verdict is told nevertheless. */
+static void evidence_is_cut(void **state)
+{
+	char *text = said_with("behind \xe4\xb8", true);
+
+	(void)state;
+	assert_non_null(strstr(text, "late-rank"));
+	assert_non_null(strstr(text, "behind ??"));
+	free(text);
 }
 
 /*
@@ -1501,6 +1578,9 @@ int main(void)
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(held_up_and_late),
+		cmocka_unit_test(evidence_is_defused),
+		cmocka_unit_test(evidence_is_cut),
+		cmocka_unit_test(many_ranks),
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
 		cmocka_unit_test(late_for_another),
