@@ -496,7 +496,8 @@ static uint64_t cpu_ran(struct sched *s, uint32_t cpu, uint32_t before, uint32_t
 		return 0;
 	if (c->end > c->first)
 		told_ns = c->at[(c->end - 1) % c->size].end_ns;
-	if (c->end - c->first == SCHED_RUNS_MAX)
+	if (c->size && c->end - c->first == c->size &&
+	    !ring_grows(s, c->size, sizeof(*c->at), SCHED_RUNS_MAX))
 		run_forget(c);
 	if (!RING_ROOM(s, c, SCHED_RUNS_MAX))
 		return told_ns;

@@ -1320,15 +1320,14 @@ static void test_marks_of_the_forgotten(void **state)
 	assert_int_equal(span.sums.on_cpu_ns, 0);
 }
 
-/* Who ran on a CPU is kept for shorter: nobody is blamed for what is forgotten. */
-static void test_behind_the_forgotten(void **state)
+/* Who ran on a CPU is kept for shorter, for so many runs: nobody is blamed for what is forgotten. */
+static void behind_the_forgotten(uint32_t kept)
 {
 	struct k_task *t, *x = hog(0, "first"), *a = hog(1, "a"), *b = hog(2, "b");
 	struct sched_mark from, to;
 	struct sched_span span;
 	uint32_t i;
 
-	(void)state;
 	prime(0);
 	at(10);
 	t = running(0, 0);
@@ -1336,7 +1335,7 @@ static void test_behind_the_forgotten(void **state)
 	at(20);
 	k_preempts(&k, 0, x);
 	at(1000000);
-	for (i = 0; i < 2 * SCHED_RUNS_MAX; i++) {
+	for (i = 0; i < 2 * kept; i++) {
 		k_preempts(&k, 0, i % 2 ? a : b);
 		at(k.now_ns + 10);
 	}
@@ -1346,7 +1345,21 @@ static void test_behind_the_forgotten(void **state)
 	assert_adds_up(&span);
 	for (i = 0; i < span.nbehind; i++)
 		if (*span.behind[i].comm != 'f')
-			assert_true(span.behind[i].ns <= 10 * SCHED_RUNS_MAX);
+			assert_true(span.behind[i].ns <= 10 * kept);
+}
+
+static void test_behind_the_forgotten(void **state)
+{
+	(void)state;
+	behind_the_forgotten(SCHED_RUNS_MAX);
+}
+
+/* Other threads' time has taken all the memory that there is for that: as few are kept as there are places now. */
+static void test_behind_the_forgotten_early(void **state)
+{
+	(void)state;
+	s.room_max = 1;
+	behind_the_forgotten(64);
 }
 
 /* Many short waits: who ran in them is known when who else ran on the CPU is long forgotten. */
@@ -1700,6 +1713,7 @@ int main(void)
 		TEST(test_mark_of_the_forgotten),
 		TEST(test_marks_of_the_forgotten),
 		TEST(test_behind_the_forgotten),
+		TEST(test_behind_the_forgotten_early),
 		TEST(test_waits_outlast_runs),
 		TEST(test_mark_in_sleep_that_was_over),
 		TEST(test_spans_that_slide),
