@@ -81,6 +81,19 @@ static void print_json(struct check *c, enum level level, uint64_t line, const c
 	json_decref(obj);
 }
 
+/* The name in full, as it tells where; who may write to the directory has chosen it. */
+static void print_text(const struct check *c, enum level level, uint64_t line, const char *code,
+		       const char *message)
+{
+	const char *s;
+
+	for (s = c->file; *s; s++)
+		printf(*s >= 0x20 && *s < 0x7f ? "%c" : "\\x%02x", (unsigned char)*s);
+	if (line)
+		printf(":%llu", (unsigned long long)line);
+	printf(": %s: %s [%s]\n", level_names[level], message, code);
+}
+
 void find_at(struct check *c, enum level level, uint64_t line, const char *code, const char *fmt,
 	     ...)
 {
@@ -99,11 +112,8 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 	progress__end(&c->progress);
 	if (c->json)
 		print_json(c, level, line, code, message);
-	else if (line)
-		printf("%s:%llu: %s: %s [%s]\n", c->file, (unsigned long long)line,
-		       level_names[level], message, code);
 	else
-		printf("%s: %s: %s [%s]\n", c->file, level_names[level], message, code);
+		print_text(c, level, line, code, message);
 	c->nr_shown[level]++;
 }
 

@@ -11,8 +11,10 @@
 #include "export.h"
 #include "version.h"
 
-#define CALLS_MAX 65536	     /* of a process, whose children may come */
-#define PATHS_MAX (1u << 18) /* what is deeper then counts for what is above */
+#define CALLS_MAX 65536 /* of a process, whose children may come */
+#define PATHS_MAX                                                                                  \
+	(1u << 18)   /* what is deeper then counts for what is above, as it does below DEPTH_MAX */
+#define DEPTH_MAX 64 /* NCCL's events and our states are eight deep; stacks are put by recursion */
 #define WHY_MAX	  4
 
 /* A place in the tree of paths. */
@@ -76,7 +78,7 @@ static bool grow(struct paths *ps)
 	return true;
 }
 
-/* The place of a name below another; that one itself if there are too many. */
+/* The place of a name below another; that one itself if there are too many, or they are too deep. */
 static uint32_t path_of(struct export *x, uint32_t parent, const char *name)
 {
 	struct paths *ps = x->own;
@@ -90,7 +92,7 @@ static uint32_t path_of(struct export *x, uint32_t parent, const char *name)
 	HASH_FIND(hh, ps->by_key, &look.key, sizeof(look.key), p);
 	if (p)
 		return p->index;
-	if (ps->n >= PATHS_MAX && parent)
+	if (parent && (ps->n >= PATHS_MAX || ps->by_index[parent]->depth >= DEPTH_MAX))
 		return parent;
 	p = grow(ps) ? calloc(1, sizeof(*p)) : NULL;
 	if (p) {

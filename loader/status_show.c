@@ -188,7 +188,8 @@ static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
 	}
 }
 
-#define PROCESS_ROW "%8s  %-15s  %9s  %5s  %-20s  %-8s  %s"
+#define RANK_WIDTH  11 /* "12345/16384" */
+#define PROCESS_ROW "%8s  %-15s  %11s  %5s  %-20s  %-8s  %s"
 #define WANTED_MAX  23 /* what is left of the line */
 
 static const char *wanted_by(char buf[CELL], const json_t *want)
@@ -208,12 +209,12 @@ static const char *rank_text(char buf[CELL], const json_t *p)
 	const json_t *comm = json_array_get(json_object_get(p, "comms"), 0);
 	const json_t *rank = json_object_get(comm, "rank");
 
+	char text[32] = "-";
+
 	if (json_is_integer(rank) && json_integer_value(rank) >= 0)
-		snprintf(buf, 10, "%d/%d", (int)json_integer_value(rank),
+		snprintf(text, sizeof(text), "%d/%d", (int)json_integer_value(rank),
 			 (int)status_field__number(comm, "nranks"));
-	else
-		strcpy(buf, "-");
-	return buf;
+	return human__clean(buf, text, RANK_WIDTH, false);
 }
 
 /* One line for each that wants something of it. */

@@ -584,6 +584,11 @@ while read -r code; do
 	grep -qE "(broken [SRJ] [a-z]+ [0-9:a-z]+ $code |\[$code)" "$top/tests/unit/check.sh" || fail "no test breaks $code"
 done <codes
 
+# ---- a file's name is somebody's text, too
+odd=$'trace_\n\033[2J.jsonl'
+printf '{"recordType":"event"}\n' >"$odd"
+expect 'a name that is no text' 0 'trace_\\x0a\\x1b\[2J\.jsonl:1: error: .*' sh -c '"$1" check "$2" | head -n 1' - "$tool" "$odd"
+
 # ---- the same edits before a JSON Schema engine
 engine='
 import glob, json, sys

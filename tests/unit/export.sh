@@ -378,6 +378,18 @@ for command in "export --to csv -" "report -" "view -o view.html -" "check -"; d
 	# shellcheck disable=SC2086
 	t "a capture from a pipe is none, $command" piped $command
 done
+# Each event below the one before: stacks are put by recursion, and each has all names of those above it.
+deep() {
+	awk 'BEGIN {
+		print "{\"recordType\":\"header\",\"schema\":1,\"pid\":1,\"hostPid\":1,\"comm\":\"j\"}"
+		for (i = 1; i <= 3000; i++)
+			printf "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"eventAddr\":\"0x%x\",\"parentObj\":\"0x%x\",\"start\":{\"ts\":%d.000,\"pid\":1,\"tid\":1},\"stop\":{\"ts\":90000.000},\"details\":{\"isSend\":true}}\n", i, i - 1, i
+	}' >deep.jsonl
+	"$tool" export -q --to collapsed -o deep.collapsed deep.jsonl || return
+	[ "$(awk -F';' '{ if (NF > most) most = NF } END { print most }' deep.collapsed)" = 64 ]
+}
+t "events a thousand levels deep" deep
+
 # Compressed it is the same, and has to be unpacked first.
 gzip -k -c way/to/capture >way/to/capture.gz
 t "a capture that gzip has compressed, convert" says 1 "Failed to read 'way/to/capture.gz': it is compressed by gzip: unpack it, gzip -d FILE, and convert that" "$tool" convert -o converted way/to/capture.gz
