@@ -62,7 +62,9 @@ function fillFilters()
 	for (const f of FILTERS) {
 		const s = selects[f.key], list = all[f.key].slice(0, CHOICES_MAX);
 
-		if (s.childElementCount === list.length + 1 && s.value === chosen[f.key])
+		const same = s.childElementCount === list.length + 1 && list.every(([value, label], n) => s.options[n + 1].value === value && s.options[n + 1].label === label);
+
+		if (same && s.value === chosen[f.key])
 			continue;
 		s.replaceChildren(new Option('all', ''), ...list.map(([value, label]) => new Option(label, value)));
 		s.value = list.some(([value]) => value === chosen[f.key]) ? chosen[f.key] : '';
@@ -93,18 +95,24 @@ function makeFilters()
 	add($('filters'), clear, el('span', 'told'));
 }
 
-function clearFilters()
+function forgetFilters()
 {
 	for (const f of FILTERS) {
 		chosen[f.key] = selects[f.key].value = '';
 		selects[f.key].classList.remove('on');
 	}
+}
+
+function clearFilters()
+{
+	forgetFilters();
 	filtered();
 }
 
 function filtered()
 {
 	buildLayout();
+	buildHeat();
 	runSearch(false);
 	tellShown();
 	renderPane();

@@ -8,11 +8,27 @@
 const HEAT_COLS = 720;
 const heat = {rows: [], h: 0, rowH: 0};
 
-/* Of an operation of a rank: 0..1 of its time. Like report's. */
-function waitShare(i, op, kids)
+/* When the last of an operation's ranks began it, of those by one clock: looked for once, as there may be thousands. */
+function lastBegan(op, clock, known)
 {
-	const e = trace.events, d = e.end[i] - beganAt(i);
-	let wait = 0, all = 0, early = 0;
+	if (!known.has(op)) {
+		const e = trace.events, last = new Map();
+
+		for (const part of op.parts) {
+			const its = trace.procs[e.proc[part]].clock;
+
+			last.set(its, Math.max(last.get(its) ?? -Infinity, beganAt(part)));
+		}
+		known.set(op, last);
+	}
+	return known.get(op).get(clock) ?? -Infinity;
+}
+
+/* Of an operation of a rank: 0..1 of its time. Like report's. */
+function waitShare(i, op, kids, known)
+{
+	const e = trace.events, d = e.end[i] - beganAt(i), early = Math.max(0, lastBegan(op, trace.procs[e.proc[i]].clock, known) - beganAt(i));
+	let wait = 0, all = 0;
 
 	for (const c of kids) {
 		if (e.type[c] !== T_OP || e.flags[c] & F_SEND)
@@ -20,9 +36,6 @@ function waitShare(i, op, kids)
 		all += e.end[c] - e.start[c];
 		wait += e.flags[c] & F_NET ? e.noData[c] : recvWait(c);
 	}
-	for (const part of op.parts)
-		if (trace.procs[e.proc[part]].clock === trace.procs[e.proc[i]].clock)
-			early = Math.max(early, beganAt(part) - beganAt(i));
 	return d > 0 ? Math.min(1, Math.max(all > 0 ? wait / all : 0, early / d)) : 0;
 }
 
@@ -70,7 +83,7 @@ function childrenOf(i, max = Infinity)
 
 function buildHeat()
 {
-	const e = trace.events, rows = new Map(), all = Math.max(1, trace.t1 - trace.t0);
+	const e = trace.events, rows = new Map(), known = new Map(), all = Math.max(1, trace.t1 - trace.t0);
 
 	linkChildren();
 	for (const {proc, rank} of layout.order)
@@ -80,7 +93,7 @@ function buildHeat()
 
 		if (!row || begin < trace.t0)
 			continue;
-		const share = waitShare(i, op, childrenOf(i));
+		const share = waitShare(i, op, childrenOf(i), known);
 		const c1 = Math.min(HEAT_COLS - 1, (e.end[i] - trace.t0) / all * HEAT_COLS);
 
 		for (let c = Math.floor((begin - trace.t0) / all * HEAT_COLS); c <= c1; c++) {

@@ -9,7 +9,8 @@ const KEYS = [
 	['J, K', 'next and previous slow operation'], ['[, ]', 'previous and next event of the row'], ['P', 'panel'], ['Esc', 'nothing selected, no ruler'], ['?', 'this'],
 ];
 const mouse = {x: 0, y: 0, drag: null};
-const held = new Set();
+const held = new Set(); // of W, A, S and D
+let fast = false; // with Shift
 
 /* Beside the trace no more than half of what is in sight; ever less of it the more is, so that at the widest the trace is in the middle. */
 function setView(t0, t1)
@@ -52,7 +53,7 @@ let last = 0;
 
 function glide(now)
 {
-	const dt = Math.min(50, now - last) / 1000, fast = held.has('shift') ? 3 : 1;
+	const dt = Math.min(50, now - last) / 1000, by = 1.2 * dt * (fast ? 3 : 1);
 
 	last = now;
 	if (!held.size)
@@ -62,9 +63,9 @@ function glide(now)
 	if (held.has('s'))
 		zoom(Math.exp(3 * dt));
 	if (held.has('a'))
-		pan(-1.2 * dt * fast);
+		pan(-by);
 	if (held.has('d'))
-		pan(1.2 * dt * fast);
+		pan(by);
 	requestAnimationFrame(glide);
 }
 
@@ -105,7 +106,7 @@ function onKey(ev)
 	if (ev.target.closest?.('#panel') && /^(Arrow|Page|Home| |Enter)/.test(key))
 		return;
 	if ('wasd'.includes(low) && low.length === 1) {
-		ev.shiftKey ? held.add('shift') : held.delete('shift');
+		fast = ev.shiftKey;
 		hold(low);
 		ev.preventDefault();
 		return;

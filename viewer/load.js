@@ -321,10 +321,11 @@ async function faultOf(file)
 
 async function loadFile(file, mine)
 {
-	const packed = isGzip(await firstBytes(file));
 	const info = {name: file.name}, parser = new Parser(info), before = loading.at;
 
-	trace.files.push(info);
+	trace.files.push(info); // first: what goes wrong is said of it
+	const packed = isGzip(await firstBytes(file));
+
 	await blocksOf(packed ? unpack(file.stream()) : file.stream(), mine, async (raw, at) => {
 		let get;
 

@@ -139,6 +139,7 @@ function resetView()
 	Object.assign(layout, {lanes: [], height: 0});
 	layout.closed.clear();
 	heat.rows = [];
+	forgetFilters();
 	panel.tab = 'slow';
 }
 
@@ -154,7 +155,10 @@ function listen()
 	const lanes = $('lanes');
 
 	window.addEventListener('keydown', onKey);
-	window.addEventListener('keyup', ev => held.delete(ev.key.toLowerCase()));
+	window.addEventListener('keyup', ev => {
+		held.delete(ev.key.toLowerCase());
+		fast = ev.shiftKey;
+	});
 	window.addEventListener('blur', () => held.clear());
 	lanes.addEventListener('pointerdown', onDown);
 	lanes.addEventListener('pointermove', onMove);

@@ -318,7 +318,7 @@ function rulerPane()
 
 	if (states.length)
 		out.push(el('h3', '', 'NCCL\u2019s states, summed over steps (they overlap)'),
-			table(states.map(([name, ns]) => [swatch(STATE_INK.get(texts[name]) || 'step', clean(texts[name].replace(/^ncclProfile/, ''), 60)), {n: span(ns)}])));
+			table(states.slice(0, 500).map(([name, ns]) => [swatch(STATE_INK.get(texts[name]) || 'step', clean(texts[name].replace(/^ncclProfile/, ''), 60)), {n: span(ns)}])));
 	return out;
 }
 
@@ -341,7 +341,7 @@ function sumTable(rows)
 function tracePane()
 {
 	const out = [el('h2', '', 'This trace')], kinds = [...trace.counts].sort((a, b) => b[1] - a[1]);
-	const counts = table(kinds.map(([kind, n]) => [clean(kind, 60), {n: count(n)}]), ['record', {n: 'lines'}]);
+	const counts = table(kinds.slice(0, 500).map(([kind, n]) => [clean(kind, 60), {n: count(n)}]), ['record', {n: 'lines'}]);
 
 	counts.id = 'counts';
 	out.push(counts);
@@ -350,7 +350,7 @@ function tracePane()
 	if (trace.truncated)
 		out.push(el('p', '', count(trace.truncated) + ' blocks or files are damaged and left out.'));
 	if (trace.lost.size)
-		out.push(el('h3', '', 'Lost while recording'), table([...trace.lost].map(([cause, n]) => [clean(cause, 60), {n: count(n)}])));
+		out.push(el('h3', '', 'Lost while recording'), table([...trace.lost].slice(0, 500).map(([cause, n]) => [clean(cause, 60), {n: count(n)}])));
 	out.push(el('h3', '', 'Processes'));
 	out.push(table(trace.procs.slice(0, 500).map(p => [procLabel(p), clean(p.host, 40), p.footer ? clean(p.footer.end, 40) : 'not finished']), ['rank', 'node', 'end']));
 	out.push(el('h3', '', 'Files'));
