@@ -15,6 +15,7 @@
 # last run counts; what failed before is printed, marked `at first:`, and its log kept as NAME.first.log: a case that
 # is there often is wrong.
 set -u
+trap 'exit 130' INT # what a test makes of that is no result
 logs=build/test-logs limit=${TEST_SECONDS:-900}
 [ "$1" = -o ] && { logs=$2; shift 2; }
 mkdir -p "$logs"

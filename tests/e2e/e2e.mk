@@ -49,7 +49,7 @@ $(E2E_OUT)/inject.so: $(E2E_DIR)/inject.c
 # The two hours that check has five minutes of.
 .PHONY: soak
 soak: tests
-	$(Q)SOAK_SECONDS=$${SOAK_SECONDS:-7200} tests/run.sh "$(E2E_DIR)/soak.sh"
+	$(Q)s=$${SOAK_SECONDS:-7200} && SOAK_SECONDS=$$s TEST_SECONDS=$$((s * 2 + 300)) tests/run.sh "$(E2E_DIR)/soak.sh"
 
 $(E2E_OUT)/hostile: $(E2E_DIR)/hostile.c $(BUILD)/loader/elf_file.o
 	$(call msg,CC,$@)
