@@ -115,7 +115,7 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 /* On two lines where one is too short, cut behind a comma. There are names of others' in it. */
 static void put_evidence(FILE *out, const char *before, const char *evidence)
 {
-	char text[sizeof(((struct report_find *)NULL)->evidence[0])];
+	char text[sizeof(((struct report_find *)NULL)->evidence[0])] = "";
 	size_t room = COLUMNS - 5 - strlen(before), len, n;
 
 	put_clean(text, sizeof(text), evidence);
