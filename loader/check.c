@@ -81,14 +81,14 @@ static void print_json(struct check *c, enum level level, uint64_t line, const c
 	json_decref(obj);
 }
 
-/* The name in full, as it tells where; who may write to the directory has chosen it. */
+/* The name in full, where quote() cuts; who may write to the directory has chosen it. */
 static void print_text(const struct check *c, enum level level, uint64_t line, const char *code,
 		       const char *message)
 {
 	const char *s;
 
 	for (s = c->file; *s; s++)
-		printf(*s >= 0x20 && *s < 0x7f ? "%c" : "\\x%02x", (unsigned char)*s);
+		fputs(quote(s, 1), stdout);
 	if (line)
 		printf(":%llu", (unsigned long long)line);
 	printf(": %s: %s [%s]\n", level_names[level], message, code);

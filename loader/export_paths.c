@@ -11,10 +11,9 @@
 #include "export.h"
 #include "version.h"
 
-#define CALLS_MAX 65536 /* of a process, whose children may come */
-#define PATHS_MAX                                                                                  \
-	(1u << 18)   /* what is deeper then counts for what is above, as it does below DEPTH_MAX */
-#define DEPTH_MAX 64 /* NCCL's events and our states are eight deep; stacks are put by recursion */
+#define CALLS_MAX 65536	     /* of a process, whose children may come */
+#define PATHS_MAX (1u << 18) /* what is deeper then counts for what is above */
+#define DEPTH_MAX 64	     /* likewise, as stacks are put by recursion */
 #define WHY_MAX	  4
 
 /* A place in the tree of paths. */

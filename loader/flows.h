@@ -74,8 +74,7 @@ struct flow {
 	uint64_t tcp_ns;
 	struct flow_point *points; /* from first on, in order of time */
 	uint32_t first, npoints, cap;
-	uint32_t
-		seen; /* the one that was last asked for, about: who asks again mostly asks for one nearby */
+	uint32_t seen;		 /* which was asked for last: the next is mostly near it */
 	struct flow_drop *drops; /* in order of time */
 	uint32_t ndrops, drops_cap;
 	struct flow_resent *resent; /* in order of time, FLOW_RESENT_MAX; NULL: never any */

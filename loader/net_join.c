@@ -424,7 +424,7 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 	struct net_conn *c = step->net.conn;
 	int dir = dir_of(c);
 	const struct net_use *begin, *u;
-	struct net_group *g = NULL;
+	struct net_group *g;
 
 	if (c->group)
 		return false;
@@ -435,12 +435,13 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 		use_flow(j, step, c->flow);
 		return true;
 	}
-	if (u->flow != c->flow)
+	if (u->flow != c->flow) {
 		g = group_of(j, u->flow, dir, false);
-	if (u->flow != c->flow && (!g || g->n > 1) &&
-	    (!step->trans_size ||
-	     bytes_within(u->flow, dir, step->net.from_ns, step->net.to_ns) < step->trans_size))
-		return false;
+		if ((!g || g->n > 1) &&
+		    (!step->trans_size || bytes_within(u->flow, dir, step->net.from_ns,
+						       step->net.to_ns) < step->trans_size))
+			return false;
+	}
 	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
 	if (!c->flow && is_others(j, c, u->flow))
 		return true;

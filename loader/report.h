@@ -493,6 +493,8 @@ const struct report_proc *report_heat_row(const struct report *r, uint32_t row, 
 int64_t report_heat_width(const struct report *r);
 
 void report_text(const struct report *r, FILE *f);
+/* Others' text for whoever takes ASCII only: any other byte is '?', and it is cut to len - 1. */
+void report_clean(char *to, size_t len, const char *s);
 void report_brief(const struct report *r, const char *dir, FILE *f);
 int report_json(const struct report *r, FILE *f);
 void report_csv(const struct report *r, FILE *f);

@@ -19,13 +19,10 @@ static json_t *evidence_of(const char *s)
 {
 	char ascii[sizeof(((struct report_find *)NULL)->evidence[0])];
 	json_t *text = json_string(s);
-	size_t i;
 
 	if (text)
 		return text;
-	for (i = 0; i + 1 < sizeof(ascii) && s[i]; i++)
-		ascii[i] = (unsigned char)s[i] < 0x80 ? s[i] : '?';
-	ascii[i] = 0;
+	report_clean(ascii, sizeof(ascii), s);
 	return json_string(ascii);
 }
 

@@ -21,7 +21,7 @@ static double percent(int64_t part, int64_t whole)
 }
 
 /* Job text on a terminal: what is not plain ASCII could steer it. Up to four results in use at a time. */
-static void put_clean(char *to, size_t len, const char *s)
+void report_clean(char *to, size_t len, const char *s)
 {
 	size_t i;
 
@@ -36,8 +36,8 @@ static const char *clean(const struct report *r, uint32_t name, size_t max)
 	static unsigned int turn;
 	char *to = text[turn++ % 4];
 
-	put_clean(to, max + 1 < sizeof(text[0]) ? max + 1 : sizeof(text[0]),
-		  names__text(r->names, name));
+	report_clean(to, max + 1 < sizeof(text[0]) ? max + 1 : sizeof(text[0]),
+		     names__text(r->names, name));
 	return to;
 }
 
@@ -118,7 +118,7 @@ static void put_evidence(FILE *out, const char *before, const char *evidence)
 	char text[sizeof(((struct report_find *)NULL)->evidence[0])] = "";
 	size_t room = COLUMNS - 5 - strlen(before), len, n;
 
-	put_clean(text, sizeof(text), evidence);
+	report_clean(text, sizeof(text), evidence);
 	n = len = strlen(text);
 	if (len > room)
 		for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)

@@ -39,15 +39,20 @@ static double ms(int64_t ns)
 	return (double)ns / 1e6;
 }
 
-/* Of those that may go for another, the one that is least odd; NULL: none. What is said of the operation itself stays. */
+/* Said of a rank in the operation as a whole, whatever its threads and connections suffered. */
+static bool is_of_rank(enum report_code code)
+{
+	return code == CODE_LATE_RANK || code == CODE_STOPPED || code == CODE_RESET ||
+	       code == CODE_MISSING;
+}
+
+/* Of those that may go for another, the one that is least odd; NULL: none. */
 static struct report_cause *least_odd(struct causes *c)
 {
 	struct report_cause *least = NULL, *it;
 
 	for (it = c->at; it < c->at + c->n; it++)
-		if (it->code != CODE_LATE_RANK && it->code != CODE_STOPPED &&
-		    it->code != CODE_RESET && it->code != CODE_MISSING &&
-		    (!least || it->odd_ns < least->odd_ns))
+		if (!is_of_rank(it->code) && (!least || it->odd_ns < least->odd_ns))
 			least = it;
 	return least;
 }
@@ -298,13 +303,6 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, gpu_time));
 }
 
-/* What add_threads() says, but for being stopped. */
-static bool is_threads(enum report_code code)
-{
-	return code == CODE_PREEMPTED || code == CODE_BLOCKED || code == CODE_THROTTLED ||
-	       code == CODE_INTERRUPTS || code == CODE_GPU_WAIT;
-}
-
 /*
  * What a thread suffered while it waited for ranks that the operation before had held up held nobody up. When that was is not
  * known: it is taken to be spread evenly.
@@ -323,7 +321,7 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 	add_threads(c, p);
 	c->rest = rest;
 	for (it = c->at; it < c->at + c->n; it++) {
-		if (it->part != p || !is_threads(it->code))
+		if (it->part != p || is_of_rank(it->code))
 			continue;
 		it->ns = (int64_t)((double)it->ns * share);
 		it->odd_ns = (int64_t)((double)it->odd_ns * share);

@@ -208,7 +208,6 @@ static const char *rank_text(char buf[CELL], const json_t *p)
 {
 	const json_t *comm = json_array_get(json_object_get(p, "comms"), 0);
 	const json_t *rank = json_object_get(comm, "rank");
-
 	char text[32] = "-";
 
 	if (json_is_integer(rank) && json_integer_value(rank) >= 0)

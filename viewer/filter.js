@@ -61,7 +61,6 @@ function fillFilters()
 
 	for (const f of FILTERS) {
 		const s = selects[f.key], list = all[f.key].slice(0, CHOICES_MAX);
-
 		const same = s.childElementCount === list.length + 1 && list.every(([value, label], n) => s.options[n + 1].value === value && s.options[n + 1].label === label);
 
 		if (same && s.value === chosen[f.key])
@@ -112,7 +111,6 @@ function clearFilters()
 function filtered()
 {
 	buildLayout();
-	buildHeat();
 	runSearch(false);
 	tellShown();
 	renderPane();

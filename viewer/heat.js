@@ -86,7 +86,7 @@ function buildHeat()
 	const e = trace.events, rows = new Map(), known = new Map(), all = Math.max(1, trace.t1 - trace.t0);
 
 	linkChildren();
-	for (const {proc, rank} of layout.order)
+	for (const {proc, rank} of unitsOf(nodesOf(false)))
 		rows.set(unitKey(proc, rank), {proc, rank, op: new Float64Array(HEAT_COLS), wait: new Float64Array(HEAT_COLS)});
 	for (const [i, op] of trace.opOf) {
 		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i])), begin = beganAt(i);

@@ -209,36 +209,44 @@ function pushUnit({proc: p, rank}, by, depth, place)
 	push({kind: 'gap', h: H.gap, depth, label: ''});
 }
 
-function buildLayout()
+/* Nodes, and on each its processes' ranks in their order; @filtered: those that the filters let through. */
+function nodesOf(filtered)
 {
-	const nodes = new Map(), by = collect();
-
-	Object.assign(layout, {lanes: [], height: 0, laneOf: new Int32Array(trace.events.n).fill(-1), headOf: new Int32Array(trace.events.n).fill(-1)});
-	const several = new Set(trace.procs.map(p => p.clock)).size > 1;
+	const nodes = new Map(), several = new Set(trace.procs.map(p => p.clock)).size > 1;
 
 	for (const p of trace.procs) {
-		if (!matchesProc(p))
+		if (filtered && !matchesProc(p))
 			continue;
 		const key = p.boot + ' ' + p.host;
 
 		if (!nodes.has(key))
 			nodes.set(key, {host: p.host, units: [], note: p.clockError > 0 ? ', clock within ' + span(p.clockError) : several && p.record ? ', by its real clock' : ''});
 		for (const rank of p.many ? [...p.ranks].slice(0, 1024) : [p.rank])
-			if (!p.many || !chosen.rank || String(rank) === chosen.rank)
+			if (!filtered || !p.many || !chosen.rank || String(rank) === chosen.rank)
 				nodes.get(key).units.push({proc: p, rank});
 	}
+	for (const node of nodes.values())
+		node.units.sort((a, b) => (a.rank < 0) - (b.rank < 0) || a.rank - b.rank || a.proc.pid - b.proc.pid);
+	return nodes;
+}
+
+const unitsOf = nodes => [...nodes.values()].flatMap(n => n.units);
+
+function buildLayout()
+{
+	const nodes = nodesOf(true), by = collect();
 	let place = 0;
 
+	Object.assign(layout, {lanes: [], height: 0, laneOf: new Int32Array(trace.events.n).fill(-1), headOf: new Int32Array(trace.events.n).fill(-1)});
 	for (const [key, node] of nodes) {
 		const closed = isClosed('n' + key, false);
 
-		node.units.sort((a, b) => (a.rank < 0) - (b.rank < 0) || a.rank - b.rank || a.proc.pid - b.proc.pid);
 		push({kind: 'node', h: H.node, key: 'n' + key, closed, depth: 0, label: (clean(node.host, 40) || 'node') + node.note});
 		for (const unit of node.units)
 			if (!closed)
 				pushUnit(unit, by, 1, place++);
 	}
-	layout.order = [...nodes.values()].flatMap(n => n.units);
+	layout.order = unitsOf(nodes);
 }
 
 /* Where an event is drawn, or what it is hidden below; a lane, or null. */
