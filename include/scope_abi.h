@@ -321,8 +321,9 @@ struct scope_tbuf_hdr {
 #define SCOPE_TBUFS	     4096 /* threads that ever made a callback at the same time */
 
 struct scope_want {
-	__u32 mask;  /* event types wanted; 0 with owner 0: slot free */
-	__u32 owner; /* pid of the loader; SCOPE_OWNER_MANUAL for `ncclscope arm` */
+	__u16 mask;  /* event types wanted; 0 with owner 0: slot free */
+	__u16 pidns; /* low bits of the inode of the owner's pid namespace, where it has that pid */
+	__u32 owner; /* pid of the loader; SCOPE_OWNER_MANUAL for `ncclscope arm`, with pidns 0 */
 };
 #define SCOPE_OWNER_MANUAL 0xffffffffu
 

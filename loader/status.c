@@ -3,7 +3,6 @@
 #include <argp.h>
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +88,7 @@ static json_t *identity(pid_t pid)
 			 "uid", (json_int_t)uid, "comm", comm);
 }
 
-/* 'gone': it was killed, and the next callback will notice. */
+/* 'gone': it was killed, and the next callback will notice. Without a pid: it is in another pid namespace. */
 static json_t *want_doc(const struct scope_want *w)
 {
 	const char *by = "recorder";
@@ -97,11 +96,11 @@ static json_t *want_doc(const struct scope_want *w)
 
 	if (w->owner == SCOPE_OWNER_MANUAL)
 		by = "arm";
-	else if (w->owner > INT32_MAX || (kill((pid_t)w->owner, 0) && errno == ESRCH))
+	else if (target__owner_is_dead(w))
 		by = "gone";
 	o = json_pack("{s:s,s:I,s:o}", "by", by, "mask", (json_int_t)w->mask, "maskNames",
 		      status_mask(w->mask));
-	if (w->owner != SCOPE_OWNER_MANUAL)
+	if (target__owner_is_here(w))
 		json_object_set_new(o, "pid", json_integer(w->owner));
 	return o;
 }

@@ -196,9 +196,9 @@ static const char *wanted_by(char buf[CELL], const json_t *want)
 {
 	const char *by = status_field__string(want, "by");
 
-	if (!strcmp(by, "recorder"))
+	if (!strcmp(by, "recorder") && json_object_get(want, "pid"))
 		human__count(buf, status_field__number(want, "pid"));
-	else
+	else /* also a recorder that has no pid here */
 		human__clean(buf, by, 8, false);
 	return buf;
 }

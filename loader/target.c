@@ -287,10 +287,28 @@ static int find(struct target *t, int flags)
 
 /* ---- Arming ------------------------------------------------------------------------------------ */
 
-/* A loader that died without giving its slot back. */
-static bool owner_is_dead(uint32_t owner)
+/* Our pid namespace, as scope_want.pidns has it. The initial one's is no 0, and one that cannot be told is nobody's. */
+static uint16_t own_pidns(void)
 {
-	return owner && owner != SCOPE_OWNER_MANUAL && kill((pid_t)owner, 0) && errno == ESRCH;
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (uint16_t)st.st_ino;
+}
+
+static bool is_manual(const struct scope_want *w)
+{
+	return w->owner == SCOPE_OWNER_MANUAL;
+}
+
+bool target__owner_is_here(const struct scope_want *w)
+{
+	return w->owner && !is_manual(w) && w->pidns && w->pidns == own_pidns();
+}
+
+bool target__owner_is_dead(const struct scope_want *w)
+{
+	return target__owner_is_here(w) &&
+	       (w->owner > INT32_MAX || (kill((pid_t)w->owner, 0) && errno == ESRCH));
 }
 
 static int slot_put(const struct target *t, struct scope_control *ctl, int slot,
@@ -303,13 +321,13 @@ static int slot_put(const struct target *t, struct scope_control *ctl, int slot,
 			 &want, sizeof(want));
 }
 
-/* How many slots of dead loaders there were, which are free now; or -errno. */
+/* How many slots of loaders that died without giving theirs back there were, which are free now; or -errno. */
 static int slots_bury(const struct target *t, struct scope_control *ctl)
 {
 	int i, n = 0, err = 0;
 
 	for (i = 0; i < SCOPE_WANT_SLOTS && !err; i++) {
-		if (!owner_is_dead(ctl->want[i].owner))
+		if (!target__owner_is_dead(&ctl->want[i]))
 			continue;
 		err = slot_put(t, ctl, i, (struct scope_want){0});
 		n++;
@@ -317,13 +335,13 @@ static int slots_bury(const struct target *t, struct scope_control *ctl)
 	return err ? err : n;
 }
 
-/* Our slot, or one to take; -1 when all are taken. */
-static int slot_find(const struct scope_control *ctl, uint32_t owner)
+/* The slot of whom `want` is of, or one to take; -1 when all are taken. */
+static int slot_find(const struct scope_control *ctl, const struct scope_want *want)
 {
 	int i, at = -1;
 
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
-		if (ctl->want[i].owner == owner)
+		if (ctl->want[i].owner == want->owner && ctl->want[i].pidns == want->pidns)
 			return i;
 		if (at < 0 && !ctl->want[i].owner)
 			at = i;
@@ -334,14 +352,17 @@ static int slot_find(const struct scope_control *ctl, uint32_t owner)
 static int slot_write(const struct target *t, struct scope_control *ctl, uint32_t owner,
 		      uint32_t mask)
 {
-	struct scope_want want = {.mask = mask, .owner = mask ? owner : 0};
-	int slot = slot_find(ctl, owner);
+	struct scope_want want = {.mask = (uint16_t)mask, .owner = owner};
+	int slot;
 
+	if (!is_manual(&want))
+		want.pidns = own_pidns();
+	slot = slot_find(ctl, &want);
 	if (slot < 0)
 		return mask ? -EBUSY : 0;
-	if (!mask && ctl->want[slot].owner != owner)
+	if (!mask && !ctl->want[slot].owner)
 		return 0; /* nothing to take back */
-	return slot_put(t, ctl, slot, want);
+	return slot_put(t, ctl, slot, mask ? want : (struct scope_want){0});
 }
 
 /* The masks of every libnccl in the process, from what all owners want together. */

@@ -48,7 +48,7 @@ int target__find_readonly(struct target *t, pid_t pid);
 void target__close(struct target *t);
 
 /*
- * Asks for event types on behalf of `owner` (a loader's pid, or SCOPE_OWNER_MANUAL), bumps the epoch,
+ * Asks for event types on behalf of `owner` (our pid, or SCOPE_OWNER_MANUAL), bumps the epoch,
  * sets the flush age, and writes NCCL's masks. mask 0 takes the request back. 0 or -errno; -EAGAIN: no
  * communicator yet, so nothing to arm until the first (the request stays).
  */
@@ -62,6 +62,11 @@ int target__age(struct target *t, uint64_t flush_ticks);
  * another -errno: it may have ended by now.
  */
 int target__bury(struct target *t);
+
+/* Whether it is a recorder in our own pid namespace, whose pid means something to us. */
+bool target__owner_is_here(const struct scope_want *w);
+/* It was one, and died without giving its slot back. Of another namespace's nobody can tell. */
+bool target__owner_is_dead(const struct scope_want *w);
 
 /* What a process is asked for, and by whom; all of it is what the process says. */
 struct target_state {

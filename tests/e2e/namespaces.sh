@@ -57,6 +57,14 @@ t "-p into a nested pid namespace: clean" clean deep
 is "-p into a nested pid namespace: hostPid" "$rc $(q deep '[records("header")[].hostPid] | tojson')" "0 [$in_job]"
 t "-p into a nested pid namespace: events, pid of the innermost" holds deep 'events | length > 100 and all(.myPid < 20)'
 is "-p into a nested pid namespace: mask afterwards" "$(mask_of "$in_job")" 0
+# In there our recorder's pid is nobody's, or another's.
+record_bg beside -p "$in_job"
+was=$(mask_of "$in_job")
+nsenter -t "$in_job" -p -m "$scope" disarm -p "$(awk '/^NSpid:/ { print $NF }' "/proc/$in_job/status")" >"$tmp/beside.disarm" 2>&1
+is "disarm within a nested pid namespace: exit status" $? 0
+is "disarm within a nested pid namespace: who records outside goes on" "$(mask_of "$in_job")" "$was"
+stop_recorder INT
+is "disarm within a nested pid namespace: mask after the recorder" "$rc $(mask_of "$in_job")" "0 0"
 kill_rest 2>/dev/null
 
 # ---- mount namespace: the plugin at another path, and a job that sees only that

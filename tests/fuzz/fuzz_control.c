@@ -152,15 +152,16 @@ static bool may_change(const struct scope_control *was, const struct scope_area 
 	const size_t ticks = offsetof(struct scope_control, flush_ticks);
 	const size_t epoch = offsetof(struct scope_control, epoch);
 	const size_t want = offsetof(struct scope_control, want);
-	uint32_t owner;
+	const struct scope_want *slot;
 
 	if (is_mask(area, CONTROL_BLOCK_AT + at))
 		return true;
 	if (at < want)
 		return (at >= ticks && at < ticks + sizeof(uint64_t)) ||
 		       (at >= epoch && at < epoch + sizeof(uint32_t));
-	owner = was->want[(at - want) / sizeof(struct scope_want)].owner;
-	return !owner || owner == OWNER || owner_is_dead(owner);
+	slot = &was->want[(at - want) / sizeof(struct scope_want)];
+	return !slot->owner || (slot->owner == OWNER && slot->pidns == own_pidns()) ||
+	       target__owner_is_dead(slot);
 }
 
 static bool area_overlaps_block(uint64_t area)

@@ -565,7 +565,7 @@ static void *chaos(void *arg)
 		if (rnd_below(&r, 4) == 0)
 			__atomic_fetch_add(&ncclscope_control.epoch, 1, __ATOMIC_RELEASE);
 		w = &ncclscope_control.want[rnd_below(&r, SCOPE_WANT_SLOTS)];
-		__atomic_store_n(&w->mask, (uint32_t)rnd(&r) & 0xffff, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->mask, (uint16_t)rnd(&r), __ATOMIC_RELAXED);
 		__atomic_store_n(&w->owner,
 				 rnd_below(&r, 8) ? rnd_below(&r, 3) : SCOPE_OWNER_MANUAL,
 				 __ATOMIC_RELAXED);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +177,49 @@ static void test_may_go(void **state)
 	assert_int_equal(err, -EAGAIN);
 }
 
+static uint16_t pidns(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+	return (uint16_t)st.st_ino;
+}
+
+static pid_t dead_pid(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* Recorders that died: one here, and, by its number, one of another pid namespace; and another of that with our own pid. */
+static void job_recorded(void)
+{
+	uint32_t dead = (uint32_t)dead_pid();
+	uint16_t other = pidns() ^ 1;
+
+	job(0);
+	control->want[0] = (struct scope_want){.mask = 0x8, .pidns = pidns(), .owner = dead};
+	control->want[1] = (struct scope_want){.mask = 0x10, .pidns = other, .owner = dead};
+	control->want[2] =
+		(struct scope_want){.mask = 0x20, .pidns = other, .owner = (uint32_t)getppid()};
+}
+
+/* A pid of another namespace is nobody's here: neither dead nor ours. */
+static void test_owners(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(mask_after(job_recorded, 0x2, &err), 0x2 | 0x10 | 0x20);
+	assert_int_equal(err, 0);
+	assert_int_equal(mask_after(job_recorded, 0, &err), 0x10 | 0x20);
+	assert_int_equal(err, 0);
+}
+
 static void test_only_mapped(void **state)
 {
 	static void (*const fns[])(void) = {reads_file, writes_file, alters_copy};
@@ -235,7 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_mapped), /* before it is loaded here */
 		cmocka_unit_test_setup(test_never_on, load), cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_may_go)};
+		cmocka_unit_test(test_may_go), cmocka_unit_test(test_owners)};
 
 	return cmocka_run_group_tests_name("target", tests, begin, end);
 }
