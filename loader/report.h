@@ -235,6 +235,9 @@ struct report_thread {
 	UT_hash_handle hh;
 };
 
+#define REPORT_WINDOWS                                                                             \
+	1024 /* times of recordings that are told apart; what is beyond is of the last one */
+
 struct report_self_key {
 	uint64_t node, cmdline; /* hashes */
 	int64_t started;	/* its node's CLOCK_MONOTONIC; -1: the header does not tell */
@@ -247,9 +250,10 @@ struct report_proc {
 	uint32_t index;
 	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
 	struct report_proc *self;
-	struct report_self_key key;	  /* by which that is found */
-	uint32_t nr;			  /* the how many-th of these recordings it is, from 0; */
-	uint32_t more;			  /* so many others has the first one */
+	struct report_self_key key; /* by which that is found */
+	uint64_t windows[REPORT_WINDOWS /
+			 64]; /* bits: those that any of these is of; the first one's */
+	int32_t window;	      /* index of the one that it is of itself; -1: not asked for yet */
 	uint32_t host, comm, cgroup, end; /* names */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
@@ -423,6 +427,8 @@ struct report {
 	struct report_proc **last_proc;
 	uint32_t nprocs;
 	struct report_proc *selves;
+	struct report_window *windows; /* REPORT_WINDOWS of them, owned; NULL: none yet */
+	uint32_t nwindows;
 	struct report_comm *comms;
 	struct report_class *classes;
 	struct report_find *finds;

@@ -32,7 +32,7 @@ struct report_message {
 struct conn_key {
 	uint64_t comm;
 	int32_t from, to;
-	uint32_t nr, zero; /* of several recordings (windows), which are read side by side */
+	uint32_t window, zero;
 };
 
 /* From one rank to another. */
@@ -151,14 +151,13 @@ static struct report_link *overflow(struct report_part *p, const struct report_l
 	return least_bad;
 }
 
-static struct report_link *link_for(struct report_part *p, uint32_t room,
-				    const struct report_link *l)
+static struct report_link *link_for(struct report_part *p, const struct report_link *l)
 {
 	struct report_link *of = report_link_of(p->link, p->nlinks, l->peer, l->send);
 
-	if (!of && p->nlinks == room)
+	if (!of && report_links_full(p->link, p->nlinks, LINKS, l->send))
 		of = overflow(p, l);
-	return of ? of : report_link_to(p->link, &p->nlinks, room, l->peer, l->send);
+	return of ? of : report_link_to(p->link, &p->nlinks, LINKS, l->peer, l->send);
 }
 
 static void take_links(struct report *r, struct side *s, const struct report_part *more)
@@ -176,7 +175,7 @@ static void take_links(struct report *r, struct side *s, const struct report_par
 		s->part = p;
 	}
 	for (i = 0; i < more->nlinks; i++)
-		report_link_merge(link_for(p, n, &more->link[i]), &more->link[i]);
+		report_link_merge(link_for(p, &more->link[i]), &more->link[i]);
 }
 
 /* When anything of it moved last. */
@@ -256,6 +255,22 @@ static bool have_rank_in_common(const struct report_exchange *a, const struct re
 	return false;
 }
 
+static void await(struct report_awaited *a, int32_t rank)
+{
+	if (a->n < REPORT_AWAITED)
+		a->rank[a->n] = rank;
+	a->n++;
+}
+
+static void await_all(struct report_awaited *a, const struct report_awaited *more)
+{
+	uint32_t known = (uint32_t)least(more->n, REPORT_AWAITED), i;
+
+	for (i = 0; i < known; i++)
+		await(a, more->rank[i]);
+	a->n += more->n - known;
+}
+
 static struct report_conn *first_conn(struct report_conn *a, struct report_conn *b)
 {
 	if (!a || !b)
@@ -292,6 +307,7 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 	more->waits += less->waits;
 	more->seq = more->seq < less->seq ? more->seq : less->seq;
 	more->newest = most(more->newest, less->newest);
+	await_all(&more->awaited, &less->awaited);
 	free(less);
 	list = list_of(r, more);
 	DL_APPEND(*list, more);
@@ -300,12 +316,12 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 /* ---- Messages --------------------------------------------------------------------------------------------- */
 
 static struct report_conn *conn_of(struct report *r, const struct report_op_info *info,
-				   int32_t rank, uint32_t nr)
+				   int32_t rank, uint32_t window)
 {
 	struct conn_key key = {.comm = info->comm,
 			       .from = info->send ? rank : info->peer,
 			       .to = info->send ? info->peer : rank,
-			       .nr = nr};
+			       .window = window};
 	struct report_conn *c;
 
 	HASH_FIND(hh, r->conns, &key, sizeof(key), c);
@@ -322,13 +338,6 @@ static struct report_conn *conn_of(struct report *r, const struct report_op_info
 		return NULL;
 	}
 	return c;
-}
-
-static void await(struct report_awaited *a, int32_t rank)
-{
-	if (a->n < REPORT_AWAITED)
-		a->rank[a->n] = rank;
-	a->n++;
 }
 
 /* It waits no longer. */
@@ -452,7 +461,7 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 	struct report_message m = {.start = called, .stop = part->stop, .peer = info->peer};
 	int64_t at = part->stop + part->proc->offset;
 	bool sure = !part->loss_near; /* else one before it may have been lost */
-	const struct report_proc *proc = part->proc;
+	struct report_proc *proc = part->proc;
 	int32_t rank = part->rank;
 
 	m.side = side_of(r, info, part);
@@ -461,7 +470,7 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 	m.side->in->newest = most(m.side->in->newest, at);
 	*(info->send ? &m.side->sent : &m.side->received) += info->bytes;
 	*(info->send ? &m.side->nsent : &m.side->nreceived) += 1;
-	m.conn = conn_of(r, info, rank, proc->nr);
+	m.conn = conn_of(r, info, rank, report_window_of(r, proc, at));
 	if (!m.conn) {
 		await(&m.side->in->awaited, m.peer);
 		return;

@@ -89,6 +89,14 @@ int report_op_add(struct report *r, struct report_op *op, struct report_part *pa
 /* It waits for no rank any more, but for its turn. Takes it over. @newest: when it ended, by the real clock. */
 void report_ready(struct report *r, struct report_op *op, int64_t newest);
 
+/*
+ * report_window.c: the number of the window (record --every) that a recording is of, from 0: of what was recorded together the
+ * same. @at: when something of it ended, by the real clock.
+ */
+uint32_t report_window_of(struct report *r, struct report_proc *p, int64_t at);
+/* All of it has been read. */
+void report_window_end(struct report *r, const struct report_proc *p);
+
 /* report_p2p.c: of a Send or Recv, that was called @called. Takes the part over. */
 void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part,
 		    int64_t called);
@@ -97,7 +105,12 @@ void report_p2p_expire(struct report *r, int64_t ns);
 bool report_p2p_oldest(struct report *r, bool awaiting);
 void report_p2p_free(struct report *r);
 
-/* The link to that peer, of @n links; more peers than @max share the last one of their direction, which is to none (-1). */
+/* No room among @n links for another peer: there is none, or but the place that is kept for the first link of the other direction. */
+bool report_links_full(const struct report_link *link, uint32_t n, uint32_t max, bool send);
+/*
+ * The link to that peer, of @n links; more peers than @max (at least 2) has room for share the last one of their direction,
+ * which is to none (-1).
+ */
 struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
 				   int32_t peer, bool send);
 /* How much it is worth being told apart. */

@@ -171,6 +171,7 @@ static struct report_proc *new_proc(struct report_reader *rd)
 	p->index = r->nprocs++;
 	p->rank = -1;
 	p->pid = p->host_pid = -1;
+	p->window = -1;
 	p->key.started = -1;
 	p->file = names__get(r->names, rd->path, strlen(rd->path));
 	/* Without a header nothing says whose clock it is. */
@@ -217,6 +218,8 @@ static void end_proc(struct report_reader *rd)
 	HASH_FREE_ALL(rd->steps);
 	HASH_FREE_ALL(rd->step_sums);
 	HASH_FREE_ALL(rd->links);
+	if (rd->proc)
+		report_window_end(rd->r, rd->proc);
 	rd->proc = NULL;
 }
 
@@ -261,7 +264,6 @@ static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t 
 	HASH_FIND(hh, rd->r->selves, &p->key, sizeof(p->key), self);
 	if (self) {
 		p->self = self;
-		p->nr = ++self->more;
 		return;
 	}
 	HASH_ADD(hh, rd->r->selves, key, sizeof(p->key), p);
@@ -530,6 +532,16 @@ void report_link_merge(struct report_link *to, const struct report_link *l)
 	to->drops += l->drops;
 }
 
+bool report_links_full(const struct report_link *link, uint32_t n, uint32_t max, bool send)
+{
+	bool other = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		other |= link[i].send != send;
+	return n + !other >= max;
+}
+
 struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
 				   int32_t peer, bool send)
 {
@@ -538,8 +550,8 @@ struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32
 
 	if (l)
 		return l;
-	if (*n == max) {
-		for (i = max - 1; i && link[i].send != send; i--)
+	if (report_links_full(link, *n, max, send)) {
+		for (i = *n - 1; i && link[i].send != send; i--)
 			;
 		link[i].peer = -1;
 		return &link[i];

@@ -449,6 +449,8 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
 {
 	int64_t typical[NR_CODES] = {0}, duration = op->own;
+	/* of what is slow only by what was asked for, all of it is */
+	bool all = hung || (r->opt.slower_than && duration < 2 * expected);
 	struct report_verdict v;
 	struct report_find *f;
 	int code;
@@ -456,7 +458,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 	for (code = 0; code < NR_CODES && !hung; code++)
 		if (op->class->typical[code])
 			typical[code] = hist__quantile(op->class->typical[code], 0.5);
-	report_judge(op, causes, n, hung ? duration : duration - expected, typical, r->names, &v);
+	report_judge(op, causes, n, all ? duration : duration - expected, typical, r->names, &v);
 	note_slow(op, &v, expected, hung);
 	f = find_of(r, &v.cause);
 	if (!f)
@@ -624,8 +626,7 @@ static void judge(struct report *r, const struct report_op *op)
 		odd_causes(r, op, causes, n);
 	}
 	if (slow && (op->seq || r->opt.slower_than))
-		slow_verdict(r, op, causes, n,
-			     r->opt.slower_than && d < 2 * expected ? 0 : expected, false);
+		slow_verdict(r, op, causes, n, expected, false);
 }
 
 static void warm_up(struct report *r, struct report_class *k)
@@ -923,6 +924,7 @@ static void free_procs(struct report *r)
 	struct report_proc *p, *next;
 
 	HASH_CLEAR(hh, r->selves);
+	free(r->windows);
 	for (p = r->procs; p; p = next) {
 		next = p->next;
 		HASH_FREE_ALL(p->threads);

@@ -620,11 +620,11 @@ void report_text(const struct report *r, FILE *f)
 		if (p->last && p->last + p->offset > last)
 			last = p->last + p->offset;
 	}
-	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operations, %llu records\n",
+	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operation%s, %llu record%s\n",
 		(unsigned long long)t->files, t->files == 1 ? "" : "s", procs_of(r),
 		procs_of(r) == 1 ? "" : "es", nodes_of(r), nodes_of(r) == 1 ? "" : "s",
 		last ? span(last - first) : "0 s", (unsigned long long)t->ops,
-		(unsigned long long)t->records);
+		t->ops == 1 ? "" : "s", (unsigned long long)t->records, t->records == 1 ? "" : "s");
 	print_losses(r, f);
 	print_notes(r, f);
 	print_findings(r, f, TOP);

@@ -655,14 +655,16 @@ static int plain(const struct report_cause *c)
 static void tell_loss(const struct report_cause *c, struct names *names, struct report_verdict *v)
 {
 	const struct report_link *l = c->link;
+	uint32_t n =
+		l->send ? (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0) : l->ooo;
+	const char *s = n == 1 ? "" : "s";
 	char what[80];
 
 	if (l->send)
-		snprintf(what, sizeof(what), "%u segments sent again (%u needed)",
-			 (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0),
+		snprintf(what, sizeof(what), "%u segment%s sent again (%u needed)", n, s,
 			 needed(l, c->far));
 	else
-		snprintf(what, sizeof(what), "%u segments came out of order", l->ooo);
+		snprintf(what, sizeof(what), "%u segment%s came out of order", n, s);
 	snprintf(v->evidence[0], sizeof(v->evidence[0]),
 		 "%s, %u dropped here%s%.40s; waited %.1f ms", what, l->drops,
 		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
@@ -766,8 +768,8 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 	else
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "until then its application (thread %d) had not called NCCL for this; "
-			 "%u ranks seen",
-			 c->part->tid, op->nparts);
+			 "%u rank%s seen",
+			 c->part->tid, op->nparts, op->nparts == 1 ? "" : "s");
 }
 
 static void tell_missing(const struct report_cause *c, struct names *names,

@@ -259,12 +259,14 @@ static void print_net(const struct summary *s, FILE *f)
 	if (!s->flows)
 		return;
 	fprintf(f,
-		"\nTCP: %llu connections, %.3f GB sent, %.3f GB received\n"
-		"  %llu segments sent again, %llu of them needlessly; %llu packets dropped on this "
+		"\nTCP: %llu connection%s, %.3f GB sent, %.3f GB received\n"
+		"  %llu segment%s sent again, %llu of them needlessly; %llu packet%s dropped on "
+		"this "
 		"node\n",
-		(unsigned long long)s->flows, (double)s->tx_bytes / 1e9, (double)s->rx_bytes / 1e9,
-		(unsigned long long)s->again, (unsigned long long)(s->again - s->needed),
-		(unsigned long long)s->drops);
+		(unsigned long long)s->flows, s->flows == 1 ? "" : "s", (double)s->tx_bytes / 1e9,
+		(double)s->rx_bytes / 1e9, (unsigned long long)s->again, s->again == 1 ? "" : "s",
+		(unsigned long long)(s->again - s->needed), (unsigned long long)s->drops,
+		s->drops == 1 ? "" : "s");
 	for (i = 0; i < s->nworst; i++)
 		print_worst(&s->worst[i], f);
 }

@@ -370,6 +370,44 @@ static void never_sent(void **state)
 	report_free(&r);
 }
 
+/*
+ * Three windows (record --every) of ten messages, in the first of which rank 1 may have done nothing: then it has no file of it.
+ * Or beside a recording of all of that.
+ */
+static void recorded_in_windows(bool idle, bool beside)
+{
+	int first[2] = {beside ? -1 : 0, beside ? -1 : idle}, w, m, i;
+	struct report r;
+	double ms;
+
+	begin();
+	for (w = first[0]; w < 3; w++) {
+		for (i = 0; i < 2; i++)
+			if (w > first[i])
+				fprintf(job.f[i], HEADER("%d"), i + 1, i + 1);
+		for (m = 0; m < (w < 0 ? 30 : 10); m++) {
+			ms = 1000 + 60000 * (w < 0 ? m / 10 : w) + 10 * (m % 10);
+			message(0, "Send", 1, 4096 + 100 * (unsigned int)(w + 1) + (unsigned int)m,
+				ms, ms + 1);
+			if (w >= first[1])
+				message(1, "Recv", 0,
+					8192 + 100 * (unsigned int)(w + 1) + (unsigned int)m,
+					ms + 0.5, ms + 1.5);
+		}
+	}
+	end(&r);
+	has(&r, idle ? 20 : beside ? 60 : 30, idle ? 10 : 0);
+	report_free(&r);
+}
+
+static void windows(void **state)
+{
+	(void)state;
+	recorded_in_windows(false, false);
+	recorded_in_windows(true, false);
+	recorded_in_windows(false, true);
+}
+
 /* ---- Hostile ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t any(uint64_t *seed, uint32_t n)
@@ -433,6 +471,7 @@ int main(void)
 		cmocka_unit_test(lines_that_were_lost),
 		cmocka_unit_test(ends_that_nobody_recorded),
 		cmocka_unit_test(never_sent),
+		cmocka_unit_test(windows),
 		cmocka_unit_test(whatever_comes),
 		cmocka_unit_test(more_than_there_is_room_for),
 	};

@@ -22,13 +22,15 @@ static char *trace_of(const char *text, size_t len)
 	return path;
 }
 
-static void read_text(struct report *r, const char *text, size_t len)
+/* As with --slower-than; 0: without. */
+static void read_text_than(struct report *r, const char *text, size_t len, int64_t slower_than)
 {
 	char *paths[] = {trace_of(text, len), NULL};
 	FILE *null = fopen("/dev/null", "w");
 
 	memset(r, 0, sizeof(*r));
 	assert_int_equal(report_init(r), 0);
+	r->opt.slower_than = slower_than;
 	assert_int_equal(report_read(r, paths), 0);
 	report_end(r);
 	/* whatever it is, it can be printed */
@@ -37,6 +39,11 @@ static void read_text(struct report *r, const char *text, size_t len)
 	report_csv(r, null);
 	fclose(null);
 	unlink(paths[0]);
+}
+
+static void read_text(struct report *r, const char *text, size_t len)
+{
+	read_text_than(r, text, len, 0);
 }
 
 #define HEADER(pid)                                                                                \
