@@ -595,6 +595,7 @@ static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u3
 {
 	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid(), nvcsw = nvcsw_now();
 	struct scope_side *s = &f->side[dir];
+	__u64 empty;
 
 	if (s->calls && burst_ends(s, ids, nvcsw, bytes, now)) {
 		use_end((__u64)tp, f, dir);
@@ -612,8 +613,10 @@ static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u3
 	s->bytes += bytes;
 	s->total += bytes;
 	s->last_ns = now;
-	if (s->empty_since_ns) {
-		s->empty_ns += now - s->empty_since_ns;
+	empty = s->empty_since_ns;
+	if (empty) {
+		if (now > empty) /* another thread may have found it empty just now */
+			s->empty_ns += now - empty;
 		s->empty_since_ns = 0;
 	}
 	use_fill(&s->tcp, tp, trusted);

@@ -5,6 +5,16 @@
 
 #define KEEP_NS (1 * NSEC_PER_SEC) /* chunks come later than what the kernel did meanwhile */
 
+static void count_lost(struct session *s, const struct sched_thread *t, uint32_t lost)
+{
+	struct proc *p = t && lost ? proc__of_thread(s, t) : NULL;
+
+	if (p)
+		proc__count_loss(p, LOSS_CONTEXT, lost);
+	else
+		s->context_lost += lost;
+}
+
 /* ---- Slices ------------------------------------------------------------------------------------- */
 
 /* The thread of a slice, as the trace knows it; one that has made no event is another's helper. */
@@ -34,19 +44,11 @@ static void write_slices(struct session *s, struct sched_thread *t, uint64_t unt
 		introduce(p, t, slice->start_ns);
 		trace__slice(p, t, slice, end_ns, irq_ns);
 	}
+	count_lost(s, t, t->overrun);
+	t->overrun = 0;
 }
 
 /* ---- Records ------------------------------------------------------------------------------------ */
-
-static void count_lost(struct session *s, const struct sched_thread *t, uint32_t lost)
-{
-	struct proc *p = t && lost ? proc__of_thread(s, t) : NULL;
-
-	if (p)
-		proc__count_loss(p, LOSS_CONTEXT, lost);
-	else
-		s->context_lost += lost;
-}
 
 /* Both threads of a switch can have lost records, and be of different processes. */
 static void count_switch(struct session *s, const struct scope_ev_switch *e)
@@ -62,8 +64,7 @@ static void count_switch(struct session *s, const struct scope_ev_switch *e)
 /* More than are kept until the next tick: out with them. */
 static void bound_slices(struct session *s, struct sched_thread *who)
 {
-	if (s->sched_mode == SCHED_MODE_SLICES && who &&
-	    who->slices.end - who->written > SCHED_SLICES_MAX / 2)
+	if (s->sched_mode == SCHED_MODE_SLICES && who && sched_thread__slices_due(&s->sched, who))
 		write_slices(s, who, UINT64_MAX);
 }
 

@@ -223,6 +223,7 @@ void feed__end(struct recorder *r, enum input_kind kind, const struct proc *p,
 struct flow_reader {
 	struct input_flows *in; /* and what follows it */
 	uint32_t cap;
+	int err; /* some were left out */
 };
 
 static void add_flow(void *arg, const struct scope_flow_sample *sample)
@@ -236,8 +237,10 @@ static void add_flow(void *arg, const struct scope_flow_sample *sample)
 		cap = reader->cap * 2;
 		in = cap <= NET_SAMPLES_MAX ? realloc(in, sizeof(*in) + cap * sizeof(*sample))
 					    : NULL;
-		if (!in)
+		if (!in) {
+			reader->err = -ENOBUFS;
 			return;
+		}
 		reader->in = in;
 		reader->cap = cap;
 	}
@@ -257,7 +260,7 @@ void feed__flows(struct recorder *r)
 	*reader.in = (struct input_flows){.now_ns = monotonic_ns()};
 	err = attach__flows(r->attach, add_flow, &reader); /* which may move it */
 	in = reader.in;
-	in->err = err;
+	in->err = err ?: reader.err;
 	pipeline__feed(&r->s, INPUT_FLOWS, in,
 		       sizeof(*in) + in->n * sizeof(struct scope_flow_sample));
 	free(in);

@@ -705,8 +705,10 @@ uint32_t sched__exit(struct sched *s, struct sched_thread *t, uint32_t seq, uint
 const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint64_t until_ns,
 						   uint64_t *end_ns, uint64_t *irq_ns)
 {
-	if (t->written < t->slices.first)
+	if (t->written < t->slices.first) {
+		t->overrun += (uint32_t)(t->slices.first - t->written);
 		t->written = t->slices.first;
+	}
 	if (t->written_irq < t->irqs.first)
 		t->written_irq = t->irqs.first;
 	if (t->written >= t->slices.end)
@@ -721,6 +723,16 @@ const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint6
 			*irq_ns += irq_at(t, t->written_irq)->dur_ns;
 	}
 	return slice_at(t, t->written++);
+}
+
+bool sched_thread__slices_due(const struct sched *s, const struct sched_thread *t)
+{
+	const struct sched_slices *of = &t->slices;
+	uint32_t room = ring_grows(s, of->size, sizeof(*of->at), SCHED_SLICES_MAX)
+				? SCHED_SLICES_MAX
+				: of->size;
+
+	return of->end - t->written > room / 2;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------- */

@@ -120,6 +120,8 @@ struct sched_thread {
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */
 	uint64_t written_irq;
+	uint32_t
+		overrun; /* slices that were forgotten before they were asked for; the owner clears it */
 	UT_hash_handle hh; /* by tid, while not gone */
 };
 
@@ -226,6 +228,8 @@ const struct sched_slice *sched_thread__last(const struct sched_thread *t);
  */
 const struct sched_slice *sched_thread__next_slice(struct sched_thread *t, uint64_t until_ns,
 						   uint64_t *end_ns, uint64_t *irq_ns);
+/* Whether half of what is kept of them has not been asked for: soon more of them come than there is room for. */
+bool sched_thread__slices_due(const struct sched *s, const struct sched_thread *t);
 
 /* What happened between two marks of a thread; nothing (threads 0) if they are the wrong way round. */
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,

@@ -1665,6 +1665,33 @@ static void test_slices_overrun(void **state)
 		n++;
 	}
 	assert_int_equal(n, SCHED_SLICES_MAX - 1);
+	/* all that came were told, or counted; it runs still */
+	assert_int_equal(n + thread(t)->overrun, thread(t)->slices.end - 1);
+	assert_int_not_equal(thread(t)->overrun, 0);
+}
+
+/* Where rings may not grow, it is time to ask sooner. */
+static void test_slices_due(void **state)
+{
+	uint64_t end, irq, came;
+	struct k_task *t;
+	int i;
+
+	(void)state;
+	s.room_max = 1;
+	at(10);
+	t = running(0, 0);
+	for (i = 0; i < 1000; i++) {
+		came = thread(t)->slices.end;
+		ping_pong(t, 1);
+		assert_true(thread(t)->slices.end - came < 16);
+		if (!sched_thread__slices_due(&s, thread(t)))
+			continue;
+		while (sched_thread__next_slice(thread(t), FOREVER, &end, &irq))
+			;
+	}
+	assert_int_equal(thread(t)->slices.size, 64);
+	assert_int_equal(thread(t)->overrun, 0);
 }
 
 int main(void)
@@ -1723,6 +1750,7 @@ int main(void)
 		TEST(test_prune_without_events),
 		TEST(test_slices),
 		TEST(test_slices_overrun),
+		TEST(test_slices_due),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);
