@@ -20,6 +20,7 @@
 #include "log.h"
 #include "notify.h"
 #include "patience.h"
+#include "pid_stat.h"
 #include "pipeline.h"
 #include "plugin_path.h"
 #include "raw.h"
@@ -40,7 +41,8 @@
 #define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
-#define PAUSE_MS 50
+#define PAUSE_MS   50
+#define PF_EXITING 0x4 /* a process on its way out; include/linux/sched.h */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -298,11 +300,25 @@ static int attach_all(struct recorder *r)
 	return EXIT_OK;
 }
 
+/* In a window that is not the first: it has done what it was named for, and only its end is not told yet. */
+static bool has_just_ended(const struct recorder *r, pid_t pid)
+{
+	struct pid_stat st;
+	int err;
+
+	if (!r->until_ns)
+		return false;
+	err = pid_stat__read(pid, &st);
+	return err == -ESRCH || (!err && (st.flags & PF_EXITING || st.state == 'Z'));
+}
+
 static int attach_pid(struct recorder *r, pid_t pid)
 {
 	struct target t;
 	int err = target__find(&t, pid);
 
+	if (err && has_just_ended(r, pid))
+		return EXIT_OK;
 	if (err == -ENOENT) {
 		pr_err("Process %d has no ncclscope plugin loaded: start it with "
 		       "NCCL_PROFILER_PLUGIN=%s\n",
@@ -321,7 +337,9 @@ static int attach_pid(struct recorder *r, pid_t pid)
 		scan__first_id(r, &t);
 	}
 	target__close(&t);
-	if (err && err != -EAGAIN) { /* no communicator yet: armed by its first */
+	if (err == -EAGAIN) /* no communicator yet: armed by its first */
+		err = 0;
+	if (err && !has_just_ended(r, pid)) {
 		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
 		return EXIT_FAILED;
 	}
@@ -652,16 +670,28 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 	}
 }
 
+/*
+ * When the next window begins: when the real clock shows a multiple of --every, so that the recorders of all nodes record
+ * the same operations, whenever they were started. 0: there is none.
+ */
+static uint64_t next_window(const struct recorder *r)
+{
+	uint64_t now = monotonic_ns(), error_ns, real;
+
+	if (!r->opt.every_ns)
+		return 0;
+	real = now + (uint64_t)realtime_offset_ns(&error_ns);
+	return now + r->opt.every_ns - real % r->opt.every_ns;
+}
+
 /* When the window that begins now ends. -d counts from when the first one was attached. */
 static uint64_t end_of_window(struct recorder *r)
 {
 	uint64_t now = monotonic_ns(), end = r->opt.for_ns ? now + r->opt.for_ns : UINT64_MAX;
 
-	if (!r->until_ns) {
+	if (!r->until_ns)
 		r->until_ns = r->opt.duration_ns ? now + r->opt.duration_ns : UINT64_MAX;
-		r->next_window_ns = now;
-	}
-	r->next_window_ns += r->opt.every_ns;
+	r->next_window_ns = next_window(r);
 	return end < r->until_ns ? end : r->until_ns;
 }
 
