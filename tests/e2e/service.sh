@@ -33,7 +33,8 @@ caps=$(of CapabilityBoundingSet)
 multi=$("$scope" doctor --json --plugin "$plugin" | jq -r '.features[] | select(.name == "uprobe-multi") | .status')
 [ "$multi" = works ] || caps="$caps CAP_SYS_ADMIN" # as the unit says
 set=-all$(tr 'A-Z' 'a-z' <<<"$caps" | sed 's/ *cap_/,+/g')
-mkdir "$tmp/logs"
+run=$(of RuntimeDirectory)
+mkdir -p "$tmp/logs" "$tmp/run/${run:-none}"
 cat >"$tmp/listen.py" <<-'EOT'
 	import socket, sys
 	s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -45,9 +46,9 @@ python3 "$tmp/listen.py" "$tmp/notify" >"$tmp/told" 2>"$tmp/listen.err" &
 listener=$!
 until_true 10 test -S "$tmp/notify"
 cat >"$tmp/sandbox" <<-'EOT'
-	mount --make-rprivate / && mount --bind "$tmp/logs" "$tmp/logs" || exit 1
+	mount --make-rprivate / && mount --bind "$tmp/logs" "$tmp/logs" && mount --bind "$tmp/run/$run" "$tmp/run/$run" || exit 1
 	awk '{ print $5 }' /proc/self/mountinfo | while read -r at; do
-		case $at in /proc | "$tmp/logs") ;; *) mount -o remount,bind,ro "$at" 2>/dev/null ;; esac
+		case $at in /proc | "$tmp/logs" | "$tmp/run/$run") ;; *) mount -o remount,bind,ro "$at" 2>/dev/null ;; esac
 	done
 	if touch "$tmp/ro" 2>/dev/null; then echo "$tmp is not read-only" >&2; exit 1; fi
 	cd "$tmp/logs" || exit 1
@@ -56,7 +57,7 @@ EOT
 tracer=()
 command -v strace >/dev/null && tracer=(strace -D -f -qq -o "$tmp/logs/.calls")
 umask "$(of UMask)"
-env tmp="$tmp" set="$set" NOTIFY_SOCKET="$tmp/notify" WATCHDOG_USEC=400000 unshare -m --propagation unchanged bash "$tmp/sandbox" \
+env tmp="$tmp" set="$set" run="${run:-none}" NCCLSCOPE_STATUS_DIR="$tmp/run/ncclscope" NOTIFY_SOCKET="$tmp/notify" WATCHDOG_USEC=400000 unshare -m --propagation unchanged bash "$tmp/sandbox" \
 	"${tracer[@]}" env --default-signal=INT "$scope" record --plugin "$plugin" 2>"$tmp/box.err" &
 recorder=$!
 begins() {
@@ -70,6 +71,7 @@ users() {
 	(cd / && NCCL_PROFILER_PLUGIN=$plugin SLURM_JOB_ID=7 setpriv --reuid $user --regid $user --clear-groups "$job" --json --ranks 2 --bytes 64K \
 		--iters 4 --linger-ms 300)
 }
+t "sandbox: 'status' sees it" until_true 5 test -s "$tmp/run/ncclscope/recorder-$pid.json"
 users >"$tmp/box.out"
 until_true 5 eval '[ "$(cat "$tmp"/logs/*/*.jsonl | grep -c "\"footer\"")" = 2 ]'
 t "sandbox: the watchdog is fed" until_true 5 grep -q '^WATCHDOG=1' "$tmp/told"
