@@ -225,7 +225,7 @@ deps:
 	$(Q)packaging/deps.sh build
 
 demo:
-	$(Q)packaging/deps.sh build
+	$(Q)packaging/deps.sh demo
 	$(Q)$(MAKE) --no-print-directory all standin
 	$(Q)tests/e2e/demo.sh
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what the machine lacks, on Debian and Ubuntu: of what the build needs (`deps.sh build`), the
-# tests as well (`check`), or other kernels under qemu (`vm`). Says and touches nothing when all is there.
+# demo (`demo`) or the tests (`check`) as well, or other kernels under qemu (`vm`). Says and touches nothing when all is there.
 # Exit: 0 all there, 1 could not be installed or is too old, 2 usage, 3 root is needed.
 set -u
 LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -118,6 +118,11 @@ build_needs()
 	need_bpftool
 }
 
+demo_needs()
+{
+	cmd jq jq # in what tests/e2e/demo.sh says to run next
+}
+
 check_needs()
 {
 	header cmocka.h libcmocka-dev
@@ -230,6 +235,10 @@ check_versions()
 
 case ${1:-} in
 build) build_needs ;;
+demo)
+	build_needs
+	demo_needs
+	;;
 check)
 	build_needs
 	check_needs
@@ -239,7 +248,7 @@ vm)
 	vm_needs
 	;;
 *)
-	echo "Usage: deps.sh build|check|vm" >&2
+	echo "Usage: deps.sh build|demo|check|vm" >&2
 	exit 2
 	;;
 esac

@@ -59,10 +59,10 @@ give_back()
 for f in "$scope" "$job" "$plugin"; do
 	[ -e "$f" ] || die "'$f' is not there: run 'make demo', which builds it"
 done
+trap give_back EXIT
 remove_old
 mkdir -- "$out"
 : >"$out/$mark"
-trap give_back EXIT
 choose_user
 if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ]; then
 	chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$out"

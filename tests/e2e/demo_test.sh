@@ -8,7 +8,8 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath "${1:-$top/build}")
 failed=0
-tmp=$(mktemp -d) || exit 1
+umask 022 # another user's demo is in there, too
+tmp=$(mktemp -d -p /tmp) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset SUDO_UID SUDO_GID SUDO_USER
 export LC_ALL=C DEMO_ITERS=12

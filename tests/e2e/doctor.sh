@@ -19,7 +19,8 @@ for tool in jq setpriv readelf script taskset unshare; do
 	fi
 done
 
-tmp=$(mktemp -d)
+umask 022 # other users run it
+tmp=$(mktemp -d -p /tmp)
 quota_v1=/sys/fs/cgroup/cpu/ncclscope-doctor-$$
 quota_v2=/sys/fs/cgroup/ncclscope-doctor-$$
 cleanup() {

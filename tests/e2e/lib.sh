@@ -30,11 +30,15 @@ for file in ncclscope libnccl-profiler-ncclscope.so standin/scope-job; do
 	}
 done
 
+# Other users' jobs run in there, whatever the mask and the directory for temporary files of who tests.
+umask 022
+[ "$(id -u)" != 0 ] || setpriv --reuid 65534 --regid 65534 --clear-groups test -x "${TMPDIR:-/tmp}" || TMPDIR=/tmp
 tmp=$(mktemp -d)
 chmod 755 "$tmp"
 mkdir "$tmp/bin"
 cp "$build/ncclscope" "$build/libnccl-profiler-ncclscope.so" "$build/standin/scope-job" \
 	"$build"/standin/libnccl.so* "$tmp/bin/"
+chmod 755 "$tmp"/bin/*
 scope=$tmp/bin/ncclscope
 plugin=$tmp/bin/libnccl-profiler-ncclscope.so
 job=$tmp/bin/scope-job
@@ -133,7 +137,8 @@ recorder_bg() {
 	# the shell has what it starts in the background ignore SIGINT, and a recorder would heed that
 	env --default-signal=INT "$scope" record --plugin "$plugin" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" &
 	recorder=$!
-	until_true 10 grep -q '^ncclscope: Recording' "$tmp/$name.err"
+	# an emulated CPU may take long
+	until_true 60 eval 'grep -q "^ncclscope: Recording" "$tmp/$name.err" || ended "$recorder"'
 }
 
 # stop_recorder [SIGNAL]: the one that record_bg started; its exit status in $rc.

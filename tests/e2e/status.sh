@@ -144,8 +144,10 @@ fi
 
 # ---- One leaves; what others put beside the files; one is killed
 
-echo "{\"pid\":1,\"startTime\":1,\"updatedUs\":1}" >"$run/recorder-1.json"
-chown 65534 "$run/recorder-1.json"
+# Somebody else's from the start: a recorder may look at any moment, and remove what it takes for a dead one's.
+echo "{\"pid\":1,\"startTime\":1,\"updatedUs\":1}" >"$run/other"
+chown 65534 "$run/other"
+mv "$run/other" "$run/recorder-1.json"
 ln -s /etc/shadow "$run/recorder-2.json"
 echo '{"pid":' >"$run/recorder-3.json"
 mkfifo "$run/recorder-4.json"

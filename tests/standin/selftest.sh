@@ -10,7 +10,15 @@ job=$build/standin/scope-job
 plugin=$(realpath "$build/standin/libnccl-profiler-logplugin.so")
 tmp=$(mktemp -d)
 failed=0
-trap 'rm -rf "$tmp"' EXIT
+a=standin-$$-a b=standin-$$-b # network namespaces
+cleanup()
+{
+	rm -rf "$tmp"
+	ip netns del $a 2>/dev/null
+	ip netns del $b 2>/dev/null
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
 export NCCL_PROFILER_PLUGIN=none LC_ALL=C
 
 [ -x "$job" ] && [ -e "$plugin" ] || {
@@ -138,7 +146,7 @@ t results-two-starts two_starts
 # Ranks in two network namespaces, over a veth pair: root only.
 netns()
 {
-	local a=standin-$$-a b=standin-$$-b res
+	local res
 	ip netns add $a && ip netns add $b &&
 		ip link add sij0 netns $a type veth peer name sij1 netns $b &&
 		ip -n $a addr add 10.213.7.1/24 dev sij0 && ip -n $b addr add 10.213.7.2/24 dev sij1 &&
@@ -155,7 +163,7 @@ if [ "$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then
 	t results-netns-split netns --split 2
 	t results-netns-split-all-in-one netns --split 3 --overlap
 else
-	echo "ok results-netns # SKIP needs root and ip netns"
+	echo "skip results-netns: needs root and ip netns"
 fi
 
 refuses()
@@ -217,7 +225,7 @@ if command -v jq >/dev/null; then
 	}
 	t flows-abort flows_abort
 else
-	echo "ok flows # SKIP needs jq"
+	echo "skip flows: needs jq"
 fi
 
 # ---- counts, NCCL 2.28.9 with ring and Simple, all hops over NET ----

@@ -197,6 +197,33 @@ await t('wheel, keys and drag zoom and move', async () => {
 	same((await info(page)).scroll, 0, 'wheel');
 });
 
+await t('with Shift A and D glide faster, and end with their key', async () => {
+	const start = async () => (await info(page)).t0;
+	const glide = async (...keys) => {
+		const before = await start();
+
+		for (const k of keys)
+			await page.keyboard.down(k);
+		await new Promise(done => setTimeout(done, 400));
+		for (const k of keys.reverse())
+			await page.keyboard.up(k);
+		await settle(page);
+		const after = await start();
+
+		await new Promise(done => setTimeout(done, 100));
+		same(await start(), after, keys + ' goes on');
+		return after - before;
+	};
+
+	await key(page, '0');
+	for (let i = 0; i < 6; i++)
+		await key(page, 'w');
+	const slow = await glide('d'), fast = await glide('Shift', 'D'), back = await glide('Shift', 'A');
+
+	ok(slow > 0 && fast > 1.5 * slow && -back > 1.5 * slow, `${slow} ${fast} ${back}`);
+	await key(page, '0');
+});
+
 await t('a click shows all of an event', async () => {
 	await key(page, '0');
 	await clickAt(page, ...await eventPlace(page, 'ch0 \u2192 rank 1', 7));
@@ -343,9 +370,12 @@ await t('filters leave what they say', async () => {
 		await settle(page);
 	};
 
+	const map = () => page.$eval('#heat', c => c.toDataURL()), whole = await map();
+
 	await choose('rank', '3');
 	same(await shown(), records.filter(r => r.type && r.rank === 3).length, 'rank');
 	same((await lanes(page)).filter(l => l.kind === 'proc').length, 1);
+	ok(await map() === whole, 'the map is not of all any more');
 	await choose('type', 'ProxyStep');
 	same(await shown(), records.filter(r => r.type === 'ncclProfileProxyStep' && r.rank === 3).length, 'type');
 	await choose('type', '');
@@ -358,6 +388,7 @@ await t('filters leave what they say', async () => {
 	await page.click('#clear');
 	await settle(page);
 	same(await $text(page, '#filters .told'), '');
+	ok(await map() === whole, 'another map');
 });
 
 await t('keys, colours and marks are told', async () => {
@@ -402,10 +433,15 @@ await t('ranks by time: a rank that is waited for is light, its peers dark', asy
 
 await t('a dropped file takes the place of what was shown, plain and compressed', async () => {
 	const raw = readFileSync(seed), want = countsByJq([seed]);
+	const ranks = () => page.$eval('#filter-rank', s => [s.value, ...[...s.options].map(o => o.value)]);
 
+	await page.select('#filter-rank', '3');
+	await settle(page);
 	for (const [name, body] of [['a.jsonl', raw], ['a.jsonl.gz', gzipSync(raw)]]) {
 		await drop(page, [[name, body]]);
 		same(await countsOf(page), want, name);
+		same((await ranks()).sort(), ['', '', ...new Set(read([seed]).filter(r => r.type && r.rank !== undefined).map(r => String(r.rank)))].sort(), 'ranks to choose from');
+		same(await $text(page, '#filters .told'), '', 'still filtered');
 		await page.click('#tab-slow');
 		await page.click('#slow button');
 		await settle(page);
