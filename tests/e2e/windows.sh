@@ -74,7 +74,7 @@ until_true 10 children_ready "$starter" 2
 mapfile -t ranks < <(pgrep -P "$starter")
 sleep 0.2
 # The first one somewhere between two moments at which those of all nodes begin.
-sleep "$(((2800000 - ${EPOCHREALTIME/[.,]/} % 2000000) % 2000000 / 1000))e-3"
+sleep "$(((2600000 - ${EPOCHREALTIME/[.,]/} % 2000000) % 2000000 / 1000))e-3"
 record_bg win --every 2s --for 300ms -d 3500ms
 between=0
 until ended "$recorder"; do
@@ -94,10 +94,10 @@ for f in "$tmp"/win/*_pid"${ranks[0]}".jsonl "$tmp"/win/*_pid"${ranks[0]}"_*.jso
 	one=$((one + 1))
 done
 t "windows: apart" holds win '(events | of("Coll") | map(.start.ts) | sort) as $t
-	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 600000)] | length == 2'
+	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 400000)] | length == 2'
 t "windows: the later ones begin when the real clock shows a multiple of --every" holds win '
 	records("header")[0].clock.realtimeOffset as $offset | (events | of("Coll") | map(.start.ts) | sort) as $t
-	| [range(1; $t | length) | select($t[.] - $t[. - 1] > 600000) | ($t[.] + $offset) as $us | $us - 2e6 * ($us / 2e6 | floor)]
+	| [range(1; $t | length) | select($t[.] - $t[. - 1] > 400000) | ($t[.] + $offset) as $us | $us - 2e6 * ($us / 2e6 | floor)]
 	| all(. < 1.2e6)'
 is "windows: when a process started is the same in all, and what /proc says" \
 	"$(q win '[records("header")[] | "\(.hostPid) \(.startTime / 1e6 * '"$(getconf CLK_TCK)"' | floor)"] | unique[]')" \
