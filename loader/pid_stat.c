@@ -2,6 +2,7 @@
 /* /proc/PID/stat; see pid_stat.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +25,11 @@ static int slurp(pid_t pid, const char *name, char *buf, size_t size)
 		return -ESRCH;
 	buf[n] = 0;
 	return 0;
+}
+
+bool pid_stat__is_gone(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
 }
 
 int pid_stat__uid(pid_t pid, uint32_t *uid)

@@ -3,18 +3,26 @@
 #ifndef NCCLSCOPE_PID_STAT_H
 #define NCCLSCOPE_PID_STAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* Of the kernel's include/linux/sched.h. */
+#define PF_EXITING 0x00000004 /* on its way out, or a zombie */
+#define PF_KTHREAD 0x00200000 /* a thread of the kernel */
 
 struct pid_stat {
 	uint64_t start; /* clock ticks since boot: with the pid, the process */
 	uint64_t vsize; /* of its address space, in bytes */
-	uint64_t flags; /* the kernel's, such as PF_KTHREAD */
+	uint64_t flags; /* PF_... */
 	char state;	/* 'R', 'S', ..., 'Z' */
 };
 
 /* 0 or -errno; -ESRCH: no such process. */
 int pid_stat__read(pid_t pid, struct pid_stat *st);
+
+/* There is no such process: asked without /proc, which may hide others' processes. */
+bool pid_stat__is_gone(pid_t pid);
 
 /* Whose it is: its real uid, as it is here. 0 or -errno. */
 int pid_stat__uid(pid_t pid, uint32_t *uid);

@@ -41,8 +41,7 @@
 #define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
-#define PAUSE_MS   50
-#define PF_EXITING 0x4 /* a process on its way out; include/linux/sched.h */
+#define PAUSE_MS 50
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -309,7 +308,7 @@ static bool has_just_ended(const struct recorder *r, pid_t pid)
 	if (!r->until_ns)
 		return false;
 	err = pid_stat__read(pid, &st);
-	return err == -ESRCH || (!err && (st.flags & PF_EXITING || st.state == 'Z'));
+	return err == -ESRCH || (!err && st.flags & PF_EXITING);
 }
 
 static int attach_pid(struct recorder *r, pid_t pid)

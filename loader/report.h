@@ -235,8 +235,8 @@ struct report_thread {
 	UT_hash_handle hh;
 };
 
-#define REPORT_WINDOWS                                                                             \
-	1024 /* times of recordings that are told apart; what is beyond is of the last one */
+/* Times of recordings that are told apart; what is beyond is of the last one. */
+#define REPORT_WINDOWS 1024
 
 struct report_self_key {
 	uint64_t node, cmdline; /* hashes */
@@ -251,9 +251,9 @@ struct report_proc {
 	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
 	struct report_proc *self;
 	struct report_self_key key; /* by which that is found */
-	uint64_t windows[REPORT_WINDOWS /
-			 64]; /* bits: those that any of these is of; the first one's */
-	int32_t window;	      /* index of the one that it is of itself; -1: not asked for yet */
+	/* Bits of the first one: the windows that any of them is of. */
+	uint64_t windows[REPORT_WINDOWS / 64];
+	int32_t window;			  /* index of its own one; -1: not asked for yet */
 	uint32_t host, comm, cgroup, end; /* names */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */

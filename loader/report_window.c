@@ -13,8 +13,8 @@
 /* What was recorded at a time, of the processes whose times are of one clock. */
 struct report_window {
 	uint64_t clock;
-	uint32_t
-		nr; /* of that clock's, from 0: those of nodes whose clocks are not compared go by that */
+	/* Of that clock's, from 0: by it go those of nodes whose clocks do not compare. */
+	uint32_t nr;
 	uint32_t open;	  /* files of it that are being read */
 	int64_t from, to; /* by the real clock: so far */
 };
@@ -36,10 +36,10 @@ static int32_t add_window(struct report *r, const struct report_proc *p, int64_t
 	struct report_window *w;
 	uint32_t nr = 0, i;
 
-	for (i = 0; i < r->nwindows; i++)
-		nr += r->windows[i].clock == p->clock;
 	if (r->nwindows == REPORT_WINDOWS)
 		return REPORT_WINDOWS - 1;
+	for (i = 0; i < r->nwindows; i++)
+		nr += r->windows[i].clock == p->clock;
 	if (!r->windows)
 		r->windows = calloc(REPORT_WINDOWS, sizeof(*r->windows));
 	if (!r->windows) {

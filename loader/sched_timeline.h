@@ -120,8 +120,7 @@ struct sched_thread {
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */
 	uint64_t written_irq;
-	uint32_t
-		overrun; /* slices that were forgotten before they were asked for; the owner clears it */
+	uint32_t overrun;  /* slices forgotten before they were asked for; the owner clears it */
 	UT_hash_handle hh; /* by tid, while not gone */
 };
 

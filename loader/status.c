@@ -17,8 +17,7 @@
 #include "target.h"
 #include "text.h"
 
-#define COMMS_MAX  64	      /* of one process that are listed */
-#define PF_KTHREAD 0x00200000 /* a thread of the kernel; include/linux/sched.h */
+#define COMMS_MAX 64 /* of one process that are listed */
 
 struct options {
 	pid_t pids[MAX_PIDS];

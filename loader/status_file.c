@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,11 +99,6 @@ const char *status_state_name(enum status_state state)
 	return names[state];
 }
 
-static bool pid_is_gone(pid_t pid)
-{
-	return kill(pid, 0) && errno == ESRCH;
-}
-
 enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 {
 	json_int_t pid = json_integer_value(json_object_get(doc, "pid"));
@@ -112,7 +106,7 @@ enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 	json_int_t updated = json_integer_value(json_object_get(doc, "updatedUs"));
 	struct pid_stat proc;
 
-	if (pid <= 0 || pid > INT32_MAX || pid_is_gone((pid_t)pid))
+	if (pid <= 0 || pid > INT32_MAX || pid_stat__is_gone((pid_t)pid))
 		return STATUS_DEAD;
 	/* Where /proc hides other users' processes, there is no more to know than that the pid exists. */
 	if (!pid_stat__read((pid_t)pid, &proc) &&
@@ -264,7 +258,7 @@ static bool expire(int dirfd, const char *name)
 {
 	pid_t pid = name_pid(name, SUFFIX), tmp_pid = name_pid(name, TEMPORARY);
 	json_t *doc = NULL;
-	bool dead = (pid && pid_is_gone(pid)) || (tmp_pid && pid_is_gone(tmp_pid)) ||
+	bool dead = (pid && pid_stat__is_gone(pid)) || (tmp_pid && pid_stat__is_gone(tmp_pid)) ||
 		    (pid && pid != getpid() && !read_doc(dirfd, name, pid, &doc) &&
 		     status_file__state(doc, 0) == STATUS_DEAD);
 

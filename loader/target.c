@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,7 +307,7 @@ bool target__owner_is_here(const struct scope_want *w)
 bool target__owner_is_dead(const struct scope_want *w)
 {
 	return target__owner_is_here(w) &&
-	       (w->owner > INT32_MAX || (kill((pid_t)w->owner, 0) && errno == ESRCH));
+	       (w->owner > INT32_MAX || pid_stat__is_gone((pid_t)w->owner));
 }
 
 static int slot_put(const struct target *t, struct scope_control *ctl, int slot,

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what the machine lacks, on Debian and Ubuntu: of what the build needs (`deps.sh build`), the
-# demo (`demo`) or the tests (`check`) as well, or other kernels under qemu (`vm`). Says and touches nothing when all is there.
+# demo (`demo`) or the tests (`check`) as well, or other kernels under qemu (`vm`). Says and touches nothing
+# when all is there.
 # Exit: 0 all there, 1 could not be installed or is too old, 2 usage, 3 root is needed.
 set -u
 LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
