@@ -392,6 +392,7 @@ struct report_find {
 	uint64_t loss_near;
 	int64_t worst;
 	char evidence[2][160];
+	bool failed; /* the job did, of this, with no operation under way that we know of */
 	/* at the end */
 	bool named;
 	int64_t cost;

@@ -773,6 +773,8 @@ static double systemic(uint32_t code)
 #define SURE_NS                                                                                    \
 	INT64_C(100000000) /* what slow operations cost is worth naming in a job of any length */
 
+#define FAILED_CONF 0.8 /* a reset, and then a job that failed */
+
 /* Flows take turns in being the slowest one: what they suffer from is weighed for all of them together. */
 static bool is_of_flows(uint32_t code)
 {
@@ -802,7 +804,9 @@ static void weigh(struct report_find *f, int64_t code_ns, int64_t all_ns, uint64
 		share = share > 0.95 ? 0.95 : share;
 		f->conf = share > f->conf ? share : f->conf;
 	}
-	f->named = always || slow || f->hung;
+	if (f->failed && f->conf < FAILED_CONF)
+		f->conf = FAILED_CONF;
+	f->named = always || slow || f->hung || f->failed;
 }
 
 /* A job that failed after a connection was reset may have had no operation under way just then. */
@@ -827,9 +831,7 @@ static void judge_reset(struct report *r)
 	f = find_of(r, &cause);
 	if (!f)
 		return;
-	f->hung++;
-	f->slow++;
-	f->slow_conf += 0.8;
+	f->failed = true;
 	snprintf(f->evidence[0], sizeof(f->evidence[0]),
 		 "a connection was reset (%.20s), then the job failed",
 		 names__text(r->names, first->reset_why));
@@ -899,9 +901,11 @@ static int cmp_cost(const void *a, const void *b)
 	const struct report_find *x = *(struct report_find *const *)a,
 				 *y = *(struct report_find *const *)b;
 
+	bool x_ended = x->hung || x->failed, y_ended = y->hung || y->failed;
+
 	/* what holds the job up for good costs most */
-	if (!x->hung != !y->hung)
-		return x->hung ? -1 : 1;
+	if (x_ended != y_ended)
+		return x_ended ? -1 : 1;
 	return x->cost < y->cost ? 1 : x->cost > y->cost ? -1 : 0;
 }
 

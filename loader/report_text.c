@@ -130,6 +130,20 @@ static void put_evidence(FILE *out, const char *before, const char *evidence)
 		fprintf(out, "       %s\n", text + n + (text[n] == ' '));
 }
 
+static void put_operations(const struct report_find *f, FILE *out)
+{
+	uint64_t n = f->ops > f->slow ? f->ops : f->slow;
+
+	if (!n) {
+		fputs("     in no operation that was recorded", out);
+		return;
+	}
+	fprintf(out, "     in %llu operation%s, %llu of them slow", (unsigned long long)n,
+		n == 1 ? "" : "s", (unsigned long long)f->slow);
+	if (f->hung)
+		fprintf(out, ", %llu never ended", (unsigned long long)f->hung);
+}
+
 static void print_finding(const struct report *r, const struct report_find *f, uint32_t no,
 			  FILE *out)
 {
@@ -149,12 +163,7 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 	for (i = 0; i < 2; i++)
 		if (f->evidence[i][0])
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
-	fprintf(out, "     in %llu operation%s",
-		(unsigned long long)(f->ops > f->slow ? f->ops : f->slow),
-		(f->ops > f->slow ? f->ops : f->slow) == 1 ? "" : "s");
-	fprintf(out, ", %llu of them slow", (unsigned long long)f->slow);
-	if (f->hung)
-		fprintf(out, ", %llu never ended", (unsigned long long)f->hung);
+	put_operations(f, out);
 	if (f->loss_near)
 		fprintf(out, "; %llu records lost near them", (unsigned long long)f->loss_near);
 	fputs("\n", out);

@@ -93,7 +93,8 @@ function verdictCard(v)
 		add(card, el('div', '', whose));
 	for (const words of evidence)
 		add(card, el('p', '', clean(words)));
-	add(card, el('p', '', 'in ' + count(num(v.ops)) + ' operations, ' + count(num(v.slow)) + ' of them slow' + (num(v.hung) ? ', ' + count(num(v.hung)) + ' never ended' : '')));
+	add(card, el('p', '', !num(v.ops) ? 'in no operation that was recorded' :
+		'in ' + count(num(v.ops)) + (num(v.ops) === 1 ? ' operation, ' : ' operations, ') + count(num(v.slow)) + ' of them slow' + (num(v.hung) ? ', ' + count(num(v.hung)) + ' never ended' : '')));
 	const worst = worstOf(v);
 
 	if (worst) {

@@ -826,6 +826,41 @@ static void slower_than_is_asked_for(void **state)
 	report_free(&r);
 }
 
+/* A job that failed between two operations: it was the reset, and no operation is made up for it. */
+static void reset_between_operations(void **state)
+{
+	static const char text[] = HEADER("1") COLL(
+		"0", "1", "1000.000", "2000.000") "{\"recordType\":\"flow\",\"ts\":2500.000,"
+						  "\"flow\":\"10.0.0.1:1>10.0.0.2:2\","
+						  "\"why\":\"reset-in\"}\n"
+						  "{\"recordType\":\"footer\",\"ts\":2600.000,"
+						  "\"end\":\"exit\",\"exitCode\":1}\n" HEADER("2")
+							  COLL("1", "1", "1000.000", "2000.000");
+	struct report_find **finds;
+	char *said = NULL;
+	struct report r;
+	size_t len;
+	uint32_t n;
+	FILE *f = open_memstream(&said, &len);
+
+	(void)state;
+	assert_non_null(f);
+	read_text(&r, text, sizeof(text) - 1);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_RESET);
+	assert_int_equal(finds[0]->slow, 0);
+	assert_int_equal(finds[0]->hung, 0);
+	assert_true(finds[0]->conf >= 0.8);
+	free(finds);
+	report_text(&r, f);
+	fclose(f);
+	assert_non_null(strstr(said, "connection-reset"));
+	assert_non_null(strstr(said, "in no operation that was recorded"));
+	free(said);
+	report_free(&r);
+}
+
 /* Peers for which there is no room share a link, each direction its own. */
 static void links_have_a_direction(void **state)
 {
@@ -1614,6 +1649,7 @@ int main(void)
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(slower_than_is_asked_for),
+		cmocka_unit_test(reset_between_operations),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),
 		cmocka_unit_test(evidence_is_defused),
