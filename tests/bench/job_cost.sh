@@ -4,7 +4,8 @@
 # recorder. One job runs all the time, recorders come to it and go, and what it does beside one, into traces or into a
 # capture (record --raw), is held against what it does right before and after it. So is what it does while empty BPF
 # programs are at the tracepoints that a recorder looks at most: nobody who looks at each of these events takes less.
-# Traces are made of what the job leaves of the CPUs, and of the rest when the recording has ended: how long that takes is told, too.
+# Traces are made of what the job leaves of the CPUs, and of the rest when the recording has ended: how long that takes is told, too, and
+# how much of its time the job loses meanwhile, and while the recorder gets ready.
 # What the plugin takes while nobody records is jobs with it and without by turns.
 #
 # Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]
@@ -82,11 +83,13 @@ job_end() {
 		"$tmp/windows" >"$tmp/windows.json"
 	jq -c --arg case "$1" --slurpfile windows "$tmp/windows.json" '
 		[.rank[0].iterations[] | .start_ns / 1000 + .us] as $ends
-		| $windows[0][] | . as $w
-		| ($ends | bsearch($w.begin / 1000) | if . < 0 then -1 - . else . end) as $from
-		| ($ends | bsearch($w.end / 1000) | if . < 0 then -2 - . else . end) as $to
-		| select($to > $from)
-		| {round, key: [$case, .what], value: (($ends[$to] - $ends[$from]) / ($to - $from))}' "$tmp/job.json" >"$tmp/seen"
+		| def behind($us): $ends | bsearch($us) | if . < 0 then -1 - . else . end; # the first operation that is not over then
+		def each($w): behind($w.begin / 1000) as $from | (behind($w.end / 1000) - 1) as $to
+			| select($to > $from) | ($ends[$to] - $ends[$from]) / ($to - $from);
+		def done($us): behind($us) as $i | if $i == 0 or $i == ($ends | length) then $i
+			else $i - 1 + ($us - $ends[$i - 1]) / ($ends[$i] - $ends[$i - 1]) end;
+		def edge($w): {us: (($w.end - $w.begin) / 1000), operations: (done($w.end / 1000) - done($w.begin / 1000))};
+		$windows[0][] | {round, key: [$case, .what], value: (if .what | test("-(begins|ends)$") then edge(.) else each(.) end)}' "$tmp/job.json" >"$tmp/seen"
 	[ "$(wc -l <"$tmp/seen")" = "$(wc -l <"$tmp/windows")" ] || die "$1: too few operations in $look s, look longer (--seconds)"
 	cat "$tmp/seen" >>"$tmp/values"
 	rm -f "$tmp/windows"
@@ -104,14 +107,21 @@ window() {
 
 # recorded CASE WHAT OPTION...
 recorded() {
-	local cpu
+	local cpu begin
+	now
+	begin=$now_ns
 	# shellcheck disable=SC2086
 	recorder_with trace "${@:3}" $options
+	now
+	echo "$round $2-begins $begin $now_ns" >>"$tmp/windows"
 	sleep 0.3
 	cpu=$(cpu_ns "$recorder")
 	window "$2"
 	note "[\"$1\", \"$2, recorder\"]" $((($(cpu_ns "$recorder") - cpu) / (look * 100000)))e-2
+	now
+	begin=$now_ns
 	recorder_gone trace
+	echo "$round $2-ends $begin $((begin + gone_ms * 1000000))" >>"$tmp/windows"
 	note "[\"$1\", \"$2, after\"]" "$gone_ms"
 }
 
@@ -168,6 +178,7 @@ done
 jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(grep -cv '^0$' "$tmp/loss")" \
 	--argjson others "$(wc -l <"$tmp/others")" --arg order "${cases[*]}" "$stats"'
 	def more(a; b): 100 * (a / b - 1);
+	def lost($us): (.us - .operations * $us) / 1000;
 	def target: if endswith("64K") then 5 else 2 end;
 	($order | split(" ")) as $order
 	| {rounds: $rounds, seconds: $seconds, lossy: $lost, disturbed: $others, cases: (group_by(.key[0]) | map(.[0].key[0] as $case
@@ -178,6 +189,8 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 			everything: ($r | map(more(.everything[0]; (.before[0] + .between[0]) / 2)) | spread),
 			captured: ($r | map(more(.captured[0]; (.between[0] + .behind[0]) / 2)) | spread),
 			hooked: ($r | map(more(.hooked[0]; (.behind[0] + .after[0]) / 2)) | spread),
+			begins: ($r | map((.before[0] + .between[0]) / 2 as $us | .["everything-begins"][0] | lost($us)) | spread),
+			ends: ($r | map((.before[0] + .between[0]) / 2 as $us | .["everything-ends"][0] | lost($us)) | spread),
 			after: ($r | map(.["everything, after"][0]) | median),
 			recorder: ($r | map(.["everything, recorder"][0]) | median), capture: ($r | map(.["captured, recorder"][0]) | median)})
 		| sort_by(.case as $c | $order | index($c)))}
@@ -189,7 +202,7 @@ if [ -n "$json" ]; then
 	exit 0
 fi
 jq -r 'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
-	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end"),
+	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end, \(.begins.median | num) ms of the job lost at the beginning and \(.ends.median | num) at the end"),
 	(.targets[] | "\(.what): at most \(.max)% \(if .met then "met" elif .within then "not shown: within the noise" else "MISSED" end)"),
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) windows: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"
