@@ -23,9 +23,10 @@
 #include "status_self.h"
 #include "thread.h"
 
-#define TURN_NS	 (50 * 1000000ull)
-#define PAUSE_NS 2000000L
-#define TRIM_NS	 NSEC_PER_SEC
+#define TURN_NS	     (50 * 1000000ull)
+#define PAUSE_NS     1000000L
+#define PAUSE_MAX_NS 32000000L /* each look takes a CPU from the job, too */
+#define TRIM_NS	     NSEC_PER_SEC
 
 /*
  * malloc_trim() gives back what is free in a thread's arena, but not the end of it: free() does, from a size on that grows with
@@ -80,25 +81,22 @@ static bool all_settled(const struct session *s, const struct settled_question *
 
 static void answer_status(struct digest *d, const struct digest_counts *counts)
 {
-	bool was_idle = pace__hold(); /* malloc's locks, of all its arenas */
-
+	pace__hold(&d->pace); /* malloc's locks, of all its arenas */
 	free(d->status);
 	d->status = status_session(&d->s, counts);
 	d->heap = mallinfo2().uordblks;
-	pace__again(was_idle);
+	pace__again(&d->pace);
 	atomic_fetch_add_explicit(&d->answered, 1, memory_order_release);
 }
 
 static void tick_trim(struct digest *d, uint64_t now_ns)
 {
-	bool was_idle;
-
 	if (now_ns < d->next_trim_ns)
 		return;
 	d->next_trim_ns = now_ns + TRIM_NS;
-	was_idle = pace__hold(); /* the same locks */
+	pace__hold(&d->pace); /* the same locks */
 	pipeline__trim(&d->s);
-	pace__again(was_idle);
+	pace__again(&d->pace);
 }
 
 /* false: that was the last. */
@@ -160,11 +158,17 @@ static void session_init(struct session *s, const struct session *like)
 	s->echo = true;
 }
 
+static bool is_ready(const struct digest *d)
+{
+	return atomic_load_explicit(&d->ready, memory_order_acquire);
+}
+
 static void waits(void *arg)
 {
 	struct digest *d = arg;
 
-	digest__raise(d);
+	if (is_ready(d))
+		pace__raise(&d->pace);
 	notify__tick(monotonic_ns());
 }
 
@@ -201,15 +205,10 @@ void digest__put(struct digest *d, enum input_kind kind, const void *data, size_
 	backlog__put(d->backlog, kind, data, size);
 }
 
-static bool is_ready(const struct digest *d)
-{
-	return atomic_load_explicit(&d->ready, memory_order_acquire);
-}
-
-void digest__raise(struct digest *d)
+void digest__finish(struct digest *d)
 {
 	if (is_ready(d))
-		pace__raise(&d->pace);
+		pace__end(&d->pace);
 }
 
 static uint64_t thread_cpu_ns(const struct digest *d)
@@ -266,12 +265,15 @@ void digest__catch_up(struct digest *d)
 	struct backlog_state b = backlog__state(d->backlog);
 	uint64_t from = b.taken_bytes;
 	struct progress progress;
+	long pause_ns = PAUSE_NS;
 
 	progress__begin(&progress, "Writing traces:");
 	while (b.oldest_ns) {
-		digest__raise(d);
-		backlog__push(d->backlog);
-		sleep_ns(PAUSE_NS);
+		digest__finish(d);
+		digest__turn(d, monotonic_ns());
+		sleep_ns(pause_ns);
+		if (pause_ns < PAUSE_MAX_NS)
+			pause_ns *= 2;
 		notify__tick(monotonic_ns());
 		progress__show(&progress, b.taken_bytes - from, b.put_bytes - from);
 		b = backlog__state(d->backlog);

@@ -32,8 +32,8 @@ void digest__turn(struct digest *d, uint64_t now_ns);
 /* Whether no operation is under way, by what was put until `now_ns`: asks, and says what is known so far. */
 bool digest__settled(struct digest *d, uint64_t now_ns, uint64_t quiet_ns);
 
-/* From now on somebody waits for it. */
-void digest__raise(struct digest *d);
+/* From now on somebody waits for it to be through. */
+void digest__finish(struct digest *d);
 
 /* Waits until all that was put is digested; a line on a terminal tells how far it is where that is long. */
 void digest__catch_up(struct digest *d);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "clock.h"
 #include "log.h"
@@ -17,6 +18,10 @@
 #define EMPTY	   1 / 2
 #define PAUSE_NS   (250 * 1000000ull)
 #define PAUSE_MAX  (4 * NSEC_PER_SEC)
+#define LAST_NICE  19
+#define LAST_STEP  5 /* three times the weight */
+#define LAST_NS	   (500 * 1000000ull)
+#define LAST_SHARE 0.1 /* of a CPU: for less there is no end to it */
 
 /* 0 or -errno. */
 static int be(pid_t tid, int policy)
@@ -26,11 +31,18 @@ static int be(pid_t tid, int policy)
 	return sched_setscheduler(tid, policy, &none) ? -errno : 0;
 }
 
+static void be_nice(struct pace *p, int nice)
+{
+	if (nice != p->nice && !setpriority(PRIO_PROCESS, (id_t)p->tid, nice))
+		p->nice = nice;
+}
+
 void pace__begin(struct pace *p)
 {
 	int err = sched_getscheduler(0) == SCHED_OTHER ? be(0, SCHED_IDLE) : -EPERM;
 
-	*p = (struct pace){.tid = gettid()};
+	*p = (struct pace){.tid = gettid(), .base = getpriority(PRIO_PROCESS, 0)};
+	p->nice = p->base;
 	sem_init(&p->go, 0, 0);
 	if (!err)
 		err = be(0, SCHED_OTHER); /* whether there is a way back */
@@ -117,13 +129,49 @@ void pace__gate(struct pace *p)
 		sem_wait(&p->go); /* a signal, or an old word: it looks again */
 }
 
+static bool is_to_be_idle(const struct pace *p)
+{
+	return p->idle && !p->held;
+}
+
+/*
+ * The thread and the one that has its turns may both be here. Whoever comes last has seen what both want: had the other changed it after that,
+ * it would come here, too.
+ */
+static int apply(struct pace *p)
+{
+	bool idle;
+	int err;
+
+	do {
+		idle = is_to_be_idle(p);
+		err = be(p->tid, idle ? SCHED_IDLE : SCHED_OTHER);
+	} while (idle != is_to_be_idle(p));
+	return err;
+}
+
 static void schedule(struct pace *p, bool idle)
 {
 	if (idle == p->idle)
 		return;
-	p->idle = idle && !be(p->tid, SCHED_IDLE);
-	if (!idle)
-		be(p->tid, SCHED_OTHER);
+	p->idle = idle;
+	if (apply(p))
+		p->idle = false;
+}
+
+/* Somebody waits for it to end: it is as nice as leaves it a little of a CPU. */
+static void last_turn(struct pace *p, const struct pace_load *l)
+{
+	uint64_t ns = l->now_ns - p->turn_ns;
+	bool starved =
+		l->wants_cpu && (double)(l->cpu_ns - p->turn_cpu_ns) < LAST_SHARE * (double)ns;
+
+	if (p->turn_ns && ns < LAST_NS)
+		return;
+	if (p->turn_ns && starved)
+		be_nice(p, p->nice - LAST_STEP > p->base ? p->nice - LAST_STEP : p->base);
+	p->turn_ns = l->now_ns;
+	p->turn_cpu_ns = l->cpu_ns;
 }
 
 void pace__turn(struct pace *p, const struct pace_load *load)
@@ -132,6 +180,10 @@ void pace__turn(struct pace *p, const struct pace_load *load)
 
 	if (!p->may)
 		return;
+	if (p->ends) {
+		last_turn(p, load);
+		return;
+	}
 	count(p, load);
 	decide(p, load);
 	idle = !p->full && !p->quick;
@@ -140,21 +192,37 @@ void pace__turn(struct pace *p, const struct pace_load *load)
 	stand_or_go(p, load);
 }
 
-void pace__raise(struct pace *p)
+void pace__end(struct pace *p)
 {
-	if (!p->may || !p->idle)
+	if (!p->may || p->ends)
 		return;
+	p->ends = true;
+	p->turn_ns = 0; /* it may have stood still since */
+	if (p->base < LAST_NICE)
+		be_nice(p, LAST_NICE); /* first: it is not to be like everybody else for a moment */
 	schedule(p, false);
 	go_on(p);
 }
 
-bool pace__hold(void)
+void pace__raise(struct pace *p)
 {
-	return sched_getscheduler(0) == SCHED_IDLE && !be(0, SCHED_OTHER);
+	if (!p->may)
+		return;
+	be_nice(p, p->base);
+	schedule(p, false);
+	go_on(p);
 }
 
-void pace__again(bool was_idle)
+void pace__hold(struct pace *p)
 {
-	if (was_idle)
-		be(0, SCHED_IDLE);
+	p->held = true;
+	if (p->idle)
+		apply(p);
+}
+
+void pace__again(struct pace *p)
+{
+	p->held = false;
+	if (p->idle)
+		apply(p);
 }

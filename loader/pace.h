@@ -5,6 +5,8 @@
  * not enough: whoever spins and yields, as NCCL's proxy does, hands it the CPU, and takes it back at the next tick. So there it does not
  * run at all, and looks now and then whether that has changed. What waits for it meanwhile waits in the backlog. Only where that does
  * not last, or where catching up costs next to nothing, does it ask for its share like everybody else.
+ * When the recording is over somebody waits for it to end, and the job goes on beside it: then it is SCHED_OTHER, and as nice as leaves
+ * it a tenth of a CPU.
  */
 #ifndef NCCLSCOPE_PACE_H
 #define NCCLSCOPE_PACE_H
@@ -28,8 +30,11 @@ struct pace_load {
 struct pace {
 	pid_t tid;	  /* whose pace it is */
 	bool may;	  /* it could leave SCHED_IDLE again */
-	bool idle;	  /* it is */
-	bool full, quick; /* why it is not: the file fills up; little comes, and it is late */
+	int base, nice;	  /* nice values: that it began with, and that it has */
+	bool ends;	  /* pace__end() */
+	atomic_bool idle; /* it is to be SCHED_IDLE, */
+	atomic_bool held; /* but not now: pace__hold() */
+	bool full, quick; /* why it is not idle: the file fills up; little comes, and it is late */
 	uint64_t raised;  /* how often it was not for these */
 	uint64_t since_ns, since_bytes;
 	uint64_t cost_ns, cost_bytes; /* cpu_ns and taken_bytes when `each` was last known */
@@ -55,14 +60,17 @@ void pace__turn(struct pace *p, const struct pace_load *load);
 /* The thread itself, while it holds nothing that others need: returns when there may be a CPU for it. */
 void pace__gate(struct pace *p);
 
-/* Like everybody else from now on, until a turn says otherwise: somebody waits for it. */
+/* Like everybody else from now on, until a turn says otherwise: who puts waits for it, and what is not put is lost. */
 void pace__raise(struct pace *p);
 
+/* No more is put, but for little, and somebody waits for all that was. Turns go on. */
+void pace__end(struct pace *p);
+
 /*
- * The thread itself, around what takes locks that others need: it may be kept from its CPU for long with them. What it returns goes
- * to pace__again().
+ * The thread itself, around what takes locks that others need: it may be kept from its CPU for long with them, and is not SCHED_IDLE
+ * in between.
  */
-bool pace__hold(void);
-void pace__again(bool was_idle);
+void pace__hold(struct pace *p);
+void pace__again(struct pace *p);
 
 #endif

@@ -539,7 +539,7 @@ static void drain(struct recorder *r, const char *how)
 	int i, behind = 1;
 
 	if (r->s.digest)
-		digest__raise(r->s.digest);
+		digest__finish(r->s.digest);
 	follow__give_back(r);
 	follow__cut(r);
 	settle(r);

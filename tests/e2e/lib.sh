@@ -144,7 +144,7 @@ recorder_bg() {
 # stop_recorder [SIGNAL]: the one that record_bg started; its exit status in $rc.
 stop_recorder() {
 	kill -"${1:-INT}" "$recorder"
-	until_true 20 ended "$recorder" || kill -KILL "$recorder"
+	until_true 60 ended "$recorder" || kill -KILL "$recorder"
 	wait "$recorder" 2>/dev/null
 	rc=$?
 }

@@ -4,9 +4,12 @@
 # all CPUs are taken nor where the backlog is small; whoever the recorder starts has nothing of it.
 . "$(dirname "$0")/lib.sh"
 
-# policy_of TID: 0 SCHED_OTHER, 3 SCHED_BATCH, 5 SCHED_IDLE. A comm of ours has no blank.
+# policy_of TID: 0 SCHED_OTHER, 3 SCHED_BATCH, 5 SCHED_IDLE. nice_of TID: its nice value. A comm of ours has no blank.
 policy_of() {
 	awk '{ print $41 }' "/proc/$1/stat"
+}
+nice_of() {
+	awk '{ print $19 }' "/proc/$1/stat"
 }
 has_policy() {
 	[ "$(policy_of "$1")" = "$2" ]
@@ -105,6 +108,26 @@ stop_recorder
 is "a flood: exit status" "$rc" 0
 t "a flood: clean" "$scope" check -q "$tmp/flood"
 t "a flood: all operations" grep -qE '^ +ncclProfileColl +12000$' "$tmp/flood.err"
+
+# ---- It ends, and the job goes on
+
+record_bg ends --strict
+job_bg ends "${flood[@]}" --iters 1000000 --timeout 90
+until_true 20 fell_behind || true
+kill -INT "$recorder"
+ends_nicely() {
+	local tid
+	tid=$(of_recorder ncclscope-trace 2>/dev/null)
+	[ "$(policy_of "$tid" 2>/dev/null) $(nice_of "$tid" 2>/dev/null)" = "0 19" ]
+}
+t "it ends beside its job: who makes traces wants the CPU like others, and lets them go first" until_true 5 ends_nicely
+t "it ends beside its job: before the job does" until_true 60 ended "$recorder"
+t "it ends beside its job: that goes on" kill -0 "$starter"
+wait "$recorder"
+is "it ends beside its job: exit status" "$?" 0
+t "it ends beside its job: clean" "$scope" check -q "$tmp/ends"
+kill -USR1 "$starter" # its last iteration
+wait "$starter"
 
 record_bg small -v --strict --compress --backlog 1M
 job_bg small "${flood[@]}"

@@ -4,10 +4,12 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "clock.h"
@@ -38,6 +40,7 @@ static int teardown(void **state)
 	const struct sched_param none = {0};
 
 	(void)state;
+	setpriority(PRIO_PROCESS, 0, 0);
 	return sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
@@ -273,19 +276,125 @@ static void test_gate(void **state)
 
 static void test_hold(void **state)
 {
-	bool was;
-
 	(void)state;
-	was = pace__hold();
-	assert_false(was);
-	pace__again(was);
+	pace__hold(&pace);
+	pace__again(&pace);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 	turns(20, 1000, 1000);
-	was = pace__hold();
-	assert_true(was);
+	pace__hold(&pace);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-	pace__again(was);
+	pace__again(&pace);
 	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+	/* A turn does not take it off its CPU in between, and what it decided holds after that. */
+	pace__raise(&pace);
+	pace__hold(&pace);
+	turns(20, 1000, 1000);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	pace__again(&pace);
+	assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
+}
+
+static struct {
+	atomic_uint rounds;
+	atomic_bool over;
+} holder;
+
+static void *holds(void *arg)
+{
+	(void)arg;
+	pace__begin(&pace);
+	for (holder.rounds = 1; !holder.over; holder.rounds++) {
+		pace__hold(&pace);
+		pace__again(&pace);
+	}
+	return NULL;
+}
+
+static void rounds(unsigned int n)
+{
+	for (n += holder.rounds; (int)(holder.rounds - n) < 0;)
+		sched_yield();
+}
+
+/* The thread and the one that has the turns at the same time: what was wanted last is what it is. */
+static void test_hold_at_any_time(void **state)
+{
+	pthread_t thread;
+	int i;
+
+	(void)state;
+	holder.rounds = 0;
+	holder.over = false;
+	assert_int_equal(pthread_create(&thread, NULL, holds, NULL), 0);
+	rounds(1);
+	for (i = 0; i < 300; i++) {
+		turns(1, 1000, 1000);
+		assert_true(pace.idle);
+		rounds(2);
+		pace__raise(&pace);
+		rounds(2);
+		assert_int_equal(sched_getscheduler(pace.tid), SCHED_OTHER);
+	}
+	holder.over = true;
+	pthread_join(thread, NULL);
+}
+
+static int nice_value(void)
+{
+	return getpriority(PRIO_PROCESS, 0);
+}
+
+/* Somebody waits for it to end, and others for its CPU. */
+static void test_ends(void **state)
+{
+	(void)state;
+	turns(20, 1000, 1000);
+	pace__end(&pace);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	assert_int_equal(nice_value(), 19);
+	/* A tenth of a CPU is enough; so is nothing, where it waits for a disk. */
+	gets = 0.11;
+	load.wants_cpu = true;
+	turns(100, 0, 0);
+	assert_int_equal(nice_value(), 19);
+	gets = 0;
+	load.wants_cpu = false;
+	turns(100, 0, 0);
+	assert_int_equal(nice_value(), 19);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+}
+
+/* There are those that do not yield. */
+static void test_ends_some_time(void **state)
+{
+	static const int values[] = {14, 9, 4, 0, 0};
+	size_t i;
+
+	(void)state;
+	turns(20, 1000, 1000);
+	turns(10, 1 << 20, 0); /* it stands still meanwhile */
+	pace__end(&pace);
+	gets = 0.09;
+	load.wants_cpu = true;
+	turns(10, 0, 0);
+	assert_int_equal(nice_value(), 19);
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		turns(10, 0, 0);
+		assert_int_equal(nice_value(), values[i]);
+	}
+	pace__end(&pace);
+	assert_int_equal(nice_value(), 0);
+}
+
+/* What comes then finds no room: that would be lost. */
+static void test_ends_but_is_full(void **state)
+{
+	(void)state;
+	pace__end(&pace);
+	pace__raise(&pace);
+	assert_int_equal(nice_value(), 0);
+	pace__end(&pace);
+	assert_int_equal(nice_value(), 0);
 }
 
 /* What somebody chose stays. */
@@ -299,8 +408,11 @@ static void test_chosen(void **state)
 	assert_false(pace.may);
 	turns(20, 1000, 1000);
 	pace__raise(&pace);
-	pace__again(pace__hold());
+	pace__hold(&pace);
+	pace__again(&pace);
+	pace__end(&pace);
 	assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
+	assert_int_equal(nice_value(), 0);
 	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
 }
 
@@ -316,6 +428,10 @@ int main(void)
 		TEST(test_file_fills_up),
 		TEST(test_raise),
 		TEST(test_hold),
+		TEST(test_hold_at_any_time),
+		TEST(test_ends),
+		TEST(test_ends_some_time),
+		TEST(test_ends_but_is_full),
 		TEST(test_stands),
 		TEST(test_goes_on),
 		TEST(test_stands_while_there_is_room),
