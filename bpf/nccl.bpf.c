@@ -167,20 +167,25 @@ static __always_inline void count_sent(enum sent sent, __u32 recs)
 }
 
 /*
- * Sends a buffer, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
+ * Sends a buffer of the thread that we are in, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
  * probe, at the signal, at the exit): what was counted the first time and comes through the second is not
  * lost, what fails twice is lost once, and what came through the first time is not lost if it fails the second. rec_pos and
- * rec_cnt are the job's word: no more is taken back than was counted.
+ * rec_cnt are the job's word: no more is taken back than was counted. Both are looked up once more behind the sending: with each of them there or
+ * not, the verifier would go through it four times, for as long as a recording takes to begin.
  */
-static __always_inline void chunk_submit(struct task_struct *task, struct scope_thread *thread,
-					 struct scope_proc_stat *stat,
-					 const struct scope_tbuf_hdr *tb, __u64 addr, __u32 reason)
+static __always_inline void chunk_submit(struct task_struct *task, const struct scope_tbuf_hdr *tb,
+					 __u64 addr, __u32 reason, __u64 limited)
 {
-	__u64 again = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
-	enum sent sent = chunk_send(task, tb, addr, reason, stat ? stat->limited_recs : 0);
-	__u64 known = thread->sent_end > tb->rec_pos ? thread->sent_end - tb->rec_pos : 0;
-	__u32 lost;
+	enum sent sent = chunk_send(task, tb, addr, reason, limited);
+	__u64 ids = bpf_get_current_pid_tgid(), again, known;
+	__u32 tid = (__u32)ids, tgid = ids >> 32, lost;
+	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid), unknown = {};
+	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
 
+	if (!thread)
+		thread = &unknown;
+	again = thread->lost_end > tb->rec_pos ? thread->lost_end - tb->rec_pos : 0;
+	known = thread->sent_end > tb->rec_pos ? thread->sent_end - tb->rec_pos : 0;
 	if (known > tb->rec_cnt)
 		known = tb->rec_cnt;
 	lost = sent == SENT_OK ? 0 : tb->rec_cnt - known;
@@ -218,17 +223,16 @@ static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
 	       tb->rec_cnt <= tb->len / SCOPE_REC_BYTES_MIN;
 }
 
-/* The thread, with the buffer that it hands in; another one if it was given another. NULL: map full. */
-static __always_inline struct scope_thread *thread_get(__u32 tid, __u64 addr)
+/* The thread hands in this buffer: the one that is known, or it was given another. */
+static __always_inline void thread_see(__u32 tid, __u64 addr)
 {
 	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid);
 	struct scope_thread fresh = {.tbuf = addr};
 
 	if (thread && thread->tbuf == addr)
-		return thread;
+		return;
 	if (bpf_map_update_elem(&scope_threads, &tid, &fresh, BPF_ANY))
 		scope_count(SCOPE_STAT_MAP_FULL, 1);
-	return bpf_map_lookup_elem(&scope_threads, &tid);
 }
 
 struct {
@@ -254,8 +258,7 @@ static __always_inline void no_private_stack(void *ctx, void *nothing)
 static __always_inline int flush(void *ctx, void *nothing, __u64 addr, __u64 reason)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 ids = bpf_get_current_pid_tgid();
-	struct scope_thread unknown = {}, *thread;
+	__u64 ids = bpf_get_current_pid_tgid(), limited;
 	struct scope_proc_stat *stat;
 	struct scope_tbuf_hdr tb;
 
@@ -264,14 +267,12 @@ static __always_inline int flush(void *ctx, void *nothing, __u64 addr, __u64 rea
 		no_private_stack(ctx, nothing);
 		return 0;
 	}
-	thread = thread_get((__u32)ids, addr);
+	thread_see((__u32)ids, addr);
 	stat = proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
+	limited = stat ? stat->limited_recs : 0;
 	sched_see(task);
-	if (!tb.len)
-		return 0;
-	if (!thread)
-		thread = &unknown;
-	chunk_submit(task, thread, stat, &tb, addr, (__u32)reason & 0xf);
+	if (tb.len)
+		chunk_submit(task, &tb, addr, (__u32)reason & 0xf, limited);
 	return 0;
 }
 
@@ -319,7 +320,7 @@ static __always_inline void flush_dying(__u32 tid)
 	scope_count(SCOPE_STAT_DYING, 1);
 	/* Not proc_get(): where its end has been told already, it must not begin anew. */
 	stat = bpf_map_lookup_elem(&scope_procs, &tgid);
-	chunk_submit(task, thread, stat, &tb, thread->tbuf, SCOPE_FLUSH_DYING);
+	chunk_submit(task, &tb, thread->tbuf, SCOPE_FLUSH_DYING, stat ? stat->limited_recs : 0);
 }
 
 /* Those that kill nobody by default: they stop or continue, or nothing comes of them. */
