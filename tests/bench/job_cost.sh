@@ -189,8 +189,8 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 			everything: ($r | map(more(.everything[0]; (.before[0] + .between[0]) / 2)) | spread),
 			captured: ($r | map(more(.captured[0]; (.between[0] + .behind[0]) / 2)) | spread),
 			hooked: ($r | map(more(.hooked[0]; (.behind[0] + .after[0]) / 2)) | spread),
-			begins: ($r | map((.before[0] + .between[0]) / 2 as $us | .["everything-begins"][0] | lost($us)) | spread),
-			ends: ($r | map((.before[0] + .between[0]) / 2 as $us | .["everything-ends"][0] | lost($us)) | spread),
+			begins: ($r | map(((.before[0] + .between[0]) / 2) as $us | .["everything-begins"][0] | lost($us)) | spread),
+			ends: ($r | map(((.before[0] + .between[0]) / 2) as $us | .["everything-ends"][0] | lost($us)) | spread),
 			after: ($r | map(.["everything, after"][0]) | median),
 			recorder: ($r | map(.["everything, recorder"][0]) | median), capture: ($r | map(.["captured, recorder"][0]) | median)})
 		| sort_by(.case as $c | $order | index($c)))}
