@@ -358,8 +358,8 @@ static void clamp(struct sched_span *span)
 static const struct sched_mark *mark_again(const struct sched_thread *t,
 					   const struct sched_mark *mark, struct sched_mark *fresh)
 {
-	bool ended = mark->slice >= t->slices.first && mark->slice + 1 < t->slices.end &&
-		     slice_end(t, mark->slice) < mark->ns;
+	uint64_t n = mark->slice >= t->slices.first ? mark->slice + 1 : t->slices.first;
+	bool ended = n < t->slices.end && slice_at(t, n)->start_ns < mark->ns;
 
 	if ((mark->certain_ns >= mark->ns && !ended) || mark->early)
 		return mark;

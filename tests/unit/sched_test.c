@@ -1389,23 +1389,37 @@ static void test_waits_outlast_runs(void **state)
 	assert_int_equal(span.behind[0].ns, 10ull * n);
 }
 
-/* It was said to sleep, and turns out to have been woken before: no time counts twice. */
-static void test_mark_in_sleep_that_was_over(void **state)
+/* It was said to sleep, and turns out to have been woken before: no time counts twice. `prune`: and what is older is forgotten by now. */
+static void sleep_that_was_over(bool prune)
 {
 	struct sched_mark from, to;
 	struct sched_span span;
-	struct k_task *t;
+	struct k_task *t = asleep();
 
-	(void)state;
-	t = asleep();
 	sched__still(&s, thread(t), thread(t)->seq, 0, 0, 100);
 	from = mark(thread(t), 90);
 	sched__still(&s, thread(t), thread(t)->seq, 50, 0, 120);
 	to = mark(thread(t), 130);
+	if (prune) {
+		sched_thread__prune(&s, thread(t), 90, false);
+		assert_true(thread(t)->slices.first > from.slice);
+	}
 	span = between(thread(t), &from, &to);
 	assert_adds_up(&span);
 	assert_int_equal(span.sums.runq_ns, 40);
 	assert_int_equal(span.sums.blocked_ns, 0);
+}
+
+static void test_mark_in_sleep_that_was_over(void **state)
+{
+	(void)state;
+	sleep_that_was_over(false);
+}
+
+static void test_mark_in_sleep_that_is_forgotten(void **state)
+{
+	(void)state;
+	sleep_that_was_over(true);
 }
 
 static void assert_same(const struct sched_span *a, const struct sched_span *b)
@@ -1743,6 +1757,7 @@ int main(void)
 		TEST(test_behind_the_forgotten_early),
 		TEST(test_waits_outlast_runs),
 		TEST(test_mark_in_sleep_that_was_over),
+		TEST(test_mark_in_sleep_that_is_forgotten),
 		TEST(test_spans_that_slide),
 		TEST(test_spans_of_many),
 		TEST(test_behind_the_pruned),
