@@ -170,8 +170,9 @@ static __always_inline void count_sent(enum sent sent, __u32 recs)
  * Sends a buffer of the thread that we are in, or counts its records as lost. A dying thread's buffer may be sent more than once (at the
  * probe, at the signal, at the exit): what was counted the first time and comes through the second is not
  * lost, what fails twice is lost once, and what came through the first time is not lost if it fails the second. rec_pos and
- * rec_cnt are the job's word: no more is taken back than was counted. Both are looked up once more behind the sending: with each of them there or
- * not, the verifier would go through it four times, for as long as a recording takes to begin.
+ * rec_cnt are the job's word: no more is taken back than was counted. The entries of the thread and of the process are looked up behind the
+ * sending, not handed in: each may be there or not, and the verifier would go through the sending for all of these cases, while whoever
+ * starts a recording waits.
  */
 static __always_inline void chunk_submit(struct task_struct *task, const struct scope_tbuf_hdr *tb,
 					 __u64 addr, __u32 reason, __u64 limited)

@@ -900,7 +900,6 @@ static int cmp_cost(const void *a, const void *b)
 {
 	const struct report_find *x = *(struct report_find *const *)a,
 				 *y = *(struct report_find *const *)b;
-
 	bool x_ended = x->hung || x->failed, y_ended = y->hung || y->failed;
 
 	/* what holds the job up for good costs most */
