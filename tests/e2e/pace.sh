@@ -124,7 +124,8 @@ t "it ends beside its job: who makes traces wants the CPU like others, and lets 
 t "it ends beside its job: before the job does" until_true 60 ended "$recorder"
 t "it ends beside its job: that goes on" kill -0 "$starter"
 wait "$recorder"
-is "it ends beside its job: exit status" "$?" 0
+# Now and then the kernel holds up who records for seconds, in a job that leaves no CPU: what finds no room then is counted.
+is "it ends beside its job: exit status" "$?" "$(if grep -q '^Loss: 0' "$tmp/ends.err"; then echo 0; else echo 5; fi)"
 t "it ends beside its job: clean" "$scope" check -q "$tmp/ends"
 kill -USR1 "$starter" # its last iteration
 wait "$starter"
