@@ -47,7 +47,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 		-fno-omit-frame-pointer)
 
 LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi target \
-	      patience pace blocks backlog digest thread \
+	      patience pace rescue blocks backlog digest thread \
 	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \
 	      decode decode_sched decode_net proc correlate slab hung clock nccl_names \

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cmd.h"
 #include "log.h"
+#include "rescue.h"
 #include "scope.skel.h"
 #include "scope_abi.h"
 
@@ -398,6 +399,7 @@ int attach__poll(struct attach *a, int timeout_ms)
 	int err;
 
 	a->taken = 0;
+	rescue__here(monotonic_ns());
 	err = ring_buffer__poll(a->ring, timeout_ms);
 	/* Producers wake us past a threshold only: below it, nobody says that there is something. */
 	if (err >= 0) {

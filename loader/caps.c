@@ -14,7 +14,7 @@ static const unsigned int kept[] = {
 	CAP_CHOWN,		/* a trace is the job's user's */
 	CAP_SYSLOG,		/* /proc/kallsyms: where a packet was dropped, before 5.13 */
 	CAP_SYS_ADMIN,		/* perf's uprobes */
-	CAP_SYS_NICE,		/* out of SCHED_IDLE and nice values again, without RLIMIT_NICE */
+	CAP_SYS_NICE, /* out of SCHED_IDLE and nice values again, and real-time, without RLIMIT_NICE and RLIMIT_RTPRIO */
 };
 
 int caps__drop(bool perf, bool nice)

@@ -20,11 +20,13 @@
 #include "pid_stat.h"
 #include "pipeline.h"
 #include "progress.h"
+#include "rescue.h"
 #include "status_self.h"
 #include "thread.h"
 
 #define TURN_NS	     (50 * 1000000ull)
 #define PAUSE_NS     1000000L
+#define LIFT_NS	     8000000L  /* a fifth of a CPU, with PAUSE_MAX_NS */
 #define PAUSE_MAX_NS 32000000L /* each look takes a CPU from the job, too */
 #define TRIM_NS	     NSEC_PER_SEC
 
@@ -169,6 +171,7 @@ static void waits(void *arg)
 
 	if (is_ready(d))
 		pace__raise(&d->pace);
+	rescue__here(monotonic_ns());
 	notify__tick(monotonic_ns());
 }
 
@@ -260,6 +263,15 @@ bool digest__settled(struct digest *d, uint64_t now_ns, uint64_t quiet_ns)
 	return d->settled_nr && d->settled_nr + 1 >= q.nr;
 }
 
+/* It gets no CPU by asking for it like everybody else: a small part of one, then. */
+static void lift(const struct digest *d)
+{
+	if (!d->pace.lift || rescue__raise(d->pace.tid))
+		return;
+	sleep_ns(LIFT_NS);
+	rescue__lower(d->pace.tid);
+}
+
 void digest__catch_up(struct digest *d)
 {
 	struct backlog_state b = backlog__state(d->backlog);
@@ -270,7 +282,9 @@ void digest__catch_up(struct digest *d)
 	progress__begin(&progress, "Writing traces:");
 	while (b.oldest_ns) {
 		digest__finish(d);
+		rescue__here(monotonic_ns());
 		digest__turn(d, monotonic_ns());
+		lift(d);
 		sleep_ns(pause_ns);
 		if (pause_ns < PAUSE_MAX_NS)
 			pause_ns *= 2;

@@ -168,8 +168,10 @@ static void last_turn(struct pace *p, const struct pace_load *l)
 
 	if (p->turn_ns && ns < LAST_NS)
 		return;
-	if (p->turn_ns && starved)
+	if (p->turn_ns && starved) {
+		p->lift |= p->nice <= p->base;
 		be_nice(p, p->nice - LAST_STEP > p->base ? p->nice - LAST_STEP : p->base);
+	}
 	p->turn_ns = l->now_ns;
 	p->turn_cpu_ns = l->cpu_ns;
 }

@@ -32,6 +32,7 @@ struct pace {
 	bool may;	  /* it could leave SCHED_IDLE again */
 	int base, nice;	  /* nice values: that it began with, and that it has */
 	bool ends;	  /* pace__end() */
+	bool lift;	  /* not even that gets it a CPU */
 	atomic_bool idle; /* it is to be SCHED_IDLE, */
 	atomic_bool held; /* but not now: pace__hold() */
 	bool full, quick; /* why it is not idle: the file fills up; little comes, and it is late */

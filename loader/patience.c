@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,11 +17,14 @@
 #include "clock.h"
 #include "patience.h"
 #include "pid_stat.h"
+#include "rescue.h"
 
 #define PATIENCE_NS (1000 * 1000000ull)	 /* asleep: a disk is not that slow as a rule */
 #define PATIENT_NS  (10000 * 1000000ull) /* for one that runs, or waits for a CPU */
 #define LOOK_MS	    50
-#define HANGING_MAX 12 /* the unit's TasksMax has room for them */
+#define RESCUE_NS   (100 * 1000000ull) /* it may be kept from its CPU */
+#define RESCUE_S    1		       /* of a CPU at most, real-time, at a time */
+#define HANGING_MAX 12		       /* the unit's TasksMax has room for them */
 #define PER_USER    2
 
 /* What goes before the bytes; a descriptor comes with it, if there is one. */
@@ -35,6 +39,7 @@ struct envelope {
 static struct reader {
 	pid_t pid;
 	int sock;
+	bool raised; /* real-time, for good: where it had to wait for a CPU it would again */
 } reader = {.sock = -1};
 
 /* Those that hang, and whom they were looking at; pid 0: a free place. */
@@ -95,6 +100,7 @@ static int wait_for(int sock, pid_t watched)
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	uint64_t begin = monotonic_ns(), took;
 	struct pid_stat st;
+	bool runs;
 	int n;
 
 	for (;;) {
@@ -104,9 +110,15 @@ static int wait_for(int sock, pid_t watched)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		took = monotonic_ns() - begin;
-		if (watched < 0 || took < PATIENCE_NS)
+		if (watched < 0)
 			continue;
-		if (took > PATIENT_NS || pid_stat__read(watched, &st) || st.state != 'R')
+		rescue__here(begin + took);
+		if (took < RESCUE_NS)
+			continue;
+		runs = !pid_stat__read(watched, &st) && st.state == 'R';
+		if (runs && !reader.raised)
+			reader.raised = !rescue__raise(watched);
+		if (took > (runs ? PATIENT_NS : PATIENCE_NS))
 			return -ETIMEDOUT;
 	}
 }
@@ -213,9 +225,12 @@ static int serve(int sock)
 /* Nothing of ours may live on with one that hangs: no descriptor (of BPF, of traces), no signal that is ours. */
 static _Noreturn void be_reader(int sock, pid_t parent)
 {
+	/* What it reads is hostile: however long that takes, as a real-time process it is not to take a CPU from others. */
+	const struct rlimit rttime = {RESCUE_S * 1000000, RESCUE_S * 1000000};
 	int null = open("/dev/null", O_RDWR), i;
 	sigset_t all;
 
+	setrlimit(RLIMIT_RTTIME, &rttime);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -25,6 +25,7 @@
 #include "plugin_path.h"
 #include "raw.h"
 #include "recorder.h"
+#include "rescue.h"
 #include "report.h"
 #include "rlimits.h"
 #include "target.h"
@@ -694,6 +695,23 @@ static uint64_t end_of_window(struct recorder *r)
 	return end < r->until_ns ? end : r->until_ns;
 }
 
+/* That we come to run in time. */
+static void watch_begin(void)
+{
+	int err = rescue__start();
+
+	if (err)
+		pr_debug("Nobody looks whether the recorder gets a CPU: %s\n", strerror(-err));
+}
+
+static void watch_end(void)
+{
+	uint32_t n = rescue__stop();
+
+	if (n)
+		pr_debug("Was kept from its CPU for long, and made real-time, %u times\n", n);
+}
+
 static int record(struct recorder *r)
 {
 	const struct session *s = &r->s;
@@ -702,12 +720,14 @@ static int record(struct recorder *r)
 	notify__say("READY=1");
 	pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
 		r->opt.cmd ? r->opt.cmd[0] : "");
+	watch_begin();
 	status = loop(r, end_of_window(r));
 	if (stop_signals)
 		notify__say("STOPPING=1");
 	drain(r, stop_signals ? "loader-stopped" : "detached");
 	if (r->s.digest)
 		s = digest__end(r->s.digest);
+	watch_end();
 	print_result(r, s);
 	r->lost |= summary__lost(&s->summary) != 0;
 	r->failed |= summary__nothing_written(&s->summary);

@@ -17,6 +17,7 @@ static struct {
 	{.resource = RLIMIT_NOFILE},
 	{.resource = RLIMIT_MEMLOCK, .to_infinity = true},
 	{.resource = RLIMIT_NICE, .at_least = NICE_NONE},
+	{.resource = RLIMIT_RTPRIO, .at_least = 1},
 };
 
 static void (*on_xfsz)(int) = SIG_ERR;
@@ -49,7 +50,9 @@ bool limits_nice(void)
 	struct rlimit now;
 	int nice = getpriority(PRIO_PROCESS, 0);
 
-	return !getrlimit(RLIMIT_NICE, &now) && now.rlim_cur >= (rlim_t)(NICE_NONE - nice);
+	if (getrlimit(RLIMIT_NICE, &now) || now.rlim_cur < (rlim_t)(NICE_NONE - nice))
+		return false;
+	return !getrlimit(RLIMIT_RTPRIO, &now) && now.rlim_cur >= 1;
 }
 
 void limits_restore(void)

@@ -4,7 +4,7 @@
 # all CPUs are taken nor where the backlog is small; whoever the recorder starts has nothing of it.
 . "$(dirname "$0")/lib.sh"
 
-# policy_of TID: 0 SCHED_OTHER, 3 SCHED_BATCH, 5 SCHED_IDLE. nice_of TID: its nice value. A comm of ours has no blank.
+# policy_of TID: 0 SCHED_OTHER, 2 SCHED_RR, 3 SCHED_BATCH, 5 SCHED_IDLE. nice_of TID: its nice value. A comm of ours has no blank.
 policy_of() {
 	awk '{ print $41 }' "/proc/$1/stat"
 }
@@ -20,6 +20,13 @@ of_recorder() {
 	for task in /proc/"$recorder"/task/* $(pgrep -P "$recorder" | sed 's,^,/proc/,'); do
 		[ "$(cat "$task/comm")" = "$1" ] && echo "${task##*/}"
 	done
+}
+# keeps_up TID: it is like everybody else, or real-time if a busy machine kept it from its CPU.
+keeps_up() {
+	[[ $(policy_of "$1") == [02] ]]
+}
+rescued() {
+	sed -n 's/.*made real-time, \([0-9]*\) times.*/\1/p' "$tmp/$1.err"
 }
 caught_up() {
 	sed -n 's/.*had to catch up \([0-9]*\) times.*/\1/p' "$tmp/$1.err"
@@ -41,8 +48,9 @@ tracer() {
 	has_policy "$(of_recorder ncclscope-trace)" "$1"
 }
 t "it gives way" until_true 5 tracer 5
-is "who records does not" "$(policy_of "$recorder")" 0
-is "nor does who reads for it" "$(policy_of "$(of_recorder ncclscope-read)")" 0
+t "who records does not" keeps_up "$recorder"
+t "nor does who reads for it" keeps_up "$(of_recorder ncclscope-read)"
+is "who looks after it is real-time" "$(policy_of "$(of_recorder ncclscope-watch)")" 2
 wait $starter
 stop_recorder
 t "its trace: right, clean, lossless, counted, joined" good calm
@@ -78,6 +86,21 @@ t "with all CPUs taken: it looked at the machine each second: $(cat "$tmp/facts"
 # shellcheck disable=SC2086
 kill $spinners
 
+# ---- Somebody lets nobody have a CPU: what a kernel does to those outside the job's group, real-time spinners do here
+
+record_bg kept -v --strict
+job_bg kept --ranks 2 --bytes 64K --iters 100 --sleep-us 10000
+spinners=
+for _ in $(seq "$(nproc)"); do
+	chrt -r 1 timeout 3 sh -c 'while :; do :; done' &
+	spinners="$spinners $!"
+done
+# shellcheck disable=SC2086
+wait $spinners "$starter" || true
+stop_recorder
+t "kept from its CPU: made real-time" [ "$(rescued kept)" -gt 0 ]
+t "kept from its CPU: right, clean, lossless, counted, joined" good kept
+
 # ---- A job that leaves nothing, and makes more than the memory is for
 
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)
@@ -102,7 +125,8 @@ stands_still() {
 	[ $still -ge $((i / 2)) ]
 }
 t "a flood: who makes traces stands still" until_true 10 stands_still
-is "a flood: who records is on its way all the same" "$(policy_of "$recorder") $(policy_of "$(of_recorder ncclscope-trace)")" "0 5"
+t "a flood: who records is on its way all the same" keeps_up "$recorder"
+is "a flood: who makes traces is not" "$(policy_of "$(of_recorder ncclscope-trace)")" 5
 wait "$starter"
 stop_recorder
 is "a flood: exit status" "$rc" 0
