@@ -21,12 +21,17 @@ static uint64_t timespec_ns(const struct timespec *ts)
 	return (uint64_t)ts->tv_sec * NSEC_PER_SEC + (uint64_t)ts->tv_nsec;
 }
 
+uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(clock, &ts);
+	return timespec_ns(&ts);
+}
+
 uint64_t monotonic_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return timespec_ns(&ts);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 void sleep_ns(long ns)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 #include "scope_abi.h"
 
 /* Signed, as the kernel's: right for times of both kinds. */
@@ -63,6 +64,9 @@ uint64_t clock_fit__to_ns(struct clock_fit *fit, uint8_t source, uint64_t ticks)
 bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
 
 uint64_t monotonic_ns(void);
+
+/* Any other clock of the kernel's, as CLOCK_THREAD_CPUTIME_ID, in ns; 0: there is no such clock. */
+uint64_t clock_ns(clockid_t clock);
 
 /* At most so long, below a second: a signal ends it. */
 void sleep_ns(long ns);

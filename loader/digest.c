@@ -168,11 +168,12 @@ static bool is_ready(const struct digest *d)
 static void waits(void *arg)
 {
 	struct digest *d = arg;
+	uint64_t now = monotonic_ns();
 
 	if (is_ready(d))
 		pace__raise(&d->pace);
-	rescue__here(monotonic_ns());
-	notify__tick(monotonic_ns());
+	rescue__here(now);
+	notify__tick(now);
 }
 
 struct digest *digest__new(const struct session *like, uint64_t backlog_max)
@@ -216,12 +217,9 @@ void digest__finish(struct digest *d)
 
 static uint64_t thread_cpu_ns(const struct digest *d)
 {
-	struct timespec ts = {0};
 	clockid_t clock;
 
-	if (!pthread_getcpuclockid(d->thread, &clock))
-		clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return pthread_getcpuclockid(d->thread, &clock) ? 0 : clock_ns(clock);
 }
 
 static bool wants_cpu(const struct digest *d)

@@ -39,7 +39,6 @@ struct envelope {
 static struct reader {
 	pid_t pid;
 	int sock;
-	bool raised; /* real-time, for good: where it had to wait for a CPU it would again */
 } reader = {.sock = -1};
 
 /* Those that hang, and whom they were looking at; pid 0: a free place. */
@@ -116,8 +115,8 @@ static int wait_for(int sock, pid_t watched)
 		if (took < RESCUE_NS)
 			continue;
 		runs = !pid_stat__read(watched, &st) && st.state == 'R';
-		if (runs && !reader.raised)
-			reader.raised = !rescue__raise(watched);
+		if (runs) /* it stays so: where it had to wait for a CPU it would again */
+			rescue__raise(watched);
 		if (took > (runs ? PATIENT_NS : PATIENCE_NS))
 			return -ETIMEDOUT;
 	}

@@ -29,7 +29,7 @@ static struct {
 	_Atomic uint64_t not_before_ns;
 	/* and back. */
 	atomic_bool raised;
-	_Atomic uint32_t times;
+	uint32_t times; /* the looking thread's, until it has ended */
 
 	/* Its own: since when it is real-time, and when that began to count for the budget; 0: it is not. */
 	uint64_t since_ns, window_ns, window_cpu_ns;
@@ -95,10 +95,7 @@ static void *look_main(void *arg)
 
 static uint64_t cpu_ns(void)
 {
-	struct timespec ts = {0};
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void window_begin(uint64_t now)
@@ -129,15 +126,15 @@ int rescue__start(void)
 	rescue.times = 0;
 	if (sem_init(&rescue.stop, 0, 0))
 		return -errno;
-	/* What it is made real-time by is what it may have to do to us. */
+	/* Whether it is allowed: the thread that looks has the rights that we have. */
 	err = rescue__raise(0);
 	rescue__lower(0);
 	if (!err)
 		err = thread__start(&rescue.thread, look_main, NULL, "ncclscope-watch");
 	if (err)
-		return err;
-	rescue.started = true;
-	return 0;
+		sem_destroy(&rescue.stop);
+	rescue.started = !err;
+	return err;
 }
 
 void rescue__here(uint64_t now)

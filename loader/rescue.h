@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Who records has to get a CPU some 20 times a second, or the ring is full. On some kernels (seen on 6.18) a job whose threads yield, as
- * NCCL's proxies do, keeps whoever is outside its group (a session's autogroup, a cgroup) from its CPUs for 20 s, kernel threads
- * too, and whatever their nice value. So a thread of real-time priority, which such a job cannot keep waiting, looks whether who records
+ * NCCL's proxies do, keeps whoever is outside its group (there a session's autogroup) from its CPUs for many seconds, kernel
+ * threads too, and whatever their nice value. So a thread of real-time priority, which such a job cannot keep waiting, looks whether who records
  * comes by, and makes it real-time as well for as long as that is needed: for a part of a CPU only, the rest of it is the job's.
  */
 #ifndef NCCLSCOPE_RESCUE_H
 #define NCCLSCOPE_RESCUE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -284,14 +284,6 @@ static char *joined(const char *a, const char *b)
 	return text;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- Its file ---------------------------------------------------------------------------------- */
 
 static void start(struct status_self *s)
@@ -356,13 +348,13 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 		start(s);
 	if (s->dirfd < 0 || now < s->next_ns)
 		return false;
-	begin = cpu_ns();
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (!learn_session(s, r, now))
 		return false;
 	write_file(s, r);
 	killed = status_dir__expire(s->dirfd);
 	s->asked_ns = 0;
-	s->cost_ns = cpu_ns() - begin;
+	s->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	pause = s->cost_ns * COST_SHARE;
 	if (pause < WRITE_NS)
 		pause = WRITE_NS;

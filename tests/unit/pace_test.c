@@ -361,6 +361,7 @@ static void test_ends(void **state)
 	load.wants_cpu = false;
 	turns(100, 0, 0);
 	assert_int_equal(nice_value(), 19);
+	assert_false(pace.lift);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
@@ -381,6 +382,8 @@ static void test_ends_some_time(void **state)
 	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		turns(10, 0, 0);
 		assert_int_equal(nice_value(), values[i]);
+		/* Like everybody else it gets nothing, either. */
+		assert_int_equal(pace.lift, i == 4);
 	}
 	pace__end(&pace);
 	assert_int_equal(nice_value(), 0);
