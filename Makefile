@@ -50,7 +50,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      patience pace rescue blocks backlog digest thread \
 	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \
-	      decode decode_sched decode_net proc correlate slab hung clock nccl_names \
+	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \
 	      sched_timeline sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
 	      trace trace_text trace_sched trace_net trace_node trace_rdma header summary out out_threads zst out_dir json \
 	      options plugin_path pid_stat elf_file log progress \
@@ -81,6 +81,7 @@ help:
 	@echo "sudo make demo   install what is missing, build, record a real job, print the summary"
 	@echo "sudo make check  install what tests need, build, run every test"
 	@echo "make check-unit  the tests that need no root"
+	@echo "sudo make check-gpu over NVIDIA's NCCL on a GPU (NCCL_HOME, CUDA_HOME: where they are)"
 	@echo "sudo make soak   two hours of recording at 200,000 records a second"
 	@echo "sudo make bench  what recording costs; writes docs/performance.md. bench-quick: in 3 minutes"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"

@@ -440,7 +440,8 @@ OBJECT(d_ce_sync, "details.CeSync", {"isComplete", &t_bool, REQ}, {"nRanks", &t_
 OBJECT(d_ce_batch, "details.CeBatch", {"numOps", &t_i32, REQ}, {"totalBytes", &t_u64, REQ},
        {"useIntraSync", &t_bool, REQ});
 OBJECT(d_kernel_phase, "details.KernelPhase", {"channel", &t_u64, REQ}, {"phaseId", &t_u64, REQ},
-       {"phaseName", &t_string, 0}, {"pTimer", &t_u64, 0}, {"pTimerStop", &t_u64, 0});
+       {"phaseName", &t_string, 0}, {"pTimer", &t_u64, 0}, {"pTimerStop", &t_u64, 0},
+       {"gpuStart", &t_moment, 0}, {"gpuStop", &t_moment, 0}, {"gpuError", &t_time, 0});
 OBJECT(d_lifecycle, "details.ProfilerLifecycle", {"nranks", &t_u64, 0}, {"nNodes", &t_u64, 0},
        {"commName", &t_string, 0}, {"eventMask", &t_u64, 0}, {"ncclApi", &t_api, 0},
        {"parentComm", &t_hash, 0});

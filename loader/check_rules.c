@@ -493,6 +493,26 @@ static void rule_event_exec(struct check *c, const struct json_node *rec, enum e
 		     "exec.source is enqueue but exec.stop is not stop");
 }
 
+/* Of a kernel: where it ran, which was before the host saw it. */
+static void rule_event_gpu(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	const struct json_node *details = jn_get(&c->doc, rec, "details");
+	int64_t start = get_time(c, details, "gpuStart"), stop = get_time(c, details, "gpuStop");
+	int64_t seen = get_time(c, jn_get(&c->doc, rec, "stop"), "ts");
+	int n = !!jn_get(&c->doc, details, "gpuStart") + !!jn_get(&c->doc, details, "gpuStop") +
+		!!jn_get(&c->doc, details, "gpuError");
+
+	(void)etype;
+	if (n && n < 3)
+		find(c, FIND_ERROR, "key-missing",
+		     "keys 'gpuStart', 'gpuStop' and 'gpuError' go together, one is missing");
+	else if (n && stop < start)
+		find(c, FIND_ERROR, "gpu-order", "gpuStop %s is before gpuStart %s", us(stop),
+		     us(start));
+	else if (n && !get_true(c, rec, "unfinished") && stop > seen)
+		find(c, FIND_ERROR, "gpu-order", "gpuStop %s is after stop %s", us(stop), us(seen));
+}
+
 static void rule_event_sched(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	const struct json_node *sched = jn_get(&c->doc, rec, "sched");
@@ -933,16 +953,16 @@ static const struct {
 } record_rules[] = {
 	{KIND_EVENT, rule_event_times}, {KIND_EVENT, rule_event_ids},
 	{KIND_EVENT, rule_event_pxn},	{KIND_EVENT, rule_event_exec},
-	{KIND_EVENT, rule_event_sched}, {KIND_EVENT, rule_event_net},
-	{KIND_EVENT, rule_event_api},	{KIND_EVENT, rule_event_take},
-	{KIND_STATE, rule_state},	{KIND_HEADER, rule_header},
-	{KIND_THREAD, rule_thread},	{KIND_SLICE, rule_slice},
-	{KIND_CLOCK, rule_clock},	{KIND_LOST, rule_lost},
-	{KIND_FOOTER, rule_footer},	{KIND_FLOW, rule_flow},
-	{KIND_DROP, rule_drop},		{KIND_OPEN, rule_event_ids},
-	{KIND_OPEN, rule_event_pxn},	{KIND_OPEN, rule_open_times},
-	{KIND_OPEN, rule_open_sched},	{KIND_OPEN, rule_open_net},
-	{KIND_OPEN, rule_open_take},
+	{KIND_EVENT, rule_event_gpu},	{KIND_EVENT, rule_event_sched},
+	{KIND_EVENT, rule_event_net},	{KIND_EVENT, rule_event_api},
+	{KIND_EVENT, rule_event_take},	{KIND_STATE, rule_state},
+	{KIND_HEADER, rule_header},	{KIND_THREAD, rule_thread},
+	{KIND_SLICE, rule_slice},	{KIND_CLOCK, rule_clock},
+	{KIND_LOST, rule_lost},		{KIND_FOOTER, rule_footer},
+	{KIND_FLOW, rule_flow},		{KIND_DROP, rule_drop},
+	{KIND_OPEN, rule_event_ids},	{KIND_OPEN, rule_event_pxn},
+	{KIND_OPEN, rule_open_times},	{KIND_OPEN, rule_open_sched},
+	{KIND_OPEN, rule_open_net},	{KIND_OPEN, rule_open_take},
 };
 
 /* ------------------------------------------------------------------ rules of an event */

@@ -457,6 +457,58 @@ static void gone_expire(struct correlate *c)
 	}
 }
 
+/* ---- The GPU's time ------------------------------------------------------------------------------ */
+
+/*
+ * Of several kernels in a group it is not known which is an operation's: it began after the first of them was launched. A
+ * captured one is told of by the host's part of the graph, which its kernel waits for.
+ */
+static void note_launch(const struct corr_event *parent, struct corr_event *op)
+{
+	if (is_captured(parent))
+		op->launch_ns = op->start_ns;
+	else if (op->comm)
+		op->launch_ns = op->comm->launch.ns;
+}
+
+static void launch_begins(struct corr_comm *comm, const struct corr_event *launch)
+{
+	if (comm->launch.ns && comm->launch.group == launch->start.s.parent)
+		return;
+	comm->launch.group = launch->start.s.parent;
+	comm->launch.ns = launch->start_ns;
+}
+
+static bool has_gpu_stamps(const struct corr_event *ev)
+{
+	return (ev->what == SCOPE_KERNEL_CH || ev->what == SCOPE_KERNEL_PHASE) && ev->comm;
+}
+
+/* Its first stamp is seen now. */
+static void gpu_begins(struct corr_event *ev, const struct corr_event *parent)
+{
+	uint64_t launch_ns = parent && is_operation(parent->what) ? parent->launch_ns : 0;
+
+	/* at one place in both */
+	gpu_clock__add(&ev->comm->gpu, ev->start.kernel_ch.ptimer_ns, launch_ns, ev->start_ns);
+}
+
+/* Now the other. What they are in node time is said as well as it is known so far. */
+static void gpu_ends(struct corr_event *ev)
+{
+	uint64_t start = ev->start.kernel_ch.ptimer_ns, stop = ev->ptimer_stop_ns;
+	struct gpu_clock *gpu = &ev->comm->gpu;
+	int64_t offset_ns;
+
+	gpu_clock__add(gpu, stop, 0, ev->stop_ns);
+	if (!gpu_clock__offset(gpu, ev->stop_ns, &offset_ns, &ev->gpu_error_ns))
+		return;
+	ev->gpu_start_ns = start + (uint64_t)offset_ns;
+	ev->gpu_stop_ns = stop + (uint64_t)offset_ns;
+	ev->has_gpu =
+		start && ev->gpu_start_ns <= ev->gpu_stop_ns && ev->gpu_stop_ns <= ev->stop_ns;
+}
+
 /* ---- Parents and children ---------------------------------------------------------------------- */
 
 /* A child of a Coll or P2p that its closure waits for. */
@@ -746,6 +798,12 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	pxn_detect(c, ev);
 	if (!ev->pxn)
 		comm_resolve(c, ev);
+	if (is_operation(ev->what) && parent)
+		note_launch(parent, ev);
+	else if (ev->what == SCOPE_KERNEL_LAUNCH && ev->comm)
+		launch_begins(ev->comm, ev);
+	else if (has_gpu_stamps(ev))
+		gpu_begins(ev, parent);
 	if (rec->parent && !parent && !ev->pxn && !ev->outside)
 		wait_begin(c, ev);
 	if (!ev->outside && corr_is_collective(ev->what))
@@ -867,6 +925,8 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
 	sched_join__stop(c, ev, thread->sched);
 	parent = parent_of(c, ev);
+	if (has_gpu_stamps(ev))
+		gpu_ends(ev);
 	if (parent)
 		child_stopped(c, parent, ev);
 	if (is_operation(ev->what)) {

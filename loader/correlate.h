@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "budget.h"
+#include "gpu_clock.h"
 #include "hash.h"
 #include "hung.h"
 #include "net_join.h"
@@ -48,9 +49,13 @@ struct corr_comm {
 	struct {
 		uint64_t seq, start_ns; /* 0: none yet */
 		uint16_t func;
-	} last;		   /* the Coll that was last begun */
-	struct live *live; /* the owner's, malloc'ed; freed with this */
-	UT_hash_handle hh; /* by info.ctx */
+	} last; /* the Coll that was last begun */
+	struct {
+		uint64_t group, ns; /* 0: none yet */
+	} launch; /* the first kernel of the group of calls that last launched one: began to be launched */
+	struct gpu_clock gpu; /* of the GPU that it is on */
+	struct live *live;    /* the owner's, malloc'ed; freed with this */
+	UT_hash_handle hh;    /* by info.ctx */
 };
 
 /* One state of an event, held back until the next record tells whether it repeats. */
@@ -91,7 +96,10 @@ struct corr_event {
 	uint32_t last_state;	/* UINT32_MAX: none yet */
 	uint64_t last_state_ns; /* since when; repeats do not count */
 	struct corr_state pending;
-	uint64_t trans_size; /* ProxyStep: the last seen; valid with has_trans_size */
+	union {
+		uint64_t trans_size; /* ProxyStep: the last seen; valid with has_trans_size */
+		uint64_t launch_ns;  /* Coll, P2p: its kernel began after that; 0: not known */
+	};
 	uint64_t ptimer_stop_ns;
 	uint32_t start_repeats;
 	uint32_t loss_near; /* records lost in the process between start and stop */
@@ -102,11 +110,18 @@ struct corr_event {
 	uint8_t is_send;
 	int32_t peer;
 
-	/* Coll, P2p: closure. ProxyOp: its steps */
+	union {
+		struct {		      /* Coll, P2p: closure. ProxyOp: its steps */
+			uint64_t child_ns;    /* last end of a child (ProxyOp: of a step) */
+			uint64_t activity_ns; /* a child last started or ended */
+			uint64_t exec_stop_ns;
+		};
+		struct
+		{ /* KernelCh, KernelPhase: what its stamps are in node time; valid with has_gpu */
+			uint64_t gpu_start_ns, gpu_stop_ns, gpu_error_ns;
+		};
+	};
 	uint32_t open_children;
-	uint64_t child_ns;    /* last end of a child (ProxyOp: of a step) */
-	uint64_t activity_ns; /* a child last started or ended */
-	uint64_t exec_stop_ns;
 	enum corr_exec exec;
 
 	struct corr_span sched;
@@ -118,7 +133,7 @@ struct corr_event {
 	struct hung_event hung;
 
 	int32_t origin_pid; /* PXN */
-	bool has_state, has_trans_size, has_op, has_ptimer_stop;
+	bool has_state, has_trans_size, has_op, has_ptimer_stop, has_gpu;
 	bool stopped, unfinished, orphan, pxn;
 	bool outside; /* belongs to what began before the recording, or after its end: not written */
 	bool linked;  /* its parent is known and counts it */

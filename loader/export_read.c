@@ -390,6 +390,18 @@ static uint64_t joined_of(const struct export *x, node_t rec, const struct expor
 	return fnv_more(h, func, strlen(func));
 }
 
+/* Where the GPU's clock is known, a kernel is where it ran, not where the host saw it. */
+static void gpu_times_of(struct export *x, node_t details, struct export_event *ev)
+{
+	int64_t start, stop;
+
+	if (!rec_time(x, rec_get(x, details, "gpuStart"), &start) ||
+	    !rec_time(x, rec_get(x, details, "gpuStop"), &stop) || stop < start)
+		return;
+	ev->start = start;
+	ev->end = stop;
+}
+
 /* Start, and when it really ended: `exec`, for what NCCL only enqueues. */
 static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 {
@@ -413,6 +425,7 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;
+	gpu_times_of(x, rec_get(x, rec, "details"), ev);
 	return true;
 }
 

@@ -233,11 +233,25 @@ static void edit_header(struct writer *w, node_t rec)
 		  true);
 }
 
+/* What a GPU is ahead of its node is so much less where that was moved ahead. */
+static void edit_gpu(struct writer *w, node_t offset)
+{
+	int64_t ns, shift = w->m->nodes[w->proc->node].shift;
+
+	if (!shift || !jn_time(offset, true, &ns))
+		return;
+	if (__builtin_sub_overflow(ns, shift, &ns) || ns < -TIME_MAX || ns > TIME_MAX)
+		w->bad = true;
+	else
+		edit(w, offset, ns);
+}
+
 /* How the reference's real clock went is in that node's own records. */
 static void edit_clock(struct writer *w, node_t rec)
 {
 	const struct json_doc *doc = &w->m->doc;
 
+	edit_gpu(w, jn_get(doc, jn_get(doc, rec, "gpu"), "offset"));
 	if (w->proc->node != w->m->ref)
 		edit_real(w, jn_get(doc, rec, "realtimeOffset"), jn_get(doc, rec, "error"), false);
 }

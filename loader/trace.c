@@ -194,6 +194,11 @@ static void put_kernel(struct json *j, const struct proc *p, const struct corr_e
 		KEY_U64(j, "pTimer", ev->start.kernel_ch.ptimer_ns);
 	if (ev->has_ptimer_stop)
 		KEY_U64(j, "pTimerStop", ev->ptimer_stop_ns);
+	if (ev->has_gpu) {
+		KEY_US(j, "gpuStart", ev->gpu_start_ns);
+		KEY_US(j, "gpuStop", ev->gpu_stop_ns);
+		KEY_US(j, "gpuError", ev->gpu_error_ns);
+	}
 }
 
 static void put_net_plugin(struct json *j, const struct corr_event *ev)
@@ -550,6 +555,30 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 	trace_end(p, &j, OUT_THREAD);
 }
 
+/* What the GPU that all communicators of the process are on is ahead of the node; of several, each event says its own. */
+static void put_gpu_clock(struct json *j, const struct proc *p, uint64_t now_ns)
+{
+	uint64_t best_ns = UINT64_MAX, error_ns;
+	const struct corr_comm *comm, *first = p->corr.comms;
+	int64_t best, offset_ns;
+
+	for (comm = first; comm; comm = comm->hh.next) {
+		if (memcmp(comm->info.gpu_uuid, first->info.gpu_uuid, SCOPE_GPU_UUID_LEN) != 0)
+			return;
+		if (!gpu_clock__offset(&comm->gpu, now_ns, &offset_ns, &error_ns) ||
+		    error_ns >= best_ns)
+			continue;
+		best_ns = error_ns;
+		best = offset_ns;
+	}
+	if (best_ns == UINT64_MAX)
+		return;
+	json_lit(j, ",\"gpu\":{\"offset\":");
+	json_us_signed(j, -best);
+	KEY_US(j, "error", best_ns);
+	json_char(j, '}');
+}
+
 void trace__clock(struct proc *p, uint64_t now_ns)
 {
 	const struct realtime *real = &p->session->realtime;
@@ -562,6 +591,7 @@ void trace__clock(struct proc *p, uint64_t now_ns)
 	json_lit(&j, ",\"realtimeOffset\":");
 	json_us_signed(&j, real->offset_ns);
 	KEY_US(&j, "error", real->error_ns + p->session->clock.last_error_ns);
+	put_gpu_clock(&j, p, now_ns);
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_CLOCK);
 }

@@ -20,7 +20,12 @@ for v in 1 2 3 4 5 6 7; do
 	record "v$v" -- "$job" --api $v --ranks 2 --bytes 1M --iters 1 --json --name "of v$v"
 	t "v$v: clean, lossless" eval "same $rc 0 status && clean v$v && lossless v$v"
 	t "v$v: parents" joined "v$v"
-	facts "v$v" '. as $all | {
+	facts "v$v" '
+	# The stand-in'\''s GPU counts from GPU_EPOCH_NS on (util.c), in steps of 1.024 us.
+	def made: (. - 1756134813000000000) / 1000;
+	def as_made: [(.gpuStart - (.pTimer | made)), (.gpuStop - (.pTimerStop | made))] as $off
+		| .gpuError < 10000 and ($off | map(fabs) | max) <= .gpuError + 0.3;
+	. as $all | {
 		types: ($all | events | map(.type | ltrimstr("ncclProfile")) | unique | join(" ")),
 		states: ($all | records("state") | map(select(.id < 13 or .id > 18)) | group_by(.id) | map([.[0].id, length])),
 		hashes: ([$all | events[] | select(.type | test("Coll$|ProxyOp$|ProxyStep$|KernelCh$")) | .commHash] | unique),
@@ -35,6 +40,7 @@ for v in 1 2 3 4 5 6 7; do
 		old_args: ($all | records("state") | map(select(.id < 8) | has("transSize") and has("steps")) | unique),
 		trans: ($all | records("state") | map(select(.id == 9 or .id == 11) | .transSize) | unique),
 		kernel: ($all | events | of("KernelCh") | map(.details | [has("pTimer"), has("pTimerStop")]) | unique),
+		gpu: ($all | events | of("KernelCh") + of("KernelPhase") | map(.details | if has("gpuStart") then as_made else null end) | unique),
 		exec: ($all | events | of("Coll") | map(.exec.source) | unique)}'
 	is "v$v: kinds of events" "$(fact types)" "${types[v]}"
 	is "v$v: states" "$(fact states)" "${states[v]}"
@@ -57,6 +63,8 @@ for v in 1 2 3 4 5 6 7; do
 		warps: 17, count: 262144, root: 0, dtype: "ncclFloat32"}]')"
 	is "v$v: Coll: buffers and Group" "$(fact buffers) $(fact group)" "true true"
 	[ $v -lt 3 ] || is "v$v: GPU times of KernelCh" "$(fact kernel)" "[[$([ $v -ge 4 ] && echo true,true || echo false,false)]]"
+	# Before v5 NCCL tells of no launch, and so of no time before a kernel's.
+	[ $v -lt 3 ] || is "v$v: GPU times in the node's, to within their error" "$(fact gpu)" "[$([ $v -ge 5 ] && echo true || echo null)]"
 	is "v$v: exec is told by the proxy" "$(fact exec)" '["proxy"]'
 
 	record "m$v" -- "$job" --api $v --ranks 3 --op mix --bytes 256K --iters 7 --groups 2 --check --json

@@ -239,6 +239,9 @@ broken R good 12 pid 'pid is 4712 in the file of process 4711' '12s/"pid":4711/"
 broken R good 36 exec-order 'exec.stop 8993953423008.000 is before start 8993953423008.250' '36s/"exec":\{"stop":8993953423008.500/"exec":{"stop":8993953423008.000/'
 broken R good 36 exec-duration 'exec.duration is 0.350 but exec.stop - start is 0.250' '36s/"duration":0.250,"source"/"duration":0.350,"source"/'
 broken R good 36 exec-enqueue 'exec.source is enqueue but exec.stop is not stop' '36s/"exec":\{"stop":8993953423008.500,"duration":0.250/"exec":{"stop":8993953423008.600,"duration":0.350/'
+broken R good 34 gpu-order 'gpuStop 8993953423004.000 is before gpuStart 8993953423004.500' '34s/"gpuStop":[0-9.]*/"gpuStop":8993953423004.000/'
+broken R good 34 gpu-order 'gpuStop 8993953423044.501 is after stop 8993953423044.500' '34s/"gpuStop":[0-9.]*/"gpuStop":8993953423044.501/'
+broken R good 34 key-missing "keys 'gpuStart', 'gpuStop' and 'gpuError' go together, one is missing" '34s/,"gpuError":2.250//'
 broken R good 1 clock 'clock.source is tsc but clock.tscHz is missing' '1s/"tscHz":2100000000,//'
 broken R good 45 clock 'clock record of 8993953000000.999 after one of 8993953000001.000' '45s/"ts":[0-9.]+/"ts":8993953000000.999/'
 broken R pxn 6 pxn-origin 'originPid 4710 is not details.eventPid' '6s/"originPid":4799/"originPid":4710/'
@@ -407,7 +410,7 @@ broken R pxn 4 step-op 'isPxn differs from that of its ProxyOp \(0x2b0000000020,
 broken R good 29 step-count 'ProxyOp 0x2a0000000040 of 2 steps has 3 ProxySteps' '17s/,"sched":.*/}/;17s/"parentObj":"0x2a0000000020"/"parentObj":"0x2a0000000040"/;17s/"isSend":true/"isSend":false/;13,15d;49s/"state":19/"state":16/'
 broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423038.249, but a child stopped at 8993953423038.250' '35s/38.250,"duration":30.750/38.249,"duration":30.749/'
 broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423050.001, but its last child stopped at 8993953423050.000' '35s/38.250,"duration":30.750/50.001,"duration":42.501/'
-broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423038.250, but a child stopped at 8993953423044.500' '35s/"source":"proxy"/"source":"kernel"/'
+broken R good 35 exec-children 'exec.stop of ncclProfileColl 0x2a0000000014 is 8993953423038.250, but a child stopped at 8993953423040.305' '35s/"source":"proxy"/"source":"kernel"/'
 broken R good 35 exec-source 'exec.source is enqueue but a child of ncclProfileColl 0x2a0000000014 stopped at 8993953423050.000' '35s/"exec":.*/"exec":{"stop":8993953423008.000,"duration":0.500,"source":"enqueue"}}/'
 broken R good 36 exec-source 'exec.source is kernel but ncclProfileP2p 0x2a0000000031 has no such child that stopped' '36s/"source":"enqueue"/"source":"kernel"/'
 

@@ -265,6 +265,124 @@ static void test_exec_sources(void **arg)
 	assert_int_equal(find_out(d)->exec_stop_ns, 60);
 }
 
+/* ---- The GPU's time ------------------------------------------------------------------------------ */
+
+#define EPOCH 1795807284000000000ULL /* the GPU's clock is so far ahead */
+
+static uint64_t api_call(uint32_t what, uint64_t n, uint64_t parent, bool captured, uint64_t ts)
+{
+	union corr_start r = {.s.h.u8 = captured};
+
+	return start_with(&r, sizeof(r.coll_api), id_of(what, n), parent, ts, &app);
+}
+
+/* A kernel of an operation that ran from..to by the node's clock, and was seen `late` after both. */
+static const struct corr_event *kernel(uint64_t n, uint64_t parent, uint64_t from, uint64_t to,
+				       uint64_t late)
+{
+	union corr_start r = {.kernel_ch = {.ptimer_ns = EPOCH + from}};
+	const struct corr_state st = {
+		.ts_ns = to + late, .id = 22, .arg = EPOCH + to, .has_arg = true, .thread = proxy};
+	uint64_t id = id_of(SCOPE_KERNEL_CH, n);
+
+	start_with(&r, sizeof(r.kernel_ch), id, parent, from + late, &proxy);
+	correlate__state(&c, id, &st);
+	stop(id, to + late);
+	return find_out(id);
+}
+
+/* Two clocks are apart by what lies between a kernel's launch and its being seen. */
+static void test_gpu_times(void **arg)
+{
+	uint64_t group, coll, other, at = S, error;
+	const struct corr_event *ev;
+
+	(void)arg;
+	comm(1, 0);
+	coll = start(id_of(SCOPE_COLL, 1), 0, at, &app);
+	ev = kernel(2, coll, at + 100000, at + 200000, 5000);
+	assert_false(ev->has_gpu); /* nobody knows when it was launched */
+
+	at = 2 * S;
+	group = api_call(SCOPE_GROUP_API, 3, 0, false, at);
+	coll = api_call(SCOPE_COLL_API, 4, group, false, at + 1000);
+	other = api_call(SCOPE_COLL_API, 5, group, false, at + 2000);
+	start(id_of(SCOPE_KERNEL_LAUNCH, 6), group, at + 10000, &app);
+	start(id_of(SCOPE_KERNEL_LAUNCH, 7), group, at + 50000, &app); /* it may be the other's */
+	coll = start(id_of(SCOPE_COLL, 8), coll, at + 60000, &app);
+	other = start(id_of(SCOPE_COLL, 9), other, at + 60000, &app);
+	ev = kernel(10, coll, at + 20000, at + 90000, 4000);
+	assert_true(ev->has_gpu);
+	/* 10 us from launch to begin, 4 until it was seen: known to half of that and a grain. */
+	assert_in_range(ev->gpu_error_ns, 7000, 7000 + 2 * GPU_GRAIN_NS);
+	assert_in_range(ev->gpu_start_ns, at + 20000 - ev->gpu_error_ns,
+			at + 20000 + ev->gpu_error_ns);
+	assert_int_equal(ev->gpu_stop_ns - ev->gpu_start_ns, 70000);
+	assert_true(ev->gpu_stop_ns <= ev->stop_ns);
+	error = ev->gpu_error_ns;
+	ev = kernel(11, other, at + 70000, at + 95000, 1000); /* seen sooner: better */
+	assert_true(ev->has_gpu && ev->gpu_error_ns < error);
+	assert_in_range(ev->gpu_start_ns, at + 70000 - ev->gpu_error_ns,
+			at + 70000 + ev->gpu_error_ns);
+}
+
+/* A graph's replay launches no kernel that is told of: the host's part comes first. */
+static void test_gpu_times_captured(void **arg)
+{
+	uint64_t group, api, coll, at = S;
+	const struct corr_event *ev;
+
+	(void)arg;
+	comm(1, 0);
+	group = api_call(SCOPE_GROUP_API, 1, 0, true, at);
+	api = api_call(SCOPE_COLL_API, 2, group, true, at);
+	stop(api, at);
+	stop(group, at);
+	at = 60 * S;
+	coll = start(id_of(SCOPE_COLL, 3), api, at, &app);
+	ev = kernel(4, coll, at + 8000, at + 20000, 2000);
+	assert_true(ev->has_gpu);
+	assert_in_range(ev->gpu_error_ns, 5000, 5000 + 2 * GPU_GRAIN_NS);
+}
+
+/* Stamps that a kernel of ours never made: no times, and nothing else is lost. */
+static void test_gpu_times_hostile(void **arg)
+{
+	static const uint64_t stamps[][2] = {{0, 0},
+					     {UINT64_MAX, 1},
+					     {1, UINT64_MAX},
+					     {EPOCH, EPOCH - 1},
+					     {INT64_MAX, INT64_MAX},
+					     {1, 1}};
+	uint64_t group, coll, i;
+	const struct corr_event *ev;
+
+	(void)arg;
+	comm(1, 0);
+	for (i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
+		uint64_t at = (i + 1) * S, n = 10 * (i + 1);
+		union corr_start r = {.kernel_ch = {.ptimer_ns = stamps[i][0]}};
+		const struct corr_state st = {
+			.ts_ns = at + 3000, .id = 22, .arg = stamps[i][1], .has_arg = true};
+
+		group = api_call(SCOPE_GROUP_API, n, 0, false, at);
+		coll = api_call(SCOPE_COLL_API, n + 1, group, false, at);
+		start(id_of(SCOPE_KERNEL_LAUNCH, n + 2), group, at, &app);
+		coll = start(id_of(SCOPE_COLL, n + 3), coll, at, &app);
+		start_with(&r, sizeof(r.kernel_ch), id_of(SCOPE_KERNEL_CH, n + 4), coll, at + 2000,
+			   &proxy);
+		correlate__state(&c, id_of(SCOPE_KERNEL_CH, n + 4), &st);
+		stop(id_of(SCOPE_KERNEL_CH, n + 4), at + 4000);
+		ev = find_out(id_of(SCOPE_KERNEL_CH, n + 4));
+		assert_non_null(ev);
+		assert_true(!ev->has_gpu || (ev->gpu_start_ns <= ev->gpu_stop_ns &&
+					     ev->gpu_stop_ns <= ev->stop_ns));
+		ev = kernel(n + 5, coll, at + 5000, at + 6000,
+			    2000); /* the clock was set, for all we know */
+		assert_true(ev->has_gpu);
+	}
+}
+
 /* A child that NCCL never stops must not hold its operation for ever, and not let it go early. */
 static void test_stuck_child(void **arg)
 {
@@ -1136,6 +1254,9 @@ int main(void)
 		TEST(test_queued_behind_stuck),
 		TEST(test_children_late),
 		TEST(test_exec_sources),
+		TEST(test_gpu_times),
+		TEST(test_gpu_times_captured),
+		TEST(test_gpu_times_hostile),
 		TEST(test_stuck_child),
 		TEST(test_children_first),
 		TEST(test_orphan),

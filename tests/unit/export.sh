@@ -240,8 +240,16 @@ t "two exports, one behind the other" both
 t "a trace that cat made of two" eval 'cat "$traces/good.jsonl" other.jsonl >cat.jsonl && t_perfetto cat.jsonl && t_chrome cat.jsonl && same "$(jq -c "[.processes, .sequences]" facts)" "[2,2]"'
 for start in 1000 2000; do
 	jq -c "if .recordType == \"header\" then .startTime = $start else . end" "$traces/good.jsonl" >"started$start.jsonl"
-	jq -c '(.start, .stop | objects | .ts) += 1e9 | if .ts then .ts += 1e9 else . end' "started$start.jsonl" >"started$start.later.jsonl"
+	jq -c '(.start, .stop | objects | .ts) += 1e9 | (.details | objects | .gpuStart, .gpuStop | numbers) += 1e9 | if .ts then .ts += 1e9 else . end' "started$start.jsonl" >"started$start.later.jsonl"
 done
+kernel_at()
+{
+	local at='.traceEvents[] | select(.name == "KernelCh") | .ts, .dur'
+	sed 's/"gpuStart":[^}]*}/"x":1}/' "$traces/good.jsonl" >seen.jsonl
+	"$tool" export -q --to chrome -o gpu.json "$traces/good.jsonl" && "$tool" export -q --to chrome -o seen.json seen.jsonl || return 1
+	same "$(jq -c --slurpfile seen seen.json "[$at] as [\$ts, \$dur] | \$seen[0] | [$at] | [.[0] - \$ts, \$dur, .[1]]" gpu.json)" "[7.5,35.805,32.5]"
+}
+t "a kernel is where the GPU ran it" kernel_at
 t "windows of one process are one" eval 't_perfetto started1000.jsonl started1000.later.jsonl && same "$(jq -c .processes facts)" 1'
 t "a pid that is used again is another process" eval 't_perfetto started1000.jsonl started2000.later.jsonl && same "$(jq -c .processes facts)" 2'
 t "two nodes" eval 't_perfetto "$traces/good.jsonl" elsewhere.jsonl && same "$(jq -c ".machines | [length, .[0]]" facts)" "[2,0]" && t_chrome "$traces/good.jsonl" elsewhere.jsonl'

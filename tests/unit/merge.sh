@@ -329,13 +329,15 @@ hostile()
 		echo '{"recordType":"clock","error":0.100,"realtimeOffset":5.000,"ts":8993953423000.000}' &&
 		for text in '"x"' '"\u0041\n\u0041"' '[1.000]' '{"a":1.000}' true; do
 			echo '{"recordType":"clock","ts":8993953423000.000,"realtimeOffset":'"$text"',"error":0.100}'
-			echo '{"recordType":"clock","ts":8993953423000.000,"realtimeOffset":5.000,"error":'"$text"'}'
+			echo '{"recordType":"clock","ts":8993953423000.000,"realtimeOffset":5.000,"error":'"$text"',"gpu":{"offset":'"$text"',"error":'"$text"'}}'
 			echo '{"recordType":"clock","ts":'"$text"',"realtimeOffset":5.000,"error":0.100}'
 		done &&
 		head -n 1 "$traces/good.jsonl" | sed 's/"clock":{[^}]*}/"clock":{"realtimeError":"\\u0041\\n","realtimeOffset":1763600000000000.250}/' &&
 		head -n 1 "$traces/good.jsonl" | sed 's/"clock":{[^}]*}/"clock":{"realtimeError":1.000,"realtimeOffset":1763600000000000.250}/'; } >hostile.jsonl
 	timeout 20 "$tool" merge hostile.jsonl b0.jsonl >merged.jsonl 2>err || return 1
 	jq -c . merged.jsonl >/dev/null && grep -q '^ncclscope: warning: 10 lines could not be used' err || { cat err; return 1; }
+	grep -q '"gpuStart":8993954423004.501,"gpuStop":8993954423040.306,"gpuError":2.250' merged.jsonl &&
+		grep -q '"gpu":{"offset":1770606440482381.499,"error":2.250}' merged.jsonl || { echo "a GPU's times are not moved"; return 1; }
 	grep -q '^{"recordType":"clock","error":1.500,"realtimeOffset":1763599999000000.249,"ts":8993954423000.001}$' merged.jsonl &&
 		same "$(grep -c '"clock":{"realtimeError":1.500,"realtimeOffset":1763599999000000.249,"merged":{"host":"b0"' merged.jsonl)" 1 &&
 		same "$(grep -c '"clock":{"realtimeError":"\\u0041\\n","realtimeOffset":1763599999000000.249,"merged":{"host":"b0"' merged.jsonl)" 1

@@ -69,4 +69,6 @@ for line in sys.stdin:
         record['clock']['realtimeOffset'] += real - ahead
     if kind == 'clock':
         record['realtimeOffset'] += real - ahead
+        if 'gpu' in record:
+            record['gpu']['offset'] -= ahead
     sys.stdout.write(text(record) + '\n')

@@ -571,6 +571,22 @@ await t('what is long is seen at any zoom, however many short ones begin in its 
 	await p.close();
 });
 
+await t('a kernel is where the GPU ran it, where that is known', async () => {
+	const seen = {type: 'ncclProfileKernelCh', parentObj: '0x10', start: {ts: 1e6 + 60e3, pid: 1, tid: 2}, stop: {ts: 1e6 + 90e3, pid: 1, tid: 2}, exec: undefined};
+
+	for (const [gpu, in35, in75] of [[{gpuStart: 1e6 + 20e3, gpuStop: 1e6 + 50e3, gpuError: 1}, true, false], [{}, false, true]]) {
+		const p = await open(browser, view('gpu', oneRank(tmp + '/gpu.jsonl', [[0, 100e3], [0, 0, {...seen, details: {channel: 0, ...gpu}}]])));
+		const row = (await lanes(p)).findIndex(l => l.label.startsWith('KernelCh'));
+
+		for (const [ms, there] of [[35, in35], [75, in75]]) {
+			const [got, kernel] = await inkAt(p, row, ms * 1e6, '--kernel');
+
+			same(got === kernel, there, `${JSON.stringify(gpu)}: at ${ms} ms ${got}, a kernel is ${kernel}`);
+		}
+		await p.close();
+	}
+});
+
 await t('a rank may have more operations than a call has room for arguments', async () => {
 	const p = await open(browser, view('many', oneRank(tmp + '/many.jsonl', Array.from({length: 130000}, (_, n) => [20 * n, 20 * n + 10]))));
 
