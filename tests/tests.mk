@@ -18,6 +18,7 @@ TESTS_SLOW :=
 -include tests/e2e/e2e.mk
 -include tests/vm/vm.mk
 -include tests/bench/bench.mk
+-include tests/gpu/gpu.mk
 -include tests/coverage.mk
 
 # The stand-in against itself: what the others take for NCCL.

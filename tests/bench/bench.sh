@@ -3,7 +3,7 @@
 # All that measures, one after the other, and what it found as one page: with the machine, its load and the command.
 #
 # Usage: bench.sh [--quick] [--only NAME[,NAME...]] [-o FILE]
-# NAMES: callback, floors, startup, convert, job, growth, sched, net. -o: the page goes there, the plot of growth beside it;
+# NAMES: callback, floors, startup, convert, job, nccl, growth, sched, net. -o: the page goes there, the plot of growth beside it;
 # what this run does not measure is on it as it was measured last for a page (kept in build/tests/bench/results).
 # --quick: each shortly, to see that it runs; figures are printed and mean little. As a test it fails if one does not run.
 usage() {
@@ -11,7 +11,7 @@ usage() {
 	exit 2
 }
 
-names=callback,floors,startup,convert,job,growth,sched,net
+names=callback,floors,startup,convert,job,nccl,growth,sched,net
 quick='' only=$names out=''
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -36,7 +36,7 @@ failed=0 rc=0
 measured=(bpf include loader plugin vmlinux)
 commit=$(cd "$here/../.." && git log -1 --format=%h -- "${measured[@]}" 2>/dev/null)
 git -C "$here/../.." diff --quiet HEAD -- "${measured[@]}" 2>/dev/null || commit=${commit:+$commit, changed}
-commit=${commit:-not known}
+commit=${commit:-${COMMIT:-not known}} # COMMIT: set by who measures a tree that is here without its history
 programs=$(realpath -m "${BUILD:-$here/../../build}")/tests/bench
 svg=${out:+${out%.md}-growth.svg}
 
@@ -45,9 +45,9 @@ loop_ns() {
 	"$programs/callback" --ops 20000 </dev/null | jq '.proxy.mean * 100 | round / 100'
 }
 
-# own_memory: half of the machine's that is free, where there is a tmpfs to take it for; see own_memory.c.
+# own_memory: half of the machine's that is free, 16 GiB at most, where there is a tmpfs to take it for; see own_memory.c.
 own_memory() {
-	[ ! -w /dev/shm ] || "$programs/own_memory" "$owned" $(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) / 2048))
+	[ ! -w /dev/shm ] || "$programs/own_memory" "$owned" "$(awk '/^MemAvailable/ { mib = int($2 / 2048); print mib < 16384 ? mib : 16384 }' /proc/meminfo)"
 }
 
 # once NAME SCRIPT OPTION...: its result in $work/NAME.json.
@@ -108,7 +108,9 @@ else
 	bench startup startup.sh --rounds "${ROUNDS:-15}"
 	bench convert convert.sh --rounds "${ROUNDS:-5}" --records "${RECORDS:-20000000}"
 	bench growth growth.sh --rounds "${GROWTH_ROUNDS:-3}" --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
-	bench job job_cost.sh --rounds "${JOB_ROUNDS:-7}"
+	bench job job_cost.sh --rounds "${JOB_ROUNDS:-7}" --seconds "${JOB_SECONDS:-2}"
+	[ ! -x "$programs/../../gpu/scope-job" ] || bench nccl job_cost.sh --rounds "${NCCL_ROUNDS:-7}" --seconds "${JOB_SECONDS:-2}" --cases 2x64M,2x1M \
+		--job "$programs/../../gpu/scope-job"
 	bench sched sched_cost.sh --rounds "${SCHED_ROUNDS:-25}"
 	bench net net_cost.sh --rounds "${NET_ROUNDS:-41}"
 fi
@@ -122,7 +124,7 @@ if [ -n "$out" ] && [ -z "$quick" ]; then
 fi
 
 machine() {
-	echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(awk '/MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo) GiB"
+	echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, $(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sed 's/$/, /')$(awk '/MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo) GiB"
 	echo "$(uname -sr), $(. /etc/os-release && echo "$PRETTY_NAME"), $(systemd-detect-virt 2>/dev/null || true)"
 }
 
@@ -139,13 +141,23 @@ section() {
 	[ ! -e "$work/$1.json" ] || jq -r "$defs $2" "$work/$1.json" || failed=1
 }
 
+# Of job and nccl.
+# shellcheck disable=SC2016 # jq's
+job_table='
+	(["", "ms an AllReduce", "noise, %", "disarmed, %", "everything recorded, %", "captured, %", "empty programs, %", "the recorder, % of a CPU", "for a capture", "traces done, ms after the end"] | row), "|---|---|---|---|---|---|---|---|---|---|",
+	(.cases[] | [.case, (.us.median / 1000 | num), (.noise | of("")), (.disarmed | of("")), (.everything | of("")), (.captured | of("")), (.hooked | of("")), (.recorder | num), (.capture | num), (.after | num)] | row), "", goals,
+	(select(.cases[0].begins) | "\nms of its time that the job loses while the recorder gets ready, and from the end of the recording until all is done: once for a",
+	"recording, however long it is.\n", (["", "at the beginning", "at the end"] | row), "|---|---|---|", (.cases[] | [.case, (.begins | of("")), (.ends | of(""))] | row)),
+	(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low."),
+	(select(.disturbed > 0) | "\nAnother recorder was there \(.disturbed) times: these figures are worth less.")'
+
 page() {
 	cat <<-END
 		# Performance
 
 		Made by \`make bench\`; no figure here is set by hand. Where there are two in parentheses, the median lies between them in 95 of 100
 		cases, or in fewer where there are less than six values. Nothing was pinned to quiet CPUs but what says so: others on the machine
-		are in the noise. Half of the free memory was used once and kept from the host, which a virtual machine else waits for page by page
+		are in the noise. Half of the free memory, 16 GiB at most, was used once and kept from the host, which a virtual machine else waits for page by page
 		(tests/bench/own_memory.c).
 
 		| | |
@@ -205,13 +217,13 @@ page() {
 		"against nobody there after; disarmed is jobs with the plugin against jobs without, \(.rounds) of each. Empty programs are BPF'\''s at the tracepoints",
 		"that a recorder looks at most (switches, wake-ups, soft interrupts, sends and receives): nobody who looks at each of these events takes less.",
 		"Traces are made while the job leaves CPU time for it, and of the rest when the recording, of half a second more, has ended: after the end.",
-		"With `@one` all ranks are on one CPU, and nobody but the recorder wants the others: that is a node which has a CPU to spare.\n",
-		(["", "ms an AllReduce", "noise, %", "disarmed, %", "everything recorded, %", "captured, %", "empty programs, %", "the recorder, % of a CPU", "for a capture", "traces done, ms after the end"] | row), "|---|---|---|---|---|---|---|---|---|---|",
-		(.cases[] | [.case, (.us.median / 1000 | num), (.noise | of("")), (.disarmed | of("")), (.everything | of("")), (.captured | of("")), (.hooked | of("")), (.recorder | num), (.capture | num), (.after | num)] | row), "", goals,
-		(select(.cases[0].begins) | "\nms of its time that the job loses while the recorder gets ready, and from the end of the recording until all is done: once for a",
-		"recording, however long it is.\n", (["", "at the beginning", "at the end"] | row), "|---|---|---|", (.cases[] | [.case, (.begins | of("")), (.ends | of(""))] | row)),
-		(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low."),
-		(select(.disturbed > 0) | "\nAnother recorder was there \(.disturbed) times: these figures are worth less.")'
+		"With `@one` all ranks are on one CPU, and nobody but the recorder wants the others: that is a node which has a CPU to spare. With `@two` the job and",
+		"the recorder share two CPUs of the machine, and have no other.\n",
+'"$job_table"
+	section nccl '
+		"\n## A whole job over NVIDIA'\''s NCCL\n",
+		"The same over NVIDIA'\''s NCCL and TCP on loopback, all ranks on one GPU: these take turns on it, or are there together if an MPS server runs.\n",
+		'"$job_table"
 	section growth '
 		"\n## Growth\n",
 		"Medians of \(.rounds) rounds; of more than 10^7 events there is one run. Many processes that take turns have cold caches, also for a plugin that",

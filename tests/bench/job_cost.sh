@@ -8,20 +8,23 @@
 # how much of its time the job loses meanwhile, and while the recorder gets ready.
 # What the plugin takes while nobody records is jobs with it and without by turns.
 #
-# Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]
-# @one: all ranks are on one CPU and leave the others to whoever wants them. S: of each look at the job, at least. OPTIONS are the recorder's: --options --net=off tells the rest's part.
+# Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one|@two][,...]] [--options OPTIONS] [--job PROGRAM] [--json]
+# @one: all ranks are on one CPU and leave the others to whoever wants them; @two: ranks, recorder and all that is started here
+# share two, of however many there are. S: of each look at the job, at least. OPTIONS are the recorder's: --options --net=off tells the rest's part.
+# PROGRAM: instead of the stand-in's; build/gpu/scope-job is the same over NVIDIA's NCCL (make check-gpu builds it).
 usage() {
-	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one][,...]] [--options OPTIONS] [--json]" >&2
+	echo "Usage: job_cost.sh [--rounds N] [--seconds S] [--cases RANKSxBYTES[@one|@two][,...]] [--options OPTIONS] [--job PROGRAM] [--json]" >&2
 	exit 2
 }
 
-rounds=11 seconds=2 cases=4x64M,4x64K,2x64M,4x64M@one,2x64M@one options='' json=''
+rounds=11 seconds=2 cases='' options='' program='' json=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--rounds) rounds=${2:?} && shift ;;
 	--seconds) seconds=${2:?} && shift ;;
 	--cases) cases=${2:?} && shift ;;
 	--options) options=${2:?} && shift ;;
+	--job) program=$(realpath "${2:?}") && shift ;;
 	--json) json=1 ;;
 	*) usage ;;
 	esac
@@ -29,12 +32,15 @@ while [ $# -gt 0 ]; do
 done
 case $rounds in '' | *[!0-9]* | 0*) usage ;; esac
 case $seconds in '' | *[!0-9]* | 0*) usage ;; esac
+[ -n "$cases" ] || { [ "$(nproc)" -gt 2 ] && cases=4x64M@two,4x64K@two,4x64M,4x64K; } || cases=4x64M,4x64K,2x64M,4x64M@one,2x64M@one
 IFS=, read -r -a cases <<<"$cases"
 
 export E2E_TIMEOUT=$((${#cases[@]} * (rounds * (seconds * 9 + 120) + 300)))
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
 command -v python3 >/dev/null || skip_all "needs python3"
+begins=1
+[ -z "$program" ] || job=$program begins=3
 
 # What CLOCK_MONOTONIC, which the job's iterations have, is ahead of CLOCK_REALTIME, which the shell has. A process that is
 # started to ask at each end of a window would be part of what the window has.
@@ -48,9 +54,9 @@ now() {
 
 # job_of CASE PLUGIN OPTION...: becomes the job.
 job_of() {
-	local bytes=${1#*x} cpus=()
-	[ "$bytes" = "${bytes%@one}" ] || cpus=(taskset -c "$one")
-	NCCL_PROFILER_PLUGIN=$2 exec "${cpus[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@one}" --no-check --json "${@:3}"
+	local bytes=${1#*x} on=()
+	[ "$bytes" = "${bytes%@one}" ] || on=(taskset -c "$one")
+	NCCL_PROFILER_PLUGIN=$2 exec "${on[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@*}" --no-check --json "${@:3}"
 }
 
 # look_for CASE: how long a look at it lasts, $look: at least the seconds that were asked for, and six operations.
@@ -70,7 +76,7 @@ job_begin() {
 	clocks
 	job_of "$1" "$2" --iters 1000000 --timeout "$E2E_TIMEOUT" >"$tmp/job.json" 2>"$tmp/job.err" &
 	starter=$!
-	sleep 1
+	sleep "$begins" # a GPU's context takes a while
 }
 # job_end CASE: us of an AllReduce in each window are noted.
 job_end() {
@@ -166,6 +172,9 @@ without_recorder() {
 }
 
 for case in "${cases[@]}"; do
+	share=$(IFS=, && echo "${cpus[*]}")
+	[ "$case" = "${case%@two}" ] || share=$two
+	taskset -cp "$share" $$ >/dev/null
 	look_for "$case"
 	with_recorders "$case"
 	for round in $(seq "$rounds"); do
@@ -179,7 +188,7 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 	--argjson others "$(wc -l <"$tmp/others")" --arg order "${cases[*]}" "$stats"'
 	def more(a; b): 100 * (a / b - 1);
 	def lost($us): (.us - .operations * $us) / 1000;
-	def target: if endswith("64K") then 5 else 2 end;
+	def target: if test("64K(@|$)") then 5 else 2 end;
 	($order | split(" ")) as $order
 	| {rounds: $rounds, seconds: $seconds, lossy: $lost, disturbed: $others, cases: (group_by(.key[0]) | map(.[0].key[0] as $case
 		| (group_by(.round) | map(group_by(.key[1]) | map({(.[0].key[1]): map(.value)}) | add)) as $r
