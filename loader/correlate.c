@@ -493,6 +493,31 @@ static void gpu_begins(struct corr_event *ev, const struct corr_event *parent)
 	gpu_clock__add(&ev->comm->gpu, ev->start.kernel_ch.ptimer_ns, launch_ns, ev->start_ns);
 }
 
+/*
+ * A kernel ends after it has taken the last of the data that was handed to it, however long it had waited in its stream: told of
+ * by the channel, and so of all of them only. Other protocols than Simple see data without the proxy.
+ */
+static void gpu_was_handed(const struct correlate *c, const struct corr_event *op)
+{
+	if (op->what != SCOPE_COLL || !op->comm || op->open_children || !op->handed_ns ||
+	    !c->simple || op->start.coll.proto != c->simple || op->nkernels != op->start.s.h.u8)
+		return;
+	gpu_clock__add(&op->comm->gpu, op->ptimer_stop_ns, op->handed_ns, 0);
+}
+
+static void note_handed(struct corr_event *parent, const struct corr_event *child)
+{
+	if (child->handed_ns > parent->handed_ns)
+		parent->handed_ns = child->handed_ns;
+}
+
+static void note_kernel(struct corr_event *op, const struct corr_event *kernel)
+{
+	op->nkernels++;
+	if (kernel->ptimer_stop_ns > op->ptimer_stop_ns)
+		op->ptimer_stop_ns = kernel->ptimer_stop_ns;
+}
+
 /* Now the other. What they are in node time is said as well as it is known so far. */
 static void gpu_ends(struct corr_event *ev)
 {
@@ -568,6 +593,7 @@ static void child_stopped(struct correlate *c, struct corr_event *parent, struct
 	if (parent->what == SCOPE_PROXY_OP && ev->what == SCOPE_PROXY_STEP) {
 		if (parent->open_children)
 			parent->open_children--;
+		note_handed(parent, ev);
 		if (ev->stop_ns > parent->child_ns) {
 			parent->child_ns = ev->stop_ns;
 			if (ev->sched.thread == parent->sched.thread && !ev->sched.elsewhere)
@@ -581,6 +607,11 @@ static void child_stopped(struct correlate *c, struct corr_event *parent, struct
 			parent->activity_ns = ev->stop_ns;
 		exec_note(parent, ev);
 		sched_join__served(parent, ev);
+		if (ev->what == SCOPE_PROXY_OP)
+			note_handed(parent, ev);
+		else if (ev->what == SCOPE_KERNEL_CH)
+			note_kernel(parent, ev);
+		gpu_was_handed(c, parent);
 	}
 }
 
@@ -843,12 +874,14 @@ static void note_state(struct correlate *c, struct corr_event *ev, const struct 
 /* A request to the network is made, or one to receive is done. */
 static void note_request(struct corr_event *ev, const struct corr_state *st)
 {
-	enum { SEND_WAIT = 9, RECV_WAIT = 10, RECV_FLUSH_WAIT = 11 }; /* nccl_profiler.h */
+	enum { SEND_WAIT = 9, RECV_WAIT, RECV_FLUSH_WAIT, RECV_GPU_WAIT }; /* nccl_profiler.h */
 
 	if (st->id == SEND_WAIT || st->id == RECV_WAIT)
 		ev->net.wait_ns = st->ts_ns;
 	else if (st->id == RECV_FLUSH_WAIT && !ev->net.done_ns)
 		ev->net.done_ns = st->ts_ns;
+	else if (st->id == RECV_GPU_WAIT)
+		ev->handed_ns = st->ts_ns;
 }
 
 void correlate__state(struct correlate *c, uint64_t id, const struct corr_state *st)

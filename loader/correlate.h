@@ -100,7 +100,10 @@ struct corr_event {
 		uint64_t trans_size; /* ProxyStep: the last seen; valid with has_trans_size */
 		uint64_t launch_ns;  /* Coll, P2p: its kernel began after that; 0: not known */
 	};
-	uint64_t ptimer_stop_ns;
+	uint64_t ptimer_stop_ns; /* Coll: the last of its kernels' */
+	/* ProxyStep: its data was about to be handed to the GPU. ProxyOp, Coll: the last of all that came to it */
+	uint64_t handed_ns;
+	uint32_t nkernels; /* Coll: KernelChs that have stopped */
 	uint32_t start_repeats;
 	uint32_t loss_near; /* records lost in the process between start and stop */
 	uint64_t loss_at_start;
@@ -193,10 +196,11 @@ struct correlate {
 	struct sched *sched;  /* whose threads corr_thread names; NULL: none; set by the owner */
 	struct net_join *net; /* NULL: flows are not followed; set by the owner */
 	struct budget_part
-		*memory;   /* of events and communicators; NULL: no bound; set by the owner */
-	uint32_t ns_tgid;  /* of the process, as it sees itself */
-	uint16_t tag;	   /* of its ids */
-	bool from_start;   /* which has all of the process; set by the owner */
+		*memory;  /* of events and communicators; NULL: no bound; set by the owner */
+	uint32_t ns_tgid; /* of the process, as it sees itself */
+	uint16_t simple; /* number of the string "SIMPLE", 0: it has not come; set by the decoder */
+	uint16_t tag;	 /* of its ids */
+	bool from_start; /* which has all of the process; set by the owner */
 	uint64_t first_id; /* counter of the ids from which on it is recorded; set by the owner */
 	uint64_t cut_ns; /* of operations that begin later, nothing is recorded; UINT64_MAX: none */
 	uint64_t colls,

@@ -142,6 +142,8 @@ static bool rec_string(struct chunk_ctx *x, const struct scope_rec_hdr *r)
 	s = &x->p->strings[r->u32];
 	s->len = r->u8;
 	memcpy(s->text, r + 1, r->u8);
+	if (r->u8 == strlen("SIMPLE") && !memcmp(s->text, "SIMPLE", r->u8))
+		x->p->corr.simple = (uint16_t)r->u32;
 	return true;
 }
 

@@ -326,6 +326,46 @@ static void test_gpu_times(void **arg)
 			at + 70000 + ev->gpu_error_ns);
 }
 
+/*
+ * A Coll of one channel, by a protocol, whose kernel was launched at @at and waited 15 ms for its turn; data came to it 9 us before
+ * its end, which was seen 3 us later. What its kernel's error was.
+ */
+static uint64_t queued(uint64_t n, uint16_t proto, bool receives, uint64_t at)
+{
+	union corr_start r = {.coll = {.proto = proto}};
+	uint64_t begin = at + 15 * MS, end = begin + 100000, group, coll, op, step;
+	const struct corr_event *ev;
+
+	group = api_call(SCOPE_GROUP_API, n, 0, false, at);
+	coll = api_call(SCOPE_COLL_API, n + 1, group, false, at);
+	start(id_of(SCOPE_KERNEL_LAUNCH, n + 2), group, at, &app);
+	r.s.h.u8 = 1; /* channels */
+	coll = start_with(&r, sizeof(r.coll), id_of(SCOPE_COLL, n + 3), coll, at, &app);
+	op = proxy_op(n + 4, coll, TGID, at);
+	step = start(id_of(SCOPE_PROXY_STEP, n + 5), op, begin, &proxy);
+	state(step, receives ? 12 : 9, end - 9000);
+	stop(step, end);
+	ev = kernel(n + 6, coll, begin, end, 3000);
+	stop(op, end + 3000);
+	stop(coll, end + 3000);
+	assert_true(ev->has_gpu);
+	return ev->gpu_error_ns;
+}
+
+/* Where all kernels wait for their turn, none follows its launch: what was handed to one tells how old its stamp can be. */
+static void test_gpu_times_queued(void **arg)
+{
+	(void)arg;
+	comm(1, 0);
+	c.simple = 5;
+	assert_true(queued(10, 5, false, 1 * S) > 7 * MS); /* its last step sent */
+	assert_true(queued(20, 6, true, 2 * S) > 7 * MS);  /* data may be seen without the proxy */
+	assert_true(queued(30, 5, true, 3 * S) > 7 * MS);
+	/* by that one: 12 us, and a second's drift */
+	assert_in_range(queued(40, 5, true, 3 * S + 200 * MS), 6000,
+			6000 + 215 * MS / 1000000 * GPU_DRIFT_PPM + 2 * GPU_GRAIN_NS);
+}
+
 /* A graph's replay launches no kernel that is told of: the host's part comes first. */
 static void test_gpu_times_captured(void **arg)
 {
@@ -1255,6 +1295,7 @@ int main(void)
 		TEST(test_children_late),
 		TEST(test_exec_sources),
 		TEST(test_gpu_times),
+		TEST(test_gpu_times_queued),
 		TEST(test_gpu_times_captured),
 		TEST(test_gpu_times_hostile),
 		TEST(test_stuck_child),
