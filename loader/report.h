@@ -83,7 +83,9 @@ struct report_part {
 	bool knows_usual;
 	int64_t later, told;
 	int64_t quiet; /* of what is open: for how long it has not moved */
-	bool known;    /* something tells when it ended */
+	/* When the GPU began the first of its kernels, 0: not known; and by how much that may be wrong. */
+	int64_t kernel, kernel_error;
+	bool known; /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_role app, proxy;
@@ -136,6 +138,7 @@ struct report_op {
 /* Stable: docs/report.md, and scripts, know their names. */
 enum report_code {
 	CODE_LATE_RANK,
+	CODE_LATE_KERNEL,
 	CODE_PREEMPTED,
 	CODE_BLOCKED,
 	CODE_THROTTLED,
@@ -202,6 +205,8 @@ const struct report_cause *report_primary(const struct report_cause *causes, uin
 int64_t report_op_duration(const struct report_op *op);
 /* Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
+/* Whose kernel began late, and by how much more after its start than the median of the others' after theirs; NULL: nobody's. */
+const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late);
 /* By the gaps of the parts. To be called before its causes are asked for. */
 void report_carry(struct report_op *op);
 /*

@@ -444,3 +444,34 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 				  : 0;
 	}
 }
+
+/* How long the GPU took to begin what had been asked of it. */
+static int64_t kernel_wait(const struct report_part *p)
+{
+	return most(0, p->kernel - p->start);
+}
+
+/* A stage of a pipeline waits for the one before, whatever its GPU does. */
+const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late)
+{
+	uint32_t n = op->loose ? 0 : least(op->nparts, REPORT_LATE), i, m = 0;
+	const struct report_part *last = NULL, *p;
+	int64_t others[REPORT_LATE], doubt = 0;
+
+	*late = 0;
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		if (p->kernel && (!last || kernel_wait(p) > kernel_wait(last)))
+			last = p;
+	}
+	for (i = 0; i < n; i++) {
+		p = op->parts[i];
+		if (!p->kernel || p == last)
+			continue;
+		others[m++] = kernel_wait(p);
+		doubt = most(doubt, p->kernel_error);
+	}
+	if (m)
+		*late = kernel_wait(last) - report_median(others, m) - doubt - last->kernel_error;
+	return *late > 0 ? last : NULL;
+}

@@ -44,6 +44,8 @@ struct links {
 	uint64_t addr;
 	uint32_t n;
 	bool open; /* one of them never ended */
+	int64_t kernel,
+		kernel_error; /* when the GPU began the first of its kernels; 0: not known */
 	struct report_link link[REPORT_LINKS];
 	UT_hash_handle hh;
 };
@@ -654,6 +656,23 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 			  &l);
 }
 
+static void take_kernel(struct report_reader *rd, node_t rec, int64_t stop)
+{
+	node_t details = get(rd, rec, "details");
+	uint64_t parent = get_addr(rd, rec, "parentObj");
+	struct links *ls;
+	int64_t from;
+
+	extend(rd, parent, stop);
+	if (!get_point(rd, details, "gpuStart", &from))
+		return;
+	ls = entry_of(rd->links, struct links, parent, true);
+	if (!ls || (ls->kernel && ls->kernel <= from))
+		return;
+	ls->kernel = from;
+	ls->kernel_error = get_span(rd, details, "gpuError");
+}
+
 /* States of a ProxyStep in which it waits for the GPU, and those in which it does not. */
 static void take_state(struct report_reader *rd, node_t rec)
 {
@@ -730,6 +749,8 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	take_role(rd, get(rd, sched, "app"), &part->app);
 	take_role(rd, get(rd, sched, "proxy"), &part->proxy);
 	take_role(rd, get(rd, sched, "before"), &part->before);
+	part->kernel = ls ? ls->kernel : 0;
+	part->kernel_error = ls ? ls->kernel_error : 0;
 	part->nlinks = n;
 	if (n)
 		memcpy(part->link, ls->link, n * sizeof(part->link[0]));
@@ -904,7 +925,7 @@ static void take_event(struct report_reader *rd, node_t rec)
 	else if (jn_is(type, "ncclProfileP2p"))
 		take_op(rd, rec, false, from, to);
 	else if (jn_is(type, "ncclProfileKernelCh"))
-		extend(rd, get_addr(rd, rec, "parentObj"), to);
+		take_kernel(rd, rec, to);
 	else if (jn_is(type, "ProfilerLifecycle"))
 		take_lifecycle(rd, rec);
 }

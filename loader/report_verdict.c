@@ -9,19 +9,13 @@
 #include "report_priv.h"
 
 const char *const report_code_names[NR_CODES] = {
-	[CODE_LATE_RANK] = "late-rank",
-	[CODE_PREEMPTED] = "proxy-preempted",
-	[CODE_BLOCKED] = "proxy-blocked",
-	[CODE_THROTTLED] = "cpu-throttled",
-	[CODE_INTERRUPTS] = "interrupts",
-	[CODE_NET_LOSS] = "net-loss",
-	[CODE_RECEIVER] = "receiver-limited",
-	[CODE_SENDER] = "sender-limited",
-	[CODE_BANDWIDTH] = "bandwidth-limited",
-	[CODE_GPU_WAIT] = "gpu-wait",
-	[CODE_STOPPED] = "stopped",
-	[CODE_RESET] = "connection-reset",
-	[CODE_MISSING] = "missing-collective",
+	[CODE_LATE_RANK] = "late-rank",	      [CODE_LATE_KERNEL] = "late-kernel",
+	[CODE_PREEMPTED] = "proxy-preempted", [CODE_BLOCKED] = "proxy-blocked",
+	[CODE_THROTTLED] = "cpu-throttled",   [CODE_INTERRUPTS] = "interrupts",
+	[CODE_NET_LOSS] = "net-loss",	      [CODE_RECEIVER] = "receiver-limited",
+	[CODE_SENDER] = "sender-limited",     [CODE_BANDWIDTH] = "bandwidth-limited",
+	[CODE_GPU_WAIT] = "gpu-wait",	      [CODE_STOPPED] = "stopped",
+	[CODE_RESET] = "connection-reset",    [CODE_MISSING] = "missing-collective",
 	[CODE_UNKNOWN] = "unknown",
 };
 
@@ -30,7 +24,7 @@ struct causes {
 	struct names *names;
 	struct report_cause *at;
 	uint32_t n;
-	int64_t rest; /* of the operation, once all ranks have come: the others' causes count from there */
+	int64_t rest; /* of the operation, once all ranks have come, and their kernels: the others' causes count from there */
 	double least_waiting; /* waiting() of the rank that waits least */
 };
 
@@ -42,8 +36,8 @@ static double ms(int64_t ns)
 /* Said of a rank in the operation as a whole, whatever its threads and connections suffered. */
 static bool is_of_rank(enum report_code code)
 {
-	return code == CODE_LATE_RANK || code == CODE_STOPPED || code == CODE_RESET ||
-	       code == CODE_MISSING;
+	return code == CODE_LATE_RANK || code == CODE_LATE_KERNEL || code == CODE_STOPPED ||
+	       code == CODE_RESET || code == CODE_MISSING;
 }
 
 /* Of those that may go for another, the one that is least odd; NULL: none. */
@@ -611,6 +605,10 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 	c.rest = most(0, op->own - late);
 	if (p)
 		add_late(&c, p, late, trust);
+	p = report_late_kernel(op, &late);
+	if (p)
+		add(&c, CODE_LATE_KERNEL, p, least(late, c.rest));
+	c.rest = most(0, c.rest - most(0, late));
 	if (is_open(op))
 		add_open(&c);
 	for (i = 0; i < op->nparts; i++)
@@ -772,6 +770,18 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 			 c->part->tid, op->nparts, op->nparts == 1 ? "" : "s");
 }
 
+static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
+{
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "its GPU began the kernel %.1f ms after its application had come, %.1f ms later "
+		 "than "
+		 "its peers' (+-%.3f)",
+		 ms(c->part->kernel - c->part->start), ms(c->ns), ms(c->part->kernel_error));
+	snprintf(v->evidence[1], sizeof(v->evidence[1]),
+		 "the GPU had something else to do: what is before it in its stream, or of another "
+		 "process");
+}
+
 static void tell_missing(const struct report_cause *c, struct names *names,
 			 struct report_verdict *v)
 {
@@ -795,6 +805,8 @@ static void tell(const struct report_op *op, const struct report_cause *c, struc
 {
 	if (c->code == CODE_LATE_RANK) {
 		tell_late(op, c, names, v);
+	} else if (c->code == CODE_LATE_KERNEL) {
+		tell_late_kernel(c, v);
 	} else if (c->code == CODE_MISSING || (c->code == CODE_STOPPED && !c->part)) {
 		tell_missing(c, names, v);
 	} else if (c->code == CODE_RESET) {

@@ -110,6 +110,20 @@ wanted late-part && t "late-part: it is told once, of nobody else" eval \
 wanted late-ahead && faults late-ahead late-rank 1 '.*' pair --bytes 2M --iters 64 --ahead 16 late:rank=1:every=8:ms=60,
 wanted late-ahead && t "late-ahead: what waits in the queue is not slow" eval \
 	'jq -e ".comms[0].ops[0] | .p50 < 30000 and .split.late > 0" "$tmp/late-ahead.report" && jq -e ".verdicts | map(select(.code == \"late-rank\").cost) | add < 0.6" "$tmp/late-ahead.report"'
+# The call comes in time, and the GPU has something else to do. Progress threads poll meanwhile, share CPUs, and are preempted: that harms nobody.
+busy_gpu() {
+	record "$1" -- "$job" --ranks 3 --bytes 1M --iters "$2" --sleep-us 2000 --no-check --json --fault "busy-gpu:rank=1:ms=$3:every=$4"
+}
+late_kernel() {
+	busy_gpu "$1" 60 40 10
+}
+always_late_kernel() {
+	busy_gpu "$1" 40 15 1
+}
+wanted late-kernel && faults late-kernel late-kernel 1 '.*' late_kernel
+wanted late-kernel && t "late-kernel: of the operations that were, by what they were" eval \
+	'jq -e ".verdicts[0] | .ops >= 6 and .ops <= 9 and .slow == 6 and .cost > 0.22 and .cost < 0.3" "$tmp/late-kernel.report"'
+wanted always-late-kernel && faults always-late-kernel late-kernel 1 '.*' always_late_kernel
 # Sends and Recvs: of all with all, and from one rank to the next, where nobody but the first one is late.
 late_all() {
 	record "$1" -- "$job" --ranks 3 --op alltoall --bytes 2M --iters 30 --no-check --json --fault late:rank=1:every=18:ms=60

@@ -114,6 +114,8 @@ void fault_load(struct faults *f, int rank, int nranks)
 			     ? fault_or("late", rank, "ms", 10, 0)
 			     : 0;
 	f->late_every = fault_or("late", rank, "every", 1, 1);
+	f->busy_gpu_ms = fault_or("busy-gpu", rank, "ms", 10, 0);
+	f->busy_gpu_every = fault_or("busy-gpu", rank, "every", 1, 1);
 	f->slow_us = fault_or("slow-progress", rank, "us", 500, 0);
 	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);
 	f->slow_poll = fault_or("slow-progress", rank, "poll", 0, 0);

@@ -100,6 +100,8 @@ struct death {
 struct faults {
 	long late_ms;
 	long late_every;
+	long busy_gpu_ms;
+	long busy_gpu_every;
 	long slow_us;
 	long slow_busy, slow_poll, slow_futex; /* how, if not in nanosleep */
 	long cold_file, cold_read;	       /* cold_file: 0 no, else the rank + 1 */

@@ -386,6 +386,15 @@ static int kernel_run(struct kernel *k)
 	return -ETIMEDOUT;
 }
 
+/* Fault busy-gpu: a computation is before it on the GPU. */
+static void gpu_busy(const struct kernel *k)
+{
+	const struct faults *f = &k->comm->faults;
+
+	if (f->busy_gpu_ms && (k->seq + 1) % f->busy_gpu_every == 0)
+		usleep(f->busy_gpu_ms * 1000);
+}
+
 /* Kernels of one communicator run one at a time, in launch order, on whatever streams. */
 static int kernel_in_order(struct kernel *k)
 {
@@ -449,6 +458,7 @@ static void *stream_main(void *arg)
 		if (!s->head)
 			s->tail = &s->head;
 		pthread_mutex_unlock(&s->lock);
+		gpu_busy(s->running);
 		err = kernel_in_order(s->running);
 		pthread_mutex_lock(&s->lock);
 		if (err && !s->error)

@@ -624,6 +624,51 @@ static void the_gpu(void **state)
 	over();
 }
 
+/* Its own GPU's doing, whatever its thread suffered meanwhile, and whenever its application came. */
+static void the_kernel(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++)
+		parts[i]->kernel = parts[i]->start + MS;
+	parts[1]->kernel = parts[1]->start + 81 * MS;
+	parts[1]->proxy.runq = 70 * MS;
+	parts[1]->proxy.on = 30 * MS;
+	parts[1]->proxy.behind[0] = (struct report_who){name("hog"), 9, 70 * MS, false};
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 80 * MS;
+	assert_int_equal(judged(80), CODE_LATE_KERNEL);
+	assert_int_equal(v.cause.rank, 1);
+	assert_int_equal(v.cause.ns, 80 * MS);
+	assert_non_null(
+		strstr(v.evidence[0], "81.0 ms after its application had come, 80.0 ms later"));
+	assert_int_equal(odd(), CODE_LATE_KERNEL);
+	/* not sure enough by the GPU's clock: what else there is */
+	parts[1]->kernel_error = parts[0]->kernel_error = 35 * MS;
+	assert_int_equal(judged(80), CODE_PREEMPTED);
+	/* nothing is known of the others */
+	parts[1]->kernel_error = 0;
+	parts[0]->kernel = parts[2]->kernel = 0;
+	assert_int_equal(judged(80), CODE_PREEMPTED);
+	over();
+	/* it came late, and its kernel at once */
+	ring(3);
+	for (i = 0; i < 3; i++)
+		parts[i]->kernel = parts[i]->start + MS;
+	parts[1]->start += 80 * MS;
+	parts[1]->kernel += 80 * MS;
+	assert_int_equal(judged(80), CODE_LATE_RANK);
+	over();
+	/* a stage of a pipeline */
+	ring(2);
+	op.p2p = op.loose = true;
+	parts[0]->kernel = parts[0]->start;
+	parts[1]->kernel = parts[1]->start + 80 * MS;
+	assert_int_equal(judged(80), CODE_UNKNOWN);
+	over();
+}
+
 static void what_follows_from_a_late_rank(void **state)
 {
 	(void)state;
@@ -1642,6 +1687,7 @@ int main(void)
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
+		cmocka_unit_test(the_kernel),
 		cmocka_unit_test(what_follows_from_a_late_rank),
 		cmocka_unit_test(gpu_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
