@@ -156,6 +156,22 @@ static void comm_put(struct correlate *c, struct corr_comm *comm)
 	free(comm);
 }
 
+/* The same for all communicators that are on one, as those of a process mostly are; for one beyond them its own. */
+static struct gpu_clock *gpu_of(struct correlate *c, struct corr_comm *comm)
+{
+	static const char none[SCOPE_GPU_UUID_LEN];
+	const char *uuid = comm->info.gpu_uuid;
+	struct corr_gpu *g;
+
+	for (g = c->gpus; g < c->gpus + CORR_GPUS && memcmp(uuid, none, sizeof(none)) != 0; g++) {
+		if (!memcmp(g->uuid, none, sizeof(none)))
+			memcpy(g->uuid, uuid, sizeof(g->uuid));
+		if (!memcmp(g->uuid, uuid, sizeof(g->uuid)))
+			return &g->clock;
+	}
+	return &comm->own_gpu;
+}
+
 /* A record that there is no memory for: what follows of its event is without a start, as after a loss. */
 static void count_untaken(struct correlate *c)
 {
@@ -178,6 +194,7 @@ void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_
 	if (comm) {
 		comm->info = *info;
 		comm->refs = 1; /* until finalize */
+		comm->gpu = gpu_of(c, comm);
 		HASH_ADD(hh, c->comms, info.ctx, sizeof(comm->info.ctx), comm);
 	}
 	if (!comm || !HASH_ADDED(hh, comm)) {
@@ -465,18 +482,21 @@ static void gone_expire(struct correlate *c)
  */
 static void note_launch(const struct corr_event *parent, struct corr_event *op)
 {
-	if (is_captured(parent))
+	if (parent && is_captured(parent))
 		op->launch_ns = op->start_ns;
 	else if (op->comm)
 		op->launch_ns = op->comm->launch.ns;
 }
 
+/* Where groups are not recorded, the first of one is not known. */
 static void launch_begins(struct corr_comm *comm, const struct corr_event *launch)
 {
-	if (comm->launch.ns && comm->launch.group == launch->start.s.parent)
+	uint64_t group = launch->start.s.parent;
+
+	if (group && comm->launch.group == group)
 		return;
-	comm->launch.group = launch->start.s.parent;
-	comm->launch.ns = launch->start_ns;
+	comm->launch.group = group;
+	comm->launch.ns = group ? launch->start_ns : 0;
 }
 
 static bool has_gpu_stamps(const struct corr_event *ev)
@@ -490,7 +510,7 @@ static void gpu_begins(struct corr_event *ev, const struct corr_event *parent)
 	uint64_t launch_ns = parent && is_operation(parent->what) ? parent->launch_ns : 0;
 
 	/* at one place in both */
-	gpu_clock__add(&ev->comm->gpu, ev->start.kernel_ch.ptimer_ns, launch_ns, ev->start_ns);
+	gpu_clock__add(ev->comm->gpu, ev->start.kernel_ch.ptimer_ns, launch_ns, ev->start_ns);
 }
 
 /*
@@ -502,7 +522,7 @@ static void gpu_was_handed(const struct correlate *c, const struct corr_event *o
 	if (op->what != SCOPE_COLL || !op->comm || op->open_children || !op->handed_ns ||
 	    !c->simple || op->start.coll.proto != c->simple || op->nkernels != op->start.s.h.u8)
 		return;
-	gpu_clock__add(&op->comm->gpu, op->ptimer_stop_ns, op->handed_ns, 0);
+	gpu_clock__add(op->comm->gpu, op->ptimer_stop_ns, op->handed_ns, 0);
 }
 
 static void note_handed(struct corr_event *parent, const struct corr_event *child)
@@ -522,7 +542,7 @@ static void note_kernel(struct corr_event *op, const struct corr_event *kernel)
 static void gpu_ends(struct corr_event *ev)
 {
 	uint64_t start = ev->start.kernel_ch.ptimer_ns, stop = ev->ptimer_stop_ns;
-	struct gpu_clock *gpu = &ev->comm->gpu;
+	struct gpu_clock *gpu = ev->comm->gpu;
 	int64_t offset_ns;
 
 	gpu_clock__add(gpu, stop, 0, ev->stop_ns);
@@ -829,7 +849,7 @@ void correlate__start(struct correlate *c, const struct scope_rec_start *rec, ui
 	pxn_detect(c, ev);
 	if (!ev->pxn)
 		comm_resolve(c, ev);
-	if (is_operation(ev->what) && parent)
+	if (is_operation(ev->what))
 		note_launch(parent, ev);
 	else if (ev->what == SCOPE_KERNEL_LAUNCH && ev->comm)
 		launch_begins(ev->comm, ev);

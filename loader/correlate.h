@@ -53,9 +53,10 @@ struct corr_comm {
 	struct {
 		uint64_t group, ns; /* 0: none yet */
 	} launch; /* the first kernel of the group of calls that last launched one: began to be launched */
-	struct gpu_clock gpu; /* of the GPU that it is on */
-	struct live *live;    /* the owner's, malloc'ed; freed with this */
-	UT_hash_handle hh;    /* by info.ctx */
+	struct gpu_clock *gpu;	  /* of the GPU that it is on, with others perhaps */
+	struct gpu_clock own_gpu; /* where that GPU has no name */
+	struct live *live;	  /* the owner's, malloc'ed; freed with this */
+	UT_hash_handle hh;	  /* by info.ctx */
 };
 
 /* One state of an event, held back until the next record tells whether it repeats. */
@@ -185,6 +186,14 @@ struct corr_counts {
 	uint64_t evicted;   /* events given up before their time because there were too many */
 };
 
+#define CORR_GPUS 16 /* of one process; nodes have no more */
+
+/* A GPU that communicators are on. */
+struct corr_gpu {
+	char uuid[SCOPE_GPU_UUID_LEN]; /* all 0: no more of them */
+	struct gpu_clock clock;
+};
+
 /* An event's place in the table: the id is here too, so that passing one by does not touch it. */
 struct corr_slot {
 	uint64_t id;
@@ -225,6 +234,7 @@ struct correlate {
 	struct corr_wait *waits;    /* uthash */
 	struct corr_comm *comms;    /* uthash */
 	struct corr_comm *last_comm;
+	struct corr_gpu gpus[CORR_GPUS];
 	struct corr_counts counts;
 };
 

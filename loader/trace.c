@@ -565,7 +565,7 @@ static void put_gpu_clock(struct json *j, const struct proc *p, uint64_t now_ns)
 	for (comm = first; comm; comm = comm->hh.next) {
 		if (memcmp(comm->info.gpu_uuid, first->info.gpu_uuid, SCOPE_GPU_UUID_LEN) != 0)
 			return;
-		if (!gpu_clock__offset(&comm->gpu, now_ns, &offset_ns, &error_ns) ||
+		if (!gpu_clock__offset(comm->gpu, now_ns, &offset_ns, &error_ns) ||
 		    error_ns >= best_ns)
 			continue;
 		best_ns = error_ns;

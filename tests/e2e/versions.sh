@@ -63,7 +63,7 @@ for v in 1 2 3 4 5 6 7; do
 		warps: 17, count: 262144, root: 0, dtype: "ncclFloat32"}]')"
 	is "v$v: Coll: buffers and Group" "$(fact buffers) $(fact group)" "true true"
 	[ $v -lt 3 ] || is "v$v: GPU times of KernelCh" "$(fact kernel)" "[[$([ $v -ge 4 ] && echo true,true || echo false,false)]]"
-	# Before v5 NCCL tells of no launch, and so of no time before a kernel's.
+	# Before v5 NCCL tells of no launch, and of an operation's end only when its kernels' lines are written.
 	[ $v -lt 3 ] || is "v$v: GPU times in the node's, to within their error" "$(fact gpu)" "[$([ $v -ge 5 ] && echo true || echo null)]"
 	is "v$v: exec is told by the proxy" "$(fact exec)" '["proxy"]'
 

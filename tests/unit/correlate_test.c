@@ -366,6 +366,57 @@ static void test_gpu_times_queued(void **arg)
 			6000 + 215 * MS / 1000000 * GPU_DRIFT_PPM + 2 * GPU_GRAIN_NS);
 }
 
+static void comm_on(uint64_t n, const char *gpu)
+{
+	struct scope_comm info = {.ctx = id_of(SCOPE_ID_WHAT_CTX, n), .hash = n, .api = 5};
+
+	memcpy(info.gpu_uuid, gpu, strlen(gpu));
+	correlate__comm(&c, &info, 1, &app);
+}
+
+/* What the kernels of one communicator tell holds for others on the same GPU, and for no other GPU. */
+static void test_gpu_times_shared(void **arg)
+{
+	uint64_t n;
+	char name[8];
+
+	(void)arg;
+	comm_on(1, "one");
+	comm_on(2, "one");
+	comm_on(3, "two");
+	comm_on(4, "");
+	comm_on(5, "");
+	assert_ptr_equal(correlate__comm_find(&c, id_of(SCOPE_ID_WHAT_CTX, 1))->gpu,
+			 correlate__comm_find(&c, id_of(SCOPE_ID_WHAT_CTX, 2))->gpu);
+	for (n = 6; n < 100; n++) {
+		snprintf(name, sizeof(name), "%u", (unsigned int)n);
+		comm_on(n, name);
+	}
+	for (n = 3; n < 100; n++)
+		assert_ptr_not_equal(
+			correlate__comm_find(&c, id_of(SCOPE_ID_WHAT_CTX, n))->gpu,
+			correlate__comm_find(&c, id_of(SCOPE_ID_WHAT_CTX, n - 1))->gpu);
+}
+
+/* By what is recorded, as a mask has it: groups without calls tell as much, launches without groups nothing. */
+static void test_gpu_times_masked(void **arg)
+{
+	const struct corr_event *ev;
+	uint64_t coll, at = S;
+
+	(void)arg;
+	comm(1, 0);
+	start(id_of(SCOPE_KERNEL_LAUNCH, 1), 0, at, &app);
+	coll = start(id_of(SCOPE_COLL, 2), 0, at, &app);
+	assert_false(kernel(3, coll, at + 8000, at + 20000, 2000)->has_gpu);
+	at = 2 * S;
+	start(id_of(SCOPE_KERNEL_LAUNCH, 4), api_call(SCOPE_GROUP_API, 5, 0, false, at), at, &app);
+	coll = start(id_of(SCOPE_COLL, 6), 0, at, &app);
+	ev = kernel(7, coll, at + 8000, at + 20000, 2000);
+	assert_true(ev->has_gpu);
+	assert_in_range(ev->gpu_error_ns, 5000, 5000 + 2 * GPU_GRAIN_NS);
+}
+
 /* A graph's replay launches no kernel that is told of: the host's part comes first. */
 static void test_gpu_times_captured(void **arg)
 {
@@ -1296,6 +1347,8 @@ int main(void)
 		TEST(test_exec_sources),
 		TEST(test_gpu_times),
 		TEST(test_gpu_times_queued),
+		TEST(test_gpu_times_shared),
+		TEST(test_gpu_times_masked),
 		TEST(test_gpu_times_captured),
 		TEST(test_gpu_times_hostile),
 		TEST(test_stuck_child),
