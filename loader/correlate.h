@@ -120,8 +120,7 @@ struct corr_event {
 			uint64_t activity_ns; /* a child last started or ended */
 			uint64_t exec_stop_ns;
 		};
-		struct
-		{ /* KernelCh, KernelPhase: what its stamps are in node time; valid with has_gpu */
+		struct { /* KernelCh, KernelPhase: when it ran; valid with has_gpu */
 			uint64_t gpu_start_ns, gpu_stop_ns, gpu_error_ns;
 		};
 	};

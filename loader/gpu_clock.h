@@ -14,7 +14,7 @@
 /* Two quartz oscillators of 50 ppm each. Seen of an H200 beside its host's TSC: 7. */
 #define GPU_DRIFT_PPM 100
 
-/* A stamp tells the GPU's time of up to so long ago: H100 and H200 count in steps of 32 ns, older ones of 1024. */
+/* A stamp tells the GPU's time of up to so long ago: an H200 counts in steps of 32 ns, others were seen to of 1024. */
 #define GPU_GRAIN_NS 1024
 
 /* Bounds that are further apart than twice this are no fit. */

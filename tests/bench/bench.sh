@@ -109,7 +109,7 @@ else
 	bench convert convert.sh --rounds "${ROUNDS:-5}" --records "${RECORDS:-20000000}"
 	bench growth growth.sh --rounds "${GROWTH_ROUNDS:-3}" --events "${EVENTS:-10000000}" ${svg:+--svg "$svg"}
 	bench job job_cost.sh --rounds "${JOB_ROUNDS:-7}" --seconds "${JOB_SECONDS:-2}"
-	[ ! -x "$programs/../../gpu/scope-job" ] || bench nccl job_cost.sh --rounds "${NCCL_ROUNDS:-7}" --seconds "${JOB_SECONDS:-2}" --cases 2x64M,2x1M \
+	! { [ -x "$programs/../../gpu/scope-job" ] && nvidia-smi -L >/dev/null 2>&1; } || bench nccl job_cost.sh --rounds "${NCCL_ROUNDS:-7}" --seconds "${JOB_SECONDS:-2}" --cases 2x64M,2x1M \
 		--job "$programs/../../gpu/scope-job"
 	bench sched sched_cost.sh --rounds "${SCHED_ROUNDS:-25}"
 	bench net net_cost.sh --rounds "${NET_ROUNDS:-41}"

@@ -5,8 +5,9 @@
 
 GPU_OUT	  := $(BUILD)/gpu
 CUDA_HOME ?= /usr/local/cuda
+# Asked for only where it is needed: each takes a while.
 NCCL_HOME ?= $(or $(shell python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0])' 2>/dev/null),/usr)
-NCCL_LIB  := $(firstword $(wildcard $(NCCL_HOME)/lib/libnccl.so.2 $(NCCL_HOME)/lib/$(MULTIARCH)/libnccl.so.2))
+NCCL_LIB  = $(firstword $(wildcard $(NCCL_HOME)/lib/libnccl.so.2 $(NCCL_HOME)/lib/$(MULTIARCH)/libnccl.so.2))
 
 TESTS_SLOW += "tests/gpu/nccl.sh"
 
