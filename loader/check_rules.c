@@ -496,13 +496,18 @@ static void rule_event_exec(struct check *c, const struct json_node *rec, enum e
 /* Of a kernel: where it ran, which was before the host saw it. */
 static void rule_event_gpu(struct check *c, const struct json_node *rec, enum etype etype)
 {
-	const struct json_node *details = jn_get(&c->doc, rec, "details");
-	int64_t start = get_time(c, details, "gpuStart"), stop = get_time(c, details, "gpuStop");
-	int64_t seen = get_time(c, jn_get(&c->doc, rec, "stop"), "ts");
-	int n = !!jn_get(&c->doc, details, "gpuStart") + !!jn_get(&c->doc, details, "gpuStop") +
-		!!jn_get(&c->doc, details, "gpuError");
+	const struct json_node *details;
+	int64_t start, stop, seen;
+	int n;
 
-	(void)etype;
+	if (etype != ET_KERNEL_CH && etype != ET_KERNEL_PHASE)
+		return;
+	details = jn_get(&c->doc, rec, "details");
+	start = get_time(c, details, "gpuStart");
+	stop = get_time(c, details, "gpuStop");
+	seen = get_time(c, jn_get(&c->doc, rec, "stop"), "ts");
+	n = !!jn_get(&c->doc, details, "gpuStart") + !!jn_get(&c->doc, details, "gpuStop") +
+	    !!jn_get(&c->doc, details, "gpuError");
 	if (n && n < 3)
 		find(c, FIND_ERROR, "key-missing",
 		     "keys 'gpuStart', 'gpuStop' and 'gpuError' go together, one is missing");

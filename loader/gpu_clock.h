@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a GPU's nanoseconds to CLOCK_MONOTONIC, without asking the GPU. NCCL's kernels stamp their begin and end with
- * globaltimer, which has an epoch and a rate of its own. Each stamp was made after the host had launched the kernel and
- * before the host saw it: what the two clocks are apart lies between these bounds, the closest of which are kept. They grow
+ * globaltimer, which has an epoch and a rate of its own. Each stamp was made after something that the host did, as to launch the
+ * kernel, and before the host saw it: what the two clocks are apart lies between these bounds, the closest of which are kept. They grow
  * apart again by what two clocks may drift. Pure; stamps are a job's and not trusted.
  */
 #ifndef NCCLSCOPE_GPU_CLOCK_H
@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Two quartz oscillators of 50 ppm each. Seen of an H200 beside its host's TSC: 7. */
+/* Two quartz oscillators of 50 ppm each. */
 #define GPU_DRIFT_PPM 100
 
-/* A stamp tells the GPU's time of up to so long ago: an H200 counts in steps of 32 ns, others were seen to of 1024. */
+/* A stamp tells the GPU's time of up to so long ago: an H200 counts in steps of 32 ns, other GPUs of 1024. */
 #define GPU_GRAIN_NS 1024
 
 /* Bounds that are further apart than twice this are no fit. */

@@ -69,6 +69,11 @@ struct report_link {
 	int64_t worst;	/* by this */
 };
 
+/* When a GPU began a kernel, 0: not known; and by how much that may be wrong. */
+struct report_kernel {
+	int64_t at, error;
+};
+
 struct report_proc;
 
 struct report_part {
@@ -82,10 +87,9 @@ struct report_part {
 	/* By how much later than usual it came, from the operation of its communicator before; and how much of that is told since. */
 	bool knows_usual;
 	int64_t later, told;
-	int64_t quiet; /* of what is open: for how long it has not moved */
-	/* When the GPU began the first of its kernels, 0: not known; and by how much that may be wrong. */
-	int64_t kernel, kernel_error;
-	bool known; /* something tells when it ended */
+	int64_t quiet;		     /* of what is open: for how long it has not moved */
+	struct report_kernel kernel; /* the first of those that it has */
+	bool known;		     /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_role app, proxy;

@@ -448,7 +448,7 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 /* How long the GPU took to begin what had been asked of it. */
 static int64_t kernel_wait(const struct report_part *p)
 {
-	return most(0, p->kernel - p->start);
+	return most(0, p->kernel.at - p->start);
 }
 
 /* A stage of a pipeline waits for the one before, whatever its GPU does. */
@@ -461,17 +461,17 @@ const struct report_part *report_late_kernel(const struct report_op *op, int64_t
 	*late = 0;
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
-		if (p->kernel && (!last || kernel_wait(p) > kernel_wait(last)))
+		if (p->kernel.at && (!last || kernel_wait(p) > kernel_wait(last)))
 			last = p;
 	}
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
-		if (!p->kernel || p == last)
+		if (!p->kernel.at || p == last)
 			continue;
 		others[m++] = kernel_wait(p);
-		doubt = most(doubt, p->kernel_error);
+		doubt = most(doubt, p->kernel.error);
 	}
 	if (m)
-		*late = kernel_wait(last) - report_median(others, m) - doubt - last->kernel_error;
+		*late = kernel_wait(last) - report_median(others, m) - doubt - last->kernel.error;
 	return *late > 0 ? last : NULL;
 }

@@ -207,10 +207,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 	p->quiet = most(0, p->stop - last);
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
-	if (more->kernel && (!p->kernel || more->kernel < p->kernel)) {
-		p->kernel = more->kernel;
-		p->kernel_error = more->kernel_error;
-	}
+	p->kernel = report_first_kernel(p->kernel, more->kernel);
 	take_links(r, s, more);
 	free(more);
 }

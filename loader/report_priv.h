@@ -60,6 +60,13 @@ static inline struct report_link *report_link_of(struct report_link *link, uint3
 	return NULL;
 }
 
+/* Of two kernels the one that began first. */
+static inline struct report_kernel report_first_kernel(struct report_kernel a,
+						       struct report_kernel b)
+{
+	return !b.at || (a.at && a.at <= b.at) ? a : b;
+}
+
 /* Sorts them. The lower one of two in the middle; 0 of none. */
 int64_t report_median(int64_t *v, uint32_t n);
 

@@ -43,9 +43,8 @@ struct steps {
 struct links {
 	uint64_t addr;
 	uint32_t n;
-	bool open; /* one of them never ended */
-	int64_t kernel,
-		kernel_error; /* when the GPU began the first of its kernels; 0: not known */
+	bool open;		     /* one of them never ended */
+	struct report_kernel kernel; /* the first of the operation's */
 	struct report_link link[REPORT_LINKS];
 	UT_hash_handle hh;
 };
@@ -660,17 +659,15 @@ static void take_kernel(struct report_reader *rd, node_t rec, int64_t stop)
 {
 	node_t details = get(rd, rec, "details");
 	uint64_t parent = get_addr(rd, rec, "parentObj");
+	struct report_kernel kernel = {.error = get_span(rd, details, "gpuError")};
 	struct links *ls;
-	int64_t from;
 
 	extend(rd, parent, stop);
-	if (!get_point(rd, details, "gpuStart", &from))
+	if (!get_point(rd, details, "gpuStart", &kernel.at))
 		return;
 	ls = entry_of(rd->links, struct links, parent, true);
-	if (!ls || (ls->kernel && ls->kernel <= from))
-		return;
-	ls->kernel = from;
-	ls->kernel_error = get_span(rd, details, "gpuError");
+	if (ls)
+		ls->kernel = report_first_kernel(ls->kernel, kernel);
 }
 
 /* States of a ProxyStep in which it waits for the GPU, and those in which it does not. */
@@ -749,8 +746,8 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	take_role(rd, get(rd, sched, "app"), &part->app);
 	take_role(rd, get(rd, sched, "proxy"), &part->proxy);
 	take_role(rd, get(rd, sched, "before"), &part->before);
-	part->kernel = ls ? ls->kernel : 0;
-	part->kernel_error = ls ? ls->kernel_error : 0;
+	if (ls)
+		part->kernel = ls->kernel;
 	part->nlinks = n;
 	if (n)
 		memcpy(part->link, ls->link, n * sizeof(part->link[0]));

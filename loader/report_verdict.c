@@ -606,9 +606,11 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 	if (p)
 		add_late(&c, p, late, trust);
 	p = report_late_kernel(op, &late);
-	if (p)
-		add(&c, CODE_LATE_KERNEL, p, least(late, c.rest));
-	c.rest = most(0, c.rest - most(0, late));
+	if (p) {
+		late = least(late, c.rest);
+		add(&c, CODE_LATE_KERNEL, p, late);
+		c.rest -= late;
+	}
 	if (is_open(op))
 		add_open(&c);
 	for (i = 0; i < op->nparts; i++)
@@ -773,10 +775,9 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
 {
 	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "its GPU began the kernel %.1f ms after its application had come, %.1f ms later "
-		 "than "
-		 "its peers' (+-%.3f)",
-		 ms(c->part->kernel - c->part->start), ms(c->ns), ms(c->part->kernel_error));
+		 "its GPU began the kernel %.1f ms after its application had come, "
+		 "%.1f ms later than its peers' (+-%.3f)",
+		 ms(c->part->kernel.at - c->part->start), ms(c->ns), ms(c->part->kernel.error));
 	snprintf(v->evidence[1], sizeof(v->evidence[1]),
 		 "the GPU had something else to do: what is before it in its stream, or of another "
 		 "process");

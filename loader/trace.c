@@ -558,24 +558,18 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 /* What the GPU that all communicators of the process are on is ahead of the node; of several, each event says its own. */
 static void put_gpu_clock(struct json *j, const struct proc *p, uint64_t now_ns)
 {
-	uint64_t best_ns = UINT64_MAX, error_ns;
-	const struct corr_comm *comm, *first = p->corr.comms;
-	int64_t best, offset_ns;
+	const struct corr_comm *first = p->corr.comms, *comm;
+	uint64_t error_ns;
+	int64_t offset_ns;
 
-	for (comm = first; comm; comm = comm->hh.next) {
-		if (memcmp(comm->info.gpu_uuid, first->info.gpu_uuid, SCOPE_GPU_UUID_LEN) != 0)
+	for (comm = first; comm; comm = comm->hh.next)
+		if (comm->gpu != first->gpu)
 			return;
-		if (!gpu_clock__offset(comm->gpu, now_ns, &offset_ns, &error_ns) ||
-		    error_ns >= best_ns)
-			continue;
-		best_ns = error_ns;
-		best = offset_ns;
-	}
-	if (best_ns == UINT64_MAX)
+	if (!first || !gpu_clock__offset(first->gpu, now_ns, &offset_ns, &error_ns))
 		return;
 	json_lit(j, ",\"gpu\":{\"offset\":");
-	json_us_signed(j, -best);
-	KEY_US(j, "error", best_ns);
+	json_us_signed(j, -offset_ns);
+	KEY_US(j, "error", error_ns);
 	json_char(j, '}');
 }
 

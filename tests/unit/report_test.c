@@ -632,8 +632,8 @@ static void the_kernel(void **state)
 	(void)state;
 	ring(3);
 	for (i = 0; i < 3; i++)
-		parts[i]->kernel = parts[i]->start + MS;
-	parts[1]->kernel = parts[1]->start + 81 * MS;
+		parts[i]->kernel.at = parts[i]->start + MS;
+	parts[1]->kernel.at = parts[1]->start + 81 * MS;
 	parts[1]->proxy.runq = 70 * MS;
 	parts[1]->proxy.on = 30 * MS;
 	parts[1]->proxy.behind[0] = (struct report_who){name("hog"), 9, 70 * MS, false};
@@ -645,26 +645,26 @@ static void the_kernel(void **state)
 		strstr(v.evidence[0], "81.0 ms after its application had come, 80.0 ms later"));
 	assert_int_equal(odd(), CODE_LATE_KERNEL);
 	/* not sure enough by the GPU's clock: what else there is */
-	parts[1]->kernel_error = parts[0]->kernel_error = 35 * MS;
+	parts[1]->kernel.error = parts[0]->kernel.error = 35 * MS;
 	assert_int_equal(judged(80), CODE_PREEMPTED);
 	/* nothing is known of the others */
-	parts[1]->kernel_error = 0;
-	parts[0]->kernel = parts[2]->kernel = 0;
+	parts[1]->kernel.error = 0;
+	parts[0]->kernel.at = parts[2]->kernel.at = 0;
 	assert_int_equal(judged(80), CODE_PREEMPTED);
 	over();
 	/* it came late, and its kernel at once */
 	ring(3);
 	for (i = 0; i < 3; i++)
-		parts[i]->kernel = parts[i]->start + MS;
+		parts[i]->kernel.at = parts[i]->start + MS;
 	parts[1]->start += 80 * MS;
-	parts[1]->kernel += 80 * MS;
+	parts[1]->kernel.at += 80 * MS;
 	assert_int_equal(judged(80), CODE_LATE_RANK);
 	over();
 	/* a stage of a pipeline */
 	ring(2);
 	op.p2p = op.loose = true;
-	parts[0]->kernel = parts[0]->start;
-	parts[1]->kernel = parts[1]->start + 80 * MS;
+	parts[0]->kernel.at = parts[0]->start;
+	parts[1]->kernel.at = parts[1]->start + 80 * MS;
 	assert_int_equal(judged(80), CODE_UNKNOWN);
 	over();
 }
