@@ -51,6 +51,22 @@ def unjoined:
 def states_by_event:
 	reduce records("state")[] as $s ({}; .["\($s.pid)/\($s.eventAddr)"] += [$s.id]);
 
+# ---- The GPU's times
+
+# Kernels in the node's time, each of which began after its launch, and was over before the host saw that; `.` is all records.
+def kernels: events | of("KernelCh") | map(select(.unfinished | not));
+def kernels_in_time: (events | index_by_id) as $all
+	| (events | of("KernelLaunch") | map({key: "\(.myPid)/\(.parentObj)", value: .start.ts}) | from_entries) as $launched
+	| kernels | length > 0 and all(. as $k | $all["\(.myPid)/\(.parentObj)"] as $coll | $all["\(.myPid)/\($coll.parentObj)"] as $api
+		| $launched["\(.myPid)/\($api.parentObj)"] <= $k.details.gpuStart + $k.details.gpuError
+		and $k.details.gpuStart <= $k.details.gpuStop and $k.details.gpuStop <= $k.stop.ts);
+# How many kernels two ranks on one GPU ran together, if each rank, which knows nothing of the other, says of all of them the same of
+# the GPU's clock, to within their errors; else null. jq has times of 19 digits to half a microsecond.
+def same_gpu_clock: kernels | group_by(.rank) | map(group_by(.details.channel) | map(sort_by(.start.ts)
+		| map(.details | {ahead: (.pTimer / 1000 - .gpuStart), error: .gpuError}))) as [$a, $b]
+	| [range($a | length) as $c | range([($a[$c] | length), ($b[$c] | length)] | min) as $i | [$a[$c][$i], $b[$c][$i]]]
+	| if all((.[0].ahead - .[1].ahead | fabs) <= .[0].error + .[1].error + 0.5) then length else null end;
+
 # ---- Kernel context
 
 def states_of($s): $s.onCpu + $s.runq + $s.blocked + ($s.unknown // 0);

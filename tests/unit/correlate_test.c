@@ -326,21 +326,28 @@ static void test_gpu_times(void **arg)
 			at + 70000 + ev->gpu_error_ns);
 }
 
+/* A Coll of one channel, by a protocol, whose kernel was launched at @at; with its calls it has the numbers from @n on. */
+static uint64_t launched(uint64_t n, uint16_t proto, uint64_t at)
+{
+	uint64_t group = api_call(SCOPE_GROUP_API, n, 0, false, at);
+	uint64_t call = api_call(SCOPE_COLL_API, n + 1, group, false, at);
+	union corr_start r = {.coll = {.proto = proto}};
+
+	start(id_of(SCOPE_KERNEL_LAUNCH, n + 2), group, at, &app);
+	r.s.h.u8 = 1; /* channels */
+	return start_with(&r, sizeof(r.coll), id_of(SCOPE_COLL, n + 3), call, at, &app);
+}
+
 /*
  * A Coll of one channel, by a protocol, whose kernel was launched at @at and waited 15 ms for its turn; data came to it 9 us before
  * its end, which was seen 3 us later. What its kernel's error was.
  */
 static uint64_t queued(uint64_t n, uint16_t proto, bool receives, uint64_t at)
 {
-	union corr_start r = {.coll = {.proto = proto}};
-	uint64_t begin = at + 15 * MS, end = begin + 100000, group, coll, op, step;
+	uint64_t begin = at + 15 * MS, end = begin + 100000, coll = launched(n, proto, at), op,
+		 step;
 	const struct corr_event *ev;
 
-	group = api_call(SCOPE_GROUP_API, n, 0, false, at);
-	coll = api_call(SCOPE_COLL_API, n + 1, group, false, at);
-	start(id_of(SCOPE_KERNEL_LAUNCH, n + 2), group, at, &app);
-	r.s.h.u8 = 1; /* channels */
-	coll = start_with(&r, sizeof(r.coll), id_of(SCOPE_COLL, n + 3), coll, at, &app);
 	op = proxy_op(n + 4, coll, TGID, at);
 	step = start(id_of(SCOPE_PROXY_STEP, n + 5), op, begin, &proxy);
 	state(step, receives ? 12 : 9, end - 9000);
@@ -445,8 +452,8 @@ static void test_gpu_times_hostile(void **arg)
 					     {EPOCH, EPOCH - 1},
 					     {INT64_MAX, INT64_MAX},
 					     {1, 1}};
-	uint64_t group, coll, i;
 	const struct corr_event *ev;
+	uint64_t coll, i;
 
 	(void)arg;
 	comm(1, 0);
@@ -456,10 +463,7 @@ static void test_gpu_times_hostile(void **arg)
 		const struct corr_state st = {
 			.ts_ns = at + 3000, .id = 22, .arg = stamps[i][1], .has_arg = true};
 
-		group = api_call(SCOPE_GROUP_API, n, 0, false, at);
-		coll = api_call(SCOPE_COLL_API, n + 1, group, false, at);
-		start(id_of(SCOPE_KERNEL_LAUNCH, n + 2), group, at, &app);
-		coll = start(id_of(SCOPE_COLL, n + 3), coll, at, &app);
+		coll = launched(n, 0, at);
 		start_with(&r, sizeof(r.kernel_ch), id_of(SCOPE_KERNEL_CH, n + 4), coll, at + 2000,
 			   &proxy);
 		correlate__state(&c, id_of(SCOPE_KERNEL_CH, n + 4), &st);

@@ -4,42 +4,13 @@
 # their readers want; hostile traces cost what could not be used, and are told.
 #
 # Usage: export.sh [NCCLSCOPE [TRACE...]], with traces: of these, each format
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
-tool=$(realpath "${1:-$top/build/ncclscope}")
+. "$(dirname "$0")/lib.sh"
 [ $# -gt 0 ] && shift
 given=()
 for trace in "$@"; do given+=("$(realpath "$trace")"); done
-traces=$top/tests/unit/traces
 seed=$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl
-failed=0
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+needs jq python3
 cd "$tmp" || exit 1
-export LC_ALL=C
-
-for need in jq python3; do
-	command -v $need >/dev/null || { echo "SKIP: export.sh: needs $need"; exit 77; }
-done
-
-# t NAME COMMAND...: a case. What it prints is shown when it fails.
-t()
-{
-	local name=$1
-	shift
-	if "$@" >say 2>&1; then
-		echo "ok export: $name"
-	else
-		echo "not ok export: $name"
-		head -n 20 say | cut -c1-300 | sed 's/^/# /'
-		failed=1
-	fi
-}
-
-same()
-{
-	[ "$1" = "$2" ] || { echo "got '$1', want '$2'"; return 1; }
-}
 
 # The records of a trace, without what is torn.
 records()

@@ -4,39 +4,10 @@
 # cannot be merged is told. Clocks and connections of real jobs are tests/e2e/merge.sh's.
 #
 # Usage: merge.sh [NCCLSCOPE]
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
-tool=$(realpath "${1:-$top/build/ncclscope}")
-traces=$top/tests/unit/traces
+. "$(dirname "$0")/lib.sh"
 schema=$top/docs/trace.schema.json
-failed=0
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+needs jq python3 zstd
 cd "$tmp" || exit 1
-export LC_ALL=C
-
-for need in jq python3 zstd; do
-	command -v $need >/dev/null || { echo "SKIP: merge.sh: needs $need"; exit 77; }
-done
-
-# t NAME COMMAND...: a case. What it prints is shown when it fails.
-t()
-{
-	local name=$1
-	shift
-	if "$@" >say 2>&1; then
-		echo "ok merge: $name"
-	else
-		echo "not ok merge: $name"
-		head -n 20 say | cut -c1-300 | sed 's/^/# /'
-		failed=1
-	fi
-}
-
-same()
-{
-	[ "$1" = "$2" ] || { echo "got '$1', want '$2'"; return 1; }
-}
 
 # fails STATUS MESSAGE ARG...: with these, merge prints nothing else.
 fails()
