@@ -66,7 +66,7 @@ LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo -pthread
 LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
-PLUGIN_SRC := plugin area buffer probes names cuda
+PLUGIN_SRC := plugin area buffer probes names kernels cuda
 PLUGIN_OBJ := $(PLUGIN_SRC:%=$(BUILD)/plugin/%.o)
 PLUGIN	   := libnccl-profiler-ncclscope.so
 

@@ -339,6 +339,10 @@ struct scope_control {
 	struct scope_want want[SCOPE_WANT_SLOTS];
 };
 
+/* NCCL has worked with KernelCh since it has communicators. */
+#define SCOPE_KERNELS_USED   1
+#define SCOPE_KERNELS_GRAPHS 2 /* and has captured graphs with it */
+
 struct scope_area {
 	__u64 magic;	      /* SCOPE_CONTROL_MAGIC once ready; 0 after a fork */
 	__u32 state;	      /* 0, 1 being set up, 2 ready */
@@ -349,9 +353,9 @@ struct scope_area {
 	__u32 kernel_ch_ok;   /* a loader was there at the first init: KernelCh may be armed */
 	__u16 tag;
 	__u8 clock;
-	__u8 pad;
-	__u32 lock;		       /* the plugin's own, for init and finalize */
-	__u64 masks[SCOPE_MASKS];      /* addresses of activation masks; 0 none */
+	__u8 kernels_used;	  /* SCOPE_KERNELS_*: KernelCh must not go off but by the plugin */
+	__u32 lock;		  /* the plugin's own, for init and finalize */
+	__u64 masks[SCOPE_MASKS]; /* addresses of activation masks; 0 none */
 	__u64 mask_bases[SCOPE_MASKS]; /* load address of the libnccl that owns it; 0: may go */
 	__u64 tbufs[SCOPE_TBUFS];      /* addresses of thread buffers */
 	struct scope_comm comms[SCOPE_COMMS];

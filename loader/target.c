@@ -385,9 +385,12 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 		if (!area.masks[i] || !area.mask_bases[i] ||
 		    mem_read(t, area.masks[i], &now, sizeof(now)))
 			continue;
-		/* Neither of these must come on in a running job: NCCL's work counters would drift. */
+		/*
+		 * Neither of these must come on in a running job: NCCL's work counters would drift. Nor go off while it works
+		 * by them: the plugin does that, at the end of a group (plugin/kernels.c).
+		 */
 		allowed = area.ceiling & ~((uint32_t)NEVER_TOGGLE & ~(area.kernel_ch_ok ? now : 0));
-		next = want & allowed;
+		next = (want & allowed) | (area.kernels_used ? now & NEVER_TOGGLE : 0);
 		if (next != now)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));
 		n++;

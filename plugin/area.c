@@ -24,8 +24,6 @@ __attribute__((visibility("default"))) struct scope_control ncclscope_control = 
 
 enum { AREA_NEW, AREA_SETUP, AREA_READY };
 
-#define MASK_NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
-
 /* ---- The area ---------------------------------------------------------------------------------- */
 
 static struct scope_area *area_map(void)
@@ -62,10 +60,6 @@ static void area_setup(struct scope_area *area)
 	area->clock = clock_kind;
 	area->tag = make_tag(area->pid);
 	area->ids = 1;
-	/*
-	 * KernelCh cannot be switched on later without upsetting NCCL's work counters: only a loader
-	 * that is here from the start may have it.
-	 */
 	area->kernel_ch_ok = sems_read().all != 0;
 	area->ceiling = 0xfff;
 	area->magic = SCOPE_CONTROL_MAGIC;
@@ -129,6 +123,14 @@ __attribute__((constructor)) void area_read_env(void)
 	strncpy(env_mask, env ? env : "", sizeof(env_mask) - 1);
 }
 
+bool area_env_wants(uint32_t types)
+{
+	char *end;
+	unsigned long v = strtoul(env_mask, &end, 0);
+
+	return *env_mask && !*end && v <= 0xffff && v & types;
+}
+
 /* Ceiling from the environment: the variable is the user's, not the loader's. */
 static uint32_t mask_ceiling(uint32_t api, ncclDebugLogger_t logfn)
 {
@@ -166,6 +168,7 @@ static uint32_t mask_wanted(void)
 	return any ? want : ~0u;
 }
 
+/* `ncclscope arm` asked to stay, also where nobody listens. */
 static bool manual_arm(void)
 {
 	int i;
@@ -175,6 +178,11 @@ static bool manual_arm(void)
 		    SCOPE_OWNER_MANUAL)
 			return true;
 	return false;
+}
+
+uint32_t area_wanted(void)
+{
+	return sems_read().all || manual_arm() ? mask_wanted() : 0;
 }
 
 /*
@@ -253,7 +261,7 @@ static void mask_publish(struct scope_area *area, const int *mask, uint64_t base
 	}
 	if (at < 0)
 		return; /* a ninth libnccl in one process: recorded, but not armed from outside */
-	area->mask_bases[at] = base;
+	__atomic_store_n(&area->mask_bases[at], base, __ATOMIC_RELAXED);
 	__atomic_store_n(&area->masks[at], addr, __ATOMIC_RELEASE);
 	/* A libnccl not seen before may have other strings at known addresses. */
 	__atomic_fetch_add(&ncclscope_control.epoch, 1, __ATOMIC_RELEASE);
@@ -292,19 +300,20 @@ static uint32_t disarmed_in;
  * NCCL shares one mask word between all communicators, and RAS may have set it: a later init must not
  * turn it back. Only the first finds it 0.
  */
-static uint32_t mask_at_init(struct scope_area *area, int *mask)
+static uint32_t mask_at_init(struct scope_area *area, int *mask, bool room)
 {
-	uint32_t allowed = area->ceiling, was, now;
+	uint32_t allowed = area->ceiling, was, now, stays;
+	bool in_use = mask_in_use(area, (uintptr_t)mask);
 
 	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
 	/* Nor may this communicator bring it back under others that have done without. */
-	if (!area->kernel_ch_ok ||
-	    (!(was & MASK_NEVER_TOGGLE) && mask_in_use(area, (uintptr_t)mask)))
-		allowed &= ~(uint32_t)MASK_NEVER_TOGGLE;
+	if (!room || !area->kernel_ch_ok || (!(was & KERNELS) && in_use))
+		allowed &= ~(uint32_t)KERNELS;
+	stays = in_use ? kernels_kept(area, was) : 0;
 	if (!sems_read().all && !manual_arm())
-		now = 0;
-	else if (!now)
-		now = mask_wanted() & allowed;
+		now = stays;
+	else if (!(now & ~KERNELS)) /* or what the recorder before has left */
+		now = (mask_wanted() & allowed) | stays;
 	if (now)
 		__atomic_store_n(&disarmed_in, 0, __ATOMIC_RELAXED);
 	if (now != was) /* else a loader may be writing it just now */
@@ -312,12 +321,22 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask)
 	return now;
 }
 
+/* NCCL's mask word; NULL: there is none, or libnccl may have been unloaded without a finalize: write only where it cannot have. */
+static int *mask_safe(const struct scope_area *area, int i)
+{
+	uint64_t addr = __atomic_load_n(&area->masks[i], __ATOMIC_ACQUIRE);
+
+	if (!addr || !__atomic_load_n(&area->mask_bases[i], __ATOMIC_RELAXED))
+		return NULL;
+	return (int *)(uintptr_t)addr;
+}
+
 void area_disarm(void)
 {
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE);
 	struct scope_area *area = area_peek();
-	uint64_t addr;
-	int i;
+	uint32_t was;
+	int i, *mask;
 
 	if (!area || __atomic_load_n(&disarmed_in, __ATOMIC_RELAXED) == epoch || manual_arm())
 		return;
@@ -329,12 +348,39 @@ void area_disarm(void)
 		__atomic_store_n(&ncclscope_control.want[i].owner, 0, __ATOMIC_RELAXED);
 	}
 	for (i = 0; i < SCOPE_MASKS; i++) {
-		addr = __atomic_load_n(&area->masks[i], __ATOMIC_ACQUIRE);
-		/* libnccl may have been unloaded without a finalize: write only where it cannot have. */
-		if (addr && area->mask_bases[i])
-			__atomic_store_n((int *)(uintptr_t)addr, 0, __ATOMIC_RELAXED);
+		mask = mask_safe(area, i);
+		if (!mask)
+			continue;
+		was = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
+		__atomic_store_n(mask, (int)kernels_kept(area, was), __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
+}
+
+uint32_t area_masks_clear(struct scope_area *area, uint32_t types)
+{
+	uint32_t had = 0;
+	int i, *mask;
+
+	for (i = 0; i < SCOPE_MASKS; i++) {
+		mask = mask_safe(area, i);
+		if (mask && types & (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED))
+			had |= types &
+			       (uint32_t)__atomic_fetch_and(mask, (int)~types, __ATOMIC_RELAXED);
+	}
+	return had;
+}
+
+uint32_t area_masks(const struct scope_area *area)
+{
+	uint32_t all = 0;
+	int i, *mask;
+
+	for (i = 0; i < SCOPE_MASKS; i++) {
+		mask = mask_safe(area, i);
+		all |= mask ? (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED) : 0;
+	}
+	return all;
 }
 
 /* ---- Communicators ----------------------------------------------------------------------------- */
@@ -376,6 +422,7 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 	struct scope_area *area = area_get();
 	uint64_t base = 0;
 	uint32_t ceiling;
+	bool room;
 
 	if (!area) {
 		if (logfn)
@@ -392,11 +439,12 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
 	ceiling = mask_ceiling(comm->api, logfn);
+	room = kernels_room(comm, logfn);
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {
 		mask_publish(area, mask, base);
-		comm->mask = mask_at_init(area, mask);
+		comm->mask = mask_at_init(area, mask, room);
 	}
 	comm_publish(area, comm);
 	area_unlock(area);
@@ -406,6 +454,16 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		      comm->nranks, (unsigned long long)comm->hash, comm->mask,
 		      comm->mask ? "" : " (no loader attached)");
 	return comm->ctx;
+}
+
+static bool any_comm(const struct scope_area *area)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_COMMS; i++)
+		if (area->comms[i].ctx)
+			return true;
+	return false;
 }
 
 bool comm_finalize(uint64_t ctx)
@@ -425,6 +483,8 @@ bool comm_finalize(uint64_t ctx)
 			mask_unpublish(area, area->comms[i].mask_addr);
 		found = true;
 	}
+	if (found && !any_comm(area))
+		kernels_end(area);
 	area_unlock(area);
 	return found;
 }

@@ -448,6 +448,10 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	what = type && !(type & (type - 1)) ? (uint32_t)__builtin_ctzll(type) : SCOPE_NTYPES;
 	if (unlikely(what >= ntypes[api]))
 		what = 31;
+	if (unlikely(what == SCOPE_GROUP_API))
+		kernels_group_begin(d->groupApi.graphCaptured);
+	if (api < 5 && unlikely(what == SCOPE_GROUP))
+		kernels_work(false);
 	if (unlikely(!sems.flush || what == 31)) {
 		*handle = (void *)(uintptr_t)start_unheard(context, d, what, type, api, sems);
 		return ncclSuccess;
@@ -515,6 +519,8 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 		return ncclSuccess; /* NCCL stops NULL where a start was declined or masked */
 	if (unlikely(sems.stop))
 		probe_stop(id);
+	if (unlikely(what == SCOPE_GROUP_API))
+		kernels_group_end();
 	if (unlikely(!sems.flush)) {
 		if (!sems.all)
 			area_disarm();

@@ -181,6 +181,14 @@ struct scope_area *area_peek(void);
 void area_disarm(void);
 /* The user's event mask, when the plugin is loaded; tests have more of them. */
 void area_read_env(void);
+/* Whether it names one of `types`. */
+bool area_env_wants(uint32_t types);
+/* Types that somebody wants now; 0: nobody listens. All until a loader has said. */
+uint32_t area_wanted(void);
+/* What NCCL's masks have on, together. */
+uint32_t area_masks(const struct scope_area *area);
+/* Turns types off in all of them; those that were on. */
+uint32_t area_masks_clear(struct scope_area *area, uint32_t types);
 
 /*
  * init of a communicator: publishes it, decides the mask (*mask is NCCL's word) and fills `comm`.
@@ -189,6 +197,23 @@ void area_read_env(void);
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn);
 /* finalize; false when the context is not (or no longer) known. */
 bool comm_finalize(uint64_t ctx);
+
+/* ---- KernelCh and KernelPhase: kernels.c ----------------------------------------------------------- */
+
+#define KERNELS ((uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase))
+
+/* What of a mask has to stay on though nobody wants it. */
+uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
+/* Whether NCCL has the memory that it takes for them; the user may say so by the event mask. Says so where it has not. */
+bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn);
+/* NCCL has work, of a graph's capture or not. Before ABI 5 there is no more to be known, and they stay on. */
+void kernels_work(bool captured);
+/* A GroupApi begins. */
+void kernels_group_begin(bool captured);
+/* A GroupApi ends: the thread is in no other. */
+void kernels_group_end(void);
+/* There is no communicator any more: nobody waits for a GPU's word. */
+void kernels_end(struct scope_area *area);
 
 /* UUID of the current CUDA device, 36 characters, if libcuda is already there; else all 0. */
 void cuda_uuid(char uuid[SCOPE_GPU_UUID_LEN]);

@@ -130,9 +130,9 @@ needed() {
 }
 
 # What may be called. When it is loaded: getenv. At init only, as they take locks: dlopen, dlclose, dlsym, dladdr1, fopen, fgets,
-# fclose. At init or at the first callback of a thread: the pthread_ functions, mmap, sched_yield.
+# fclose; statvfs, of /dev/shm. At init or at the first callback of a thread: the pthread_ functions, mmap, sched_yield.
 allowed="__errno_location clock_gettime dladdr1 dlclose dlopen dlsym fclose fgets fopen getenv getpid madvise mmap munmap
-pthread_key_create pthread_once pthread_setspecific sched_yield strncpy strnlen strtoul syscall
+pthread_key_create pthread_once pthread_setspecific sched_yield statvfs strncpy strnlen strtoul syscall
 memcpy memmove memset strchr strcspn strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
 _ITM_registerTMCloneTable"
 

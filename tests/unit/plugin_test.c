@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -817,6 +818,15 @@ static void log_fn(int level, unsigned long flags, const char *file, int line, c
 	va_end(ap);
 }
 
+static unsigned long long shm_free = 1ULL << 40; /* what NCCL would find there */
+
+int statvfs(const char *path, struct statvfs *st)
+{
+	assert_string_equal(path, "/dev/shm");
+	*st = (struct statvfs){.f_bsize = 1 << 20, .f_frsize = 4096, .f_bavail = shm_free >> 12};
+	return shm_free ? 0 : -1;
+}
+
 static int init_mask(int api, int before)
 {
 	static int mask;
@@ -876,6 +886,103 @@ static void test_mask_kernel_ch(void **state)
 	ncclProfiler_v7.init(&ctx[0], 1, &mask, "c", 1, 2, 0, NULL);
 	assert_int_equal(mask, 0x7fff);
 	ncclProfiler_v7.finalize(ctx[0]);
+}
+
+/* NCCL crashes where there is no room for what it needs for KernelCh: 1 GiB a rank is enough, and the user may know better. */
+static void test_mask_room(void **state)
+{
+	static const unsigned long long room[] = {0, 64ULL << 20, (2ULL << 30) - 4096, 2ULL << 30,
+						  8ULL << 30};
+	uint32_t i;
+	int api;
+
+	(void)state;
+	for (i = 0; i < sizeof(room) / sizeof(*room); i++) {
+		shm_free = room[i];
+		for (api = 3; api <= 7; api++) { /* two ranks on this node; 3 does not say */
+			int all = api < 6 ? 0xfff : 0x7fff;
+
+			assert_int_equal(init_mask(api, 0), room[i] < (api < 4 ? 8ULL : 2ULL) << 30
+								    ? all & ~0x40
+								    : all);
+		}
+		set_env_mask("0x7fff");
+		assert_int_equal(init_mask(7, 0), 0x7fff);
+		set_env_mask("0x3f");
+		assert_int_equal(init_mask(7, 0), 0x3f);
+		set_env_mask("");
+	}
+	shm_free = 1ULL << 40;
+}
+
+static void *group(void *ctx, int captured)
+{
+	descr d = {.type = ncclProfileGroupApi, .groupApi.graphCaptured = captured};
+	void *handle = NULL;
+
+	assert_int_equal(ncclProfiler_v7.startEvent(ctx, &handle, &d), ncclSuccess);
+	return handle;
+}
+
+/* NCCL works by KernelCh: it goes off when no group is under way, and some time after nobody has wanted it any more. */
+static void test_kernels_off(void **state)
+{
+	void *ctx = NULL, *other = NULL, *first, *second, *step = step_start(NULL, 1);
+	static int mask;
+
+	(void)state;
+	init_mask(7, 0); /* what other tests have begun is over */
+	mask = 0;
+	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	first = group(ctx, 0);
+	second = group(ctx, 0); /* another thread's */
+	scope_sems.flush = 0;
+	ncclscope_control.epoch++;
+	ncclProfiler_v7.stopEvent(step);
+	assert_int_equal(mask, 0x40);
+	ncclscope_control.flush_ticks = 0;
+	ncclProfiler_v7.stopEvent(first);
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0x40);
+	ncclscope_control.flush_ticks = INT64_MAX;
+	ncclProfiler_v7.stopEvent(second);
+	assert_int_equal(mask, 0x40);
+	ncclscope_control.flush_ticks = 0;
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0);
+	/* A recorder that does not want it. */
+	scope_sems.flush = 1;
+	mask = 0x43;
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x3, .owner = 100};
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0x3);
+	mask = 0x43;
+	ncclscope_control.want[0].mask = 0x43;
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0x43);
+	/* What replays of a graph find must be as it was at its capture: for good. */
+	ncclProfiler_v7.stopEvent(group(ctx, 1));
+	ncclscope_control.want[0].mask = 0x3;
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0x43);
+	/* One that comes then has what it wants; those before keep what they had. */
+	scope_sems.flush = 0;
+	ncclscope_control.epoch++;
+	ncclProfiler_v7.stopEvent(step);
+	assert_int_equal(mask, 0x40);
+	scope_sems.flush = 1;
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x3, .owner = 100};
+	ncclProfiler_v7.init(&other, 2, &mask, "d", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x43);
+	ncclProfiler_v7.finalize(ctx);
+	ncclProfiler_v7.finalize(other);
+	mask = 0x40; /* nobody's any more */
+	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x3);
+	ncclProfiler_v7.finalize(ctx);
 }
 
 static void test_mask_variable(void **state)
@@ -946,6 +1053,7 @@ static void test_disarm(void **state)
 	int how;
 
 	(void)state;
+	init_mask(7, 0);
 	assert_int_equal(ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL), ncclSuccess);
 	assert_int_equal(mask, 0x7fff);
 	for (how = 0; how < 6; how++) {
@@ -1053,14 +1161,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7), TEST(test_unknown_types),
-		TEST(test_fields_v1_to_v3), TEST(test_comm_name_again),
-		TEST(test_states),	    TEST(test_folded_starts),
-		TEST(test_folded_states),   TEST(test_step),
-		TEST(test_step_apart),	    TEST(test_mask_default),
-		TEST(test_mask_variable),   TEST(test_mask_wanted),
-		TEST(test_mask_kernel_ch),  TEST(test_mask_nobody),
-		TEST(test_disarm),	    TEST(test_fork),
+		TEST(test_fields_v4_to_v7), TEST(test_unknown_types), TEST(test_fields_v1_to_v3),
+		TEST(test_comm_name_again), TEST(test_states),	      TEST(test_folded_starts),
+		TEST(test_folded_states),   TEST(test_step),	      TEST(test_step_apart),
+		TEST(test_mask_default),    TEST(test_mask_variable), TEST(test_mask_wanted),
+		TEST(test_mask_kernel_ch),  TEST(test_mask_room),     TEST(test_kernels_off),
+		TEST(test_mask_nobody),	    TEST(test_disarm),	      TEST(test_fork),
 		TEST(test_no_buffer),
 	};
 

@@ -159,6 +159,24 @@ static void test_never_on(void **state)
 	assert_int_equal(err, 0);
 }
 
+static void job_kernels_used(void)
+{
+	job(0x2 | KERNEL_CH);
+	((struct scope_area *)(uintptr_t)control->area)->kernels_used = SCOPE_KERNELS_USED;
+}
+
+/* Nor does it go off under NCCL that works by it: the plugin sees to that. */
+static void test_never_off(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(mask_after(job_kernel_ch, 0x2, &err), 0x2);
+	assert_int_equal(mask_after(job_kernel_ch, 0, &err), 0);
+	assert_int_equal(mask_after(job_kernels_used, 0x3, &err), 0x3 | KERNEL_CH);
+	assert_int_equal(mask_after(job_kernels_used, 0, &err), KERNEL_CH);
+}
+
 static void test_symbols(void **state)
 {
 	int err;
@@ -278,8 +296,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_mapped), /* before it is loaded here */
-		cmocka_unit_test_setup(test_never_on, load), cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_may_go), cmocka_unit_test(test_owners)};
+		cmocka_unit_test_setup(test_never_on, load),
+		cmocka_unit_test_setup(test_never_off, load),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_may_go),
+		cmocka_unit_test(test_owners)};
 
 	return cmocka_run_group_tests_name("target", tests, begin, end);
 }

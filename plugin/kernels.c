@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * KernelCh and KernelPhase, which NCCL does not bear to be switched while it works. Each Send and Recv of a group takes the mask as it is
+ * at its call, and the GPU goes by that of one of a pair: if they differ, NCCL's proxy waits for the GPU's word for good,
+ * and with it whoever destroys the communicator (seen in 2.28 and 2.30). Replays of a graph go by the mask at its capture.
+ * So they go off only between groups, by the thread that calls NCCL, and not at all where there are graphs. And NCCL takes
+ * memory for them, without looking whether it gets any.
+ */
+#include <sys/statvfs.h>
+#include "plugin.h"
+
+#define SHM "/dev/shm"
+#define ROOM                                                                                       \
+	(1ULL << 30) /* for each rank of the node: some communicators, 192 MiB each in NCCL 2.26 */
+#define RANKS	8    /* of a node, where NCCL does not say */
+#define SETTLED 10   /* flush ages: a loader that writes masks has done so by then */
+
+/* GroupApis that have begun and not ended, of all threads. */
+static int groups;
+/* Since when nobody has wanted what is on, and in which epoch; 0: not so. */
+static uint64_t unwanted_ts;
+static uint32_t unwanted_epoch;
+
+uint32_t kernels_kept(const struct scope_area *area, uint32_t mask)
+{
+	return __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) ? mask & KERNELS : 0;
+}
+
+/*
+ * The pool of operations of a proxy: in each process for each communicator, in shared memory, all of it at once. Those of one node over NVLink have
+ * none but for KernelCh, and where there is no room NCCL follows a NULL (NVIDIA/nccl#2326).
+ */
+bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn)
+{
+	uint64_t ranks = RANKS, free = 0;
+	struct statvfs st;
+
+	if (area_env_wants(KERNELS))
+		return true;
+	if (comm->nnodes > 0 && comm->nranks > 0)
+		ranks = ((uint64_t)comm->nranks + (uint64_t)comm->nnodes - 1) /
+			(uint64_t)comm->nnodes;
+	if (!statvfs(SHM, &st))
+		free = (uint64_t)st.f_bavail * st.f_frsize;
+	if (free >= ranks * ROOM)
+		return true;
+	if (logfn)
+		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
+		      "ncclscope: no KernelCh events, for which NCCL needs room in " SHM
+		      ": %llu MiB are free, of %llu; NCCL_PROFILE_EVENT_MASK=0x7fff has them all "
+		      "the same",
+		      (unsigned long long)free >> 20, (unsigned long long)(ranks * ROOM) >> 20);
+	return false;
+}
+
+void kernels_work(bool captured)
+{
+	struct scope_area *area = area_peek();
+
+	if (!area || !(area_masks(area) & KERNELS))
+		return;
+	if (captured)
+		__atomic_store_n(&area->kernels_used, SCOPE_KERNELS_GRAPHS, __ATOMIC_RELAXED);
+	else if (!__atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED))
+		__atomic_store_n(&area->kernels_used, SCOPE_KERNELS_USED, __ATOMIC_RELAXED);
+}
+
+void kernels_group_begin(bool captured)
+{
+	__atomic_fetch_add(&groups, 1, __ATOMIC_RELAXED);
+	kernels_work(captured);
+}
+
+/* For so long that a loader which has just looked at the mask has written it. Another thread may look, too: then it takes a little longer. */
+static bool unwanted_long(void)
+{
+	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&unwanted_ts, __ATOMIC_RELAXED), now = clock_now();
+
+	if (since && __atomic_load_n(&unwanted_epoch, __ATOMIC_RELAXED) == epoch)
+		return (now - since) / SETTLED >
+		       __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwanted_epoch, epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwanted_ts, now, __ATOMIC_RELAXED);
+	return false;
+}
+
+void kernels_group_end(void)
+{
+	int left = __atomic_sub_fetch(&groups, 1, __ATOMIC_RELAXED);
+	struct scope_area *area = area_peek();
+	uint32_t unwanted;
+
+	if (!area || __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) != SCOPE_KERNELS_USED)
+		return;
+	unwanted = area_masks(area) & KERNELS & ~area_wanted();
+	if (!unwanted)
+		__atomic_store_n(&unwanted_ts, 0, __ATOMIC_RELAXED);
+	else if (unwanted_long() && left <= 0)
+		area_masks_clear(area, unwanted);
+}
+
+void kernels_end(struct scope_area *area)
+{
+	__atomic_store_n(&groups, 0,
+			 __ATOMIC_RELAXED); /* where NCCL failed, one may not have ended */
+	__atomic_store_n(&area->kernels_used, 0, __ATOMIC_RELAXED);
+}
