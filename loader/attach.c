@@ -22,7 +22,6 @@
 #define DRAIN_NS      (2 * NSEC_PER_SEC) /* to empty the ring */
 #define DRAIN_WAIT_NS 20000		 /* for a record under way, where nothing else is there */
 #define IN_FLIGHT_NS  20000000		 /* for a program under way on another CPU */
-#define RING_MIN      (256 * 1024)
 
 static int on_record(void *ctx, void *data, size_t size)
 {
@@ -31,15 +30,6 @@ static int on_record(void *ctx, void *data, size_t size)
 	switches_tell(a); /* of before: what is younger than they are must not come first */
 	a->fn(a->arg, data, size);
 	return ++a->taken < ATTACH_POLL_MAX ? 0 : -EAGAIN;
-}
-
-static uint32_t ring_size(uint64_t bytes)
-{
-	uint64_t size = RING_MIN;
-
-	while (size < bytes && size < 1u << 31)
-		size *= 2;
-	return (uint32_t)size;
 }
 
 /* What a failure to load means for the user. */
@@ -213,7 +203,7 @@ static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_f
 	a->skel = scope_bpf__open();
 	if (!a->skel)
 		return -errno;
-	bpf_map__set_max_entries(a->skel->maps.scope_ring, ring_size(ring_bytes));
+	bpf_map__set_max_entries(a->skel->maps.scope_ring, (uint32_t)ring_bytes);
 	choose_programs(a->skel, a->btf, functions);
 	probe_choose(a->skel, a->btf);
 	choose_context(a->skel, f);

@@ -31,8 +31,11 @@ struct ring_pos {
 /* A ring record; see scope_abi.h. */
 typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
 
+#define ATTACH_RING_MIN (256ull << 10)
+#define ATTACH_RING_MAX (1ull << 31)
+
 /*
- * Loads the BPF programs with a ring of ring_bytes (rounded up to a power of two of pages) and attaches
+ * Loads the BPF programs with a ring of ring_bytes (a power of two, within the bounds above) and attaches
  * those that belong to no plugin. *features says what is wanted, and then what there is: the kernel may
  * lack some. Logs why it fails; *status is then the exit status (EXIT_KERNEL, EXIT_PRIVILEGE,
  * EXIT_FAILED). `fn` is called from attach__poll().

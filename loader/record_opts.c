@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "attach.h"
 #include "cmd.h"
 #include "header.h"
 #include "log.h"
@@ -67,7 +68,10 @@ static const struct argp_option options[] = {
 	 0},
 	{"rdma-root", OPT_RDMA_ROOT, "DIR", 0,
 	 "The folder that has sys/class/infiniband and dev/infiniband, if not / (for tests)", 0},
-	{"ring", OPT_RING, "SIZE", 0, "Ring buffer between BPF and this program (default 64M)", 0},
+	{"ring", OPT_RING, "SIZE", 0,
+	 "Ring buffer between BPF and this program, 256K to 2G (default 64M), rounded up to a "
+	 "power of two; each SIZE with K, M or G, or in bytes",
+	 0},
 	{"sched", OPT_SCHED, "WHAT", 0,
 	 "What the kernel did to the threads: events (default: with each event), slices (a line "
 	 "for "
@@ -98,6 +102,19 @@ static uint64_t parse_time(struct argp_state *state, const char *arg)
 	return ns;
 }
 
+/* Rounded up here already, as the kernel wants it: status and headers say what there is. */
+static uint64_t parse_ring(struct argp_state *state, const char *arg)
+{
+	uint64_t bytes = 0, size = ATTACH_RING_MIN;
+
+	if (parse_size(arg, &bytes) || bytes < ATTACH_RING_MIN || bytes > ATTACH_RING_MAX)
+		argp_error(state, "'%s' is no size from 256K to 2G: 64M, 1G; without a unit, bytes",
+			   arg);
+	while (size < bytes)
+		size *= 2;
+	return size;
+}
+
 static void check_all(struct argp_state *state, const struct record_options *o)
 {
 	if (o->cmd && o->npids)
@@ -124,7 +141,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_BACKLOG:
 		if (parse_size(arg, &o->backlog_bytes))
-			argp_error(state, "'%s' is no size: 512M, 16G", arg);
+			argp_error(state, "'%s' is no size: 512M, 16G; without a unit, bytes", arg);
 		return 0;
 	case OPT_COLLECTIVES:
 		if (parse_count(arg, &o->collectives) || !o->collectives)
@@ -153,7 +170,9 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MEMORY:
 		if (parse_size(arg, &o->memory_bytes) || o->memory_bytes < 64 << 20)
-			argp_error(state, "'%s' is no size from 64M on: 256M, 4G", arg);
+			argp_error(state,
+				   "'%s' is no size from 64M on: 256M, 4G; without a unit, bytes",
+				   arg);
 		return 0;
 	case OPT_NET:
 		o->net = parse_mode(state, arg, net_mode_names);
@@ -168,8 +187,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		o->plugin = arg;
 		return 0;
 	case OPT_RING:
-		if (parse_size(arg, &o->ring_bytes) || o->ring_bytes > 1ull << 31)
-			argp_error(state, "'%s' is no size up to 2G: 64M, 1G", arg);
+		o->ring_bytes = parse_ring(state, arg);
 		return 0;
 	case OPT_SCHED:
 		o->sched = parse_mode(state, arg, sched_mode_names);

@@ -30,6 +30,10 @@ record u4 -p 12x
 t "no process id" says u4 2 12x
 record u5 --ring 64X
 t "no ring size" says u5 2 64X
+for size in 64 255K 3G; do
+	record u5 --ring "$size" -- true
+	t "ring of $size: refused, and what would do is said" says u5 2 "'$size'" "from 256K to 2G" "without a unit, bytes"
+done
 for args in "" "--unknown" "-p x" "-p 1 --mask nosuch"; do
 	# shellcheck disable=SC2086
 	"$scope" arm $args >"$tmp/arm.out" 2>"$tmp/arm.err"

@@ -77,7 +77,7 @@ is "-p of no pid: usage" $? 2
 
 record_bg a --mask coll --sched off
 a=$recorder
-record_bg b --mask proxystep --ring 1M --net off
+record_bg b --mask proxystep --ring 600K --net off # rounded up to 1 MiB
 b=$recorder
 "$scope" arm -p "${ranks[0]}" --mask p2p
 t "two recorders: both are there, with their processes" until_true 10 says --argjson a "$a" --argjson b "$b" \
@@ -169,7 +169,7 @@ t "killed: what it wanted is nobody's" says --argjson a "$a" 'all(.processes[].w
 
 # ---- What was lost; the next recorder takes the dead one's file away
 
-record_bg c --ring 64K
+record_bg c --ring 256K
 t "the dead one's file is gone" until_true 10 eval '[ "$(ls "$run")" = "recorder-$recorder.json" ]'
 until_true 10 says '[.recorders[].processes[].hostPid] | length == 2'
 kill -STOP "$recorder"

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* loader/record_opts.c: sizes on the command line of `record`. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "cmd.h"
+#include "recorder.h"
+
+#define K UINT64_C(1024)
+#define M (1024 * K)
+#define G (1024 * M)
+
+static char said[4096]; /* on standard error */
+
+static void parse(struct record_options *o, char *option, char *value)
+{
+	char name[] = "ncclscope record";
+	char *argv[] = {name, option, value, NULL};
+
+	memset(o, 0, sizeof(*o));
+	record_options__parse(o, 3, argv);
+}
+
+/* What `fn` does in a child: its exit status. */
+static int status_of(void (*fn)(char *arg), char *arg)
+{
+	int fds[2], status;
+	ssize_t n;
+	size_t len = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(fds[1], STDERR_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		fn(arg);
+		fflush(stderr);
+		_exit(EXIT_OK);
+	}
+	close(fds[1]);
+	while ((n = read(fds[0], said + len, sizeof(said) - 1 - len)) > 0)
+		len += (size_t)n;
+	said[len] = 0;
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void parse_ring(char *value)
+{
+	char option[] = "--ring";
+	struct record_options o;
+
+	parse(&o, option, value);
+}
+
+static void parse_backlog(char *value)
+{
+	char option[] = "--backlog";
+	struct record_options o;
+
+	parse(&o, option, value);
+}
+
+/* What is asked of the kernel is what status and headers say. */
+static void test_ring(void **state)
+{
+	static struct {
+		char text[12];
+		uint64_t bytes;
+	} good[] = {{"256K", 256 * K}, {"262144", 256 * K}, {"262145", 512 * K},
+		    {"300K", 512 * K}, {"65M", 128 * M},    {"64M", 64 * M},
+		    {"1G", G},	       {"1025M", 2 * G},    {"2G", 2 * G}};
+	static char bad[][12] = {"0",  "64",	"64K", "262143", "255K",
+				 "3G", "2049M", "64X", "-1",	 ""};
+	char option[] = "--ring", net[] = "--net", off[] = "off";
+	struct record_options o;
+	size_t i;
+
+	(void)state;
+	parse(&o, net, off);
+	assert_int_equal(o.ring_bytes, 64 * M);
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		parse(&o, option, good[i].text);
+		assert_int_equal(o.ring_bytes, good[i].bytes);
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(status_of(parse_ring, bad[i]), EXIT_USAGE);
+		assert_non_null(strstr(said, "from 256K to 2G"));
+		assert_non_null(strstr(said, "without a unit, bytes"));
+	}
+}
+
+static void test_backlog(void **state)
+{
+	char option[] = "--backlog", bytes[] = "65536", unit[] = "16G", bad[] = "16GB";
+	struct record_options o;
+
+	(void)state;
+	parse(&o, option, bytes);
+	assert_int_equal(o.backlog_bytes, 65536);
+	parse(&o, option, unit);
+	assert_int_equal(o.backlog_bytes, 16 * G);
+	assert_int_equal(status_of(parse_backlog, bad), EXIT_USAGE);
+	assert_non_null(strstr(said, "without a unit, bytes"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_backlog),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
