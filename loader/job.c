@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "job.h"
@@ -107,6 +108,14 @@ pid_t job__start(char **argv, const char *plugin)
 	}
 	close(pipefd[0]);
 	return err ? err : pid;
+}
+
+const char *job__advice(const char *cmd, int err)
+{
+	if (err != -ENOENT || strchr(cmd, '/') || !getenv("SUDO_UID"))
+		return "";
+	return "; sudo may have reset PATH: name it with its path, or begin CMD by env "
+	       "PATH=\"$PATH\"";
 }
 
 bool job__ended(pid_t pid, int *code)

@@ -12,6 +12,9 @@
  */
 pid_t job__start(char **argv, const char *plugin);
 
+/* What to do about one of these errors of `cmd`, for the end of its message: begins with "; ", or is "". */
+const char *job__advice(const char *cmd, int err);
+
 /*
  * True once the job has ended; *code is then its exit status, 128 + N for signal N.
  */

@@ -250,8 +250,9 @@ int out_dir_check(const char *dir, uid_t uid, gid_t gid)
 		return check_cwd();
 	fd = out_dir_open(dir, true, uid, gid);
 	if (fd < 0) {
-		pr_err("Failed to open the directory '%s' for traces: %s; name another with -o\n",
-		       dir, out_dir_error(fd));
+		pr_err("Failed to open the directory '%s' for traces: %s; %sname another with -o\n",
+		       dir, out_dir_error(fd),
+		       fd == -ENOENT && *dir ? "its parent must exist; " : "");
 		return fd;
 	}
 	close(fd);

@@ -357,7 +357,8 @@ static int open_pids(struct recorder *r)
 		if (r->pidfds[i].fd >= 0 || errno != ESRCH)
 			continue; /* without one its end is not seen, and that is all */
 		err = -errno;
-		pr_err("Failed to look into process %d: %s\n", r->opt.pids[i], target__error(err));
+		pr_err("Failed to look into process %d: %s%s\n", r->opt.pids[i], target__error(err),
+		       target__advice(err));
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;
@@ -481,7 +482,8 @@ static int start_job(struct recorder *r)
 		return EXIT_OK;
 	r->job = job__start(r->opt.cmd, r->plugin);
 	if (r->job < 0) {
-		pr_err("Failed to start '%s': %s\n", r->opt.cmd[0], strerror(-r->job));
+		pr_err("Failed to start '%s': %s%s\n", r->opt.cmd[0], strerror(-r->job),
+		       job__advice(r->opt.cmd[0], r->job));
 		return r->job == -ENOENT ? 127 : 126; /* as the shell does */
 	}
 	return EXIT_OK;

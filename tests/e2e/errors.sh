@@ -70,12 +70,15 @@ record pid1 -p $!
 t "-p of a process without the plugin" says pid1 1 "$!" "no ncclscope plugin"
 kill %1
 record pid2 -p 4194304
-t "-p of no process" says pid2 1 4194304 "No such process"
+t "-p of no process" says pid2 1 4194304 "No such process" "ncclscope status"
 
 # ---- The job
 
 record c127 -- "$tmp/nosuch" arg
 t "CMD does not exist" says c127 127 "$tmp/nosuch" "No such file"
+is "CMD does not exist, with its path: PATH is not blamed" "$(grep -c PATH "$tmp/c127.err")" 0
+SUDO_UID=0 SUDO_GID=0 record csudo -- ncclscope-no-such-command
+t "CMD does not exist under sudo: that may have reset PATH" says csudo 127 "ncclscope-no-such-command" "No such file" "sudo may have reset PATH"
 touch "$tmp/notexec"
 record c126 -- "$tmp/notexec"
 t "CMD is not executable" says c126 126 "$tmp/notexec" "Permission denied"
@@ -107,7 +110,7 @@ record o3/x/y -- "${small[@]}" 2>/dev/null
 mkdir -p "$tmp/o3"
 timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/o3/x/y" -- "${small[@]}" >"$tmp/o3.out" 2>"$tmp/o3.err"
 rc=$?
-t "-o below a directory that is not there" says o3 1 "$tmp/o3/x/y" "No such file"
+t "-o below a directory that is not there" says o3 1 "$tmp/o3/x/y" "No such file" "its parent must exist"
 mkdir "$tmp/o4"
 mount -t tmpfs -o size=64k,ro none "$tmp/o4"
 record o4 -- "${small[@]}"

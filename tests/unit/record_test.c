@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/record_opts.c: sizes on the command line of `record`. */
+/*
+ * loader/record_opts.c: sizes on the command line of `record`; and what is said of a command and of a directory that are
+ * not there, before anything is recorded.
+ */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "cmd.h"
+#include "job.h"
+#include "out.h"
 #include "recorder.h"
 
 #define K UINT64_C(1024)
@@ -117,11 +123,46 @@ static void test_backlog(void **state)
 	assert_non_null(strstr(said, "without a unit, bytes"));
 }
 
+static void test_no_command(void **state)
+{
+	char cmd[] = "ncclscope-no-such-command", path[] = "/nonexistent/command", none[] = "none";
+	char *argv[] = {cmd, NULL};
+
+	(void)state;
+	unsetenv("SUDO_UID");
+	assert_int_equal(job__start(argv, none), -ENOENT);
+	assert_string_equal(job__advice(cmd, -ENOENT), "");
+	setenv("SUDO_UID", "0", 1);
+	assert_non_null(strstr(job__advice(cmd, -ENOENT), "; sudo may have reset PATH"));
+	assert_string_equal(job__advice(path, -ENOENT), "");
+	assert_string_equal(job__advice(cmd, -EACCES), "");
+	unsetenv("SUDO_UID");
+}
+
+static void check_dir(char *dir)
+{
+	_exit(out_dir_check(dir, getuid(), getgid()) ? EXIT_FAILED : EXIT_OK);
+}
+
+static void test_no_parent(void **state)
+{
+	char below[] = "/nonexistent/parent/dir", file[] = "/dev/null", there[] = "/";
+
+	(void)state;
+	assert_int_equal(status_of(check_dir, below), EXIT_FAILED);
+	assert_non_null(strstr(said, "; its parent must exist; name another with -o"));
+	assert_int_equal(status_of(check_dir, file), EXIT_FAILED);
+	assert_null(strstr(said, "parent"));
+	assert_int_equal(status_of(check_dir, there), EXIT_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_no_command),
+		cmocka_unit_test(test_no_parent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
