@@ -99,6 +99,10 @@ static int arm_or_disarm(const struct argp *argp, struct options *o, int argc, c
 	return status;
 }
 
+#define STATUS                                                                                     \
+	"Exit status: 0 ok, 1 a process does not exist or has no such plugin, 2 usage, 3 "         \
+	"privilege."
+
 int cmd_arm(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -106,7 +110,7 @@ int cmd_arm(int argc, char **argv)
 		.parser = parse_one,
 		.doc = "Make NCCL call the plugin in a process, so that its public USDT probes "
 		       "(ncclscope:start, state, stop) fire for other tracers. Nothing is "
-		       "recorded; disarm ends it.",
+		       "recorded; disarm ends it.\v" STATUS,
 	};
 	struct options o = {.mask = (1u << SCOPE_NTYPES) - 1};
 
@@ -118,7 +122,7 @@ int cmd_disarm(int argc, char **argv)
 	static const struct argp argp = {
 		.options = disarm_options,
 		.parser = parse_one,
-		.doc = "End what arm began. What a recorder asked for goes on.",
+		.doc = "End what arm began. What a recorder asked for goes on.\v" STATUS,
 	};
 	struct options o = {0};
 

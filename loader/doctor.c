@@ -31,7 +31,7 @@ struct doctor {
 
 static void usage(FILE *out)
 {
-	fprintf(out, "Usage: ncclscope doctor [--json] [-v] [--plugin PATH]\n"
+	fprintf(out, "Usage: ncclscope doctor [--json] [-v] [--plugin PATH] [--btf PATH]\n"
 		     "Tries everything that ncclscope needs on this node, and says what to do "
 		     "about what "
 		     "does not work.\n"

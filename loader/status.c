@@ -54,7 +54,9 @@ static const struct argp argp = {
 	.parser = parse_one,
 	.doc = "Tell who records what on this node: recorders, processes that have the plugin "
 	       "loaded, the event types that are asked of them, counts and losses. Looks only; "
-	       "root sees all processes, others their own.",
+	       "root sees all processes, others their own.\v"
+	       "Exit status: 0 ok, 1 a process of --pid does not exist or has no such plugin, or "
+	       "the output could not be written, 2 usage, 3 privilege.",
 };
 
 /* ---- One process ------------------------------------------------------------------------------- */

@@ -58,7 +58,9 @@ static const struct argp argp = {
 	       "progress "
 	       "threads wait for, retransmissions, pending operations, and who is waited for. "
 	       "Reads "
-	       "what running recorders tell of themselves; needs no privilege.",
+	       "what running recorders tell of themselves; needs no privilege.\v"
+	       "Exit status: 0 ok, 1 the terminal cannot be used or the output not be written, 2 "
+	       "usage.",
 };
 
 /* One reading: a head, a row each, an empty line. */
