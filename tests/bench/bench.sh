@@ -133,7 +133,7 @@ def num: if . == null then "-" elif fabs >= 1000 then round elif fabs >= 100 the
 def of($unit): "\(.median | num)\($unit) (\(.ci | map(num) | join(" to ")))";
 def quartiles: "\(.median | num) (\(.p25 | num) to \(.p75 | num))";
 def row: "| " + join(" | ") + " |";
-def verdict: if .met then "met" elif .within then "not shown, it lies within the noise" else "**missed**" end;
+def verdict: if .met then "met" elif .within then "not shown: the interval contains the target" else "**missed**" end;
 def goals: .targets[] | "* \(.what): \(.value | num) \(.unit), wanted \(if .min then "at least \(.min)" else "at most \(.max)" end): \(verdict)";
 '
 # section NAME FILTER: prints what the filter makes of its result, if there is one.
@@ -159,6 +159,7 @@ page() {
 		cases, or in fewer where there are less than six values. Nothing was pinned to quiet CPUs but what says so: others on the machine
 		are in the noise. Half of the free memory, 16 GiB at most, was used once and kept from the host, which a virtual machine else waits for page by page
 		(tests/bench/own_memory.c).
+		A target is met if all of its interval is within it, and missed if none is; where there is no interval, the figure decides.
 
 		| | |
 		|---|---|

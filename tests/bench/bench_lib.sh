@@ -69,4 +69,9 @@ def choose(n; k): reduce range(k) as $i (1; . * (n - $i) / ($i + 1));
 def rank: length as $n | [range(0; ($n / 2 | floor) + 1) | select(([range(0; .) as $i | choose($n; $i)] | add // 0) * 2 / pow(2; $n) <= 0.05)] | max // 0;
 def ci: sort as $s | ($s | rank) as $r | ([$r - 1, 0] | max) as $i | [$s[$i], $s[($s | length) - 1 - $i]];
 def spread: {median: median, ci: ci, p25: at(0.25), p75: at(0.75), n: length};
+# Of a target, {value, max or min}, with ci if there are several values: met if all of the interval is on the right side,
+# missed if all of it is on the other; else (within) neither is shown.
+def judge: (.ci // [.value, .value]) as [$low, $high]
+	| if .min then .met = ($low >= .min) | .within = ($high >= .min) else .met = ($high <= .max) | .within = ($low <= .max) end;
+def verdict: if .met then "met" elif .within then "not shown: the interval contains the target" else "MISSED" end;
 '

@@ -205,13 +205,13 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 		| sort_by(.case as $c | $order | index($c)))}
 	| .targets = [.cases[] | . as $c | ("disarmed", "everything", "captured") | {what: "\($c.case), \(.)", unit: "%", value: $c[.].median, ci: $c[.].ci,
 		max: (if . == "disarmed" then 0.1 else $c.case | target end)}
-		| .met = (.value <= .max) | .within = (.ci[0] <= .max)]' "$tmp/values" >"$tmp/result" || die "no result"
+		| judge]' "$tmp/values" >"$tmp/result" || die "no result"
 if [ -n "$json" ]; then
 	cat "$tmp/result"
 	exit 0
 fi
-jq -r 'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
+jq -r "$stats"'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
 	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end, \(.begins.median | num) ms of the job lost at the beginning and \(.ends.median | num) at the end"),
-	(.targets[] | "\(.what): at most \(.max)% \(if .met then "met" elif .within then "not shown: within the noise" else "MISSED" end)"),
+	(.targets[] | "\(.what): at most \(.max)% \(verdict)"),
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) windows: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"

@@ -108,15 +108,15 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 				noise: ($r | map(100 * (.before / .after - 1)) | spread),
 				slower: ($r | map(100 * ((.before + .after) / 2 / .recorded - 1)) | spread)}))}
 	| .targets = [.cases[] | {what: .case, unit: "% fewer", value: .slower.median, ci: .slower.ci, max: 1}
-		| .met = (.value <= .max) | .within = (.ci[0] <= .max)]' "$tmp/values" >"$tmp/result" || die "no result"
+		| judge]' "$tmp/values" >"$tmp/result" || die "no result"
 
 if [ -n "$json" ]; then
 	cat "$tmp/result"
 	exit 0
 fi
-jq -r 'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
+jq -r "$stats"'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
 	(.cases[] | "\(.case): \(.GBps.median | num) GB, before against after \(.noise | of), slower beside a recorder by \(.slower | of)"),
-	(.targets[] | "\(.what): at most \(.max)% fewer \(if .met then "met" elif .within then "not shown: within the noise" else "MISSED" end)"),
+	(.targets[] | "\(.what): at most \(.max)% fewer \(verdict)"),
 	"The recorder: \(.recorder | num)% of a CPU",
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) rounds: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"

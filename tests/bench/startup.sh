@@ -40,13 +40,13 @@ ready() {
 	while read -r line <&3; do
 		case $line in *Recording*) break ;; esac
 	done
-	note "\"record ready$*\"" "$(ms "$begin")"
+	note "\"record ready${*:+ $*}\"" "$(ms "$begin")"
 	begin=$EPOCHREALTIME
 	kill -INT "$recorder"
 	cat <&3 >/dev/null
 	wait "$recorder" || die "record failed"
 	exec 3<&-
-	note "\"record ended$*\"" "$(ms "$begin")"
+	note "\"record ended${*:+ $*}\"" "$(ms "$begin")"
 	rm -rf "$tmp/says" "${tmp:?}/$name"
 }
 
@@ -67,10 +67,10 @@ done
 jq -s --argjson rounds "$rounds" "$stats"'
 	{"record ready": 500, doctor: 2000} as $max
 	| {rounds: $rounds, cases: (group_by(.key) | map({name: .[0].key, ms: (map(.value) | spread)}))}
-	| .targets = [.cases[] | select($max[.name]) | {what: .name, unit: "ms", value: .ms.median, max: $max[.name], met: (.ms.median <= $max[.name])}]' \
+	| .targets = [.cases[] | select($max[.name]) | {what: .name, unit: "ms", value: .ms.median, ci: .ms.ci, max: $max[.name]} | judge]' \
 	"$tmp/values" >"$tmp/result" || die "no result"
 if [ -n "$json" ]; then
 	cat "$tmp/result"
 	exit 0
 fi
-jq -r '(.cases[] | "\(.name): \(.ms.median) ms (\(.ms.ci | join("..")))"), (.targets[] | "\(.what): at most \(.max) ms \(if .met then "met" else "MISSED" end)")' "$tmp/result"
+jq -r "$stats"'(.cases[] | "\(.name): \(.ms.median) ms (\(.ms.ci | join("..")))"), (.targets[] | "\(.what): at most \(.max) ms \(verdict)")' "$tmp/result"
