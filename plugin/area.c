@@ -335,7 +335,6 @@ void area_disarm(void)
 {
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE);
 	struct scope_area *area = area_peek();
-	uint32_t was;
 	int i, *mask;
 
 	if (!area || __atomic_load_n(&disarmed_in, __ATOMIC_RELAXED) == epoch || manual_arm())
@@ -351,8 +350,8 @@ void area_disarm(void)
 		mask = mask_safe(area, i);
 		if (!mask)
 			continue;
-		was = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
-		__atomic_store_n(mask, (int)kernels_kept(area, was), __ATOMIC_RELAXED);
+		/* Never more than there is: another thread may turn off what is kept. */
+		__atomic_fetch_and(mask, (int)kernels_kept(area, ~0u), __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
 }

@@ -61,13 +61,20 @@ static void task_list_free(struct task_list *l)
 
 /* ---- plans: channel parts ---- */
 
-static struct work *plan_work(struct plan *p, int channel)
+static bool kernel_ch_on(const struct task *t)
+{
+	return prof_loaded() && prof_native() >= 3 && (t->mask & ncclProfileKernelCh);
+}
+
+/* The "GPU" goes by the mask of `t`, whoever else shares the work: the proxy waits for good where that had another (as in NCCL). */
+static struct work *plan_work(struct plan *p, int channel, const struct task *t)
 {
 	struct kernel *k = p->kernel;
 	struct work *w = &k->works[k->nworks++];
 
 	w->comm = p->comm;
 	w->channel = channel;
+	w->stamped = kernel_ch_on(t);
 	return w;
 }
 
@@ -155,7 +162,7 @@ static void coll_part(struct plan *p, struct task *t, int channel, size_t off, s
 {
 	struct ncclComm *c = p->comm;
 	struct proxy_op op = {.channel = channel, .rank = c->rank};
-	struct work *w = plan_work(p, channel);
+	struct work *w = plan_work(p, channel, t);
 	struct block *b = plan_block(p, w, t);
 
 	b->chan_off = off;
@@ -413,7 +420,7 @@ static void p2p_part(struct plan *p, struct task *t, struct work *w, int part, i
 
 static void p2p_self(struct plan *p, struct task *send, struct task *recv)
 {
-	struct block *b = plan_block(p, plan_work(p, 0), send);
+	struct block *b = plan_block(p, plan_work(p, 0, recv), send);
 
 	send->nchannels = recv->nchannels = 1;
 	b->func = FUNC_SENDRECV;
@@ -442,7 +449,7 @@ static void p2p_pair(struct plan *p, struct batch *batches, int round, struct ta
 
 		ch = p2p_channel(c, round, part);
 		batch = batch_add(&batches[ch], round);
-		w = plan_work(p, ch);
+		w = plan_work(p, ch, recv ? recv : send);
 		if (recv && part < recv->nchannels) {
 			p2p_part(p, recv, w, part, batch, inc);
 			inc = false;
@@ -521,11 +528,6 @@ static ncclResult_t plan_alloc(struct plan *p)
 	p->ops = calloc(3 * parts + 1, sizeof(*p->ops));
 	p->kernel = kernel_new(c, parts + 1);
 	return p->ops && p->kernel ? ncclSuccess : ncclSystemError;
-}
-
-static bool kernel_ch_on(const struct task *t)
-{
-	return prof_loaded() && prof_native() >= 3 && (t->mask & ncclProfileKernelCh);
 }
 
 /* Counters of works are kept also without KernelCh: the "GPU" counts all of them. */
@@ -872,7 +874,7 @@ static ncclResult_t one_rank(struct ncclComm *c, const struct task *t, cudaStrea
 		kernel_free(p.kernel);
 		return t->send == t->recv ? ncclSuccess : ncclSystemError;
 	}
-	b = plan_block(&p, plan_work(&p, 0), t);
+	b = plan_block(&p, plan_work(&p, 0, t), t);
 	b->func = FUNC_SENDRECV;
 	b->type = ncclInt8;
 	b->chan_count = b->chunk_count = t->count * type_size(t->type);

@@ -384,6 +384,7 @@ struct work { /* what NCCL counts as one work item of a channel */
 	int nblocks;
 	int ndone;
 	bool begun;
+	bool stamped; /* tells the proxy when it runs */
 	uint64_t counter;
 };
 

@@ -261,7 +261,7 @@ static void stamp(struct dev_stamp *ring, const struct work *w)
 {
 	struct dev_stamp *s = &ring[w->counter % PROF_SLOTS];
 
-	if (!w->counter)
+	if (!w->counter || !w->stamped)
 		return;
 	atomic_store(&s->ts, gpu_clock_ns());
 	atomic_store(&s->counter, w->counter);

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A recorder that goes while NCCL works by KernelCh, or is killed: whatever call it comes upon, no Send and Recv of a group may differ
+# in that. The stand-in's proxy then waits for the GPU's word for good, as NCCL's does, and so does who destroys the communicator.
+. "$(dirname "$0")/lib.sh"
+
+masks() {
+	local pid all=''
+	for pid in "${ranks[@]}"; do all+="$(mask_of "$pid") "; done
+	echo "$all"
+}
+all_off() {
+	[ "$(masks)" = "$(printf '0 %.0s' "${ranks[@]}")" ]
+}
+
+# round SIGNAL N: a job that begins beside a recorder, and loses it while it makes calls.
+round() {
+	record_bg "$1$2" --mask kernelch --sched=off --net=off
+	job_bg "$1$2" --ranks 6 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check
+	until_true 10 children_ready "$starter" 6
+	mapfile -t ranks < <(pgrep -P "$starter")
+	sleep 0.$((RANDOM % 5 + 4))
+	stop_recorder "$1"
+	is "$1, $2: KernelCh was on" "$(kinds=event q "$1$2" 'events | of("KernelCh") | length > 0')" true
+	t "$1, $2: all is off soon" until_true 5 all_off
+	kill -USR1 "$starter"
+	wait "$starter"
+	is "$1, $2: the job ends, and has not waited" "$?" 0
+}
+
+for i in $(seq "${KERNELS_ROUNDS:-2}"); do
+	round INT "$i"
+	round KILL "$i"
+done
+
+finish
