@@ -537,14 +537,15 @@ static __noinline int use_end(__u64 sk, struct scope_flow *f, __u32 dir)
 	struct scope_use *u;
 	__u32 n;
 
-	place_keep(sk, f);
 	if (!f->told)
 		scope_flow_tell(f->sk, f->why, 0, f->tid);
 	if (r->n && !use_fits(r, s))
 		scope_uses_tell(f->sk, dir);
 	n = r->n;
-	if (!n)
+	if (!n) {
+		place_keep(sk, f);
 		uses_begin(f, s, dir);
+	}
 	if (n >= SCOPE_USES) /* two threads are in here */
 		return 0;
 	u = &r->at[n];
@@ -590,10 +591,11 @@ static __always_inline void side_unlock(struct scope_side *s)
 	s->seq = (s->seq | 1) + 1;
 }
 
-static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u32 dir, __u32 bytes,
-				 bool trusted)
+/* `ids`: whose call it is, as bpf_get_current_pid_tgid() has it. True: the side had been found empty. */
+static __always_inline bool used(struct tcp_sock *tp, struct scope_flow *f, __u64 ids, __u32 dir,
+				 __u32 bytes, bool trusted)
 {
-	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid(), nvcsw = nvcsw_now();
+	__u64 now = bpf_ktime_get_ns(), nvcsw = nvcsw_now();
 	struct scope_side *s = &f->side[dir];
 	__u64 empty;
 
@@ -621,14 +623,15 @@ static __always_inline void used(struct tcp_sock *tp, struct scope_flow *f, __u3
 	}
 	use_fill(&s->tcp, tp, trusted);
 	side_unlock(s);
+	return empty;
 }
 
 /*
  * A call on a flow: counts what has been moved since the last. `ret`: bytes that the call itself moved, 0 where that
  * is not known; the end of a stream, taken together with the last bytes, is one more.
  */
-static __always_inline void moved(struct tcp_sock *tp, struct scope_flow *f, __u32 dir, __u32 ret,
-				  bool trusted)
+static __always_inline bool moved(struct tcp_sock *tp, struct scope_flow *f, __u64 ids, __u32 dir,
+				  __u32 ret, bool trusted)
 {
 	__u32 at = dir == SCOPE_TX ? GET(trusted, tp, write_seq) : GET(trusted, tp, copied_seq);
 	__u32 bytes = at - f->at[dir];
@@ -636,8 +639,7 @@ static __always_inline void moved(struct tcp_sock *tp, struct scope_flow *f, __u
 	f->at[dir] = at;
 	if (ret && bytes == ret + 1)
 		bytes = ret;
-	if ((__s32)bytes > 0)
-		used(tp, f, dir, bytes, trusted);
+	return (__s32)bytes > 0 && used(tp, f, ids, dir, bytes, trusted);
 }
 
 /* The poll of a non-blocking socket that found nothing, or no room. */
@@ -671,30 +673,37 @@ static __always_inline void count_first(struct tcp_sock *tp, struct scope_flow *
 		f->at[dir] = begin;
 }
 
-/* A call by this thread on a TCP socket: ret bytes, 0 if that is not known, or -EAGAIN. true: the flow was not known so far. */
-static __always_inline bool called(struct tcp_sock *tp, int ret, __u32 dir, bool trusted)
+/* What a call has found out about its side. */
+enum called {
+	CALLED_FRESH = 1, /* its flow was not known so far */
+	CALLED_EMPTY = 2, /* it had been found empty, or may have been */
+};
+
+/* A call by this thread on a TCP socket: ret bytes, 0 if that is not known, or -EAGAIN. enum called. */
+static __always_inline __u32 called(struct tcp_sock *tp, __u64 ids, int ret, __u32 dir,
+				    bool trusted)
 {
-	__u64 ids = bpf_get_current_pid_tgid(), sk = (__u64)tp;
+	__u64 sk = (__u64)tp;
 	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
-	bool fresh = false;
+	__u32 found = 0;
 
 	if (!f || f->stage != FLOW_READY || (ret >= 0 && !flow_is(f, (struct sock *)tp, trusted))) {
 		if (ret < 0 && !is_connected(tp, trusted))
-			return false;
+			return CALLED_EMPTY;
 		if (!flow_see(sk, ids >> 32, ids, bpf_get_current_uid_gid()))
-			return false; /* the next call makes it good */
+			return CALLED_EMPTY; /* the next call makes it good */
+		found = CALLED_FRESH;
 		f = bpf_map_lookup_elem(&scope_flows, &sk);
 		if (!f)
-			return true;
-		fresh = true;
+			return found;
 		if (ret >= 0)
 			count_first(tp, f, dir, ret);
 	}
 	if (ret < 0)
 		found_none(f, dir);
-	else
-		moved(tp, f, dir, ret, trusted);
-	return fresh;
+	else if (moved(tp, f, ids, dir, ret, trusted))
+		found |= CALLED_EMPTY;
+	return found;
 }
 
 /* Bytes, or the poll of a non-blocking socket; anything else moves nothing and waits for nothing. */
@@ -703,9 +712,9 @@ static __always_inline bool counts(int ret)
 	return ret > 0 || ret == -EAGAIN;
 }
 
-static __always_inline bool is_ours(void)
+static __always_inline bool is_ours(__u64 ids)
 {
-	return scope_is_recorded(bpf_get_current_pid_tgid() >> 32);
+	return scope_is_recorded(ids >> 32);
 }
 
 /* true: there is no more to it than that it found nothing. */
@@ -715,7 +724,7 @@ static __always_inline bool still_empty(struct sock *sk, __u64 side, __u32 dir)
 	struct scope_flow *f;
 
 	/* First, and before asking whose call it is: nearly all calls end here. */
-	if (!slot || *slot == side || !is_ours())
+	if (!slot || *slot == side || !is_ours(bpf_get_current_pid_tgid()))
 		return true;
 	f = bpf_map_lookup_elem(&scope_flows, &key);
 	if (!f)
@@ -728,17 +737,22 @@ static __always_inline bool still_empty(struct sock *sk, __u64 side, __u32 dir)
 
 static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 {
-	__u64 side = side_of(sk, dir);
+	__u64 side = side_of(sk, dir), ids;
 	struct tcp_sock *tp;
+	__u32 found;
 
-	if (!counts(ret) || (ret < 0 ? still_empty(sk, side, dir) : !is_ours()))
+	if (!counts(ret) || (ret < 0 && still_empty(sk, side, dir)))
+		return 0;
+	ids = bpf_get_current_pid_tgid();
+	if (!is_ours(ids))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	if (called(tp, ret, dir, true))
+	found = called(tp, ids, ret, dir, true);
+	if (found & CALLED_FRESH)
 		empties_forget(sk);
-	else
+	else if (found & CALLED_EMPTY)
 		empty_forget(side);
 	return 0;
 }
@@ -759,13 +773,14 @@ int BPF_PROG(scope_net_recv, struct sock *sk, int ret, int flags)
 SEC("?tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(scope_net_adj, struct sock *sk)
 {
+	__u64 ids = bpf_get_current_pid_tgid();
 	struct tcp_sock *tp;
 
-	if (!scope_is_recorded(bpf_get_current_pid_tgid() >> 32))
+	if (!is_ours(ids))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp)
-		called(tp, 0, SCOPE_RX, true);
+		called(tp, ids, 0, SCOPE_RX, true);
 	return 0;
 }
 
@@ -800,15 +815,16 @@ int BPF_KPROBE(scope_sendmsg_k, struct sock *sk)
 SEC("?kretprobe/tcp_sendmsg")
 int BPF_KRETPROBE(scope_sendmsg_r, int ret)
 {
-	__u32 tid = bpf_get_current_pid_tgid();
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tid = ids;
 	__u64 *at = bpf_map_lookup_elem(&scope_sending, &tid), sk;
 
 	if (!at)
 		return 0;
 	sk = *at;
 	bpf_map_delete_elem(&scope_sending, &tid);
-	if (counts(ret) && is_ours())
-		called((struct tcp_sock *)sk, ret, SCOPE_TX, false);
+	if (counts(ret) && is_ours(ids))
+		called((struct tcp_sock *)sk, ids, ret, SCOPE_TX, false);
 	return 0;
 }
 

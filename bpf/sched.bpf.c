@@ -137,12 +137,12 @@ static __always_inline __s32 task_why(struct task_struct *task)
 	return why;
 }
 
+/* Its CPU has one more of them: waiters_add(). */
 static __always_inline void task_wait(struct scope_task *t, __u32 cpu, __u64 now)
 {
 	t->state = SCOPE_TASK_WAIT;
 	t->wait_ns = now;
 	t->cpu = cpu;
-	waiters_add(cpu, 1);
 }
 
 /* ---- Switches ----------------------------------------------------------------------------------- */
@@ -179,22 +179,25 @@ static __always_inline bool is_named(const char *a, const char *b)
 	return x[0] == y[0] && x[1] == y[1];
 }
 
-/* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. */
-static __always_inline void switch_out(struct scope_cpu *c, struct scope_switches *q,
-				       struct scope_switch *s, __u32 cpu, bool preempt,
-				       struct task_struct *prev)
+/* prev leaves `cpu`. `preempt`: whatever its state says, it did not want to. How many wait for the CPU more than did. */
+static __always_inline __s32 switch_out(struct scope_cpu *c, struct scope_switches *q,
+					struct scope_switch *s, __u32 cpu, bool preempt,
+					struct task_struct *prev)
 {
+	__s32 more = 0;
+
 	struct scope_task *t = task_get(prev, SCOPE_TASK_RUN, s->ts_ns);
 
 	irqs_flush(c, prev);
 	if (!t)
-		return;
+		return 0;
 	task_waits_no_more(t); /* nobody may have told that it got its CPU */
 	task_goes_on(t, q, cpu);
 	s->flags |= SCOPE_SWITCH_PREV;
 	s->prev_seq = ++t->seq;
 	if (preempt || !task_state(prev)) {
 		task_wait(t, cpu, s->ts_ns);
+		more = 1;
 		quota_begin(t, prev);
 	} else {
 		t->state = SCOPE_TASK_BLOCKED;
@@ -203,15 +206,18 @@ static __always_inline void switch_out(struct scope_cpu *c, struct scope_switche
 	s->prev_state = t->state;
 	if (!t->told || !is_named(t->comm, prev->comm))
 		q->whole = 1;
+	return more;
 }
 
-static __always_inline void switch_in(struct scope_switches *q, struct scope_switch *s, __u32 cpu,
-				      struct task_struct *next)
+/* The same, of next. Most follow one that waits from now on: both together change nothing in a word that all CPUs write. */
+static __always_inline __s32 switch_in(struct scope_switches *q, struct scope_switch *s, __u32 cpu,
+				       struct task_struct *next)
 {
 	struct scope_task *t = task_get(next, SCOPE_TASK_WAIT, s->ts_ns);
+	__s32 more = 0;
 
 	if (!t)
-		return;
+		return 0;
 	task_goes_on(t, q, cpu);
 	s->flags |= SCOPE_SWITCH_NEXT;
 	s->next_seq = ++t->seq;
@@ -219,10 +225,15 @@ static __always_inline void switch_in(struct scope_switches *q, struct scope_swi
 		q->wait_ns = t->wait_ns;
 		q->throttled_ns = quota_end(t, s->ts_ns - t->wait_ns);
 	}
+	if (t->state == SCOPE_TASK_WAIT && t->wait_ns && t->cpu == cpu) {
+		more = -1;
+		t->wait_ns = 0;
+	}
 	task_waits_no_more(t);
 	t->state = SCOPE_TASK_RUN;
 	if (!t->told)
 		q->whole = 1;
+	return more;
 }
 
 /*
@@ -231,8 +242,10 @@ static __always_inline void switch_in(struct scope_switches *q, struct scope_swi
  */
 static __always_inline void stranger_in(__u32 tid)
 {
-	struct scope_task *t = task_slot(tid);
+	struct scope_task *t = tid ? task_slot(tid) : NULL; /* 0: idle, which has none */
 
+	if (t && t->tid && t->tid != tid)
+		t = bpf_map_lookup_elem(&scope_tasks, &tid);
 	if (t && t->tid == tid)
 		task_waits_no_more(t);
 }
@@ -326,6 +339,7 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 {
 	struct scope_switches *q = switches_of(cpu);
 	struct scope_switch *s;
+	__s32 more = 0;
 
 	if (!q)
 		return 0;
@@ -346,11 +360,13 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 	q->throttled_ns = 0;
 	q->why = SCOPE_WHY_OTHER;
 	if (scope_is_recorded(prev->tgid))
-		switch_out(c, q, s, cpu, preempt, prev);
+		more = switch_out(c, q, s, cpu, preempt, prev);
 	if (scope_is_recorded(next->tgid))
-		switch_in(q, s, cpu, next);
+		more += switch_in(q, s, cpu, next);
 	else
 		stranger_in(next->pid);
+	if (more)
+		__sync_fetch_and_add(&c->waiters, more);
 	if (switch_fits(q, s, prev->pid))
 		return switch_gather(q, cpu);
 	switches_tell(q, cpu, q->seq); /* these come before */
@@ -389,8 +405,10 @@ static __always_inline int wakeup(struct task_struct *task)
 	now = bpf_ktime_get_ns();
 	t = task_get(task, SCOPE_TASK_BLOCKED, now);
 	/* A wake-up of a thread that is on its way to sleep, but still runs, changes nothing. */
-	if (t && t->state == SCOPE_TASK_BLOCKED)
-		task_wait(t, task_cpu(task), now);
+	if (!t || t->state != SCOPE_TASK_BLOCKED)
+		return 0;
+	task_wait(t, task_cpu(task), now);
+	waiters_add(t->cpu, 1);
 	return 0;
 }
 

@@ -62,6 +62,7 @@ static __always_inline void waiters_add(__u32 cpu, __s32 n)
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* begins at a page: a cache line each */
 	__uint(max_entries, SCOPE_TASK_SLOTS);
 	__type(key, __u32);
 	__type(value, struct scope_task);
@@ -348,7 +349,8 @@ static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32
 
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return NULL;
-	if (t && !t->tid) {
+	if (t && (!t->tid || t->tid == tid)) { /* of one whose end has gone by unseen */
+		task_waits_no_more(t);
 		*t = fresh;
 	} else {
 		if (bpf_map_update_elem(&scope_tasks, &tid, &fresh, BPF_NOEXIST))

@@ -204,6 +204,9 @@ static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_f
 	if (!a->skel)
 		return -errno;
 	bpf_map__set_max_entries(a->skel->maps.scope_ring, (uint32_t)ring_bytes);
+	/* Of a small one: well before it is full. */
+	if (ring_bytes / 4 < a->skel->rodata->scope_wake_bytes)
+		a->skel->rodata->scope_wake_bytes = ring_bytes / 4;
 	choose_programs(a->skel, a->btf, functions);
 	probe_choose(a->skel, a->btf);
 	choose_context(a->skel, f);
