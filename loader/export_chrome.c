@@ -9,10 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include "export.h"
+#include "recent.h"
 #include "version.h"
 
 #define LANE_FIRST 1000000000 /* tids of lanes that are no threads: no real one is as high */
 #define OPS_MAX	   262144     /* operations whose other ranks may come */
+#define PROCS_MAX  65536      /* processes of which more windows may come */
+
+/*
+ * Readers take pids for 32 bits or for doubles, and one pid for one process, whatever its node: so each process has a number of its
+ * own, in all its windows.
+ */
+struct number {
+	uint64_t addr; /* export_proc's id */
+	uint32_t pid;
+	UT_hash_handle hh;
+};
 
 /* The part of the rank that came before in an operation. */
 struct op {
@@ -24,7 +36,8 @@ struct op {
 
 struct chrome {
 	bool any;
-	uint64_t pid; /* of the process, unlike that of any other node */
+	uint32_t pid, last_pid; /* the process' number; the last one given */
+	struct number *numbers;
 	uint64_t arrows;
 	struct op *ops;
 };
@@ -91,13 +104,24 @@ static void put_name(struct export *x, uint64_t tid, const char *what, const cha
 static void chrome_proc(struct export *x, struct export_proc *p)
 {
 	struct chrome *c = x->own;
-	char name[600];
+	struct number *n = RECENT(c->numbers, struct number, p->id, true, PROCS_MAX, &x->err);
 
-	c->pid = (uint32_t)p->pid;
-	if (p->node != x->first_node)
-		c->pid += (p->node % 1000003 + 1) * UINT64_C(10000000000);
-	snprintf(name, sizeof(name), "%s%s%s", *p->comm ? p->comm : "process",
-		 *p->host ? " on " : "", p->host);
+	if (!n)
+		return;
+	if (!n->pid)
+		n->pid = ++c->last_pid;
+	c->pid = n->pid;
+}
+
+/* Last, as its events tell what rank it is. */
+static void chrome_proc_end(struct export *x, struct export_proc *p)
+{
+	char name[600], rank[24] = "";
+
+	if (p->rank >= 0)
+		snprintf(rank, sizeof(rank), "rank %d: ", p->rank);
+	snprintf(name, sizeof(name), "%s%s%s%s, pid %d", rank, *p->comm ? p->comm : "process",
+		 *p->host ? " on " : "", p->host, p->pid);
 	put_name(x, 0, "process_name", name);
 }
 
@@ -251,6 +275,7 @@ static void chrome_free(struct export *x)
 {
 	struct chrome *c = x->own;
 
+	HASH_FREE_ALL(c->numbers);
 	HASH_FREE_ALL(c->ops);
 	free(c);
 	x->own = NULL;
@@ -263,6 +288,7 @@ const struct export_format export_chrome = {
 	.end = chrome_end,
 	.free = chrome_free,
 	.proc = chrome_proc,
+	.proc_end = chrome_proc_end,
 	.args = chrome_args,
 	.lane = chrome_lane,
 	.slice = chrome_slice,

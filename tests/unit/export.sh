@@ -224,6 +224,17 @@ t "a kernel is where the GPU ran it" kernel_at
 t "windows of one process are one" eval 't_perfetto started1000.jsonl started1000.later.jsonl && same "$(jq -c .processes facts)" 1'
 t "a pid that is used again is another process" eval 't_perfetto started1000.jsonl started2000.later.jsonl && same "$(jq -c .processes facts)" 2'
 t "two nodes" eval 't_perfetto "$traces/good.jsonl" elsewhere.jsonl && same "$(jq -c ".machines | [length, .[0]]" facts)" "[2,0]" && t_chrome "$traces/good.jsonl" elsewhere.jsonl'
+# Readers take a pid for 32 bits, and one pid for one process.
+numbers()
+{
+	local name='rank 0: python3 on %s, pid 5711'
+	out chrome "$@" || return 1
+	jq -e '[.traceEvents[].pid] | all(. > 0 and . < 2147483648)' out.chrome >/dev/null || { jq -c '[.traceEvents[].pid] | unique' out.chrome; return 1; }
+	# shellcheck disable=SC2059
+	same "$(jq -r '[.traceEvents[] | select(.name == "process_name")] | unique_by(.pid)[].args.name' out.chrome)" \
+		"$(for host in node7 elsewhere node7; do printf "$name\n" $host; done)"
+}
+t "chrome: processes of two nodes, and two of one pid, have numbers of their own" numbers "$traces/good.jsonl" elsewhere.jsonl started1000.jsonl started1000.later.jsonl
 t "--machine-ids" eval '"$tool" export -q --to perfetto --machine-ids -o two.pf elsewhere.jsonl && "$top/tests/unit/perfetto_check.py" two.pf >facts && same "$(jq -c "[.machines[] > 0]" facts)" "[true]"'
 mkdir dir
 cp "$traces/good.jsonl" dir/trace_1_pid1.jsonl
