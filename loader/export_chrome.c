@@ -15,6 +15,7 @@
 #define LANE_FIRST 1000000000 /* tids of lanes that are no threads: no real one is as high */
 #define OPS_MAX	   262144     /* operations whose other ranks may come */
 #define PROCS_MAX  65536      /* processes of which more windows may come */
+#define LANES_MAX  262144     /* their lanes that are no threads */
 
 /*
  * Readers take pids for 32 bits or for doubles, and one pid for one process, whatever its node: so each process has a number of its
@@ -23,6 +24,13 @@
 struct number {
 	uint64_t addr; /* export_proc's id */
 	uint32_t pid;
+	UT_hash_handle hh;
+};
+
+/* A lane that is no thread: its tid is no other lane's, of whatever process, and the same in all windows of its own. */
+struct row {
+	uint64_t addr; /* hash of process, group and index */
+	uint32_t tid;
 	UT_hash_handle hh;
 };
 
@@ -38,6 +46,8 @@ struct chrome {
 	bool any;
 	uint32_t pid, last_pid; /* the process' number; the last one given */
 	struct number *numbers;
+	uint32_t last_tid;
+	struct row *rows;
 	uint64_t arrows;
 	struct op *ops;
 };
@@ -125,15 +135,33 @@ static void chrome_proc_end(struct export *x, struct export_proc *p)
 	put_name(x, 0, "process_name", name);
 }
 
+static uint32_t row_tid(struct export *x, const struct export_lane *l)
+{
+	const struct export_key *key = &l->group->key;
+	uint64_t id = fnv_more(x->proc->id, key, sizeof(*key));
+	struct chrome *c = x->own;
+	struct row *r;
+
+	id = fnv_more(id, &l->index, sizeof(l->index));
+	r = RECENT(c->rows, struct row, id, true, LANES_MAX, &x->err);
+	if (!r)
+		return 0;
+	if (!r->tid)
+		r->tid = LANE_FIRST + c->last_tid++;
+	return r->tid;
+}
+
 static void chrome_lane(struct export *x, struct export_lane *l)
 {
 	const struct export_group *g = l->group;
+	bool thread = g->key.kind == EXPORT_THREAD && !l->index && g->key.tid < LANE_FIRST;
 
-	l->id = g->key.kind == EXPORT_THREAD && !l->index ? (uint32_t)g->key.tid
-		: g->key.kind == EXPORT_PROCESS		  ? (uint32_t)x->proc->pid
-							  : LANE_FIRST + x->proc->nlanes;
-	if (g->key.kind != EXPORT_PROCESS)
-		put_name(x, l->id, "thread_name", g->name);
+	if (g->key.kind == EXPORT_PROCESS) {
+		l->id = (uint32_t)x->proc->pid;
+		return;
+	}
+	l->id = thread ? (uint32_t)g->key.tid : row_tid(x, l);
+	put_name(x, l->id, "thread_name", g->name);
 }
 
 /* ---- Slices ------------------------------------------------------------------------------------------ */
@@ -276,6 +304,7 @@ static void chrome_free(struct export *x)
 	struct chrome *c = x->own;
 
 	HASH_FREE_ALL(c->numbers);
+	HASH_FREE_ALL(c->rows);
 	HASH_FREE_ALL(c->ops);
 	free(c);
 	x->own = NULL;

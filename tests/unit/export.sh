@@ -235,6 +235,16 @@ numbers()
 		"$(for host in node7 elsewhere node7; do printf "$name\n" $host; done)"
 }
 t "chrome: processes of two nodes, and two of one pid, have numbers of their own" numbers "$traces/good.jsonl" elsewhere.jsonl started1000.jsonl started1000.later.jsonl
+# A window that has other lanes first than the one before has none but these, and no lane has two names.
+lanes()
+{
+	local names='[.traceEvents[] | select(.name == "thread_name" and .tid >= 1e9) | [.pid, .tid, .args.name]] | unique'
+	out chrome started1000.jsonl && jq -c "$names" out.chrome >one && grep -v '"ncclProfileProxy' started1000.later.jsonl >window.jsonl &&
+		out chrome started1000.jsonl window.jsonl && same "$(jq -c "$names" out.chrome)" "$(cat one)" || return 1
+	out chrome started1000.jsonl started2000.jsonl &&
+		same "$(jq -c "$names | [length, (unique_by(.[1]) | length)]" out.chrome)" "$(jq -c '[2 * length, 2 * length]' one)"
+}
+t "chrome: lanes are those of the process, in all its windows" lanes
 t "--machine-ids" eval '"$tool" export -q --to perfetto --machine-ids -o two.pf elsewhere.jsonl && "$top/tests/unit/perfetto_check.py" two.pf >facts && same "$(jq -c "[.machines[] > 0]" facts)" "[true]"'
 mkdir dir
 cp "$traces/good.jsonl" dir/trace_1_pid1.jsonl
