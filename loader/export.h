@@ -174,6 +174,7 @@ extern const struct export_format export_perfetto, export_chrome, export_speedsc
 	export_collapsed, export_csv;
 
 struct export_order;
+struct export_join;
 
 struct export
 {
@@ -186,6 +187,7 @@ struct export
 	struct json_doc doc;
 	struct export_proc *proc;
 	struct export_order *order;
+	struct export_join *join;
 	struct export_seen *seen;	/* of the process, oldest first */
 	struct export_pending *pending; /* states whose event has not come */
 	size_t states_held;		/* bytes of these */
@@ -221,6 +223,13 @@ const struct json_node *rec_get(const struct export *x, const struct json_node *
 bool rec_time(const struct export *x, const struct json_node *n, int64_t *ns);
 /* A span; 0 where there is none. */
 int64_t rec_span(const struct export *x, const struct json_node *obj, const char *key);
+
+/* ---- export_join.c -------------------------------------------------------------------------------------- */
+
+struct export_join *export_join__new(void);
+void export_join__free(struct export_join *j); /* takes NULL */
+/* What a rank's part has in common with those of others in one operation, of all that have the name @hash. 0: nothing, or x->err. */
+uint64_t export_join_of(struct export *x, uint64_t hash, int32_t rank, int64_t start, int64_t end);
 
 /* ---- export_lanes.c ------------------------------------------------------------------------------------- */
 

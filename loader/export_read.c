@@ -375,19 +375,20 @@ static void name_event(const struct export *x, node_t rec, struct export_event *
 }
 
 /* The parts that ranks have in a collective have this in common. */
-static uint64_t joined_of(const struct export *x, node_t rec, const struct export_type *type)
+static uint64_t joined_of(struct export *x, node_t rec, const struct export_event *ev)
 {
 	node_t details = rec_get(x, rec, "details");
 	uint64_t comm = 0, seq, h;
 	char func[24];
 
 	get_name(func, sizeof(func), rec_get(x, details, "func"));
-	if (strcmp(type->label, "Coll") != 0 || !jn_u64(rec_get(x, rec, "commId"), &comm) ||
+	if (strcmp(ev->type->label, "Coll") != 0 || !jn_u64(rec_get(x, rec, "commId"), &comm) ||
 	    !comm || !jn_u64(rec_get(x, details, "seq"), &seq))
 		return 0;
 	h = fnv_more(FNV_BEGIN, &comm, sizeof(comm));
 	h = fnv_more(h, &seq, sizeof(seq));
-	return fnv_more(h, func, strlen(func));
+	h = fnv_more(h, func, strlen(func));
+	return export_join_of(x, h, get_int(x, rec, "rank", -1), ev->start, ev->end);
 }
 
 /* Where the GPU's clock is known, a kernel is where it ran, not where the host saw it. */
@@ -496,7 +497,6 @@ static void add_event(struct export *x, node_t rec, const struct export_type *ty
 	}
 	head.addr = get_addr(x, rec, "eventAddr");
 	head.parent = get_addr(x, rec, "parentObj");
-	head.joined = joined_of(x, rec, type);
 	name_event(x, rec, &head);
 	name_rank(x->proc, get_int(x, rec, "rank", -1),
 		  get_int(x, rec_get(x, rec, "details"), "nranks", 0));
@@ -506,6 +506,7 @@ static void add_event(struct export *x, node_t rec, const struct export_type *ty
 			skip(x, "too many tracks: export the processes one by one");
 			return;
 		}
+		head.joined = joined_of(x, rec, &head);
 	}
 	encode(x, rec);
 	if (type == LIFECYCLE && x->fmt->instant) {
@@ -1073,7 +1074,8 @@ int export_read(struct export *x, char *const *paths)
 	int err = json_doc__init(&x->doc);
 
 	x->order = export_order__new();
-	if (err || !x->order)
+	x->join = export_join__new();
+	if (err || !x->order || !x->join)
 		return -ENOMEM;
 	if (x->fmt->from_zero)
 		find_first(x, paths);
@@ -1101,6 +1103,7 @@ void export_read_free(struct export *x)
 	export_proc_free(x->proc);
 	x->proc = NULL;
 	export_order__free(x->order);
+	export_join__free(x->join);
 	json_doc__free(&x->doc);
 	copies__free(&x->copies);
 	xbuf__free(&x->header);

@@ -167,6 +167,34 @@ t "a CPU from one process to another, in any order of files" eval 't_perfetto a.
 } >ranks.jsonl
 t "paths: by the rank of the largest communicator" eval 'out collapsed ranks.jsonl && grep -q "^rank 5, .5.;CollApi" out.collapsed'
 
+# replays RANK PID I...: a rank's AllReduces of one seq, as replays of a CUDA graph have it, each from I ms on
+replays()
+{
+	local rank=$1 pid=$2 i
+	shift 2
+	printf '{"recordType":"header","pid":%d,"comm":"p","bootId":"b","clock":{"realtimeOffset":1000000.000}}\n' "$pid"
+	for i; do
+		printf '{"recordType":"event","type":"ncclProfileColl","func":"AllReduce","commId":7,"rank":%d,"start":{"ts":%d%d.000},"stop":{"ts":%d210.000},"eventAddr":"0x%x","details":{"seq":3}}\n' \
+			"$rank" "$i" $((100 + rank)) "$i" "$((i + 256))"
+	done
+}
+# joined ARROWS OPS TRACE...: so many arrows between ranks, each within what is one operation, of as many that several ranks are in
+joined()
+{
+	local arrows=$1 ops=$2
+	shift 2
+	out chrome "$@" && same "$(jq -c '[.traceEvents[] | select(.cat == "collective")] | group_by(.id) | [length, all(.[1].ts - .[0].ts < 10 and .[0].pid != .[1].pid)]' out.chrome)" "[$arrows,true]" || return 1
+	out perfetto "$@" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts && same "$(jq .joined facts)" "$ops"
+}
+replays 0 10 1 2 3 4 >r0.jsonl
+replays 1 11 3 4 5 6 >r1.jsonl
+replays 2 12 2 4 5 >r2.jsonl
+replays 0 20 9 >again0.jsonl
+replays 1 21 9 >again1.jsonl
+t "replays of a graph, of ranks that were attached one after the other" eval 'joined 2 2 r0.jsonl r1.jsonl && joined 2 2 r1.jsonl r0.jsonl'
+t "replays of a graph, of three ranks" joined 5 4 r0.jsonl r1.jsonl r2.jsonl
+t "ranks that were restarted" joined 3 3 r0.jsonl r1.jsonl again0.jsonl again1.jsonl
+
 # path TYPE START STOP PARENT ADDR [SCHED]
 path()
 {
