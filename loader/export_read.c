@@ -937,24 +937,30 @@ static int take_too_long(void *to)
 	return 0;
 }
 
+/* What was read of it is written. */
+static void end_trace(struct export *x)
+{
+	release_header(x);
+	end_proc(x);
+}
+
 static int begin_file(void *to, const char *path)
 {
 	struct export *x = to;
 
-	release_header(x); /* of a file that could not be read on */
+	end_trace(x); /* of a file that could not be read on */
 	x->is_copy = false;
 	x->path = path;
 	x->line = 0;
 	x->files++;
-	return 0;
+	return x->err;
 }
 
 static int end_file(void *to)
 {
 	struct export *x = to;
 
-	release_header(x);
-	end_proc(x);
+	end_trace(x);
 	return x->err;
 }
 
@@ -1081,6 +1087,7 @@ int export_read(struct export *x, char *const *paths)
 		find_first(x, paths);
 	progress__begin(&x->progress, "Exporting");
 	err = lines_read(paths, &ops, x);
+	end_trace(x); /* of a last file that could not be read on */
 	progress__end(&x->progress);
 	return err;
 }

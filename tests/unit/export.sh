@@ -447,6 +447,16 @@ else
 fi
 t "one of two is not there" says 1 "Failed to read 'nowhere'" "$tool" export --to csv -o two.csv nowhere "$traces/good.jsonl"
 t "the other one is exported" same "$(wc -l <two.csv)" "$(($(grep -c '"recordType":"event"' "$traces/good.jsonl") + 1))"
+# broken_off FORMAT: of a file whose compression is damaged all before that is exported, and belongs to that process
+broken_off()
+{
+	"$tool" export -q --to "$1" -o whole.out "$traces/good.jsonl" && says 1 "Failed to read 'damaged.zst': its compression is damaged" "$tool" export -q --to "$1" -o damaged.out damaged.zst && cmp whole.out damaged.out || return 1
+	"$tool" export -q --to "$1" -o whole.out "$traces/good.jsonl" other.jsonl && says 1 "Failed to read 'damaged.zst'" "$tool" export -q --to "$1" -o damaged.out damaged.zst other.jsonl && cmp whole.out damaged.out
+}
+if command -v zstd >/dev/null; then
+	{ zstd -qc "$traces/good.jsonl" && printf 'no frame of zstd'; } >damaged.zst
+	for format in chrome perfetto collapsed speedscope csv; do t "a file that cannot be read on, $format" broken_off "$format"; done
+fi
 t "a place that is not there" says 1 "Failed to write 'no/where.csv': No such file" "$tool" export --to csv -o no/where.csv "$traces/good.jsonl"
 [ -e /dev/full ] && t "a full disk" says 1 "Failed to write '/dev/full': No space left" "$tool" export --to csv -o /dev/full "$traces/good.jsonl"
 t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'
