@@ -214,10 +214,13 @@ bool lines_have(char *const *paths, const char *path)
 	return false;
 }
 
+/* The last one: a header that another one follows is torn itself. No text within a record looks like it, as its quotes are escaped. */
 const char *lines_torn_by_cat(const char *s, size_t len)
 {
 	static const char begin[] = "{\"recordType\":\"header\"";
-	const char *at = memmem(s, len, begin, sizeof(begin) - 1);
+	const char *at = NULL, *next = len ? s + 1 : s, *end = s + len;
 
-	return at == s ? NULL : at;
+	while ((next = memmem(next, (size_t)(end - next), begin, sizeof(begin) - 1)))
+		at = next++;
+	return at;
 }

@@ -508,6 +508,8 @@ head -n 1 "$traces/good.jsonl" >torn-second
 printf '{"recordType":"ev' >>torn-second
 expect torn-second 0 'torn-second:2: note: the last record is torn, skipped \[torn\]
 torn-second:1: warning: process 4711 has no footer: [^[]* \[footer-missing\]' "$tool" check torn-second
+{ head -c 100 "$traces/good.jsonl"; cat "$traces/good.jsonl"; } >torn-headers
+expect torn-headers 0 'torn-headers:1: note: a torn record, and the header of the next file behind it \[torn\]' "$tool" check torn-headers
 head -c -1 "$traces/good.jsonl" >no-newline
 expect no-newline 0 '' "$tool" check --strict no-newline
 : >empty

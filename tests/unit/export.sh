@@ -288,6 +288,11 @@ t "torn: counted and told" eval '"$tool" export --to csv -o a.csv "$traces/runni
 head -c 3000 "$traces/good.jsonl" >torn.jsonl
 cat other.jsonl >>torn.jsonl
 t "torn amid, another behind it" eval '"$tool" export --to csv -o a.csv torn.jsonl 2>err && grep -q "1 torn lines" err && grep -q " 2 processes" err'
+head -c 100 "$traces/good.jsonl" >torn.jsonl
+cat torn.jsonl other.jsonl >headers.jsonl
+t "torn within the header, another behind it" eval '"$tool" export --to csv -o a.csv headers.jsonl 2>err && grep -q "1 torn lines" err && grep -q " 1 processes" err && "$tool" export -q --to csv -o b.csv other.jsonl && cmp a.csv b.csv'
+{ head -c 3000 "$traces/good.jsonl" && cat torn.jsonl torn.jsonl other.jsonl; } >headers.jsonl
+t "torn, and three headers in that line" eval '"$tool" export --to csv -o a.csv headers.jsonl 2>err && "$tool" export -q --to csv -o b.csv "$traces/good.jsonl" other.jsonl && same "$(grep -c ,5811, a.csv)" "$(grep -c ,5811, b.csv)"'
 
 ev='{"recordType":"event","type":"%s","func":"%s","commId":7,"rank":0,"start":{"ts":%s,"pid":1,"tid":2},"stop":{"ts":%s,"pid":1,"tid":2},"duration":1.000,"myPid":1,"parentObj":"%s","eventAddr":"%s","details":{"func":"%s"}}\n'
 # event TYPE START STOP PARENT ADDR [FUNC]
