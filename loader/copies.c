@@ -12,6 +12,9 @@
 
 struct copy {
 	uint64_t key;
+	uint64_t taken; /* records of the one that was taken */
+	uint64_t left;	/* and of the longest that was left out, */
+	char *path;	/* whose file this is; owned */
 	UT_hash_handle hh;
 };
 
@@ -26,13 +29,15 @@ uint64_t copies__hash(const char *s, size_t len)
 	return fnv_more(FNV_BEGIN, s, len);
 }
 
-int copies__again(struct copies *c, uint64_t header, const char *line, size_t len, const char *path)
+int copies__again(struct copies *c, struct copies_trace *t, uint64_t header, const char *line,
+		  size_t len, const char *path)
 {
 	uint64_t key = fnv_more(header, line, len);
 	struct copy *copy;
 
 	HASH_FIND(hh, c->seen, &key, sizeof(key), copy);
 	if (copy) {
+		*t = (struct copies_trace){.of = copy, .again = true};
 		if (!c->n++)
 			snprintf(c->first, sizeof(c->first), "%s", path);
 		return 1;
@@ -42,10 +47,26 @@ int copies__again(struct copies *c, uint64_t header, const char *line, size_t le
 		return -ENOMEM;
 	copy->key = key;
 	HASH_ADD(hh, c->seen, key, sizeof(copy->key), copy);
-	if (HASH_ADDED(hh, copy))
+	if (HASH_ADDED(hh, copy)) {
+		*t = (struct copies_trace){.of = copy};
 		return 0;
+	}
 	free(copy);
 	return -ENOMEM;
+}
+
+void copies__end(struct copies_trace *t, const char *path)
+{
+	struct copy *copy = t->of;
+
+	if (copy && !t->again) {
+		copy->taken = t->records;
+	} else if (copy && t->records > copy->left) {
+		copy->left = t->records;
+		free(copy->path);
+		copy->path = strdup(path);
+	}
+	*t = (struct copies_trace){0};
 }
 
 int copies__recorded(struct copies *c, uint64_t node, int32_t pid, const struct copies_span *when,
@@ -104,6 +125,24 @@ static uint64_t doubles(const struct copies *c, const char **path)
 	return n;
 }
 
+/* What was taken is written by the time that more is found in another copy. */
+static void warn_longer(const struct copies *c)
+{
+	const struct copy *copy, *first = NULL;
+	uint64_t n = 0;
+
+	for (copy = c->seen; copy; copy = copy->hh.next)
+		if (copy->left > copy->taken) {
+			first = first ? first : copy;
+			n++;
+		}
+	if (n)
+		pr_warn("Of %" PRIu64 " of these what was left out has more in it than what was "
+			"taken, which broke off before: give that alone; the first: '%s' has "
+			"%" PRIu64 " records, %" PRIu64 " were taken\n",
+			n, first->path ? first->path : "", first->left, first->taken);
+}
+
 void copies__warn(const struct copies *c)
 {
 	const char *path = "";
@@ -118,10 +157,15 @@ void copies__warn(const struct copies *c)
 		pr_warn("Traces of %" PRIu64 " process%s are given more than once, and taken once; "
 			"the first that was left out: '%s'\n",
 			c->n, c->n == 1 ? "" : "es", c->first);
+	warn_longer(c);
 }
 
 void copies__free(struct copies *c)
 {
+	const struct copy *copy;
+
+	for (copy = c->seen; copy; copy = copy->hh.next)
+		free(copy->path);
 	HASH_FREE_ALL(c->seen);
 	while (c->nr_recorded)
 		free(c->recorded[--c->nr_recorded].path);

@@ -6,6 +6,7 @@
 #ifndef NCCLSCOPE_COPIES_H
 #define NCCLSCOPE_COPIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,10 +26,22 @@ struct copies {
 	size_t nr_recorded, room;
 };
 
+/* A trace that is read: how much is in it, as one copy may have broken off before another. Zero at first. */
+struct copies_trace {
+	struct copy *of; /* NULL: none */
+	uint64_t records;
+	bool again;
+};
+
 uint64_t copies__hash(const char *s, size_t len);
-/* Whether a trace has come before, by its header's hash and the line behind it; @path is its file. 1, 0, or -ENOMEM. */
-int copies__again(struct copies *c, uint64_t header, const char *line, size_t len,
-		  const char *path);
+/*
+ * Whether a trace has come before, by its header's hash and the line behind it; @path is its file. 1, 0, or -ENOMEM. Its reader
+ * then counts @t->records, also of one that is left out, until copies__end().
+ */
+int copies__again(struct copies *c, struct copies_trace *t, uint64_t header, const char *line,
+		  size_t len, const char *path);
+/* It has been read, as far as could be; @t is as at first again. */
+void copies__end(struct copies_trace *t, const char *path);
 
 static inline void copies__extend(struct copies_span *s, int64_t ns)
 {

@@ -193,6 +193,7 @@ struct export
 	size_t states_held;		/* bytes of these */
 	uint64_t first_node;
 	struct copies copies;
+	struct copies_trace trace;
 	struct xbuf
 		header; /* that waits for the line behind it, by which a trace is known; len 0: none */
 	bool is_copy; /* the trace has come before: its lines are left out */

@@ -859,11 +859,18 @@ static void release_header(struct export *x)
 	x->header.len = 0;
 }
 
-static void keep_header(struct export *x, const char *s, size_t len)
+/* What was read of it is written. */
+static void end_trace(struct export *x)
 {
 	release_header(x);
 	end_proc(x);
+	copies__end(&x->trace, x->path);
 	x->is_copy = false;
+}
+
+static void keep_header(struct export *x, const char *s, size_t len)
+{
+	end_trace(x);
 	xbuf__put(&x->header, s, len);
 	if (x->header.failed)
 		x->err = -ENOMEM;
@@ -872,8 +879,8 @@ static void keep_header(struct export *x, const char *s, size_t len)
 /* The line behind a header. */
 static void begin_trace(struct export *x, const char *s, size_t len)
 {
-	int again = copies__again(&x->copies, copies__hash(x->header.s, x->header.len), s, len,
-				  x->path);
+	int again = copies__again(&x->copies, &x->trace, copies__hash(x->header.s, x->header.len),
+				  s, len, x->path);
 
 	if (again < 0)
 		x->err = again;
@@ -893,6 +900,7 @@ static void take_text(struct export *x, const char *s, size_t len)
 	}
 	if (x->header.len)
 		begin_trace(x, s, len);
+	x->trace.records++;
 	if (!x->is_copy && !x->err)
 		take_record(x, &x->doc.nodes[0]);
 }
@@ -937,19 +945,11 @@ static int take_too_long(void *to)
 	return 0;
 }
 
-/* What was read of it is written. */
-static void end_trace(struct export *x)
-{
-	release_header(x);
-	end_proc(x);
-}
-
 static int begin_file(void *to, const char *path)
 {
 	struct export *x = to;
 
 	end_trace(x); /* of a file that could not be read on */
-	x->is_copy = false;
 	x->path = path;
 	x->line = 0;
 	x->files++;

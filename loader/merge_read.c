@@ -99,7 +99,7 @@ static bool has_common_seq(const struct merge_reader *rd, node_t rec)
 static int find_copy(struct merge_reader *rd, const char *s, size_t len)
 {
 	struct merge_proc *p = rd->proc;
-	int again = copies__again(&rd->m->copies, rd->header, s, len, rd->path);
+	int again = copies__again(&rd->m->copies, &rd->trace, rd->header, s, len, rd->path);
 
 	rd->begins = false;
 	if (again < 0)
@@ -116,6 +116,7 @@ static int end_proc(struct merge_reader *rd)
 	const char *boot;
 	int err;
 
+	copies__end(&rd->trace, rd->path);
 	if (!p || p->is_copy || p->node == MERGE_NO_NODE)
 		return 0;
 	boot = rd->m->nodes[p->node].boot;
@@ -205,6 +206,7 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 	}
 	if (rd->begins && find_copy(rd, s, len))
 		return rd->m->err;
+	rd->trace.records++;
 	if (rd->proc->is_copy || rd->proc->node == MERGE_NO_NODE)
 		return 0;
 	if (jn_is(kind, "event"))

@@ -380,6 +380,16 @@ once()
 	cmp once twice
 }
 for format in csv chrome perfetto collapsed speedscope; do t "a copy is taken once, $format" once $format; done
+# part FIRST SECOND: of a trace and a part of it, the first is taken, and if that is the part it is said
+head -n 20 "$traces/good.jsonl" >part.jsonl
+part()
+{
+	local said="Of 1 of these what was left out has more in it than what was taken, .*: '$2' has 48 records, 19 were taken"
+	"$tool" export --to csv -o one "$1" 2>/dev/null && "$tool" export --to csv -o both "$@" 2>err && cmp one both || return 1
+	if [ "$1" = part.jsonl ]; then grep -q "$said" err; else ! grep "has more in it" err; fi
+}
+t "a copy that is longer is told of" part part.jsonl copy.jsonl
+t "one that is shorter is not" part copy.jsonl part.jsonl
 at_once()
 {
 	grep -v '"type":"ProfilerLifecycle"' "$traces/good.jsonl" >later.jsonl

@@ -254,6 +254,15 @@ cat again/trace_2_pid4711.jsonl b0.jsonl >again/trace_1_both.jsonl
 t "the same file twice is taken once" once 1 "$traces/good.jsonl" "$traces/good.jsonl" "$traces/good.jsonl" b0.jsonl
 t "a copy is taken once" once 1 again/trace_2_pid4711.jsonl again/trace_1_both.jsonl again/trace_2_pid4711.jsonl
 t "copies, also in one file" once 3 again/trace_2_pid4711.jsonl again again/trace_1_both.jsonl
+# of a trace and a part of it the first is taken, and if that is the part it is said
+part()
+{
+	head -n 20 "$traces/good.jsonl" >part.jsonl
+	"$tool" merge part.jsonl "$traces/good.jsonl" b0.jsonl >merged.jsonl 2>err &&
+		grep -q "Of 1 of these what was left out has more in it than what was taken, .*: '.*/good.jsonl' has 48 records, 19 were taken" err || { cat err; return 1; }
+	"$tool" merge "$traces/good.jsonl" part.jsonl b0.jsonl >merged.jsonl 2>err && ! grep "has more in it" err
+}
+t "a copy that is longer is told of" part
 # a later window of a recording has the same header
 window()
 {
