@@ -83,8 +83,7 @@ struct proc {
 	bool broken;	/* a record could not be taken: what it would explain is not reported */
 	bool uncounted; /* nor can the footer's sums be checked */
 	uint64_t boot;
-	int64_t pid, host_pid, clock_ts;
-	int64_t started; /* header's startTime; -1: not known */
+	int64_t pid, clock_ts;
 	uint64_t counts[NR_KINDS + 1];
 	uint64_t nr_lost, lost[8]; /* of NCCL's records; of all, by cause */
 	uint64_t header_line, footer_line;
@@ -763,14 +762,6 @@ static void rule_state(struct check *c, const struct json_node *rec, enum etype 
 	ev->states |= BIT(state);
 }
 
-/* When a process started, by its header; -1: that does not tell, as those of older traces. */
-static int64_t start_time(const struct check *c, const struct json_node *header)
-{
-	int64_t ns;
-
-	return jn_time(jn_get(&c->doc, header, "startTime"), false, &ns) ? ns : -1;
-}
-
 /* A new process begins; its identity is how the rest of the file is read. */
 static void rule_header(struct check *c, const struct json_node *rec, enum etype etype)
 {
@@ -780,9 +771,7 @@ static void rule_header(struct check *c, const struct json_node *rec, enum etype
 	(void)etype;
 	p->pid_known = true;
 	p->pid = get_i64(c, rec, "pid");
-	p->host_pid = get_i64(c, rec, "hostPid");
 	p->boot = hash_text(jn_get(&c->doc, rec, "bootId"));
-	p->started = start_time(c, rec);
 	if (jn_is(jn_get(&c->doc, clock, "source"), "tsc") && !get_u64(c, clock, "tscHz"))
 		find(c, FIND_ERROR, "clock", "clock.source is tsc but clock.tscHz is %s",
 		     jn_get(&c->doc, clock, "tscHz") ? "0" : "missing");
@@ -1330,31 +1319,18 @@ void rules_end_process(struct check *c)
 	proc_reset(p);
 }
 
-/* A second header of a process whose footer is missing is no second process, unless that has only got its pid. */
-static bool header_again(struct check *c, const struct json_node *rec)
-{
-	const struct proc *p = c->proc;
-	int64_t started = start_time(c, rec);
-
-	return p->pid_known && !p->footer && p->host_pid == get_i64(c, rec, "hostPid") &&
-	       p->boot == hash_text(jn_get(&c->doc, rec, "bootId")) &&
-	       (started < 0 || p->started < 0 || started == p->started);
-}
-
 static const char *kind_text(enum kind kind)
 {
 	return kind < NR_KINDS ? kind_names[kind] : "further";
 }
 
 /* Where in the file the record may stand. */
-static void place_check(struct check *c, const struct json_node *rec, enum kind kind)
+static void place_check(struct check *c, enum kind kind)
 {
 	struct proc *p = c->proc;
 
-	if (kind == KIND_HEADER && header_again(c, rec)) {
-		find(c, FIND_ERROR, "header-again", "a second header of process %lld",
-		     (long long)p->pid);
-	} else if (kind == KIND_HEADER) {
+	/* also one of the same process: cat has put its next recording behind one that broke off */
+	if (kind == KIND_HEADER) {
 		rules_end_process(c);
 		p->header = true;
 		p->header_line = c->line;
@@ -1380,7 +1356,7 @@ void rules_record(struct check *c, const struct json_node *rec, enum kind kind, 
 	size_t i;
 
 	if (rec)
-		place_check(c, rec, kind);
+		place_check(c, kind);
 	c->proc->broken |= broken;
 	c->proc->net.unsure |= broken;
 	c->proc->uncounted |= broken && (kind == KIND_OTHER || kind == KIND_LOST);

@@ -99,6 +99,18 @@ for order in "1 2 3 4" "4 3 1 2" "2 3 4 1"; do
 	grep -q ', 78 records, 0 errors, 3 warnings' stderr || fail "cat $order: $(cat stderr)"
 done
 
+# two recordings of one process, the first of which broke off, are in one file what they are in two
+no_footer='warning: process 4711 has no footer: [^[]* \[footer-missing\]'
+sed '$d' "$traces/good.jsonl" >broke-off.jsonl
+cat broke-off.jsonl "$traces/good.jsonl" >in-one.jsonl
+expect broke-off 0 "broke-off.jsonl:1: $no_footer" "$tool" check broke-off.jsonl "$traces/good.jsonl"
+expect broke-off-cat 0 "in-one.jsonl:1: $no_footer" "$tool" check in-one.jsonl
+expect broke-off-stdin 0 "\(stdin\):1: $no_footer" sh -c "'$tool' check - <in-one.jsonl"
+sed '1p;s/"header":1/"header":2/' "$traces/good.jsonl" >header-twice.jsonl
+expect header-twice 1 "header-twice.jsonl:1: $no_footer
+header-twice.jsonl:50: error: counts.header is 2 but the file has 1 \[footer-counts\]" "$tool" check header-twice.jsonl
+rm broke-off.jsonl in-one.jsonl header-twice.jsonl
+
 # ---- the form of a line
 broken J good 9 json "column [0-9]*: ',' or '}' is expected here" '9s/\{"stream/{{"stream/;9s/\{\{"stream/{"a":1 "stream/'
 broken J good 9 json 'column [0-9]*: not a value of JSON \(NaN and Infinity are none\)' '9s/"duration":[0-9.]+/"duration":NaN/'
@@ -416,7 +428,7 @@ broken R good 36 exec-source 'exec.source is kernel but ncclProfileP2p 0x2a00000
 
 # ---- the file as a whole
 broken R good 1 header-first 'a thread record before any header .*' '1,2d;s/"header":1,"event":19/"event":18/;s/,"parentObj":"0x2a0000000011"(.*)/,"parentObj":"0x2a0000000011"\1/'
-broken R good 2 header-again 'a second header of process 4711' '1{p};s/"header":1/"header":2/'
+broken R good 1:warning footer-missing 'process 4711 has no footer: .*' '1p'
 broken R good 1:warning footer-missing 'process 4711 has no footer: .*' '1{p;s/"startTime":8000/"startTime":7000/}'
 broken R good 50 footer-last 'a node record after the footer in line 49' '43{h};$G'
 broken R good 48 footer-counts 'counts.state is 19 but the file has 18' '12d'
