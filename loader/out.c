@@ -55,7 +55,8 @@ static int open_as(struct out_file *f, int dirfd, const char *dir, const char *s
 		goto cleanup;
 	}
 	return 0;
-cleanup:
+cleanup: /* it is tried again, under another name: nothing may be left of each time */
+	unlinkat(dirfd, name, 0);
 	close(f->fd);
 	f->fd = -1;
 	return err;

@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "log.h"
@@ -455,6 +456,40 @@ static void test_deleted(void **state)
 	out_file__close(&f);
 }
 
+#define NOBODY 65534
+
+/* In a child, as who may not give files away: as root on a file system that makes root nobody. */
+static int open_for_another(int fd)
+{
+	struct out_file f;
+
+	if (!getuid() && setresuid(NOBODY, NOBODY, NOBODY))
+		return -errno;
+	return out_file__open(&f, fd, dir, "refused", 0, 0);
+}
+
+/* A file whose owner cannot be set is not left behind: it is tried again each second. */
+static void test_refused(void **state)
+{
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mkdirat(dirfd_, "refuses", 0700), 0);
+	fd = openat(dirfd_, "refuses", O_RDONLY | O_DIRECTORY);
+	assert_true(fd >= 0);
+	if (!getuid())
+		assert_int_equal(fchown(fd, NOBODY, NOBODY), 0);
+	pid = fork();
+	if (!pid)
+		_exit(-open_for_another(fd));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EPERM);
+	close(fd);
+	assert_int_equal(unlinkat(dirfd_, "refuses", AT_REMOVEDIR), 0); /* empty */
+}
+
 static int begin_threads(void **state)
 {
 	(void)state;
@@ -489,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directories),
 		cmocka_unit_test(test_deleted),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_threads),
 		TESTS_OF_WRITING,
 		cmocka_unit_test_setup(test_large, begin_threads), /* from here on */
