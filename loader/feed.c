@@ -470,29 +470,45 @@ static void feed_ports(struct recorder *r, uint64_t rdma_ns)
 	free(in);
 }
 
-static void look_at(struct recorder *r, struct proc *p)
+/* False: there is no time left for it in this turn. */
+static bool look_at(struct recorder *r, struct proc *p)
 {
 	struct input_rdma_of in = {.start_ns = p->key.start_ns, .tgid = p->key.tgid};
 	uint64_t had = p->rdma.devices;
+	int err = rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
 
-	rdma__look(&r->s.rdma, &p->rdma, (pid_t)p->key.tgid);
 	in.devices = p->rdma.devices;
 	if (in.devices != had)
 		pipeline__feed(&r->s, INPUT_RDMA_OF, &in, sizeof(in));
+	return err != -EAGAIN;
+}
+
+/* From where the time for it was used up in the last turn: each has its turn. */
+static void look_at_all(struct recorder *r)
+{
+	struct proc *first = proc__find(&r->s, r->rdma_at.tgid, r->rdma_at.start_ns), *p;
+
+	if (!first)
+		first = r->s.procs;
+	if (!first)
+		return;
+	p = first;
+	while ((p->ended_ns || look_at(r, p)) &&
+	       (p = p->hh.next ? p->hh.next : r->s.procs) != first)
+		;
+	r->rdma_at = p->key;
 }
 
 void feed__rdma(struct recorder *r, bool last)
 {
 	struct rdma *rdma = &r->s.rdma;
-	struct proc *p, *tmp;
 	uint64_t begin;
 	bool any;
 
 	if (!r->s.counters)
 		return;
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (!last && !p->ended_ns)
-			look_at(r, p);
+	if (!last)
+		look_at_all(r);
 	begin = monotonic_ns();
 	any = last ? rdma__sample_now(rdma) : rdma__sample(rdma);
 	if (any || r->rdma_ports != rdma->nports)

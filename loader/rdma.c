@@ -742,29 +742,79 @@ static void keep(struct rdma *r, uint64_t devices, uint64_t now_ns, uint64_t unt
 	}
 }
 
-int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid)
+/* Most nodes have none. It comes with the driver, at any time. */
+static bool has_class(struct rdma *r, uint64_t now_ns)
 {
-	uint64_t begin_ns = r->clock(), found = 0;
-	struct dirent *e;
+	int fd;
+
+	if (now_ns < r->class_ns)
+		return r->has_class;
+	r->class_ns = now_ns + RDMA_SCAN_NS;
+	fd = open_path(r, "sys/class/infiniband_verbs", O_PATH | O_DIRECTORY);
+	r->has_class = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	return r->has_class;
+}
+
+/* So many of its descriptors from where the last look stopped, whose position is a number of theirs. 0 or -errno. */
+static int look_go(struct rdma *r, struct rdma_user *user, pid_t pid, uint64_t now_ns)
+{
+	struct dirent *e = NULL;
 	char path[64];
 	uint32_t nr;
+	int i;
 	DIR *d;
 
-	if (begin_ns < user->next_ns)
-		return 0;
-	user->next_ns = begin_ns + RDMA_SCAN_NS;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	d = opendir(path);
 	if (!d)
 		return -errno;
-	while ((e = readdir(d)))
+	if (user->at)
+		seekdir(d, user->at);
+	for (i = 0; i < RDMA_LOOK_FDS && (e = readdir(d)); i++)
 		if (name_number(e->d_name, INT_MAX, &nr))
-			found |= device_of(r, dirfd(d), e->d_name, begin_ns);
+			user->found |= device_of(r, dirfd(d), e->d_name, now_ns);
+	user->at = e ? telldir(d) : 0;
 	closedir(d);
-	user->next_ns = next_time(begin_ns, RDMA_SCAN_NS, RDMA_LOOK_COST, begin_ns, r->clock());
-	user->devices |= found;
-	keep(r, found, begin_ns, user->next_ns + KEEP_NS);
 	return 0;
+}
+
+/* All looks together: RDMA_TURN_NS at once, where there were none for a while. */
+static void look_pay(struct rdma *r, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (r->look_ns + RDMA_COST * RDMA_TURN_NS < begin_ns)
+		r->look_ns = begin_ns - RDMA_COST * RDMA_TURN_NS;
+	r->look_ns += RDMA_COST * (end_ns - begin_ns);
+}
+
+int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid)
+{
+	uint64_t now_ns = r->clock(), end_ns, until_ns;
+	int err;
+
+	if (now_ns < user->next_ns || !has_class(r, now_ns))
+		return 0;
+	if (now_ns < r->look_ns)
+		return -EAGAIN;
+	if (!user->at) {
+		user->begin_ns = now_ns;
+		user->took_ns = user->found = 0;
+	}
+	err = look_go(r, user, pid, now_ns);
+	end_ns = r->clock();
+	look_pay(r, now_ns, end_ns);
+	user->took_ns += end_ns - now_ns;
+	if (err)
+		user->at = 0;
+	if (!user->at)
+		user->next_ns = next_time(now_ns, RDMA_SCAN_NS, RDMA_LOOK_COST,
+					  end_ns - user->took_ns, end_ns);
+	user->devices |= user->found;
+	/* The next look may come to them as late as this one has. */
+	until_ns = (user->at ? now_ns : user->next_ns) + (now_ns - user->begin_ns) + KEEP_NS;
+	keep(r, user->found, now_ns, until_ns);
+	return err;
 }
 
 /* By its name as well: the place may have been given to another since. */

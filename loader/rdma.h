@@ -6,7 +6,8 @@
  *
  *	rdma__init(&r, "")                    once; rdma__free() at the end
  *	rdma__look(&r, &p->rdma, pid)         at every turn of the loop, for each process; which
- *	                                      devices it has open, once a second. All zero at first.
+ *	                                      devices it has open, once a second, and less often
+ *	                                      where there are many descriptors. All zero at first.
  *	rdma__sample(&r)                      at every turn; does something every 100 ms
  *	rdma__deltas(&r, p->rdma.devices, from, to, emit, arg)   by how much which counters moved
  *
@@ -29,10 +30,12 @@
 
 #define RDMA_PERIOD_NS	  100000000ULL /* between samples */
 #define RDMA_SCAN_NS	  NSEC_PER_SEC /* between looks for devices, ports, files, and users */
-#define RDMA_COST	  20  /* at most one part in so many of the time goes into samples, */
-#define RDMA_LOOK_COST	  200 /* and into looking at one process */
-#define RDMA_NAME_MAX	  64  /* of a device or a counter, with its 0; longer ones are left out */
-#define RDMA_DEVICES_MAX  64  /* a set of devices is a bit each of 64 */
+#define RDMA_COST	  20   /* at most one part in so many of the time goes into samples, */
+#define RDMA_LOOK_COST	  200  /* and into looking at one process */
+#define RDMA_LOOK_FDS	  1024 /* of a process, at a time */
+#define RDMA_TURN_NS	  5000000ULL /* for all processes, at a time, and RDMA_COST of the time */
+#define RDMA_NAME_MAX	  64 /* of a device or a counter, with its 0; longer ones are left out */
+#define RDMA_DEVICES_MAX  64 /* a set of devices is a bit each of 64 */
 #define RDMA_PORTS_MAX	  64
 #define RDMA_COUNTERS_MAX 256 /* of a port */
 #define RDMA_ROWS	  640 /* samples that are kept: 64 s; fewer with over 96 counters: */
@@ -90,6 +93,9 @@ struct rdma {
 	struct rdma_port *ports[RDMA_PORTS_MAX];
 	uint32_t nports;
 	uint64_t next_ns, next_scan_ns;
+	uint64_t look_ns;    /* until then looks at processes have had their share of the time */
+	uint64_t class_ns;   /* when to ask again */
+	bool has_class;	     /* of devices: else nobody can have one open */
 	uint64_t files_left; /* that the scan under way may leave open */
 	uint64_t samples, cost_ns,
 		max_cost_ns; /* of a sample: all of them together, and the longest */
@@ -100,6 +106,11 @@ struct rdma {
 struct rdma_user {
 	uint64_t devices; /* set of those that it has had open since we look */
 	uint64_t next_ns; /* for the next look */
+	/* A look that has not come to the last descriptor yet: */
+	long at;	   /* where it goes on, as telldir(3) has it; 0: there is none */
+	uint64_t begin_ns; /* when it began */
+	uint64_t took_ns;
+	uint64_t found; /* set of devices */
 };
 
 /*
@@ -110,8 +121,9 @@ int rdma__init(struct rdma *r, const char *root);
 void rdma__free(struct rdma *r);
 
 /*
- * 0, also when it is not time yet; -errno where the process' descriptors cannot be read,
- * -ENOENT: it has ended.
+ * Goes on with a look at a process' descriptors, for a few ms, or begins one when it is time. 0, also when it is not, or
+ * there are no devices; -EAGAIN: looks at processes have had their share, this one is to be the first in the next turn;
+ * or -errno where its descriptors cannot be read, -ENOENT: it has ended.
  */
 int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid);
 

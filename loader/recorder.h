@@ -52,8 +52,9 @@ struct recorder {
 	struct raw_writer *raw; /* NULL: none; goes on over all windows */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
-	uint32_t rdma_ports; /* as the pipeline knows them */
-	bool look;	     /* there are processes whose open sockets are not known yet */
+	uint32_t rdma_ports;	 /* as the pipeline knows them */
+	struct proc_key rdma_at; /* of the process that is looked at next for RDMA devices */
+	bool look;		 /* there are processes whose open sockets are not known yet */
 	struct scan scan;
 	/* Processes hand in their buffers at so many times the usual age; 0: none has been told yet. */
 	uint32_t age_times;

@@ -668,13 +668,13 @@ static void test_nothing(void **state)
 	assert_int_equal(r.samples, 0);
 	assert_false(is_read(&r));
 	close(fd);
+	memset(&u, 0, sizeof(u));
+	assert_int_equal(rdma__look(&r, &u, INT_MAX), -ENOENT);
 	rdma__free(&r);
 
-	memset(&u, 0, sizeof(u));
 	take_away("");
 	assert_int_equal(rdma__init(&r, root), -ENOENT);
 	rdma__free(&r);
-	assert_int_equal(rdma__look(&r, &u, INT_MAX), -ENOENT);
 }
 
 static void link_to(const char *to, const char *name)
@@ -998,6 +998,80 @@ static void test_files(void **state)
 	rdma__free(&r);
 }
 
+/* What is behind 5,000 other descriptors is found after a while, and none of the looks goes through all of them. */
+static void test_many_descriptors(void **state)
+{
+	enum { FIRST = 100, LAST = 5100 };
+	struct rdma_user u = {0};
+	struct rlimit was, limit;
+	struct rdma r;
+	int fd, i;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	limit = (struct rlimit){.rlim_cur = LAST + 100, .rlim_max = was.rlim_max};
+	if (setrlimit(RLIMIT_NOFILE, &limit)) {
+		printf("skip test_many_descriptors: %s\n", strerror(errno));
+		return;
+	}
+	put(PORT "counters/port_xmit_data", "1\n");
+	fd = open_device("/dev/infiniband/uverbs0");
+	assert_int_equal(dup2(fd, LAST), LAST);
+	close(fd);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (i = FIRST; i < LAST; i++)
+		assert_int_equal(dup2(fd, i), i);
+	begin(&r);
+	for (i = 0; i < 4; i++) {
+		run_ms(&r, &u, 50);
+		assert_int_equal(u.devices, 0);
+	}
+	run_ms(&r, &u, 50);
+	assert_int_equal(u.devices, 1);
+	for (i = 0; i < 20; i++) { /* and stays so */
+		run_ms(&r, &u, 500);
+		assert_true(is_read(&r));
+	}
+	close(LAST);
+	run_ms(&r, &u, 6000);
+	assert_false(is_read(&r));
+	for (i = FIRST; i < LAST; i++)
+		close(i);
+	close(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	rdma__free(&r);
+}
+
+/* Looks at many processes have a share of the time together, and each of them its turn. */
+static void test_share(void **state)
+{
+	static struct rdma_user u[100];
+	uint64_t begin_ns, was, looks = 0, turn;
+	struct rdma r;
+	int i, at = 0, err;
+
+	(void)state;
+	begin(&r);
+	step_ns = MS; /* and so much is a look */
+	for (begin_ns = now_ns; now_ns < begin_ns + 20000 * MS; now_ns += 50 * MS) {
+		for (i = 0, err = 0, turn = 0; i < 100 && !err; i++) {
+			was = u[at].next_ns;
+			err = rdma__look(&r, &u[at], getpid());
+			turn += u[at].next_ns != was;
+			if (!err)
+				at = (at + 1) % 100;
+		}
+		assert_true(!err || err == -EAGAIN);
+		assert_true(turn <= 2 * RDMA_TURN_NS / MS);
+		looks += turn;
+	}
+	assert_in_range(looks, 200, (now_ns - begin_ns) / RDMA_COST / MS + 10);
+	for (i = 0; i < 100; i++)
+		assert_true(u[i].next_ns > now_ns - 5000 * MS);
+	step_ns = 0;
+	rdma__free(&r);
+}
+
 /* ---- In a line --------------------------------------------------------------------------------- */
 
 #define LINE_FROM 10
@@ -1186,6 +1260,8 @@ int main(void)
 		TREE_TEST(test_known),
 		TREE_TEST(test_cost),
 		TREE_TEST(test_files),
+		TREE_TEST(test_many_descriptors),
+		TREE_TEST(test_share),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_line_usual),
 		cmocka_unit_test(test_line_full),
