@@ -42,15 +42,29 @@
 #define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
-#define PAUSE_MS 50
+#define PAUSE_MS  50
+#define REPEAT_NS (300 * 1000000ull) /* a signal that comes again within this is the same one */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t stop_signals;
 
-/* The first drains and closes; a second one aborts. */
+/*
+ * The first drains and closes; a second one aborts. timeout(1) signals who it has started and then its process group, who is in
+ * that as well: the same one right after the first is no second one.
+ */
 static void on_signal(int sig)
 {
+	static uint64_t first_ns;
+	static int first;
+	uint64_t now = monotonic_ns();
+
+	if (!stop_signals) {
+		first = sig;
+		first_ns = now;
+	} else if (sig == first && now - first_ns < REPEAT_NS) {
+		return;
+	}
 	if (stop_signals++) {
 		signal(sig, SIG_DFL);
 		raise(sig);
@@ -63,9 +77,9 @@ static void on_signal(int sig)
  */
 static void setup_signals(void)
 {
-	const struct sigaction sa = {.sa_handler = on_signal};
-	struct sigaction was;
+	struct sigaction sa = {.sa_handler = on_signal}, was;
 
+	sigfillset(&sa.sa_mask); /* one after the other */
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	if (!sigaction(SIGHUP, NULL, &was) && was.sa_handler != SIG_IGN)

@@ -213,6 +213,31 @@ wait "$starter"
 is "recorder killed: the job ends right" "$? $(said jkill .ok)" "0 true"
 t "recorder killed: its files say so, and are valid" "$scope" check "$tmp"/skill/*.jsonl
 
+# The same signal twice, as from timeout(1), which signals who it has started and then its process group: it counts once.
+twice_bg() {
+	job_bg "j$1" "${long[@]}"
+	until_true 10 children_ready "$starter" 2
+}
+twice_end() {
+	t "$2: drains and closes" ends_right "$1" 0 '["loader-stopped"]'
+	t "$2: events were recorded" holds "$1" 'events | of("Coll") | length > 20'
+	kill -INT "$starter"
+	wait "$starter"
+}
+for sig in INT TERM; do
+	twice_bg "twice$sig"
+	record_bg "twice$sig"
+	sleep 0.7
+	kill -$sig "$recorder"
+	sleep 0.02 # or they may be one already when they come
+	stop_recorder $sig
+	twice_end "twice$sig" "SIG$sig twice at once"
+done
+twice_bg timeout
+timeout --preserve-status -s INT 3 "$scope" record --plugin "$plugin" -o "$tmp/timeout" >"$tmp/timeout.out" 2>"$tmp/timeout.err"
+rc=$?
+twice_end timeout "timeout -s INT"
+
 # Two signals: the second aborts.
 job_bg jtwo "${long[@]}"
 until_true 10 children_ready "$starter" 2
