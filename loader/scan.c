@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "attach.h"
 #include "clock.h"
@@ -24,13 +25,15 @@
 
 /* ---- Files ------------------------------------------------------------------------------------- */
 
+/* As it is known here: a file system that does not answer is not asked, which could take for ever. */
 static int file_key(const char *path, struct scan_key *key)
 {
-	struct stat st;
+	struct statx st;
 
-	if (stat(path, &st))
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return -errno;
-	*key = (struct scan_key){.dev = st.st_dev, .ino = st.st_ino};
+	*key = (struct scan_key){.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+				 .ino = st.stx_ino};
 	return 0;
 }
 
@@ -78,7 +81,7 @@ static bool is_wanted(const struct scan *s, const char *path)
 	       (!read_build_id(path, id, sizeof(id)) && !strcmp(id, s->build_id));
 }
 
-/* As it is known here: a file system that does not answer is not asked. */
+/* Likewise. */
 static bool version_read(int fd, struct scan_version *v)
 {
 	struct statx st;
