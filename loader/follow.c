@@ -350,7 +350,7 @@ static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64
 	if (!reads)
 		return 0;
 	err = target__read_tbufs(&p->target, reads, n);
-	p->hangs = err == -ETIMEDOUT;
+	p->hangs = p->hangs || err == -ETIMEDOUT;
 	for (i = 0; i < n; i++) {
 		if (!reads[i].chunk)
 			continue;
