@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "clock.h"
+#include "notify.h"
 #include "patience.h"
 #include "pid_stat.h"
 #include "rescue.h"
@@ -26,6 +27,10 @@
 #define RESCUE_S    1		       /* of a CPU at most, real-time, at a time */
 #define HANGING_MAX 12		       /* the unit's TasksMax has room for them */
 #define PER_USER    2
+#define SOON_NS	    (50 * 1000000ull)	/* so much of a call is nobody's fault */
+#define BUDGET_NS   (2000 * 1000000ull) /* a user's processes may be waited for so long at once, */
+#define BUDGET	    20			/* and for one part in so many of the time */
+#define WAITS_MAX   64
 
 /* What goes before the bytes; a descriptor comes with it, if there is one. */
 struct envelope {
@@ -46,6 +51,15 @@ static struct {
 	pid_t pid;
 	uint32_t uid;
 } hanging[HANGING_MAX];
+
+/*
+ * Users that were waited for: until when all that they took is more than their part of the time. Where there are more of them,
+ * those that took the most are known.
+ */
+static struct wait {
+	uint32_t uid;
+	uint64_t until_ns;
+} waits[WAITS_MAX];
 
 /* ---- Over the socket ---------------------------------------------------------------------------- */
 
@@ -112,6 +126,7 @@ static int wait_for(int sock, pid_t watched)
 		if (watched < 0)
 			continue;
 		rescue__here(begin + took);
+		notify__tick(begin + took); /* waiting is bounded: we are alive */
 		if (took < RESCUE_NS)
 			continue;
 		runs = !pid_stat__read(watched, &st) && st.state == 'R';
@@ -281,6 +296,39 @@ static int hanging_place(uint32_t uid)
 	return theirs < PER_USER ? place : -1;
 }
 
+/* That user's; else the place of who took least. */
+static struct wait *wait_of(uint32_t uid)
+{
+	struct wait *w, *least = waits;
+
+	for (w = waits; w < waits + WAITS_MAX; w++) {
+		if (w->until_ns && w->uid == uid)
+			return w;
+		if (w->until_ns < least->until_ns)
+			least = w;
+	}
+	return least;
+}
+
+/* Each call has its patience; many that come just within it would have none left for whoever waits for us. */
+static bool has_budget(uint32_t uid)
+{
+	const struct wait *w = wait_of(uid);
+
+	return w->uid != uid || w->until_ns <= monotonic_ns() + BUDGET * BUDGET_NS;
+}
+
+static void wait_count(uint32_t uid, uint64_t took_ns, uint64_t now_ns)
+{
+	struct wait *w = wait_of(uid);
+
+	if (took_ns <= SOON_NS)
+		return;
+	if (w->uid != uid || w->until_ns < now_ns)
+		*w = (struct wait){.uid = uid, .until_ns = now_ns};
+	w->until_ns += BUDGET * (took_ns - SOON_NS);
+}
+
 void patience__end(void)
 {
 	if (!reader.pid)
@@ -299,22 +347,37 @@ static void leave_behind(int place, uint32_t uid)
 	reader = (struct reader){.sock = -1};
 }
 
+/* Asks the reader, and waits for its answer. */
+static int call_reader(int (*fn)(struct patience_call *call), struct patience_call *call,
+		       struct envelope *e)
+{
+	int err;
+
+	*e = (struct envelope){.fn = fn, .len = call->in_len, .with_fd = call->in_fd >= 0};
+	err = send_envelope(reader.sock, e, call->in_fd);
+	if (!err)
+		err = send_all(reader.sock, call->in, call->in_len);
+	if (!err)
+		err = recv_letter(reader.sock, e, &call->out, &call->out_fd, reader.pid);
+	return err;
+}
+
 int patience__call(int (*fn)(struct patience_call *call), struct patience_call *call, uint32_t uid)
 {
-	struct envelope e = {.fn = fn, .len = call->in_len, .with_fd = call->in_fd >= 0};
 	int place = hanging_place(uid), err;
+	uint64_t begin_ns, end_ns;
+	struct envelope e;
 
 	call->out = NULL;
 	call->out_len = 0;
 	call->out_fd = -1;
-	err = place < 0 ? -EBUSY : reader.pid ? 0 : reader_new();
+	err = place < 0 || !has_budget(uid) ? -EBUSY : reader.pid ? 0 : reader_new();
 	if (err)
 		return err;
-	err = send_envelope(reader.sock, &e, call->in_fd);
-	if (!err)
-		err = send_all(reader.sock, call->in, call->in_len);
-	if (!err)
-		err = recv_letter(reader.sock, &e, &call->out, &call->out_fd, reader.pid);
+	begin_ns = monotonic_ns();
+	err = call_reader(fn, call, &e);
+	end_ns = monotonic_ns();
+	wait_count(uid, end_ns - begin_ns, end_ns);
 	if (err) { /* it hangs; or whatever is under way there is out of step with us */
 		leave_behind(place, uid);
 		return err;

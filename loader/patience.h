@@ -23,7 +23,8 @@ struct patience_call {
 
 /*
  * Has the other process call fn, which reads what is `uid`'s. What fn returned, <= 0; or -ETIMEDOUT: it hangs; -EBUSY: too
- * many of that user's hang already, or of all; another -errno: there is no such process, or it died.
+ * many of that user's hang already, or of all, or they have been waited for too long, all together; another -errno: there is
+ * no such process, or it died.
  */
 int patience__call(int (*fn)(struct patience_call *call), struct patience_call *call, uint32_t uid);
 
