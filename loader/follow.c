@@ -11,6 +11,7 @@
 #include "digest.h"
 #include "feed.h"
 #include "log.h"
+#include "patience.h"
 #include "pipeline.h"
 #include "recorder.h"
 #include "target.h"
@@ -94,6 +95,19 @@ static bool is_alive(const struct recorder *r, const struct proc *p)
 	       stat.start_ns == p->key.start_ns && !stat.ended;
 }
 
+/* It gave no answer, which may pass: a server that is away for a while, or too many others that were waited for. */
+static void retry_later(struct proc *p)
+{
+	p->pause_ns = patience__pause(p->pause_ns);
+	p->retry_ns = monotonic_ns() + p->pause_ns;
+}
+
+static void leave_hanging(struct proc *p)
+{
+	p->hangs = true;
+	retry_later(p);
+}
+
 /* There is one more process: those before it have the age of when they came. */
 static void ages_keep(struct recorder *r)
 {
@@ -106,7 +120,7 @@ static void ages_keep(struct recorder *r)
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		if (p->target.mem >= 0 && !p->hangs && !p->ended_ns &&
 		    target__age(&p->target, flush_ticks(r)) == -ETIMEDOUT)
-			p->hangs = true;
+			leave_hanging(p);
 }
 
 /*
@@ -137,7 +151,12 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 	place_in_time(r, p, !err);
 	if (!err && (relearn || !p->from_start))
 		err = target__comms(t, tell_comm, &feeder);
-	p->hangs = p->hangs || err == -ETIMEDOUT;
+	if (p->hangs || err == -ETIMEDOUT)
+		leave_hanging(p);
+	else if (err == -EBUSY)
+		retry_later(p);
+	else
+		p->pause_ns = p->retry_ns = 0;
 	if (err)
 		pr_debug("Failed to reach the plugin of process %u: %s, continuing\n", p->key.tgid,
 			 strerror(-err));
@@ -145,7 +164,11 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 
 void follow__relearn(struct recorder *r, struct proc *p)
 {
-	if (ring_losses(p) > p->relearned_at)
+	bool retry = p->retry_ns && monotonic_ns() >= p->retry_ns;
+
+	if (retry)
+		p->hangs = false;
+	if (retry || ring_losses(p) > p->relearned_at)
 		contact(r, p, true);
 }
 
@@ -179,11 +202,11 @@ static void ask_all(struct recorder *r, bool again, int (*ask)(struct target *t)
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		if (p->target.mem >= 0 && (again || !p->hangs) && ask(&p->target) == -ETIMEDOUT)
-			p->hangs = true;
+			leave_hanging(p);
 	for (i = 0; i < r->opt.npids; i++)
 		ask_pid(r->opt.pids[i], ask);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
-		if (sp->file && sp->look_ns != UINT64_MAX)
+		if (sp->file && !sp->hangs)
 			ask_pid(sp->pid, ask);
 }
 
@@ -350,7 +373,8 @@ static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64
 	if (!reads)
 		return 0;
 	err = target__read_tbufs(&p->target, reads, n);
-	p->hangs = p->hangs || err == -ETIMEDOUT;
+	if (err == -ETIMEDOUT)
+		leave_hanging(p);
 	for (i = 0; i < n; i++) {
 		if (!reads[i].chunk)
 			continue;

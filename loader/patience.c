@@ -31,6 +31,8 @@
 #define BUDGET_NS   (2000 * 1000000ull) /* a user's processes may be waited for so long at once, */
 #define BUDGET	    20			/* and for one part in so many of the time */
 #define WAITS_MAX   64
+#define PAUSE_S	    30
+#define PAUSE_MAX_S 600
 
 /* What goes before the bytes; a descriptor comes with it, if there is one. */
 struct envelope {
@@ -327,6 +329,14 @@ static void wait_count(uint32_t uid, uint64_t took_ns, uint64_t now_ns)
 	if (w->uid != uid || w->until_ns < now_ns)
 		*w = (struct wait){.uid = uid, .until_ns = now_ns};
 	w->until_ns += BUDGET * (took_ns - SOON_NS);
+}
+
+uint64_t patience__pause(uint64_t last_ns)
+{
+	const uint64_t max_ns = PAUSE_MAX_S * NSEC_PER_SEC;
+	uint64_t ns = last_ns ? 2 * last_ns : PAUSE_S * NSEC_PER_SEC;
+
+	return ns < max_ns ? ns : max_ns;
 }
 
 void patience__end(void)

@@ -29,6 +29,12 @@ struct patience_call {
 int patience__call(int (*fn)(struct patience_call *call), struct patience_call *call, uint32_t uid);
 
 /*
+ * For how long to leave alone what gave no answer (-ETIMEDOUT, -EBUSY), which may pass: 30 s, then twice as long as the last
+ * time, up to 10 minutes. 0 before the first time.
+ */
+uint64_t patience__pause(uint64_t last_ns);
+
+/*
  * Ends the process: the next call gets a new one, with the privileges that this one has then. Those that
  * hang stay for as long as they hang; they have nothing of ours.
  */

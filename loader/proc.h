@@ -85,7 +85,9 @@ struct proc {
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
 	bool contacted;		/* its control block was looked for */
 	struct target target;	/* open if it was found */
-	bool hangs;		/* reading it did, and is not tried again */
+	bool hangs;		/* reading it did, and is not tried before retry_ns */
+	uint64_t retry_ns;	/* when to reach its plugin again: it gave no answer; 0: it did */
+	uint64_t pause_ns;	/* how long that was from the last time on */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */

@@ -101,7 +101,10 @@ void follow__count_tail(struct recorder *r);
  */
 void follow__reap(struct recorder *r, bool emptied, bool last);
 
-/* Asks a process that has to be told of a loss to tell strings and communicators again. */
+/*
+ * Asks a process that has to be told of a loss to tell strings and communicators again; and one that gave no answer, when it
+ * is time.
+ */
 void follow__relearn(struct recorder *r, struct proc *p);
 
 /*

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "log.h"
 #include "options.h"
+#include "patience.h"
 #include "pid_stat.h"
 #include "recorder.h"
 #include "target.h"
@@ -247,12 +248,34 @@ static bool is_due(const struct scan_proc *p, uint64_t vsize, uint64_t now)
 	return now >= p->look_ns && (p->file ? vsize < p->vsize : vsize != p->vsize);
 }
 
+/* Not what it is, but that it could not be asked: there was no answer, or nobody to ask it. */
+static bool is_passing(int err)
+{
+	return err == -ETIMEDOUT || err == -EBUSY || err == -EPIPE || err == -ENOMEM ||
+	       err == -EMFILE || err == -ENFILE;
+}
+
+static void set_next_look(struct scan_proc *p, uint64_t now, int err)
+{
+	uint64_t took = monotonic_ns() - now;
+
+	p->look_ns = now + (took * LOOK_SHARE > LOOK_NS ? took * LOOK_SHARE : LOOK_NS);
+	p->hangs = err == -ETIMEDOUT;
+	p->pause_ns = is_passing(err) ? patience__pause(p->pause_ns) : 0;
+	if (!p->pause_ns)
+		return;
+	p->look_ns = now + took + p->pause_ns;
+	p->vsize = UINT64_MAX; /* however large it is then */
+}
+
 static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 {
 	struct target t;
 	int err;
 
 	err = target__find(&t, p->pid);
+	if (err == -EAGAIN) /* as many processes as we may have */
+		err = -EBUSY;
 	/* One that cannot be looked into now still has what it had: its file's probe is not for us to take away. */
 	if (!err || err == -ENOENT || err == -ESRCH)
 		proc_leaves_file(p);
@@ -279,11 +302,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 					: "");
 	}
 	target__close(&t);
-	p->look_ns = now + LOOK_NS;
-	if ((monotonic_ns() - now) * LOOK_SHARE > LOOK_NS)
-		p->look_ns = now + (monotonic_ns() - now) * LOOK_SHARE;
-	if (err == -ETIMEDOUT)
-		p->look_ns = UINT64_MAX;
+	set_next_look(p, now, err);
 }
 
 static void visit(struct recorder *r, pid_t pid, uint64_t now)

@@ -26,8 +26,8 @@ struct target {
 };
 
 /*
- * All that follows and reads a process can also return -ETIMEDOUT: it hangs, the target is closed, and asking again would
- * hang again; that was said then. -EBUSY: as many as may be of that user's hang already.
+ * All that follows and reads a process can also return -ETIMEDOUT: it hangs, the target is closed, and asking again soon
+ * would hang again; that was said then. -EBUSY: as many as may be of that user's hang already, or they were waited for too long.
  */
 
 /*

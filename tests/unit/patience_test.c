@@ -108,6 +108,19 @@ static void test_many_users(void **state)
 	assert_int_equal(ask(0, 6), -EBUSY);
 }
 
+static void test_pause(void **state)
+{
+	static const uint64_t s[] = {30, 60, 120, 240, 480, 600, 600};
+	uint64_t ns = 0;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(s) / sizeof(s[0]); i++) {
+		ns = patience__pause(ns);
+		assert_int_equal(ns, s[i] * NSEC_PER_SEC);
+	}
+}
+
 static int end(void **state)
 {
 	(void)state;
@@ -120,7 +133,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_budget),	   cmocka_unit_test(test_again),
 		cmocka_unit_test(test_soon),	   cmocka_unit_test(test_hangs),
-		cmocka_unit_test(test_many_users),
+		cmocka_unit_test(test_many_users), cmocka_unit_test(test_pause),
 	};
 
 	return cmocka_run_group_tests_name("patience", tests, NULL, end);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* loader/scan.c: when a process is looked into again. Looking and attaching are ours here, so that it may give no answer. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "attach.h"
+#include "clock.h"
+#include "log.h"
+#include "recorder.h"
+#include "target.h"
+
+/* What is answered of this process, and how often it was asked; others have no plugin. */
+static struct {
+	int find, want;
+	int asked;
+} plugin;
+
+int target__find(struct target *t, pid_t pid)
+{
+	*t = (struct target){.pid = pid, .mem = -1};
+	if (pid != getpid())
+		return -ENOENT;
+	plugin.asked++;
+	snprintf(t->path, sizeof(t->path), "/proc/self/exe");
+	return plugin.find;
+}
+
+void target__close(struct target *t)
+{
+	(void)t;
+}
+
+const char *target__error(int err)
+{
+	return strerror(-err);
+}
+
+int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
+{
+	(void)r;
+	(void)t;
+	(void)pid;
+	(void)mask;
+	return plugin.want;
+}
+
+int attach__plugin(struct attach *a, const char *path, pid_t pid)
+{
+	(void)a;
+	(void)path;
+	(void)pid;
+	return 0;
+}
+
+void attach__plugin_off(struct attach *a, int link)
+{
+	(void)a;
+	(void)link;
+}
+
+int attach__poll(struct attach *a, int timeout_ms)
+{
+	(void)a;
+	(void)timeout_ms;
+	return 0;
+}
+
+/* This process, as it is known there after another pass, for which it would be time; how often it was asked in that. */
+static struct scan_proc *pass(struct recorder *r, int *asked)
+{
+	struct scan_proc *p;
+	pid_t pid = getpid();
+
+	HASH_FIND_INT(r->scan.procs, &pid, p);
+	if (p)
+		p->look_ns = 0;
+	plugin.asked = 0;
+	scan__all(r);
+	*asked = plugin.asked;
+	HASH_FIND_INT(r->scan.procs, &pid, p);
+	assert_non_null(p);
+	return p;
+}
+
+static void assert_pause(const struct scan_proc *p, uint64_t s)
+{
+	int64_t ns = (int64_t)(p->look_ns - monotonic_ns());
+
+	assert_true(ns > (int64_t)(s - 2) * NSEC_PER_SEC && ns <= (int64_t)s * NSEC_PER_SEC);
+}
+
+/* It is asked again after a while, each time a longer one, until there is an answer: then no more, as nothing changes. */
+static void fails_and_comes(int find, int want)
+{
+	static const uint64_t pauses[] = {30, 60, 120, 240, 480, 600, 600};
+	static struct recorder r;
+	struct scan_proc *p;
+	uint32_t i;
+	int asked;
+
+	for (i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		plugin.find = find;
+		plugin.want = want;
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		assert_pause(p, pauses[i]);
+		assert_int_equal(p->hangs, find == -ETIMEDOUT || want == -ETIMEDOUT);
+	}
+	plugin.find = plugin.want = 0;
+	p = pass(&r, &asked);
+	assert_int_equal(asked, 1);
+	assert_non_null(p->file);
+	assert_int_equal(p->file->users, 1);
+	assert_false(p->hangs);
+	pass(&r, &asked);
+	assert_int_equal(asked, 0);
+	scan__free(&r.scan);
+}
+
+static void test_hangs(void **state)
+{
+	(void)state;
+	fails_and_comes(-ETIMEDOUT, 0);
+	fails_and_comes(0, -ETIMEDOUT);
+}
+
+static void test_busy(void **state)
+{
+	(void)state;
+	fails_and_comes(-EBUSY, 0);
+	fails_and_comes(0, -EBUSY);
+	fails_and_comes(-EAGAIN, 0);
+	fails_and_comes(-EPIPE, 0);
+}
+
+/* What it is, or that it has no communicator yet, is an answer. */
+static void test_answers(void **state)
+{
+	static const int errs[] = {-ENOENT, -EPROTO, -EREMOTE, -EACCES};
+	static struct recorder r;
+	struct scan_proc *p;
+	uint32_t i;
+	int asked;
+
+	(void)state;
+	log_level = LOG_ERR;
+	for (i = 0; i < sizeof(errs) / sizeof(errs[0]); i++) {
+		plugin.find = errs[i];
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		assert_true(p->look_ns < monotonic_ns() + NSEC_PER_SEC);
+		pass(&r, &asked);
+		assert_int_equal(asked, 0);
+		scan__free(&r.scan);
+	}
+	plugin.find = 0;
+	plugin.want = -EAGAIN;
+	p = pass(&r, &asked);
+	assert_non_null(p->file);
+	pass(&r, &asked);
+	assert_int_equal(asked, 0);
+	scan__free(&r.scan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_answers),
+	};
+
+	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
+}
