@@ -302,7 +302,7 @@ function closeOperations()
 			const op = e.type[i] === type ? e.op[i] : -1;
 
 			if (op >= 0 && op !== i && !(e.flags[op] & (F_EXEC | F_OPEN)))
-				last.set(op, Math.max(last.get(op) ?? 0, e.end[i]));
+				last.set(op, Math.max(last.get(op) ?? -Infinity, e.end[i])); // times before `base` are below 0
 		}
 		for (const [op, end] of last)
 			e.end[op] = Math.max(e.stop[op], end);

@@ -548,6 +548,23 @@ await t('operations that were called ahead take as long as they are executed, an
 	await p.close();
 });
 
+await t('operations that end before the first record that is read last to their last child, no longer', async () => {
+	const dir = tmp + '/before', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const [file, from] of [[1, 5e6], [2, 1e6]]) {
+		const at = {pid: file, tid: file}, event = (type, addr, stop, more) => line({recordType: 'event', type, commHash: '0x' + file, rank: 0, start: {ts: from, ...at}, stop: {ts: from + stop, ...at}, eventAddr: addr, ...more});
+
+		writeFileSync(`${dir}/trace_${file}_pid${file}.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: file, hostPid: file, comm: 'job'}) +
+			event('ncclProfileColl', '0x10', 1, {details: {func: 'AllReduce', seq: 0, count: 4, dtype: 'ncclFloat32'}}) +
+			event('ncclProfileProxyOp', '0x20', 500, {parentObj: '0x10', details: {channel: 0, peer: 1, isSend: true}}));
+	}
+	const p = await open(browser, view('before', dir));
+
+	same(await p.$$eval('#slow button .long', b => b.map(e => e.textContent)), Array(2).fill('500 \u00b5s'));
+	await p.close();
+});
+
 await t('what is long is seen at any zoom, however many short ones begin in its first column', async () => {
 	const short = Array.from({length: 100}, (_, n) => [20 * n, 20 * n + 10]), p = await open(browser, view('behind', oneRank(tmp + '/behind.jsonl', [...short, [2000, 8e6]])));
 	const box = await lanesBox(p), rows = (await lanes(p)).flatMap((l, n) => l.kind === 'proc' || l.kind === 'events' ? [n] : []);
