@@ -133,6 +133,7 @@ int cmd_report(int argc, char **argv)
 	if (err == -ENOMEM) {
 		pr_err("Failed to read the trace: %s\n", strerror(ENOMEM));
 	} else {
+		copies__warn(&r.copies);
 		report_end(&r);
 		err = r.totals.records ? print(&r) ?: err : err ?: -ENODATA;
 		if (err == -ENODATA)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "check_json.h"
+#include "copies.h"
 #include "hash.h"
 #include "heap.h"
 
@@ -458,6 +459,7 @@ struct report {
 	int64_t came_to;      /* the real clock up to which all input has been read */
 	struct heat *heat;
 	struct lost_cause *losses;
+	struct copies copies;
 	struct report_totals totals;
 	int err; /* -ENOMEM */
 };

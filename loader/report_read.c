@@ -15,6 +15,7 @@
 #include "recent.h"
 #include "report_priv.h"
 #include "streams.h"
+#include "xbuf.h"
 
 #define KEEP	  65536 /* children of operations, of steps: of each kind in a process */
 #define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
@@ -64,6 +65,10 @@ struct report_reader {
 	struct json_doc *doc;
 	const char *path;
 	struct report_proc *proc;
+	struct xbuf header; /* that has come, while the line behind it has not */
+	bool is_copy;	    /* of a trace that has come before: passed over */
+	struct copies_trace trace;
+	struct copies_span when;
 	struct step *steps;
 	struct steps *step_sums;
 	struct links *links;
@@ -219,8 +224,14 @@ static void end_proc(struct report_reader *rd)
 	HASH_FREE_ALL(rd->steps);
 	HASH_FREE_ALL(rd->step_sums);
 	HASH_FREE_ALL(rd->links);
+	copies__end(&rd->trace, rd->path);
 	if (rd->proc)
 		report_window_end(rd->r, rd->proc);
+	if (rd->proc && rd->proc->header &&
+	    copies__recorded(&rd->r->copies, rd->proc->node, rd->proc->host_pid, &rd->when,
+			     rd->path))
+		rd->r->err = -ENOMEM;
+	rd->when = COPIES_SPAN_NONE;
 	rd->proc = NULL;
 }
 
@@ -907,7 +918,9 @@ static void take_event(struct report_reader *rd, node_t rec)
 	rd->proc->events++;
 	if (!get_point(rd, start, "ts", &from))
 		return;
-	if (!get_point(rd, stop, "ts", &to))
+	if (get_point(rd, stop, "ts", &to))
+		copies__extend(&rd->when, to);
+	else
 		to = get_bool(rd, rec, "unfinished") ? rd->proc->last : from;
 	to = longest(to, from);
 	if (rd->proc->pid < 0)
@@ -953,12 +966,82 @@ static void take_record(struct report_reader *rd, node_t rec)
 			kinds[i].take(rd, rec);
 }
 
-/* The recording of the file before broke off in this line, and cat put the next file behind it. */
-static bool torn_by_cat(struct report_reader *rd, const char *s, size_t len)
+/* Again, after another line has been. */
+static void parse_and_take(struct report_reader *rd, const char *s, size_t len)
 {
-	const char *at = lines_torn_by_cat(s, len);
+	if (json_doc__parse(rd->doc, s, len)) { /* it has been parsed before */
+		rd->r->err = -ENOMEM;
+		return;
+	}
+	rd->r->totals.records++;
+	take_record(rd, &rd->doc->nodes[0]);
+}
 
-	return at && !json_doc__parse(rd->doc, at, len - (size_t)(at - s));
+static void release_header(struct report_reader *rd)
+{
+	if (rd->header.len)
+		parse_and_take(rd, rd->header.s, rd->header.len);
+	rd->header.len = 0;
+}
+
+static void keep_header(struct report_reader *rd, const char *s, size_t len)
+{
+	release_header(rd);
+	end_proc(rd);
+	rd->is_copy = false;
+	xbuf__put(&rd->header, s, len);
+	if (rd->header.failed)
+		rd->r->err = -ENOMEM;
+}
+
+/* The line behind a header, which tells whether the trace has come before. */
+static void begin_trace(struct report_reader *rd, const char *s, size_t len)
+{
+	int again = copies__again(&rd->r->copies, &rd->trace,
+				  copies__hash(rd->header.s, rd->header.len), s, len, rd->path);
+
+	if (again < 0)
+		rd->r->err = again;
+	rd->is_copy = again > 0;
+	if (rd->is_copy) {
+		rd->header.len = 0;
+		return;
+	}
+	release_header(rd);
+	parse_and_take(rd, s, len);
+}
+
+/* What has been parsed. */
+static void take_text(struct report_reader *rd, const char *s, size_t len)
+{
+	node_t rec = &rd->doc->nodes[0];
+
+	/* the seed's lifecycle lines say no recordType */
+	if (rec->kind != JSON_KIND_OBJ || (!get(rd, rec, "recordType") && !get(rd, rec, "type"))) {
+		rd->r->totals.skipped += !rd->is_copy;
+	} else if (jn_is(get(rd, rec, "recordType"), "header")) {
+		keep_header(rd, s, len);
+	} else if (rd->header.len) {
+		begin_trace(rd, s, len);
+	} else {
+		rd->trace.records++;
+		if (rd->is_copy)
+			return;
+		rd->r->totals.records++;
+		take_record(rd, rec);
+	}
+}
+
+/* The recording of the file before broke off in this line, and cat put the next file, which is left of it, behind it. */
+static bool torn_by_cat(struct report_reader *rd, const char **s, size_t *len)
+{
+	const char *at = lines_torn_by_cat(*s, *len);
+
+	if (!at)
+		return false;
+	*len -= (size_t)(at - *s);
+	*s = at;
+	return !json_doc__parse(rd->doc, at, *len);
 }
 
 static int read_line(void *reader, const char *s, size_t len, bool whole)
@@ -968,23 +1051,12 @@ static int read_line(void *reader, const char *s, size_t len, bool whole)
 
 	if (err == -ENOMEM)
 		return err;
-	if (err && (!whole || torn_by_cat(rd, s, len)))
-		rd->r->totals.torn++;
+	if (err && (!whole || torn_by_cat(rd, &s, &len)))
+		rd->r->totals.torn += !rd->is_copy;
 	else if (err)
-		rd->r->totals.skipped++;
-	if (err && (!whole || rd->doc->err))
-		return 0;
-	if (rd->doc->nodes[0].kind != JSON_KIND_OBJ) {
-		rd->r->totals.skipped++;
-		return 0;
-	}
-	/* the seed's lifecycle lines say no recordType */
-	if (!get(rd, &rd->doc->nodes[0], "recordType") && !get(rd, &rd->doc->nodes[0], "type")) {
-		rd->r->totals.skipped++;
-		return 0;
-	}
-	rd->r->totals.records++;
-	take_record(rd, &rd->doc->nodes[0]);
+		rd->r->totals.skipped += !rd->is_copy;
+	if (!err || (whole && !rd->doc->err))
+		take_text(rd, s, len);
 	return rd->r->err;
 }
 
@@ -1008,14 +1080,19 @@ static void *begin_reader(void *to, const char *path, uint32_t nr)
 	rd->path = path;
 	rd->now = INT64_MIN;
 	rd->settles = INT64_MAX;
+	rd->when = COPIES_SPAN_NONE;
 	return rd;
 }
 
 /* What is still open is given to the report as unfinished. */
 static void end_reader(void *reader)
 {
-	end_proc(reader);
-	free(reader);
+	struct report_reader *rd = reader;
+
+	release_header(rd);
+	end_proc(rd);
+	xbuf__free(&rd->header);
+	free(rd);
 }
 
 /* By the real clock. */

@@ -973,6 +973,7 @@ void report_free(struct report *r)
 	free_comms(r);
 	free_procs(r);
 	free(r->heat);
+	copies__free(&r->copies);
 	names__free(r->names);
 }
 

@@ -133,6 +133,7 @@ static int report_text_of(const struct view_inputs *in, char **text, size_t *len
 		/* what it cannot read is read once more, and said then */
 		*read_err = report_read(&r, paths);
 		err = *read_err == -ENOMEM ? -ENOMEM : 0;
+		copies__warn(&r.copies); /* the page leaves out the same */
 		if (!err && !r.totals.records)
 			err = -ENODATA;
 		if (!err) {

@@ -13,10 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "check_json.h"
+#include "copies.h"
 #include "lines.h"
 #include "log.h"
 #include "progress.h"
 #include "view.h"
+#include "xbuf.h"
 #include "zst.h"
 
 #define BUFFER	    (2 * JSON_MAX_LINE)
@@ -165,6 +167,9 @@ struct reader {
 	size_t len;
 	size_t in_block; /* bytes of text that the open block has */
 	bool open, too_long;
+	struct copies copies;
+	struct xbuf header; /* its line, while the one behind it has not come */
+	bool is_copy;	    /* of a trace that has come before: left out */
 	struct zst_text text;
 	struct progress progress;
 	uint64_t done, total; /* bytes of the files before, of all */
@@ -193,11 +198,52 @@ static void put_lines(struct reader *r, const char *s, size_t len)
 	r->in_block += len;
 }
 
+/* What is behind a header tells whether its trace has come before; if nothing is, it has not. */
+static void end_header(struct reader *r, const char *s, size_t len)
+{
+	struct copies_trace trace; /* the report has told what there is to tell of them */
+	int again = len ? copies__again(&r->copies, &trace,
+					copies__hash(r->header.s, r->header.len), s, len, "")
+			: 0;
+
+	if (again < 0 || r->header.failed)
+		r->err = -ENOMEM;
+	r->is_copy = again > 0;
+	if (!r->is_copy)
+		put_lines(r, r->header.s, r->header.len);
+	r->header.len = 0;
+}
+
+/* Whole lines, of each trace once. No text within a record can look like the beginning of a header: its quotes would be escaped. */
+static void put_once(struct reader *r, const char *s, size_t len)
+{
+	static const char begin[] = "{\"recordType\":\"header\"";
+	const char *end = s + len, *header, *nl;
+
+	while (s < end && !r->err) {
+		header = memmem(s, (size_t)(end - s), begin, sizeof(begin) - 1);
+		nl = memchr(s, '\n', (size_t)(end - s));
+		nl = nl ? nl + 1 : end;
+		if (r->header.len)
+			end_header(r, s, header == s ? 0 : (size_t)(nl - s));
+		if (header == s) {
+			r->is_copy = false;
+			xbuf__put(&r->header, s, (size_t)(nl - s));
+			s = nl;
+			continue;
+		}
+		header = header ? header : end;
+		if (!r->is_copy)
+			put_lines(r, s, (size_t)(header - s));
+		s = header;
+	}
+}
+
 /* A line of which there is more than may be. */
 static void cut_line(struct reader *r)
 {
-	put_lines(r, r->buf, CUT_BYTES);
-	put_lines(r, "\n", 1);
+	put_once(r, r->buf, CUT_BYTES);
+	put_once(r, "\n", 1);
 	r->too_long = true;
 	r->len = 0;
 }
@@ -218,7 +264,7 @@ static void whole_lines(struct reader *r)
 	}
 	nl = memrchr(from, '\n', r->len - (size_t)(from - r->buf));
 	if (nl)
-		put_lines(r, from, (size_t)(nl + 1 - from));
+		put_once(r, from, (size_t)(nl + 1 - from));
 	else
 		nl = from - 1;
 	r->len -= (size_t)(nl + 1 - r->buf);
@@ -236,7 +282,7 @@ static int read_file(struct reader *r, const struct view_input *input)
 		return -errno;
 	r->name = input->name;
 	r->len = 0;
-	r->too_long = false;
+	r->too_long = r->is_copy = false;
 	while (!r->err &&
 	       (n = zst_text__read(&r->text, fd, r->buf + r->len, BUFFER - r->len)) > 0) {
 		r->len += (size_t)n;
@@ -246,11 +292,13 @@ static int read_file(struct reader *r, const struct view_input *input)
 	r->done += (uint64_t)lseek(fd, 0, SEEK_CUR);
 	/* a line that does not end may be whole all the same, or torn: the page will see */
 	if (r->len && !r->too_long) {
-		put_lines(r, r->buf, r->len);
-		put_lines(r, "\n", 1);
-	} else if (r->name) {
-		put_lines(r, "", 0);
+		r->buf[r->len++] = '\n';
+		put_once(r, r->buf, r->len);
 	}
+	if (r->header.len)
+		end_header(r, NULL, 0);
+	if (r->name && !r->is_copy) /* an empty one */
+		put_lines(r, "", 0);
 	close_block(r);
 	zst_text__end(&r->text);
 	close(fd);
@@ -276,6 +324,8 @@ int view_inputs__read(const struct view_inputs *in, struct view_page *page, int 
 		err = one ? one : err;
 	}
 	progress__end(&r.progress);
+	copies__free(&r.copies);
+	xbuf__free(&r.header);
 	free(r.buf);
 	*page_err = r.err;
 	return err;

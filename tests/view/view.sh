@@ -57,14 +57,51 @@ inputs_alike()
 	cd "$tmp/at" && "$scope" view -q -o - - <u.jsonl.zst >i.html && same "$(text_of i.html | md5sum)" "$want"
 }
 
+# report_of PAGE
+report_of()
+{
+	grep -o 'data-kind="report">[^<]*' "$1" | sed 's/.*>//' | base64 -d | gzip -dc
+}
+
 report_inside()
 {
 	local got want
 	cd "$tmp/at" || return
 	"$scope" view -q -o r.html t.jsonl || return
-	got=$(grep -o 'data-kind="report">[^<]*' r.html | sed 's/.*>//' | base64 -d | gzip -dc | jq -cS 'del(.inputs[].file)')
+	got=$(report_of r.html | jq -cS 'del(.inputs[].file)')
 	want=$("$scope" report --json t.jsonl | jq -cS 'del(.inputs[].file)')
 	[ ${#want} -gt 100 ] && same "$got" "$want"
+}
+
+# once COPIES ARGUMENT...: so many copies are left out of the page and of its report, which is said once.
+once()
+{
+	local copies=$1
+	shift
+	view -q -o once.html "$@"
+	same $rc 0 && same "$(grep -c "Traces of $copies process[es]* are given more than once, and taken once" "$tmp/err")" 1 || return
+	same "$(text_of "$tmp/at/once.html" | md5sum)" "$(md5sum <"$tmp/at/good.jsonl")" &&
+		same "$(report_of "$tmp/at/once.html" | jq -cS 'del(.inputs[].file)')" "$("$scope" report --json "$tmp/at/good.jsonl" | jq -cS 'del(.inputs[].file)')" &&
+		same "$(grep -c data-name= "$tmp/at/once.html")" 1
+}
+
+copies()
+{
+	cd "$tmp/at" || return
+	cp "$top/tests/unit/traces/good.jsonl" good.jsonl && zstd -q good.jsonl -o good.jsonl.zst && mkdir two.d || return
+	cp good.jsonl two.d/trace_1_pid1.jsonl && cat good.jsonl good.jsonl >two.d/trace_2_pid1.jsonl || return
+	once 1 good.jsonl good.jsonl.zst && once 1 good.jsonl good.jsonl && once 2 two.d && once 3 two.d two.d/trace_1_pid1.jsonl
+}
+
+# What two recordings of a process have at a time is there twice, and said; so is the header of a recording that broke off there.
+not_copies()
+{
+	local want
+	cd "$tmp/at" || return
+	grep -v '"type":"ProfilerLifecycle"' good.jsonl >later.jsonl && head -n 1 good.jsonl >head.jsonl || return
+	want=$(cat good.jsonl later.jsonl head.jsonl head.jsonl | md5sum)
+	view -q -o both.html good.jsonl later.jsonl head.jsonl head.jsonl
+	same "$(text_of both.html | md5sum)" "$want" && grep -q "Processes that two recordings have at the same time: 1\. .*'later.jsonl'" "$tmp/err"
 }
 
 report_of_compressed()
@@ -159,6 +196,8 @@ t 'names of pages come from traces' default_names
 t 'names of pages of links' names_of_links
 t 'files, compressed ones, directories and standard input give the same' inputs_alike
 t "the page has report's own words" report_inside
+t 'a trace that is given twice is taken once' copies
+t 'two recordings of a process are no copies' not_copies
 t 'report reads compressed traces as well' report_of_compressed
 t 'the file is its owner'\''s, and no link is followed' own_file
 t 'no such trace' fails x "ncclscope: error: Failed to read 'nowhere': No such file or directory" nowhere -o x.html
