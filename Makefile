@@ -129,7 +129,7 @@ $(BUILD)/trace_schema.h: docs/trace.schema.json
 	  echo 'static const unsigned int trace_schema_json_len = sizeof(trace_schema_json);'; } > $@
 
 # The page of `view`: what viewer/ has, put together. The order is that in which the page runs it.
-VIEWER_JS := util names store parse load layout raster lanes draw heat filter search panel detail input main
+VIEWER_JS := util names store join parse load layout raster lanes draw heat filter search panel detail input main
 VIEWER	  := viewer/page.html viewer/page.css $(VIEWER_JS:%=viewer/%.js)
 
 $(BUILD)/loader/view_page.o: $(BUILD)/view_template.h

@@ -134,7 +134,7 @@ function longest()
 {
 	const e = trace.events, kinds = new Map(), list = [];
 
-	for (const op of trace.ops.values()) {
+	for (const op of trace.ops) {
 		const i = op.parts[0], [a, b] = opSpan(op), key = e.comm[i] + ' ' + e.func[i], kind = kinds.get(key) || [];
 
 		kinds.set(key, kind);

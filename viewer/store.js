@@ -329,9 +329,7 @@ function closeOpen()
 			e.end[i] = Math.max(e.start[i], trace.procs[e.proc[i]].last);
 }
 
-/* ---- Operations and verdicts -------------------------------------------------------------------------- */
-
-const opKey = (comm, func, seq) => comm + ' ' + func + ' ' + seq;
+/* ---- Operations -------------------------------------------------------------------------- */
 
 /*
  * Operations of a communicator are executed one after the other, but for those of a group; a thread that calls ahead has them wait in
@@ -365,40 +363,6 @@ const stoppedAt = i => trace.events.flags[i] & F_OPEN && trace.events.stop[i] ==
 
 const lasted = i => span(trace.events.end[i] - beganAt(i)) + (trace.events.flags[i] & F_OPEN ? ', open' : '');
 
-/* Of one collective the parts of all ranks, and what report says of it; its list of slow ones has the longest. */
-function joinOperations()
-{
-	const e = trace.events, ops = new Map(), sends = new Map();
-
-	for (const i of trace.byStart) {
-		if (!TYPES[e.type[i]].op)
-			continue;
-		let key;
-
-		if (e.type[i] === T_COLL) {
-			key = opKey(e.comm[i], texts[e.func[i]], e.seq[i]);
-		} else { // the nth from a to b on either side
-			const send = texts[e.func[i]] !== 'Recv', from = send ? e.rank[i] : e.peer[i], to = send ? e.peer[i] : e.rank[i];
-			const pair = (send ? 's' : 'r') + e.comm[i] + ' ' + from + '>' + to, n = sends.get(pair) || 0;
-
-			sends.set(pair, n + 1);
-			key = e.comm[i] + ' ' + from + '>' + to + ' ' + n;
-		}
-		const op = ops.get(key);
-
-		if (op)
-			op.parts.push(i);
-		else
-			ops.set(key, {key, parts: [i], verdict: null});
-	}
-	trace.ops = ops;
-	trace.opOf = new Map();
-	for (const op of ops.values())
-		for (const i of op.parts)
-			trace.opOf.set(i, op);
-	joinVerdicts();
-}
-
 /* A process goes by its rank of the largest communicator, of equal ones the first, as in the report. */
 function nameRanks()
 {
@@ -424,19 +388,6 @@ function rankOf(i)
 	const p = trace.procs[trace.events.proc[i]];
 
 	return p.many || p.rank < 0 ? trace.events.rank[i] : p.rank;
-}
-
-function joinVerdicts()
-{
-	trace.slow = [];
-	for (const v of trace.report && Array.isArray(trace.report.slow) ? trace.report.slow : []) {
-		const comm = trace.comms.get(String(v.commHash)), op = comm && trace.ops.get(opKey(comm.index, String(v.func), Number(v.seq)));
-
-		if (op)
-			op.verdict = v;
-		trace.slow.push({verdict: v, op, ns: Number(v.duration) * 1e3, expected: Number(v.expected) * 1e3});
-	}
-	trace.slow.sort((a, b) => !!b.verdict.hung - !!a.verdict.hung || b.ns - a.ns);
 }
 
 /* Of an operation: from its first start to its last end. */

@@ -1056,5 +1056,70 @@ await t('a pid that is used again is of two processes', async () => {
 	await p.close();
 });
 
+/* A trace of what ranks did: its file. @ops: [start, end, details, more], ms from 1 s on; more: keys of their records. */
+function ofRank(dir, rank, pid, ops)
+{
+	const line = o => JSON.stringify(o) + '\n', us = ms => Math.round(1e6 + ms * 1e3), file = `${dir}/trace_${us(ops[0][0])}_pid${pid}.jsonl`;
+
+	mkdirSync(dir, {recursive: true});
+	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) + ops.map(([start, end, details, more], n) =>
+		line({recordType: 'event', type: details.peer === undefined ? 'ncclProfileColl' : 'ncclProfileP2p', commHash: '0xabc', rank, start: {ts: us(start), pid, tid: pid}, stop: {ts: us(start) + 1, pid, tid: pid},
+			eventAddr: '0x' + (us(start) * 256 + n % 256).toString(16), details: {count: 4, dtype: 'ncclFloat32', ...details}, exec: {stop: us(end), source: 'proxy'}, ...more})).join(''));
+	return file;
+}
+
+/* How long the operations of a page take, the longest first, and of how many one rank is all that there is. */
+async function operationsOf(p)
+{
+	const long = await p.$$eval('#slow button .long', b => b.map(e => e.textContent));
+	let alone = 0;
+
+	for (let n = 0; n < long.length; n++) {
+		await p.click('#tab-slow');
+		await p.evaluate(n => document.querySelectorAll('#slow button')[n].click(), n);
+		await p.click('#tab-selected');
+		alone += !(await $text(p, '#pane')).includes('The operation, by rank');
+	}
+	return [long.length, [...new Set(long)], alone];
+}
+
+const numbered = {func: 'AllReduce', seq: 7}; // once: all replays of a CUDA graph have one
+
+await t('replays of one number are one operation each, also where one recording begins later', async () => {
+	for (const [name, period, took] of [['replays', 10, 1], ['backtoback', 1, 1]]) {
+		const replays = (from, begin, end) => Array.from({length: 9 - from}, (_, n) => [period * (from + n) + begin, period * (from + n) + end, numbered]);
+		const p = await open(browser, view(name, ofRank(`${tmp}/${name}`, 0, 10, replays(0, 0, took)), ofRank(`${tmp}/${name}`, 1, 11, replays(4, .002, took - .004))));
+
+		same(await operationsOf(p), [9, ['1.00 ms'], 4], name);
+		same(p.told, []);
+		await p.close();
+	}
+});
+
+await t('a job that was started again has operations of its own; one that is late or hangs is the same', async () => {
+	const dir = tmp + '/restarted', life = from => Array.from({length: 3}, (_, n) => [from + 10 * n, from + 10 * n + 1, {func: 'AllReduce', seq: n}]);
+	const p = await open(browser, view('restarted', ...[[0, 10, 0], [1, 11, 0], [0, 20, 60e3], [1, 21, 60e3]].map(([rank, pid, from]) => ofRank(dir, rank, pid, life(from)))));
+
+	same(await operationsOf(p), [6, ['1.00 ms'], 0]);
+	await p.close();
+	const never = {unfinished: true, exec: undefined}, replays = (...last) => [[0, 1, numbered], [10, 11, numbered], [20, ...last]];
+	const q = await open(browser, view('hangs', ofRank(dir + 2, 0, 10, [...replays(20, numbered, never), [5000, 5001, {func: 'Reduce', seq: 1}]]), ofRank(dir + 2, 1, 11, [...replays(20, numbered, never), [300, 301, {func: 'Reduce', seq: 2}]])));
+
+	same(await operationsOf(q), [5, ['4.98 s', '1.00 ms'], 2]);
+	await q.close();
+});
+
+await t('what report says of a replay leads to that, by how long it took', async () => {
+	const replays = Array.from({length: 9}, (_, n) => [100 * n, 100 * n + (n === 5 ? 50 : 1), numbered]), dir = tmp + '/told';
+	const p = await open(browser, withReport('told', view('told0', ofRank(dir, 0, 10, replays), ofRank(dir, 1, 11, replays)), {slow: [{commHash: '0xabc', func: 'AllReduce', seq: 7, duration: 50e3, expected: 1e3, code: 'late-rank', rank: 1}]}));
+
+	await p.click('#slow button');
+	await settle(p);
+	const {t0, t1, from} = await info(p);
+
+	ok(t0 - from > 450e6 && t0 - from < 500e6 && t1 - from > 550e6 && t1 - from < 600e6, `in sight ${t0 - from}..${t1 - from}`);
+	await p.close();
+});
+
 await browser.close();
 end();
