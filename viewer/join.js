@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Which parts of ranks are of one operation, and what report says of it. Collectives have a number, but replays of a CUDA graph share one, and
- * a rank that was started again counts anew: what belongs together is told by time then.
+ * a rank that was started again counts anew; messages have none. What belongs together is told by time then, much as in the report.
  */
 
 const GIVE_UP_NS = 90e9; // what began so long after the other had ended is another operation
+const CLOCKS_NS = 10e9; // real clocks of nodes are no further apart, or nothing can be said
 
 const opKey = (comm, func, seq) => comm + ' ' + func + ' ' + seq;
 
@@ -85,21 +86,104 @@ function joinCollectives()
 
 /* ---- Messages ------------------------------------------------------------------------------------------- */
 
-/* The nth from a to b on either side. */
+/* Its process, and which of its recordings (record --every): in another one messages are counted anew. */
+const recordingOf = i => trace.procs.length * lowerBound(trace.headers, trace.headers.length, trace.events.pos[i]) + trace.events.proc[i];
+
+/* By how much their clocks may be wrong about which of two came first. */
+function clocksDoubt(a, b)
+{
+	const p = trace.procs[trace.events.proc[a]], q = trace.procs[trace.events.proc[b]];
+
+	if (p.boot === q.boot)
+		return 0;
+	return p.clock === q.clock ? num(p.clockError) + num(q.clockError) : CLOCKS_NS;
+}
+
+/*
+ * From one rank to another messages are received in the order in which they are sent. One end alone waits for the other, until it cannot come any
+ * more: a Recv that had ended before; a Send likewise, but for one amid others, whose bytes may wait for their receiver.
+ */
+class Connection {
+	constructor()
+	{
+		this.waiting = []; // all of them sent, or all received; those before `first` wait no longer
+		this.first = 0;
+		this.sends = false;
+		this.paired = false; // the last one was: then the next ones belong together, too
+		this.recordings = [-1, -1]; // of who receives, sends
+	}
+
+	giveUp()
+	{
+		this.first++;
+		this.paired = false;
+	}
+
+	/* Of another recording, or near to what was lost: which of them belong together has to be found again. */
+	begin(i, send)
+	{
+		const recording = recordingOf(i);
+
+		if (trace.events.flags[i] & F_LOSS)
+			this.paired = false;
+		if (this.recordings[+send] === recording)
+			return;
+		this.recordings[+send] = recording;
+		this.paired = false;
+		if (this.sends === send)
+			this.first = this.waiting.length;
+	}
+
+	/* The one that has waited for it; undefined: none. */
+	otherEnd(i, send)
+	{
+		const e = trace.events;
+
+		for (; this.sends !== send && this.first < this.waiting.length; this.giveUp()) {
+			const o = this.waiting[this.first];
+
+			if ((this.paired && !send) || e.end[o] + clocksDoubt(o, i) >= e.start[i])
+				return this.waiting[this.first++];
+		}
+		return undefined;
+	}
+
+	add(i, send)
+	{
+		this.begin(i, send);
+		const o = this.otherEnd(i, send);
+
+		if (o !== undefined) {
+			this.paired = true;
+			addPart(trace.opOf.get(o), i);
+			return;
+		}
+		if (this.first === this.waiting.length) {
+			this.waiting = [];
+			this.first = 0;
+		}
+		this.sends = send;
+		this.waiting.push(i);
+		newOp(i);
+	}
+}
+
 function joinMessages()
 {
-	const e = trace.events, sends = new Map(), ops = new Map();
+	const e = trace.events, conns = new Map();
 
 	for (const i of trace.byStart) {
 		if (e.type[i] !== T_P2P)
 			continue;
-		const send = texts[e.func[i]] !== 'Recv', pair = e.comm[i] + ' ' + (send ? e.rank[i] + '>' + e.peer[i] : e.peer[i] + '>' + e.rank[i]), n = sends.get(send + pair) || 0, op = ops.get(pair + ' ' + n);
+		const send = texts[e.func[i]] !== 'Recv', key = e.comm[i] + ' ' + (send ? e.rank[i] + '>' + e.peer[i] : e.peer[i] + '>' + e.rank[i]);
 
-		sends.set(send + pair, n + 1);
-		if (op)
-			addPart(op, i);
-		else
-			ops.set(pair + ' ' + n, newOp(i));
+		if (e.rank[i] < 0 || e.peer[i] < 0) { // nobody knows between whom
+			newOp(i);
+			continue;
+		}
+		if (!conns.has(key))
+			conns.set(key, new Connection());
+		conns.get(key).add(i, send);
 	}
 }
 

@@ -60,8 +60,9 @@ class Parser {
 		return p;
 	}
 
-	header(o, text)
+	header(o, text, pos)
 	{
+		trace.headers.push(pos);
 		/* by messages, `merge` has moved times to another node's clock: they compare with that one's */
 		const merged = objectOf(objectOf(o.clock).merged), clock = merged.error === undefined ? '' : str(merged.bootId);
 
@@ -335,7 +336,7 @@ class Parser {
 		if (!kind)
 			throw new Bad();
 		switch (kind) {
-		case 'header': this.header(o, text); break;
+		case 'header': this.header(o, text, pos); break;
 		case 'event': this.event(o, text, pos); break;
 		case 'state': this.state(o); break;
 		case 'slice': this.slice(o, pos); break;

@@ -13,7 +13,7 @@ function clearTrace()
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
 		procs: [], threads: [], flows: [], comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
-		groupOf: new Map(), beginOf: new Map(),
+		groupOf: new Map(), beginOf: new Map(), headers: [],
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
 			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,

@@ -1121,5 +1121,28 @@ await t('what report says of a replay leads to that, by how long it took', async
 	await p.close();
 });
 
+/* n messages from rank 0 to rank 1, one each 10 ms, of which either has so many: [of rank 0, of rank 1]. */
+const messages = (...nrs) => nrs.map((list, rank) => list.map(n => [10 * n, 10 * n + 1, {func: rank ? 'Recv' : 'Send', peer: 1 - rank}, n === 8 && !list.includes(7) ? {lossNear: 1} : {}]));
+const upTo = (n, from = 0) => Array.from({length: n - from}, (_, k) => from + k);
+
+await t('a Send is received by the Recv of its time, whatever is not in the trace', async () => {
+	for (const [name, ranks, want] of [['all', messages(upTo(12), upTo(12)), [12, 0]], ['began later', messages(upTo(12), upTo(12, 4)), [12, 4]], ['sender began later', messages(upTo(12, 4), upTo(12)), [12, 4]],
+		['a record was lost', messages(upTo(12), [...upTo(7), ...upTo(12, 8)]), [12, 1]], ['the sender\u2019s was lost', messages([...upTo(7), ...upTo(12, 8)], upTo(12)), [12, 1]]]) {
+		const p = await open(browser, view('messages', ...ranks.map((ops, rank) => ofRank(`${tmp}/messages ${name}`, rank, 10 + rank, ops))));
+
+		same(await operationsOf(p), [want[0], ['1.00 ms'], want[1]], name);
+		await p.close();
+	}
+});
+
+await t('a Send of one window is not received in another', async () => {
+	const dir = tmp + '/messages in windows', windows = [[upTo(6), upTo(5)], [upTo(308, 302), upTo(308, 303)], [upTo(606, 602), upTo(606, 600)]];
+	const p = await open(browser, view('messages', ...windows.flatMap(w => messages(...w).map((ops, rank) => ofRank(dir, rank, 10 + rank, ops)))));
+
+	same(await operationsOf(p), [18, ['1.00 ms'], 4]);
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 2);
+	await p.close();
+});
+
 await browser.close();
 end();
