@@ -210,7 +210,7 @@ const struct report_cause *report_primary(const struct report_cause *causes, uin
 int64_t report_op_duration(const struct report_op *op);
 /* Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
-/* Whose kernel began late, and by how much more after its start than the median of the others' after theirs; NULL: nobody's. */
+/* Whose kernel began late for another reason than that it came late, and by how much after the median of its peers'; NULL: nobody's. */
 const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late);
 /* By the gaps of the parts. To be called before its causes are asked for. */
 void report_carry(struct report_op *op);

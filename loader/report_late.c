@@ -445,33 +445,129 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 	}
 }
 
-/* How long the GPU took to begin what had been asked of it. */
+/* ---- Kernels ------------------------------------------------------------------------------------------------ */
+
+/* What of kernels is compared: each is more the later it began. */
+typedef int64_t (*kernel_figure)(const struct report_part *p);
+
+/* How long the GPU took to begin what had been asked of it: longer, too, where the application goes further ahead of it. */
 static int64_t kernel_wait(const struct report_part *p)
 {
 	return most(0, p->kernel.at - p->start);
 }
 
+static int64_t kernel_begin(const struct report_part *p)
+{
+	return p->kernel.at;
+}
+
+/* By its own clock. All end together, so that of the last one is the shortest. */
+static int64_t kernel_before_end(const struct report_part *p)
+{
+	return p->kernel.at - p->stop;
+}
+
+/* Whose kernels are compared. */
+enum beside { OF_NODE, OF_CLOCK, OF_ALL };
+
+static bool is_beside(const struct report_part *a, const struct report_part *b, enum beside who)
+{
+	return a->kernel.at && (who == OF_ALL || compare(a->proc, b->proc, who == OF_NODE));
+}
+
+/* By how much a figure of its kernel is more than the median of the others', as far as clocks are sure, the GPUs' as well. */
+static int64_t kernel_beyond(const struct report_op *op, const struct report_part *p,
+			     enum beside who, kernel_figure figure)
+{
+	int64_t others[REPORT_LATE], doubt = 0;
+	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
+	const struct report_part *q;
+
+	for (i = 0; i < n; i++) {
+		q = op->parts[i];
+		if (q == p || !is_beside(q, p, who))
+			continue;
+		others[m++] = figure(q);
+		doubt = most(doubt, q->kernel.error +
+					    (who == OF_ALL ? 0 : clocks_doubt(q->proc, p->proc)));
+	}
+	return m ? figure(p) - report_median(others, m) - doubt - p->kernel.error : 0;
+}
+
+/* The one with most of a figure, of those that part @first can be compared with; NULL: no kernel of theirs is known. */
+static const struct report_part *last_kernel(const struct report_op *op, uint32_t first,
+					     enum beside who, kernel_figure figure)
+{
+	const struct report_part *last = NULL, *p;
+	uint32_t n = least(op->nparts, REPORT_LATE), i;
+
+	for (i = first; i < n; i++) {
+		p = op->parts[i];
+		if (is_beside(p, op->parts[first], who) && (!last || figure(p) > figure(last)))
+			last = p;
+	}
+	return last;
+}
+
+/* That its application went ahead is not its GPU's doing, nor that it came late: so it is late by no more than it had to wait. */
+static void take_late_kernel(const struct report_op *op, const struct report_part *p, int64_t by,
+			     struct lateness *l)
+{
+	if (by > l->own)
+		by = least(by, kernel_beyond(op, p, OF_ALL, kernel_wait));
+	if (by <= l->own)
+		return;
+	l->own = by;
+	l->part = p;
+}
+
+/* Of each node, or of each clock: the last one. */
+static void late_kernel_by_clock(const struct report_op *op, enum beside who, struct lateness *l)
+{
+	uint32_t n = least(op->nparts, REPORT_LATE), i;
+	const struct report_part *p;
+
+	for (i = 0; i < n; i++) {
+		if (first_beside(op, i, who == OF_NODE) != i)
+			continue;
+		p = last_kernel(op, i, who, kernel_begin);
+		if (p)
+			take_late_kernel(op, p, kernel_beyond(op, p, who, kernel_begin), l);
+	}
+}
+
+static bool all_ended(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		if (!op->parts[i]->known || op->parts[i]->unfinished)
+			return false;
+	return true;
+}
+
+/* Whatever clocks say: whose kernel is the shortest, as in late_by_length(). */
+static void late_kernel_by_length(const struct report_op *op, struct lateness *l)
+{
+	const struct report_part *p = last_kernel(op, 0, OF_ALL, kernel_before_end);
+	int64_t by = p ? kernel_beyond(op, p, OF_ALL, kernel_before_end) : 0;
+
+	if (p && ended_before(op, p) < by / 2)
+		take_late_kernel(op, p, by, l);
+}
+
 /* A stage of a pipeline waits for the one before, whatever its GPU does. */
 const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late)
 {
-	uint32_t n = op->loose ? 0 : least(op->nparts, REPORT_LATE), i, m = 0;
-	const struct report_part *last = NULL, *p;
-	int64_t others[REPORT_LATE], doubt = 0;
+	struct lateness l = {0};
 
-	*late = 0;
-	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (p->kernel.at && (!last || kernel_wait(p) > kernel_wait(last)))
-			last = p;
+	if (!op->loose)
+		late_kernel_by_clock(op, OF_NODE, &l);
+	if (!op->loose && !one_node(op)) {
+		late_kernel_by_clock(op, OF_CLOCK, &l);
+		if (all_ended(op))
+			late_kernel_by_length(op, &l);
 	}
-	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (!p->kernel.at || p == last)
-			continue;
-		others[m++] = kernel_wait(p);
-		doubt = most(doubt, p->kernel.error);
-	}
-	if (m)
-		*late = kernel_wait(last) - report_median(others, m) - doubt - last->kernel.error;
-	return *late > 0 ? last : NULL;
+	*late = l.own;
+	return l.part;
 }

@@ -669,6 +669,59 @@ static void the_kernel(void **state)
 	over();
 }
 
+/* Four ranks whose applications call 0, @ahead, and so on before the first kernel, which begins at 1020 ms, that of rank 2 @late after it. */
+static void kernels(int64_t ahead, int64_t late)
+{
+	uint32_t i;
+
+	ring(4);
+	for (i = 0; i < 4; i++) {
+		parts[i]->start = (i ? 1010 : 1010 - ahead) * MS;
+		parts[i]->kernel.at = (1020 + (i == 2 ? late : 0)) * MS;
+	}
+}
+
+/* How far its application is ahead of its GPU is no matter: all kernels begin together, or one of another rank is late. */
+static void called_before_the_kernel(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	kernels(60, 0);
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+	kernels(60, 50);
+	assert_int_equal(judged(50), CODE_LATE_KERNEL);
+	assert_int_equal(v.cause.rank, 2);
+	assert_int_equal(v.cause.ns, 50 * MS);
+	/* by a clock that nodes were merged into, as far as that is sure */
+	for (i = 0; i < 4; i++) {
+		procs[i].node = 10 + i;
+		procs[i].clock_error = MS;
+	}
+	assert_int_equal(judged(50), CODE_LATE_KERNEL);
+	assert_int_equal(v.cause.rank, 2);
+	/* and else by how long each kernel took */
+	for (i = 0; i < 4; i++)
+		procs[i].clock = procs[i].node;
+	parts[0]->kernel.at += 500 * MS;
+	parts[0]->start += 500 * MS;
+	parts[0]->stop += 500 * MS;
+	assert_int_equal(judged(50), CODE_LATE_KERNEL);
+	assert_int_equal(v.cause.rank, 2);
+	assert_int_equal(v.cause.ns, 50 * MS);
+	/* which is not known of what has not ended */
+	parts[3]->unfinished = true;
+	assert_int_not_equal(odd(), CODE_LATE_KERNEL);
+	over();
+	kernels(60, 0);
+	for (i = 0; i < 4; i++)
+		procs[i].node = procs[i].clock = 10 + i;
+	assert_int_not_equal(odd(), CODE_LATE_KERNEL);
+	over();
+}
+
 static void what_follows_from_a_late_rank(void **state)
 {
 	(void)state;
@@ -1688,6 +1741,7 @@ int main(void)
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
 		cmocka_unit_test(the_kernel),
+		cmocka_unit_test(called_before_the_kernel),
 		cmocka_unit_test(what_follows_from_a_late_rank),
 		cmocka_unit_test(gpu_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
