@@ -847,7 +847,7 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	part->start = start;
 	set_stop(rd, rec, part, stop);
 	forget_links(rd, addr);
-	if (w && (part->unfinished || part->stop < w->part->stop)) {
+	if (w && part->unfinished) {
 		/* it never went on: what was told last tells most, up to then */
 		free(part);
 		give_waiting(rd, w);

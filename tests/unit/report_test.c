@@ -1579,6 +1579,33 @@ static void windows_and_all(void **state)
 	report_free(&r);
 }
 
+/* Of COLL()'s rank 0 and seq 1, which has not moved for 2 s. */
+#define OPEN_COLL(ts)                                                                              \
+	"{\"recordType\":\"open\",\"eventType\":\"ncclProfileColl\",\"commHash\":\"0xabc\","       \
+	"\"rank\":0,\"ts\":" ts ",\"quiet\":2000000.000,\"start\":{\"ts\":1000.000,\"pid\":1,"     \
+	"\"tid\":1},\"eventAddr\":\"0x11\",\"details\":{\"func\":\"AllReduce\",\"seq\":1,"         \
+	"\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"}}\n"
+
+/* Told to be open, and then finished: that holds, whatever its last step tells of when it was. */
+static void open_and_then_finished(void **state)
+{
+	static const char text[] =
+		HEADER("1") OPEN_COLL("3000000.000") COLL("0", "1", "1000.000", "2999000.000")
+			COLL("0", "2", "3001000.000", "3002000.000");
+	static const char never[] = HEADER("1") OPEN_COLL("3000000.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.classes->hung, 0);
+	assert_int_equal(r.classes->time.n, 2);
+	assert_int_equal(r.classes->time.max, 2998 * MS);
+	report_free(&r);
+	read_text(&r, never, sizeof(never) - 1);
+	assert_int_equal(r.classes->hung, 1);
+	report_free(&r);
+}
+
 /* Objects that are no records, and threads that are known though no operation had ProxyOps. */
 static void what_there_is(void **state)
 {
@@ -1765,6 +1792,7 @@ int main(void)
 		cmocka_unit_test(a_pid_twice),
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
+		cmocka_unit_test(open_and_then_finished),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
