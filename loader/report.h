@@ -90,7 +90,8 @@ struct report_part {
 	int64_t later, told;
 	int64_t quiet;		     /* of what is open: for how long it has not moved */
 	struct report_kernel kernel; /* the first of those that it has */
-	bool known;		     /* something tells when it ended */
+	int64_t after; /* what its kernel may have waited for, of its process, had ended; 0: nothing that is known */
+	bool known; /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_role app, proxy;
@@ -255,6 +256,14 @@ struct report_self_key {
 	uint32_t comm;
 };
 
+#define REPORT_LAST 8
+
+/* An operation of a process, or those of a group. */
+struct report_last {
+	uint64_t group;
+	int64_t called, began, ended;
+};
+
 /* A recording of a process. Outlives its stream. */
 struct report_proc {
 	uint32_t index;
@@ -280,6 +289,8 @@ struct report_proc {
 	 */
 	bool has_ended;
 	int64_t ended, lag;
+	struct report_last ops[REPORT_LAST]; /* the last ones, of whatever communicators */
+	uint32_t nops;
 	uint64_t events, lost;
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */

@@ -31,19 +31,9 @@ static void shorten_role(struct report_role *r, double share)
 	}
 }
 
-/*
- * @ns: when it begins. What steps tell stays: they follow those of the operations before on their connections. But the first ones may
- * wait for the GPU, which has not come to it yet.
- */
-static void shorten_link(struct report_link *l, double share, int64_t ns)
+/* What steps tell stays: they follow those of the operations before on their connections. */
+static void shorten_link(struct report_link *l, double share)
 {
-	double till = (double)ns * l->gpu_n,
-	       queued = (till < l->gpu_to ? till : l->gpu_to) - l->gpu_from;
-
-	if (queued >= (double)l->gpu)
-		l->gpu = 0;
-	else if (queued > 0)
-		l->gpu -= (int64_t)queued;
 	shorten(&l->dur, share);
 	shorten(&l->no_data, share);
 	shorten(&l->no_room, share);
@@ -64,7 +54,56 @@ static void begin_at(struct report_part *p, int64_t ns)
 	shorten_role(&p->app, share);
 	shorten_role(&p->proxy, share);
 	for (i = 0; i < p->nlinks; i++)
-		shorten_link(&p->link[i], share, ns);
+		shorten_link(&p->link[i], share);
+}
+
+/* The first steps may wait for the GPU, which has not come to it before @ns. */
+static void skip_gpu(struct report_link *l, int64_t ns)
+{
+	double till = (double)ns * l->gpu_n,
+	       queued = (till < l->gpu_to ? till : l->gpu_to) - l->gpu_from;
+
+	if (queued >= (double)l->gpu)
+		l->gpu = 0;
+	else if (queued > 0)
+		l->gpu -= (int64_t)queued;
+}
+
+#define ENDS_NS                                                                                    \
+	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
+
+/* Called before it, and over when its kernel began: that may have waited for it in its stream. */
+static bool is_before(const struct report_last *op, const struct report_op_info *info,
+		      const struct report_part *p)
+{
+	return op->called <= p->start && op->began < p->kernel.at &&
+	       op->ended <= p->kernel.at + ENDS_NS && (!info->group || op->group != info->group);
+}
+
+/* Of its process' operations before, of whatever communicators. */
+static void take_after(const struct report_op_info *info, struct report_part *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->proc->nops && i < REPORT_LAST; i++)
+		if (is_before(&p->proc->ops[i], info, p))
+			p->after = most(p->after, p->proc->ops[i].ended);
+}
+
+static void note_last(const struct report_op_info *info, const struct report_part *p)
+{
+	int64_t began = p->kernel.at ? p->kernel.at : p->start;
+	struct report_proc *proc = p->proc;
+	struct report_last *last = &proc->ops[(proc->nops - 1) % REPORT_LAST];
+
+	if (proc->nops && info->group && last->group == info->group) {
+		last->called = least(last->called, p->start);
+		last->began = least(last->began, began);
+		last->ended = most(last->ended, p->stop);
+		return;
+	}
+	proc->ops[proc->nops++ % REPORT_LAST] = (struct report_last){
+		.group = info->group, .called = p->start, .began = began, .ended = p->stop};
 }
 
 void report_queue(const struct report_comm *c, const struct report_op_info *info,
@@ -72,9 +111,12 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
 {
 	struct report_member *m = report_member_of(c, part->rank);
 	struct report_queue *q;
+	uint32_t i;
 
+	take_after(info, part);
 	if (!m || !part->known || part->unfinished)
 		return;
+	note_last(info, part);
 	q = &m->queue;
 	if (q->proc != part->proc)
 		*q = (struct report_queue){
@@ -87,12 +129,12 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
 	q->end = most(q->end, part->stop);
 	if (part->start < q->begin && q->begin < part->stop)
 		begin_at(part, q->begin);
+	for (i = 0; i < part->nlinks; i++)
+		skip_gpu(&part->link[i], most(part->start, part->after));
 }
 
 /* ---- From one operation to the next -------------------------------------------------------------------- */
 
-#define ENDS_NS                                                                                    \
-	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
 #define LAG_MAX (INT64_C(1) << 60)
 #define FEW	5 /* operations of a kind: no median yet */
 

@@ -450,10 +450,13 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 /* What of kernels is compared: each is more the later it began. */
 typedef int64_t (*kernel_figure)(const struct report_part *p);
 
-/* How long the GPU took to begin what had been asked of it: longer, too, where the application goes further ahead of it. */
+/*
+ * How long the GPU took to begin what had been asked of it, since what it may have been busy with of the same process: longer, too,
+ * where the application goes further ahead of it.
+ */
 static int64_t kernel_wait(const struct report_part *p)
 {
-	return most(0, p->kernel.at - p->start);
+	return most(0, p->kernel.at - most(p->start, p->after));
 }
 
 static int64_t kernel_begin(const struct report_part *p)

@@ -208,6 +208,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
 	p->kernel = report_first_kernel(p->kernel, more->kernel);
+	p->after = most(p->after, more->after);
 	take_links(r, s, more);
 	free(more);
 }

@@ -765,6 +765,63 @@ static void gpu_of_another(void **state)
 	over();
 }
 
+/*
+ * Rank 0 and its peer call, and the kernel of rank 0 begins 99 ms later, as that of its process' operation of another communicator ends, which is
+ * its operation before by @group and takes @took ms. What is said of that, of which its GPU's share is @gpu ms.
+ */
+static enum report_code behind_another(uint64_t group, int64_t took, int64_t gpu)
+{
+	struct report_member m = {.rank = 0, .proc = &procs[0]}, same = m;
+	struct report_op_info info = {.group = 1};
+	struct report_comm other = {.nranks = 2};
+	enum report_code code;
+
+	ring(3);
+	op.comm = &other;
+	HASH_ADD(hh, comm.members, rank, sizeof(m.rank), &m);
+	HASH_ADD(hh, other.members, rank, sizeof(same.rank), &same);
+	parts[0]->stop = (1000 + took) * MS;
+	parts[0]->kernel.at = 1000 * MS;
+	report_queue(&comm, &info, parts[0]);
+	parts[1]->proc = &procs[0];
+	parts[1]->rank = 0;
+	parts[1]->kernel.at = 1100 * MS;
+	parts[1]->link[1].gpu = 98 * MS;
+	parts[1]->link[1].gpu_n = 1;
+	parts[1]->link[1].gpu_from = 1002.0 * MS;
+	parts[1]->link[1].gpu_to = 1100.0 * MS;
+	parts[2]->kernel.at = 1001 * MS;
+	parts[1]->start = parts[2]->start = 1001 * MS;
+	parts[1]->stop = parts[2]->stop = 1110 * MS;
+	info.group = group;
+	report_queue(&other, &info, parts[1]);
+	assert_int_equal(parts[1]->link[1].gpu, gpu * MS);
+	op.parts = parts + 1;
+	op.nparts = 2;
+	code = judged(99);
+	op.parts = parts;
+	op.nparts = 3;
+	HASH_CLEAR(hh, comm.members);
+	HASH_CLEAR(hh, other.members);
+	over();
+	return code;
+}
+
+/* What that took too long is told of it, and not of what its stream came to only then. */
+static void kernel_of_another(void **state)
+{
+	(void)state;
+	assert_int_equal(behind_another(2, 100, 0), CODE_UNKNOWN);
+	/* which goes on for a moment by its proxy */
+	assert_int_equal(behind_another(0, 101, 0), CODE_UNKNOWN);
+	/* or it goes on beside it, in another stream; or they are one group, whose kernel was late */
+	assert_int_equal(behind_another(2, 102, 98), CODE_LATE_KERNEL);
+	assert_int_equal(behind_another(1, 100, 98), CODE_LATE_KERNEL);
+	/* it had been over before */
+	assert_int_equal(behind_another(2, 50, 50), CODE_LATE_KERNEL);
+	assert_int_equal(v.cause.ns, 50 * MS);
+}
+
 static void losses_lower_the_confidence(void **state)
 {
 	double sure;
@@ -1771,6 +1828,7 @@ int main(void)
 		cmocka_unit_test(called_before_the_kernel),
 		cmocka_unit_test(what_follows_from_a_late_rank),
 		cmocka_unit_test(gpu_of_another),
+		cmocka_unit_test(kernel_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
