@@ -61,6 +61,7 @@ struct waiting {
 };
 
 struct report_reader {
+	const struct reading *all;
 	struct report *r;
 	struct json_doc *doc;
 	const char *path;
@@ -1064,6 +1065,7 @@ static int read_line(void *reader, const char *s, size_t len, bool whole)
 
 struct reading {
 	struct report *r;
+	struct streams *files;
 	struct json_doc doc;
 };
 
@@ -1075,6 +1077,7 @@ static void *begin_reader(void *to, const char *path, uint32_t nr)
 	(void)nr;
 	if (!rd)
 		return NULL;
+	rd->all = all;
 	rd->r = all->r;
 	rd->doc = &all->doc;
 	rd->path = path;
@@ -1084,12 +1087,24 @@ static void *begin_reader(void *to, const char *path, uint32_t nr)
 	return rd;
 }
 
+/* How what is open went on may be in what has not been read. */
+static void forget_all_open(struct report_reader *rd)
+{
+	struct waiting *w, *tmp;
+
+	HASH_ITER (hh, rd->waiting, w, tmp)
+		if (w->open)
+			forget_open(rd, w);
+}
+
 /* What is still open is given to the report as unfinished. */
 static void end_reader(void *reader)
 {
 	struct report_reader *rd = reader;
 
 	release_header(rd);
+	if (streams__totals(rd->all->files)->cut)
+		forget_all_open(rd);
 	end_proc(rd);
 	xbuf__free(&rd->header);
 	free(rd);
@@ -1130,16 +1145,15 @@ int report_read(struct report *r, char *const *paths)
 					.end = end_reader,
 					.floor = all_came_to};
 	struct reading all = {.r = r};
-	struct streams *files;
 	int err = json_doc__init(&all.doc), one;
 
 	if (err)
 		return err;
-	files = streams__new(paths, &opt, &err);
-	one = files ? streams__read(files, &ops, &all) : -ENOMEM;
-	if (files)
-		sum_up(&r->totals, streams__totals(files));
-	streams__free(files);
+	all.files = streams__new(paths, &opt, &err);
+	one = all.files ? streams__read(all.files, &ops, &all) : -ENOMEM;
+	if (all.files)
+		sum_up(&r->totals, streams__totals(all.files));
+	streams__free(all.files);
 	json_doc__free(&all.doc);
 	return r->err ?: one ?: err;
 }

@@ -9,9 +9,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "log.h"
 #include "report_priv.h"
@@ -1663,6 +1665,53 @@ static void open_and_then_finished(void **state)
 	report_free(&r);
 }
 
+/* Writes what is open, and more than is read at a time when the time for reading is over, into a pipe; in a process of its own. */
+static pid_t write_slowly(const int fds[2])
+{
+	static const char text[] =
+		HEADER("1") OPEN_COLL("3000000.000") COLL("0", "2", "4000000.000", "4001000.000");
+	static const char more[] = "{\"recordType\":\"none\"}\n";
+	pid_t pid = fork();
+	size_t left;
+
+	if (pid)
+		return pid;
+	close(fds[0]);
+	signal(SIGPIPE, SIG_DFL);
+	if (write(fds[1], text, sizeof(text) - 1) < 0)
+		_exit(1);
+	usleep(700000);
+	for (left = 64 << 20; left > sizeof(more); left -= sizeof(more))
+		if (write(fds[1], more, sizeof(more) - 1) < 0)
+			break;
+	_exit(0);
+}
+
+/* What has not been read to its end may have gone on there. */
+static void open_where_reading_ends(void **state)
+{
+	struct report r = {.opt = {.limit_ns = 500 * MS}};
+	char path[32], *paths[] = {path, NULL};
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = write_slowly(fds);
+	assert_true(pid > 0);
+	close(fds[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
+	assert_int_equal(report_init(&r), 0);
+	assert_int_equal(report_read(&r, paths), 0);
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	report_end(&r);
+	assert_true(r.totals.cut);
+	assert_int_equal(r.totals.ops, 1);
+	assert_int_equal(r.classes->hung, 0);
+	report_free(&r);
+}
+
 /* Objects that are no records, and threads that are known though no operation had ProxyOps. */
 static void what_there_is(void **state)
 {
@@ -1851,6 +1900,7 @@ int main(void)
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
+		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
