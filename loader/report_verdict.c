@@ -122,14 +122,14 @@ static double least_waiting(const struct report_op *op)
 	return least;
 }
 
-/* Whether one of the job's own ranks is that process. */
+/* Whether one of the job's own ranks is that process, by its pid on the node. */
 static bool is_rank(const struct report_op *op, const struct report_part *at, int32_t pid)
 {
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++)
 		if (op->parts[i]->proc->node == at->proc->node &&
-		    (op->parts[i]->proc->host_pid == pid || op->parts[i]->proc->pid == pid))
+		    op->parts[i]->proc->host_pid == pid)
 			return true;
 	return false;
 }

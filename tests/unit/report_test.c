@@ -275,6 +275,24 @@ static void ranks_that_share_cpus(void **state)
 	over();
 }
 
+/* A rank's number in its container is another process on the node, whose time counts in full. */
+static void a_pid_in_a_container(void **state)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	const struct report_cause *c;
+
+	(void)state;
+	ring(3);
+	procs[1].pid = 17;
+	runq(2, "hog", 17, 50 * MS);
+	report_carry(&op);
+	c = report_primary(causes, report_causes(&op, names, causes));
+	assert_non_null(c);
+	assert_int_equal(c->code, CODE_PREEMPTED);
+	assert_int_equal(c->odd_ns, 50 * MS);
+	over();
+}
+
 /* A thread that polls in vain may be preempted: it would have waited anyway. */
 static void preempted_while_it_waits(void **state)
 {
@@ -1860,6 +1878,7 @@ int main(void)
 		cmocka_unit_test(clocks_that_were_merged_badly),
 		cmocka_unit_test(preempted_by_others),
 		cmocka_unit_test(ranks_that_share_cpus),
+		cmocka_unit_test(a_pid_in_a_container),
 		cmocka_unit_test(preempted_while_it_waits),
 		cmocka_unit_test(many_others),
 		cmocka_unit_test(blocked_throttled_stopped),
