@@ -343,9 +343,9 @@ struct report_comm {
 	int64_t op_ns;		       /* sum of its operations' durations */
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */
-	uint64_t ops;
-	uint64_t nr;  /* of its operations, each after the one before */
-	int64_t last; /* when the last of these ended, by the real clock */
+	uint64_t ops, judged; /* of these: of which op_ns is */
+	uint64_t nr;	      /* of its operations, each after the one before */
+	int64_t last;	      /* when the last of these ended, by the real clock */
 	UT_hash_handle hh;
 };
 

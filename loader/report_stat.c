@@ -623,6 +623,7 @@ static void judge(struct report *r, const struct report_op *op)
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
 	if (op->seq || r->opt.slower_than) {
 		op->comm->op_ns += d;
+		op->comm->judged++;
 		odd_causes(r, op, causes, n);
 	}
 	if (slow && (op->seq || r->opt.slower_than))
@@ -885,7 +886,7 @@ void report_end(struct report *r)
 		if (c->hung)
 			judge_hung(r, c->hung);
 		all_ns += c->op_ns;
-		ops += c->ops;
+		ops += c->judged;
 	}
 	judge_reset(r);
 	HASH_ITER (hh, r->finds, f, ftmp)

@@ -984,6 +984,45 @@ static void ranks_of_one_file_are_joined(void **state)
 	report_free(&r);
 }
 
+/* Of 100 operations of which nothing tells the time, one each that rank 1 comes 8 ms late to. */
+static void late_beside_untimed(void **state)
+{
+	struct report_find **finds;
+	char *text = NULL;
+	struct report r;
+	uint32_t rank, seq, n;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(f, HEADER("%u"), rank + 1, rank + 1);
+		for (seq = 1; seq < 1000; seq++)
+			fprintf(f,
+				"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\","
+				"\"commHash\":\"0x%s\",\"rank\":%u,\"start\":{\"ts\":%u.000,"
+				"\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%u.000},\"eventAddr\":"
+				"\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%u,"
+				"\"count\":1024,\"dtype\":\"ncclFloat32\"},\"exec\":{\"stop\":"
+				"%u.000,\"source\":\"%s\"}}\n",
+				seq % 100 ? "def" : "abc", rank,
+				seq * 1000 + (seq % 100 || !rank ? 0 : 8000), seq * 1000 + 8010,
+				seq + 16, seq, seq * 1000 + (seq % 100 ? 10 : 10000),
+				seq % 100 ? "enqueue" : "proxy");
+	}
+	fclose(f);
+	read_text(&r, text, len);
+	free(text);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(finds[0]->ops, 9);
+	assert_int_equal(finds[0]->slow, 0);
+	free(finds);
+	report_free(&r);
+}
+
 /* What is slow only by what was asked for is told beside what is usual all the same. */
 static void slower_than_is_asked_for(void **state)
 {
@@ -1901,6 +1940,7 @@ int main(void)
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
+		cmocka_unit_test(late_beside_untimed),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
 		cmocka_unit_test(links_have_a_direction),
