@@ -69,15 +69,13 @@ static void skip_gpu(struct report_link *l, int64_t ns)
 		l->gpu -= (int64_t)queued;
 }
 
-#define ENDS_NS                                                                                    \
-	INT64_C(1000000) /* by the proxy an operation ends so much later than the GPU is done with it */
-
 /* Called before it, and over when its kernel began: that may have waited for it in its stream. */
 static bool is_before(const struct report_last *op, const struct report_op_info *info,
 		      const struct report_part *p)
 {
 	return op->called <= p->start && op->began < p->kernel.at &&
-	       op->ended <= p->kernel.at + ENDS_NS && (!info->group || op->group != info->group);
+	       op->ended <= p->kernel.at + REPORT_ENDS &&
+	       (!info->group || op->group != info->group);
 }
 
 /* Of its process' operations before, of whatever communicators. */
@@ -255,7 +253,7 @@ static void take_gaps(struct report_op *op)
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		if (p->proc->several || !p->proc->has_ended ||
-		    p->start < p->proc->ended - ENDS_NS) {
+		    p->start < p->proc->ended - REPORT_ENDS) {
 			gaps_in_comm(op);
 			return;
 		}
@@ -443,7 +441,8 @@ static void chain_loose(struct report_op *op, bool whole)
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i]->proc;
-		known &= !p->several && p->has_ended && op->parts[i]->start >= p->ended - ENDS_NS;
+		known &= !p->several && p->has_ended &&
+			 op->parts[i]->start >= p->ended - REPORT_ENDS;
 		behind = most(behind, p->lag - before);
 	}
 	if (known)

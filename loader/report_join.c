@@ -196,6 +196,56 @@ static bool has_rank(const struct report_op *op, int32_t rank)
 	return false;
 }
 
+/* Whether, by the clock that they have in common, it is over before the other one begins; that is no wonder of one whose end is not known. */
+static bool is_over(const struct report_part *p, const struct report_part *next)
+{
+	const struct report_proc *a = p->proc, *b = next->proc;
+	int64_t doubt = REPORT_ENDS + (a->node == b->node ? 0 : a->clock_error + b->clock_error);
+
+	return a->clock == b->clock && p->known && !p->unfinished && p->stop + doubt < next->start;
+}
+
+/*
+ * Replays of a CUDA graph have one number. Nobody has the result of an AllReduce before all have called it: of which @part is over before
+ * another rank's begins is one before (-1), the other way round a later one (1).
+ */
+static int is_other_life(const struct report *r, const struct report_op *op,
+			 const struct report_part *part)
+{
+	uint32_t i;
+
+	if (strcmp(names__text(r->names, op->func), "AllReduce"))
+		return 0;
+	for (i = 0; i < op->nparts; i++) {
+		if (is_over(op->parts[i], part))
+			return 1;
+		if (is_over(part, op->parts[i]))
+			return -1;
+	}
+	return 0;
+}
+
+/* Those of the other ranks that it was with have not come in time, and may do so later: each is judged for what it is alone. */
+static void add_before(struct report *r, const struct report_op_info *info,
+		       struct report_part *part)
+{
+	int64_t at = part->stop + part->proc->offset;
+	struct report_op *op = report_op_new(r, info);
+
+	if (!op) {
+		free(part);
+		return;
+	}
+	report_member(r, op->comm, part->rank, part->proc);
+	report_queue(op->comm, info, part);
+	if (!report_op_add(r, op, part)) {
+		report_ready(r, op, at);
+		return;
+	}
+	free(part);
+	report_op_free(op);
+}
+
 /* Of other profilers, which do not number operations: it is judged for what it is alone. */
 static void add_alone(struct report *r, const struct report_op_info *info, struct report_part *part)
 {
@@ -219,8 +269,13 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	int64_t at = part->stop + part->proc->offset;
 	struct pending *p = pending_of(r, info);
 	struct report_op *op;
+	int life = p ? is_other_life(r, p->op, part) : 0;
 
-	if (p && has_rank(p->op, part->rank)) { /* another life of the job */
+	if (life < 0) {
+		add_before(r, info, part);
+		return;
+	}
+	if (p && (life || has_rank(p->op, part->rank))) { /* another life of the job */
 		complete(r, p);
 		p = pending_of(r, info);
 	}

@@ -17,6 +17,8 @@
 	INT64_C(1500000000) /* ns after an operation: until then there may be word of children that never ended */
 #define REPORT_SPAN_MAX (INT64_C(1) << 50) /* ns, 13 days: nothing takes longer */
 #define REPORT_TOO_LONG 1.5		   /* as much longer than expected is slow */
+#define REPORT_ENDS                                                                                \
+	INT64_C(1000000) /* ns: by the proxy an operation ends so much later than the GPU is done with it */
 
 static inline int64_t least(int64_t a, int64_t b)
 {

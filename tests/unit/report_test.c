@@ -984,6 +984,29 @@ static void ranks_of_one_file_are_joined(void **state)
 	report_free(&r);
 }
 
+#define REPLAY(rank, ms) COLL(rank, "1", ms "000.000", ms "999.000")
+#define REPLAYS(rank)	 REPLAY(rank, "1") REPLAY(rank, "11") REPLAY(rank, "21") REPLAY(rank, "31")
+
+/* Of a CUDA graph, all of one number: that of one rank is not joined with another one of the other's. */
+static void replays(void **state)
+{
+	static const char text[] = HEADER("1") REPLAYS("0") HEADER("2") REPLAYS("1");
+	static const char lost[] =
+		HEADER("1") REPLAY("0", "1") HEADER("2") REPLAY("1", "11") REPLAY("1", "21");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.classes->late, 0);
+	assert_int_equal(r.totals.ops, 6); /* the last two of both came together */
+	assert_int_equal(r.classes->op_span, 8 * 999000);
+	report_free(&r);
+	read_text(&r, lost, sizeof(lost) - 1);
+	assert_int_equal(r.classes->late, 0);
+	assert_int_equal(r.totals.ops, 3);
+	report_free(&r);
+}
+
 /* Of 100 operations of which nothing tells the time, one each that rank 1 comes 8 ms late to. */
 static void late_beside_untimed(void **state)
 {
@@ -1940,6 +1963,7 @@ int main(void)
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
+		cmocka_unit_test(replays),
 		cmocka_unit_test(late_beside_untimed),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
