@@ -848,7 +848,7 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	part->start = start;
 	set_stop(rd, rec, part, stop);
 	forget_links(rd, addr);
-	if (w && part->unfinished) {
+	if (w && (part->unfinished || (!part->known && part->stop < w->part->stop))) {
 		/* it never went on: what was told last tells most, up to then */
 		free(part);
 		give_waiting(rd, w);

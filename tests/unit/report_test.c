@@ -1732,6 +1732,14 @@ static void open_and_then_finished(void **state)
 		HEADER("1") OPEN_COLL("3000000.000") COLL("0", "1", "1000.000", "2999000.000")
 			COLL("0", "2", "3001000.000", "3002000.000");
 	static const char never[] = HEADER("1") OPEN_COLL("3000000.000");
+	static const char enqueued[] = HEADER("1") OPEN_COLL(
+		"3000000.000") "{\"recordType\":\"event\",\"type\":\"ncclProfileColl\","
+			       "\"commHash\":\"0xabc\",\"rank\":0,\"start\":{\"ts\":1000.000,"
+			       "\"pid\":1,\"tid\":1},\"stop\":{\"ts\":1005.000},\"eventAddr\":"
+			       "\"0x11\",\"details\":{\"func\":\"AllReduce\",\"seq\":1,\"algo\":"
+			       "\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":"
+			       "\"ncclFloat32\"},\"exec\":{\"stop\":1005.000,\"source\":"
+			       "\"enqueue\"}}\n";
 	struct report r;
 
 	(void)state;
@@ -1741,6 +1749,10 @@ static void open_and_then_finished(void **state)
 	assert_int_equal(r.classes->time.max, 2998 * MS);
 	report_free(&r);
 	read_text(&r, never, sizeof(never) - 1);
+	assert_int_equal(r.classes->hung, 1);
+	report_free(&r);
+	/* which does not tell more than that NCCL had enqueued it */
+	read_text(&r, enqueued, sizeof(enqueued) - 1);
 	assert_int_equal(r.classes->hung, 1);
 	report_free(&r);
 }
