@@ -234,6 +234,7 @@ static void not_readable(void *to, int err)
 	struct check *c = to;
 
 	find_at(c, FIND_ERROR, 0, "unreadable", "it could not be read: %s", zst_text__error(err));
+	rules_end_process(c); /* what has been read counts, and is this file's */
 }
 
 static const struct lines_ops check_ops = {

@@ -553,6 +553,15 @@ expect usage 2 '' "$tool" check
 expect option 2 '' "$tool" check --nonsense trace_1_pid4711.jsonl
 expect max-errors 2 '' "$tool" check --max-errors x trace_1_pid4711.jsonl
 expect absent 1 "absent.jsonl: error: it could not be read: No such file or directory \[unreadable\]" "$tool" check absent.jsonl
+# What was read of a file that cannot be read to its end is said of that file, also where another one follows.
+if command -v zstd >/dev/null; then
+	{ sed '$d' "$traces/good.jsonl" | zstd -qc && printf 'no frame of zstd'; } >damaged.zst
+	damaged="damaged.zst: error: [^[]* \\[unreadable\\]"$'\n'"damaged.zst:1: $no_footer"
+	expect 'damaged, alone' 1 "$damaged" "$tool" check damaged.zst
+	expect 'damaged, before another' 1 "$damaged" "$tool" check damaged.zst "$traces/sched.jsonl"
+else
+	echo 'skip check: damaged: no zstd'
+fi
 mkdir none
 expect no-traces 1 '' "$tool" check none
 expect help 0 'Usage: .*' "$tool" check --help
