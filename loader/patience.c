@@ -27,7 +27,6 @@
 #define RESCUE_S    1		       /* of a CPU at most, real-time, at a time */
 #define HANGING_MAX 12		       /* the unit's TasksMax has room for them */
 #define PER_USER    2
-#define SOON_NS	    (50 * 1000000ull)	/* so much of a call is nobody's fault */
 #define BUDGET_NS   (2000 * 1000000ull) /* a user's processes may be waited for so long at once, */
 #define BUDGET	    20			/* and for one part in so many of the time */
 #define WAITS_MAX   64
@@ -109,6 +108,9 @@ static int send_envelope(int sock, const struct envelope *e, int fd)
 	return n == (ssize_t)sizeof(*e) ? 0 : n < 0 ? -errno : -EPIPE;
 }
 
+/* What the call under way has been waited for while the reader slept: that it waits for a CPU is not its user's doing. */
+static uint64_t asleep_ns;
+
 /* Until there is something to receive. For the reader for good, `watched` -1; else until it hangs: -ETIMEDOUT. */
 static int wait_for(int sock, pid_t watched)
 {
@@ -129,9 +131,10 @@ static int wait_for(int sock, pid_t watched)
 			continue;
 		rescue__here(begin + took);
 		notify__tick(begin + took); /* waiting is bounded: we are alive */
+		runs = !pid_stat__read(watched, &st) && st.state == 'R';
+		asleep_ns += runs ? 0 : LOOK_MS * 1000000ull;
 		if (took < RESCUE_NS)
 			continue;
-		runs = !pid_stat__read(watched, &st) && st.state == 'R';
 		if (runs) /* it stays so: where it had to wait for a CPU it would again */
 			rescue__raise(watched);
 		if (took > (runs ? PATIENT_NS : PATIENCE_NS))
@@ -320,15 +323,16 @@ static bool has_budget(uint32_t uid)
 	return w->uid != uid || w->until_ns <= monotonic_ns() + BUDGET * BUDGET_NS;
 }
 
-static void wait_count(uint32_t uid, uint64_t took_ns, uint64_t now_ns)
+static void wait_count(uint32_t uid)
 {
 	struct wait *w = wait_of(uid);
+	uint64_t now_ns = monotonic_ns();
 
-	if (took_ns <= SOON_NS)
+	if (!asleep_ns)
 		return;
 	if (w->uid != uid || w->until_ns < now_ns)
 		*w = (struct wait){.uid = uid, .until_ns = now_ns};
-	w->until_ns += BUDGET * (took_ns - SOON_NS);
+	w->until_ns += BUDGET * asleep_ns;
 }
 
 uint64_t patience__pause(uint64_t last_ns)
@@ -375,7 +379,6 @@ static int call_reader(int (*fn)(struct patience_call *call), struct patience_ca
 int patience__call(int (*fn)(struct patience_call *call), struct patience_call *call, uint32_t uid)
 {
 	int place = hanging_place(uid), err;
-	uint64_t begin_ns, end_ns;
 	struct envelope e;
 
 	call->out = NULL;
@@ -384,10 +387,9 @@ int patience__call(int (*fn)(struct patience_call *call), struct patience_call *
 	err = place < 0 || !has_budget(uid) ? -EBUSY : reader.pid ? 0 : reader_new();
 	if (err)
 		return err;
-	begin_ns = monotonic_ns();
+	asleep_ns = 0;
 	err = call_reader(fn, call, &e);
-	end_ns = monotonic_ns();
-	wait_count(uid, end_ns - begin_ns, end_ns);
+	wait_count(uid);
 	if (err) { /* it hangs; or whatever is under way there is out of step with us */
 		leave_behind(place, uid);
 		return err;
