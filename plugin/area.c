@@ -331,6 +331,13 @@ static int *mask_safe(const struct scope_area *area, int i)
 	return (int *)(uintptr_t)addr;
 }
 
+/* They attach at this moment, and arm: what they have just written is to stay. */
+static bool somebody_came(uint32_t epoch)
+{
+	return sems_read().all ||
+	       __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE) != epoch;
+}
+
 void area_disarm(void)
 {
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE);
@@ -341,7 +348,7 @@ void area_disarm(void)
 		return;
 	/* All loaders are gone, also those that were killed before they could give back their slot. */
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
-		if (sems_read().all) /* somebody attaches at this moment, and will arm */
+		if (somebody_came(epoch))
 			return;
 		__atomic_store_n(&ncclscope_control.want[i].mask, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&ncclscope_control.want[i].owner, 0, __ATOMIC_RELAXED);
@@ -350,6 +357,8 @@ void area_disarm(void)
 		mask = mask_safe(area, i);
 		if (!mask)
 			continue;
+		if (somebody_came(epoch))
+			return;
 		/* Never more than there is: another thread may turn off what is kept. */
 		__atomic_fetch_and(mask, (int)kernels_kept(area, ~0u), __ATOMIC_RELAXED);
 	}

@@ -188,7 +188,7 @@ uint64_t id_slow(struct tbuf *tb, uint32_t what)
 		return id_make(0xffff, what, 1);
 	if (!tb)
 		return id_make(area->tag, what,
-			       __atomic_fetch_add(&area->ids, ID_BLOCK, __ATOMIC_RELAXED));
+			       __atomic_fetch_add(&area->ids, 1, __ATOMIC_RELAXED));
 	first = __atomic_fetch_add(&area->ids, ID_BLOCK, __ATOMIC_RELAXED);
 	tb->h.next_id = first;
 	tb->h.end_id = first + ID_BLOCK;
