@@ -123,36 +123,38 @@ __attribute__((constructor)) void area_read_env(void)
 	strncpy(env_mask, env ? env : "", sizeof(env_mask) - 1);
 }
 
+/* False: it is not set, or no mask. */
+static bool env_value(uint32_t *mask)
+{
+	unsigned long v;
+	char *end;
+
+	errno = 0;
+	v = strtoul(env_mask, &end, 0);
+	*mask = (uint32_t)v;
+	return *env_mask && *env_mask != '-' && !errno && !*end && v <= 0xffff;
+}
+
 bool area_env_wants(uint32_t types)
 {
-	char *end;
-	unsigned long v = strtoul(env_mask, &end, 0);
+	uint32_t mask;
 
-	return *env_mask && !*end && v <= 0xffff && v & types;
+	return env_value(&mask) && mask & types;
 }
 
 /* Ceiling from the environment: the variable is the user's, not the loader's. */
 static uint32_t mask_ceiling(uint32_t api, ncclDebugLogger_t logfn)
 {
-	uint32_t all = api >= 6 ? 0x7fff : 0xfff;
-	const char *env = env_mask;
-	unsigned long v;
-	char *end;
+	uint32_t all = api >= 6 ? 0x7fff : 0xfff, mask;
 
-	if (!*env)
-		return all;
-	errno = 0;
-	v = strtoul(env, &end, 0);
-	if (errno || *end || *env == '-' || v > 0xffff) {
-		if (logfn)
-			logfn(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__,
-			      "ncclscope: NCCL_PROFILE_EVENT_MASK='%.32s' is no event mask "
-			      "(decimal or "
-			      "0x hex, at most 0xffff), using 0x%x",
-			      env, all);
-		return all;
-	}
-	return (uint32_t)v;
+	if (env_value(&mask))
+		return mask;
+	if (*env_mask && logfn)
+		logfn(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__,
+		      "ncclscope: NCCL_PROFILE_EVENT_MASK='%.32s' is no event mask (decimal or "
+		      "0x hex, at most 0xffff), using 0x%x",
+		      env_mask, all);
+	return all;
 }
 
 /* What is wanted of this process, by all loaders together; everything until one has said. */
@@ -365,18 +367,15 @@ void area_disarm(void)
 	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
 }
 
-uint32_t area_masks_clear(struct scope_area *area, uint32_t types)
+void area_masks_clear(const struct scope_area *area, uint32_t types)
 {
-	uint32_t had = 0;
 	int i, *mask;
 
 	for (i = 0; i < SCOPE_MASKS; i++) {
 		mask = mask_safe(area, i);
-		if (mask && types & (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED))
-			had |= types &
-			       (uint32_t)__atomic_fetch_and(mask, (int)~types, __ATOMIC_RELAXED);
+		if (mask)
+			__atomic_fetch_and(mask, (int)~types, __ATOMIC_RELAXED);
 	}
-	return had;
 }
 
 uint32_t area_masks(const struct scope_area *area)
@@ -447,7 +446,7 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
 	ceiling = mask_ceiling(comm->api, logfn);
-	room = kernels_room(comm, logfn);
+	room = area_wanted() & KERNELS && kernels_room(comm, logfn);
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {

@@ -2,18 +2,17 @@
 /*
  * KernelCh and KernelPhase, which NCCL does not bear to be switched while it works. Each Send and Recv of a group takes the mask as it is
  * at its call, and the GPU goes by that of one of a pair: if they differ, NCCL's proxy waits for the GPU's word for good,
- * and with it whoever destroys the communicator (seen in 2.28 and 2.30). Replays of a graph go by the mask at its capture.
+ * and with it whoever destroys the communicator (2.28.9: enqueue.cc, transport/profiler.cc). Replays of a graph go by the mask at its capture.
  * So they go off only between groups, by the thread that calls NCCL, and not at all where there are graphs. And NCCL takes
  * memory for them, without looking whether it gets any.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
 
-#define SHM "/dev/shm"
-#define ROOM                                                                                       \
-	(1ULL << 30) /* for each rank of the node: some communicators, 192 MiB each in NCCL 2.26 */
-#define RANKS	8    /* of a node, where NCCL does not say */
-#define SETTLED 10   /* flush ages: a loader that writes masks has done so by then */
+#define SHM	"/dev/shm"
+#define ROOM	(1ULL << 30) /* for each rank of the node: thirty communicators of NCCL 2.28.9 */
+#define RANKS	8	     /* of a node, where NCCL does not say */
+#define SETTLED 10	     /* flush ages: a loader that writes masks has done so by then */
 
 /* GroupApis that have begun and not ended, of all threads. */
 static int groups;
@@ -55,14 +54,12 @@ bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn)
 
 void kernels_work(bool captured)
 {
+	uint8_t used = captured ? SCOPE_KERNELS_GRAPHS : SCOPE_KERNELS_USED;
 	struct scope_area *area = area_peek();
 
-	if (!area || !(area_masks(area) & KERNELS))
-		return;
-	if (captured)
-		__atomic_store_n(&area->kernels_used, SCOPE_KERNELS_GRAPHS, __ATOMIC_RELAXED);
-	else if (!__atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED))
-		__atomic_store_n(&area->kernels_used, SCOPE_KERNELS_USED, __ATOMIC_RELAXED);
+	if (area && __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) < used &&
+	    area_masks(area) & KERNELS)
+		__atomic_store_n(&area->kernels_used, used, __ATOMIC_RELAXED);
 }
 
 void kernels_group_begin(bool captured)

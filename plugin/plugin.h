@@ -187,8 +187,8 @@ bool area_env_wants(uint32_t types);
 uint32_t area_wanted(void);
 /* What NCCL's masks have on, together. */
 uint32_t area_masks(const struct scope_area *area);
-/* Turns types off in all of them; those that were on. */
-uint32_t area_masks_clear(struct scope_area *area, uint32_t types);
+/* Turns types off in all of them. */
+void area_masks_clear(const struct scope_area *area, uint32_t types);
 
 /*
  * init of a communicator: publishes it, decides the mask (*mask is NCCL's word) and fills `comm`.
