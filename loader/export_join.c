@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "export.h"
+#include "search.h"
 
 /* Of all; then the name that came first goes, and its next operation counts as its first. */
 #define BYTES_MAX (16u << 20)
@@ -104,19 +105,17 @@ static int add_rank(struct export_join *j, struct turn *t, uint32_t rank)
 	return 0;
 }
 
+static bool begins_later(const void *of, uint64_t i, uint64_t ns)
+{
+	const struct name *name = of;
+
+	return name->turns[i].start > (int64_t)ns;
+}
+
 /* How many began before or at @ns. */
 static uint32_t begun(const struct name *name, int64_t ns)
 {
-	uint32_t low = 0, high = name->n, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (name->turns[mid].start <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return (uint32_t)search_later(0, name->n, begins_later, name, (uint64_t)ns);
 }
 
 /* The one without the rank that has most of its time in common. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "merge_read.h"
 #include "recent.h"
+#include "search.h"
 
 #define FLOWS_MAX   (1u << 20)
 #define ORIGINS_MAX (1u << 22)
@@ -295,19 +296,17 @@ const struct merge_end *merge_peer(const struct merge *m, const struct merge_pro
 	return f && f->nends < ENDS_MAX ? peer : NULL;
 }
 
+static bool is_resent_later(const void *of, uint64_t i, uint64_t ts)
+{
+	const struct merge_end *e = of;
+
+	return e->resent[i].ts > (int64_t)ts;
+}
+
 /* How many of them there were up to ts. */
 static uint32_t resent_until(const struct merge_end *e, int64_t ts)
 {
-	uint32_t low = 0, high = e->nresent, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (e->resent[mid].ts <= ts)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return (uint32_t)search_later(0, e->nresent, is_resent_later, e, (uint64_t)ts);
 }
 
 /* How far the clocks of two processes' nodes may be apart; -1: not known. */

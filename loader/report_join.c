@@ -200,7 +200,7 @@ static bool has_rank(const struct report_op *op, int32_t rank)
 static bool is_over(const struct report_part *p, const struct report_part *next)
 {
 	const struct report_proc *a = p->proc, *b = next->proc;
-	int64_t doubt = REPORT_ENDS + (a->node == b->node ? 0 : a->clock_error + b->clock_error);
+	int64_t doubt = REPORT_ENDS + report_clocks_doubt(a, b);
 
 	return a->clock == b->clock && p->known && !p->unfinished && p->stop + doubt < next->start;
 }

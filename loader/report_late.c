@@ -31,12 +31,6 @@ int64_t report_op_duration(const struct report_op *op)
 	return d;
 }
 
-/* By how much their clocks may be wrong about which of two came first. */
-static int64_t clocks_doubt(const struct report_proc *a, const struct report_proc *b)
-{
-	return a->node == b->node ? 0 : a->clock_error + b->clock_error;
-}
-
 static bool compare(const struct report_proc *a, const struct report_proc *b, bool nodes)
 {
 	return nodes ? a->node == b->node : a->clock == b->clock;
@@ -90,7 +84,7 @@ static bool others_of(const struct report_op *op, const struct report_part *p, b
 		if (q == p || !compare(q->proc, p->proc, nodes))
 			continue;
 		times[m++] = ends ? q->stop : q->start;
-		*doubt = most(*doubt, clocks_doubt(p->proc, q->proc));
+		*doubt = most(*doubt, report_clocks_doubt(p->proc, q->proc));
 	}
 	*median = report_median(times, m);
 	if (op->loose && m) /* it goes on when all are there: what any of them waited is a wait */
@@ -294,7 +288,7 @@ static struct pushed pushed_of(const struct report_op *op, uint32_t n,
 		if (!compare(p->proc, mine, false))
 			continue;
 		first = least(first, p->start);
-		doubt = most(doubt, clocks_doubt(p->proc, mine));
+		doubt = most(doubt, report_clocks_doubt(p->proc, mine));
 	}
 	for (i = 0; i < n; i++) {
 		p = op->parts[i];
@@ -425,7 +419,7 @@ static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i)
 		if (!compare(op->parts[k]->proc, mine, false))
 			continue;
 		first = least(first, op->parts[k]->stop);
-		doubt = most(doubt, clocks_doubt(mine, op->parts[k]->proc));
+		doubt = most(doubt, report_clocks_doubt(mine, op->parts[k]->proc));
 	}
 	return first + doubt;
 }
@@ -491,8 +485,9 @@ static int64_t kernel_beyond(const struct report_op *op, const struct report_par
 		if (q == p || !is_beside(q, p, who))
 			continue;
 		others[m++] = figure(q);
-		doubt = most(doubt, q->kernel.error +
-					    (who == OF_ALL ? 0 : clocks_doubt(q->proc, p->proc)));
+		doubt = most(doubt,
+			     q->kernel.error +
+				     (who == OF_ALL ? 0 : report_clocks_doubt(q->proc, p->proc)));
 	}
 	return m ? figure(p) - report_median(others, m) - doubt - p->kernel.error : 0;
 }

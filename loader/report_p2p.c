@@ -382,7 +382,7 @@ static int too_early(const struct report_conn *c, const struct report_message *s
 		     const struct report_message *got)
 {
 	const struct report_proc *a = sent->side->part->proc, *b = got->side->part->proc;
-	int64_t doubt = a->node == b->node ? 0 : a->clock_error + b->clock_error;
+	int64_t doubt = report_clocks_doubt(a, b);
 
 	if (sent->life != got->life)
 		return sent->life < got->life ? -1 : 1;

@@ -69,6 +69,12 @@ static inline struct report_kernel report_first_kernel(struct report_kernel a,
 	return !b.at || (a.at && a.at <= b.at) ? a : b;
 }
 
+/* By how much their clocks may be wrong about which of two came first. */
+static inline int64_t report_clocks_doubt(const struct report_proc *a, const struct report_proc *b)
+{
+	return a->node == b->node ? 0 : a->clock_error + b->clock_error;
+}
+
 /* Sorts them. The lower one of two in the middle; 0 of none. */
 int64_t report_median(int64_t *v, uint32_t n);
 

@@ -540,9 +540,7 @@ static int64_t last_start(const struct report_op *op, const struct report_part *
 
 	for (i = 0; i < op->nparts; i++) {
 		other = op->parts[i]->proc;
-		start = op->parts[i]->start;
-		if (other->node != mine->node)
-			start -= mine->clock_error + other->clock_error;
+		start = op->parts[i]->start - report_clocks_doubt(mine, other);
 		if (other->clock == mine->clock && start > last)
 			last = start;
 	}
