@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/usdt.bpf.h>
+#include "quota.bpf.h"
 #include "scope_probe_io.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -229,7 +230,7 @@ int BPF_PROG(scope_p_runq, struct task_struct *task)
 	return 0;
 }
 
-/* How long its cgroup was held back by a quota; that a thread is, is the count of its queue. */
+/* Whether its cgroup's queues are counted for; and how long the cgroup was held back, which cpu.stat has as well. */
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(scope_p_quota, struct task_struct *task)
 {
@@ -238,9 +239,7 @@ int BPF_PROG(scope_p_quota, struct task_struct *task)
 	if (!is_ours())
 		return 0;
 	scope_io.err = -2;
-	if (bpf_core_field_exists(struct cfs_rq, throttle_count) &&
-	    bpf_core_field_exists(struct sched_entity, cfs_rq) &&
-	    bpf_core_field_exists(struct task_group, cfs_bandwidth)) {
+	if (quota_is_counted() && bpf_core_field_exists(struct task_group, cfs_bandwidth)) {
 		cfs_rq = BPF_CORE_READ(task, se.cfs_rq);
 		scope_io.err = BPF_CORE_READ(cfs_rq, throttle_count) < 0 ? -22 : 0;
 		scope_io.value = BPF_CORE_READ(cfs_rq, tg, cfs_bandwidth.throttled_time);

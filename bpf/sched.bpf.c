@@ -5,12 +5,13 @@
  * records of several.
  */
 #include "sched.bpf.h"
+#include "quota.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
 #define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
-#define QUOTA_LEVELS	       8 /* nested cgroups that are searched for the one that throttles */
+#define QUOTA_KNOWN	       1    /* quota_rq: quota_ns is what it was in the queue before */
 
 /* `ours`: a recorded thread misses it if it is lost (false). */
 static __always_inline bool emit(void *record, __u32 size, __u64 flags, bool may, bool ours)
@@ -26,50 +27,46 @@ static __always_inline bool emit(void *record, __u32 size, __u64 flags, bool may
 
 /* ---- Quotas ------------------------------------------------------------------------------------- */
 
-static __always_inline __u64 quota_throttled_ns(__u64 tg)
-{
-	return BPF_CORE_READ((struct task_group *)tg, cfs_bandwidth.throttled_time);
-}
-
 /*
- * A thread that leaves its CPU runnable: is that a cgroup's quota? Remembers the outermost group that holds
- * it back; a queue's throttle_count is its own plus that of those above it. The kernel adds up the time
- * for the group, over all CPUs, when it lets go: so it is exact for one CPU and a bound for several.
+ * A thread waits for a CPU from now on: how much of that is a quota's? Whether one holds it back at the begin says little: the other
+ * threads of its cgroup may use up what is left while it waits. So it is what its queue's time grows by meanwhile.
  */
 static __always_inline void quota_begin(struct scope_task *t, struct task_struct *task)
 {
-	struct sched_entity *se = &task->se;
 	struct cfs_rq *cfs_rq;
-	__u64 tg = 0;
-	int i;
 
-	if (!bpf_core_field_exists(struct cfs_rq, throttle_count) ||
-	    !bpf_core_field_exists(struct sched_entity, cfs_rq) ||
-	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
+	if (!quota_is_counted() || task->prio < QUOTA_NO_RT_PRIO)
 		return;
-	for (i = 0; i < QUOTA_LEVELS && se; i++) {
-		/* Plain loads, as the verifier knows what they point to: bpf_probe_read_kernel() costs 30 ns. */
-		cfs_rq = se->cfs_rq;
-		if (!cfs_rq || !cfs_rq->throttle_count)
-			break;
-		tg = (__u64)cfs_rq->tg;
-		se = se->parent;
-	}
-	if (!tg)
+	cfs_rq = task->se.cfs_rq;
+	if (!cfs_rq)
 		return;
-	t->quota_tg = tg;
-	t->quota_ns = quota_throttled_ns(tg);
+	t->quota_rq = (__u64)cfs_rq;
+	t->quota_ns = quota_held_ns(cfs_rq);
 }
 
-/* The next state begins without: task_waits_no_more(). */
-static __always_inline __u64 quota_end(struct scope_task *t, __u64 waited_ns)
+/* Of its wait so far. The next state begins without: task_waits_no_more(). */
+static __always_inline __u64 quota_so_far(struct scope_task *t, struct task_struct *task, __u64 now)
 {
-	__u64 ns;
+	struct cfs_rq *cfs_rq;
+	__u64 ns, waited_ns = now - t->wait_ns;
 
-	if (!t->quota_tg)
+	if (!t->quota_rq || !quota_is_counted())
 		return 0;
-	ns = quota_throttled_ns(t->quota_tg) - t->quota_ns;
+	ns = t->quota_ns;
+	if (t->quota_rq != QUOTA_KNOWN) {
+		cfs_rq = task->se.cfs_rq;
+		if (!cfs_rq || (__u64)cfs_rq != t->quota_rq) /* it is in another cgroup by now */
+			return 0;
+		ns = quota_held_ns(cfs_rq) - ns;
+	}
 	return ns < waited_ns ? ns : waited_ns;
+}
+
+/* It goes to the queue of another CPU, where it does not wait for a quota but for its turn. */
+static __always_inline void quota_keep(struct scope_task *t, struct task_struct *task, __u64 now)
+{
+	t->quota_ns = quota_so_far(t, task, now);
+	t->quota_rq = QUOTA_KNOWN;
 }
 
 /* ---- A thread's states -------------------------------------------------------------------------- */
@@ -223,7 +220,7 @@ static __always_inline __s32 switch_in(struct scope_switches *q, struct scope_sw
 	s->next_seq = ++t->seq;
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns) {
 		q->wait_ns = t->wait_ns;
-		q->throttled_ns = quota_end(t, s->ts_ns - t->wait_ns);
+		q->throttled_ns = quota_so_far(t, next, s->ts_ns);
 	}
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns && t->cpu == cpu) {
 		more = -1;
@@ -408,6 +405,7 @@ static __always_inline int wakeup(struct task_struct *task)
 	if (!t || t->state != SCOPE_TASK_BLOCKED)
 		return 0;
 	task_wait(t, task_cpu(task), now);
+	quota_begin(t, task);
 	waiters_add(t->cpu, 1);
 	return 0;
 }
@@ -433,10 +431,10 @@ int BPF_PROG(scope_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 static __always_inline void migrate_record(struct scope_task *t, struct task_struct *task,
-					   __u32 tid, __u32 to)
+					   __u32 tid, __u32 to, __u64 now)
 {
 	struct scope_ev_migrate e = {
-		.h = {SCOPE_ABI, SCOPE_EV_MIGRATE, sizeof(e), bpf_ktime_get_ns()},
+		.h = {SCOPE_ABI, SCOPE_EV_MIGRATE, sizeof(e), now},
 		.tid = tid,
 		.seq = ++t->seq,
 		.from = t->cpu,
@@ -469,13 +467,16 @@ int BPF_PROG(scope_migrate, struct task_struct *task, int to)
 {
 	__u32 tid = task->pid;
 	struct scope_task *t;
+	__u64 now;
 
 	if (!scope_is_recorded(task->tgid))
 		return 0;
 	t = task_find(tid);
 	if (!t || t->state != SCOPE_TASK_WAIT || !t->wait_ns || t->cpu == (__u32)to)
 		return 0;
-	migrate_record(t, task, tid, to);
+	now = bpf_ktime_get_ns();
+	migrate_record(t, task, tid, to, now);
+	quota_keep(t, task, now);
 	waiters_add(t->cpu, -1);
 	waiters_add(to, 1);
 	t->cpu = to;

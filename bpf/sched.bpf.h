@@ -104,7 +104,7 @@ static __always_inline void task_waits_no_more(struct scope_task *t)
 	if (t->state == SCOPE_TASK_WAIT && t->wait_ns)
 		waiters_add(t->cpu, -1);
 	t->wait_ns = 0;
-	t->quota_tg = 0; /* also where nobody told of its end */
+	t->quota_rq = 0; /* also where nobody told of its end */
 }
 
 static __always_inline void task_forget(__u32 tid)

@@ -497,7 +497,7 @@ struct scope_ev_switch {
 	__u32 next_tid;
 	__u32 next_seq;
 	__u64 wait_ns;	    /* next: runnable since */
-	__u64 throttled_ns; /* next: of this, at most so long by a cgroup's quota */
+	__u64 throttled_ns; /* next: of this, for so long a cgroup's quota held back its queue */
 	char prev_comm[SCOPE_COMM_LEN];
 };
 
@@ -615,8 +615,8 @@ struct scope_irqs {
 
 struct scope_task {
 	__u64 wait_ns;	/* waiting: since when */
-	__u64 quota_tg; /* waiting, held back by a quota: the task_group, and */
-	__u64 quota_ns; /* what it had been held back in all then */
+	__u64 quota_rq; /* waiting: its cgroup's queue of that CPU, as a number, and */
+	__u64 quota_ns; /* what a quota had held that back in all then */
 	__u32 seq;	/* of its records */
 	__u32 cpu;	/* waiting: in whose queue */
 	__u8 state;	/* enum scope_task_state */

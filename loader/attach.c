@@ -187,9 +187,10 @@ bool has_enumerator(const struct btf *btf, const char *type, const char *name)
 static void ask_features(struct attach_features *f, const struct btf *btf)
 {
 	btf = f->sched ? btf : NULL;
-	f->quota = btf && has_member(btf, "cfs_rq", "throttle_count") &&
-		   has_member(btf, "sched_entity", "cfs_rq") &&
-		   has_member(btf, "task_group", "cfs_bandwidth");
+	f->quota = btf && has_member(btf, "sched_entity", "cfs_rq") &&
+		   (has_member(btf, "cfs_rq", "throttled_clock_self_time") ||
+		    has_member(btf, "cfs_rq", "throttled_clock_pelt_time") ||
+		    has_member(btf, "cfs_rq", "throttled_clock_task_time"));
 	f->why = btf && has_enumerator(btf, "bpf_func_id", "BPF_FUNC_task_pt_regs");
 	f->irq = f->sched && f->irq;
 }

@@ -548,7 +548,8 @@ static void judge_quota(struct run *run)
 	struct node_quota now;
 
 	if (io(run)->err)
-		feat_fails(run->ctx, FEAT_THROTTLING, 0, "no throttle_count, no cfs_bandwidth");
+		feat_fails(run->ctx, FEAT_THROTTLING, 0,
+			   "queues do not show what a quota held back");
 	else if (node_cgroup__read(&run->cgroup, &now))
 		feat_works(run->ctx, FEAT_THROTTLING, "read, with no cpu.stat to compare");
 	else if (us < run->quota.throttled / 1000 || us > now.throttled / 1000)

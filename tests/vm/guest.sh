@@ -27,6 +27,30 @@ t "record a job: the flow of every step is known" holds job 'events | of("ProxyS
 t "record a job: a step's bytes are NCCL's, and the size ahead of them" holds job \
 	'events | of("ProxyStep") | map(select(.net.txBytes + .net.rxBytes != .details.transSize + 8)) | length <= length / 50'
 
+# A cgroup's quota that another thread of it uses up, while the progress thread sleeps or waits for the CPU: nothing happens to that
+# one itself until the quota is there again.
+cgroup=/sys/fs/cgroup/scope-guest
+if echo +cpu >/sys/fs/cgroup/cgroup.subtree_control && mkdir $cgroup && echo 20000 100000 >$cgroup/cpu.max; then
+	cat >"$tmp/in-quota" <<-END
+		#!/bin/bash
+		taskset -c 0 $job --ranks 2 --rank-list 0 --id-file $tmp/id "\$@" >$tmp/quota.rest &
+		echo 0 >$cgroup/cgroup.procs
+		taskset -c 1 sh -c 'while :; do :; done' &
+		taskset -c 1 $job --ranks 2 --rank-list 1 --id-file $tmp/id "\$@"
+		rc=\$?
+		kill %2
+		wait %1 && exit \$rc
+	END
+	chmod +x "$tmp/in-quota"
+	record quota -- "$tmp/in-quota" --bytes 64K --iters 6 --no-check --json --fault slow-progress:rank=1:us=1000
+	is "a quota: the job's exit status" "$rc" 0
+	t "a quota: it was used up" [ "$(awk '$1 == "throttled_usec" { print $2 }' $cgroup/cpu.stat)" -gt 1000000 ]
+	t "a quota: most of the time without a CPU is its, of the rank that is in it" holds quota \
+		'(events | of("ProxyStep") | map(select(.rank == 1))[0].start.tid) as $tid | thread_ends | map(select(.role == "proxy"))
+			| (map(select(.tid == $tid)) | (map(.throttled) | add) > 0.6 * (map(.runq) | add)) and (map(select(.tid != $tid)) | all(.throttled == 0))'
+	until_true 5 rmdir $cgroup
+fi 2>/dev/null
+
 # Many threads in the flush probe at a time. On kernels that preempt they shared a stack of BPF's since 6.13, and
 # the kernel panicked.
 # (The guest is too slow for more: what is found here is what the kernel, not the clock, has to say.)
