@@ -225,7 +225,6 @@ static void end_proc(struct report_reader *rd)
 	HASH_FREE_ALL(rd->steps);
 	HASH_FREE_ALL(rd->step_sums);
 	HASH_FREE_ALL(rd->links);
-	copies__end(&rd->trace, rd->path);
 	if (rd->proc)
 		report_window_end(rd->r, rd->proc);
 	if (rd->proc && rd->proc->header &&
@@ -985,11 +984,18 @@ static void release_header(struct report_reader *rd)
 	rd->header.len = 0;
 }
 
-static void keep_header(struct report_reader *rd, const char *s, size_t len)
+/* Not only its process, which a header ends as well: that is taken when its trace has begun. */
+static void end_trace(struct report_reader *rd)
 {
 	release_header(rd);
 	end_proc(rd);
+	copies__end(&rd->trace, rd->path);
 	rd->is_copy = false;
+}
+
+static void keep_header(struct report_reader *rd, const char *s, size_t len)
+{
+	end_trace(rd);
 	xbuf__put(&rd->header, s, len);
 	if (rd->header.failed)
 		rd->r->err = -ENOMEM;
@@ -1004,6 +1010,7 @@ static void begin_trace(struct report_reader *rd, const char *s, size_t len)
 	if (again < 0)
 		rd->r->err = again;
 	rd->is_copy = again > 0;
+	rd->trace.records++;
 	if (rd->is_copy) {
 		rd->header.len = 0;
 		return;
@@ -1105,7 +1112,7 @@ static void end_reader(void *reader)
 	release_header(rd);
 	if (streams__totals(rd->all->files)->cut)
 		forget_all_open(rd);
-	end_proc(rd);
+	end_trace(rd);
 	xbuf__free(&rd->header);
 	free(rd);
 }

@@ -1718,6 +1718,55 @@ static void windows_and_all(void **state)
 	report_free(&r);
 }
 
+/* Whether copies__warn() has @says to say. */
+static bool warned(const struct report *r, const char *says)
+{
+	char text[2048];
+	FILE *f = tmpfile();
+	int err = dup(STDERR_FILENO);
+	size_t len;
+
+	assert_non_null(f);
+	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
+	log_level = LOG_WARN;
+	copies__warn(&r->copies);
+	log_level = LOG_ERR;
+	assert_true(dup2(err, STDERR_FILENO) >= 0);
+	close(err);
+	rewind(f);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	text[len] = '\0';
+	fclose(f);
+	return strstr(text, says);
+}
+
+/* A trace is taken once. That a copy has more in it is said, of those of which it is true. */
+static void copies(void **state)
+{
+	static const char same[] = HEADER("1") TWO_COLLS("1", "1000.000", "2000.000") HEADER("1")
+		TWO_COLLS("1", "1000.000", "2000.000");
+	static const char longer[] = HEADER("1") COLL("0", "1", "1000.000", "1000.000") HEADER("1")
+		TWO_COLLS("1", "1000.000", "2000.000");
+	static const char shorter[] = HEADER("1") TWO_COLLS("1", "1000.000", "2000.000") HEADER("1")
+		COLL("0", "1", "1000.000", "1000.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, same, sizeof(same) - 1);
+	assert_int_equal(r.totals.records, 3);
+	assert_true(warned(&r, "Traces of 1 process are given more than once"));
+	assert_false(warned(&r, "has more in it"));
+	report_free(&r);
+	read_text(&r, longer, sizeof(longer) - 1);
+	assert_int_equal(r.totals.records, 2);
+	assert_true(warned(&r, "has 2 records, 1 were taken"));
+	report_free(&r);
+	read_text(&r, shorter, sizeof(shorter) - 1);
+	assert_int_equal(r.totals.records, 3);
+	assert_false(warned(&r, "has more in it"));
+	report_free(&r);
+}
+
 /* Of COLL()'s rank 0 and seq 1, which has not moved for 2 s. */
 #define OPEN_COLL(ts)                                                                              \
 	"{\"recordType\":\"open\",\"eventType\":\"ncclProfileColl\",\"commHash\":\"0xabc\","       \
@@ -1992,6 +2041,7 @@ int main(void)
 		cmocka_unit_test(windows_of_one_process),
 		cmocka_unit_test(windows_of_a_pid),
 		cmocka_unit_test(a_pid_twice),
+		cmocka_unit_test(copies),
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
