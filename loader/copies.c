@@ -24,50 +24,86 @@ struct recording {
 	char *path; /* owned */
 };
 
-uint64_t copies__hash(const char *s, size_t len)
+/* ---- A trace that is read -------------------------------------------------------------------------------- */
+
+int copies__begin(struct copies_trace *t, const char *s, size_t len)
 {
-	return fnv_more(FNV_BEGIN, s, len);
+	t->begins = true;
+	xbuf__put(&t->header, s, len);
+	return t->header.failed ? -ENOMEM : 0;
 }
 
-int copies__again(struct copies *c, struct copies_trace *t, uint64_t header, const char *line,
-		  size_t len, const char *path)
+static struct copy *new_copy(struct copies *c, uint64_t key)
 {
-	uint64_t key = fnv_more(header, line, len);
-	struct copy *copy;
+	struct copy *copy = calloc(1, sizeof(*copy));
 
-	HASH_FIND(hh, c->seen, &key, sizeof(key), copy);
-	if (copy) {
-		*t = (struct copies_trace){.of = copy, .again = true};
-		if (!c->n++)
-			snprintf(c->first, sizeof(c->first), "%s", path);
-		return 1;
-	}
-	copy = calloc(1, sizeof(*copy));
 	if (!copy)
-		return -ENOMEM;
+		return NULL;
 	copy->key = key;
 	HASH_ADD(hh, c->seen, key, sizeof(copy->key), copy);
-	if (HASH_ADDED(hh, copy)) {
-		*t = (struct copies_trace){.of = copy};
-		return 0;
-	}
+	if (HASH_ADDED(hh, copy))
+		return copy;
 	free(copy);
-	return -ENOMEM;
+	return NULL;
+}
+
+/* Whether the trace has come before is known by now. */
+static int find(struct copies *c, struct copies_trace *t, uint64_t key, const char *path)
+{
+	HASH_FIND(hh, c->seen, &key, sizeof(key), t->of);
+	if (!t->of) {
+		t->of = new_copy(c, key);
+		return t->of ? COPIES_BEGIN : -ENOMEM;
+	}
+	t->is_copy = true;
+	t->header.len = 0;
+	if (!c->n++)
+		snprintf(c->first, sizeof(c->first), "%s", path);
+	return COPIES_LEAVE;
+}
+
+int copies__line(struct copies *c, struct copies_trace *t, const char *s, size_t len,
+		 const char *path)
+{
+	uint64_t header;
+
+	t->records++;
+	if (!t->begins)
+		return t->is_copy ? COPIES_LEAVE : COPIES_TAKE;
+	t->begins = false;
+	header = fnv_more(FNV_BEGIN, t->header.s, t->header.len);
+	return find(c, t, fnv_more(header, s, len), path);
+}
+
+bool copies__header(struct copies_trace *t, const char **s, size_t *len)
+{
+	*s = t->header.s;
+	*len = t->header.len;
+	t->header.len = 0;
+	return *len;
 }
 
 void copies__end(struct copies_trace *t, const char *path)
 {
 	struct copy *copy = t->of;
 
-	if (copy && !t->again) {
+	if (copy && !t->is_copy) {
 		copy->taken = t->records;
 	} else if (copy && t->records > copy->left) {
 		copy->left = t->records;
 		free(copy->path);
 		copy->path = strdup(path);
 	}
-	*t = (struct copies_trace){0};
+	t->header.len = 0;
+	*t = (struct copies_trace){.header = t->header};
 }
+
+void copies__trace_free(struct copies_trace *t)
+{
+	xbuf__free(&t->header);
+}
+
+/* ---- Recordings of a process ------------------------------------------------------------------------------ */
 
 int copies__recorded(struct copies *c, uint64_t node, int32_t pid, const struct copies_span *when,
 		     const char *path)
@@ -124,6 +160,8 @@ static uint64_t doubles(const struct copies *c, const char **path)
 	}
 	return n;
 }
+
+/* ---- What is said ----------------------------------------------------------------------------------------- */
 
 /* What was taken is written by the time that more is found in another copy. */
 static void warn_longer(const struct copies *c)

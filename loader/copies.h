@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "xbuf.h"
 
 /* From its first event's stop to the last one's; nothing is in it at first. */
 struct copies_span {
@@ -26,22 +27,38 @@ struct copies {
 	size_t nr_recorded, room;
 };
 
-/* A trace that is read: how much is in it, as one copy may have broken off before another. Zero at first. */
+/*
+ * The trace that a reader is at: which one it is, and how much is in it, as one copy may have broken off before another. Its header
+ * waits here until the line behind it has come; if none does, the trace is no copy. Zero at first.
+ */
 struct copies_trace {
-	struct copy *of; /* NULL: none */
-	uint64_t records;
-	bool again;
+	bool begins;	    /* its header is all that has come of it */
+	bool is_copy;	    /* it has come before: it is left out */
+	struct copy *of;    /* NULL: none */
+	uint64_t records;   /* behind the header, also of one that is left out */
+	struct xbuf header; /* owned; len 0: none that waits */
 };
 
-uint64_t copies__hash(const char *s, size_t len);
+/* What becomes of a line. */
+enum copies_line {
+	COPIES_TAKE,
+	COPIES_BEGIN, /* it is behind its header, which is to be taken before it */
+	COPIES_LEAVE  /* it is of a copy */
+};
+
+/* A header has come, of which a copy is kept; the trace before it has been ended. 0 or -ENOMEM. */
+int copies__begin(struct copies_trace *t, const char *s, size_t len);
+/* A line that is no header, of the file @path: an enum copies_line, or -ENOMEM. */
+int copies__line(struct copies *c, struct copies_trace *t, const char *s, size_t len,
+		 const char *path);
 /*
- * Whether a trace has come before, by its header's hash and the line behind it; @path is its file. 1, 0, or -ENOMEM. Its reader
- * then counts @t->records, also of one that is left out, until copies__end().
+ * The header that waits, which it then does no more; its text is valid up to copies__begin() or copies__trace_free(). false: none does.
+ * Who has taken it when it came does not ask.
  */
-int copies__again(struct copies *c, struct copies_trace *t, uint64_t header, const char *line,
-		  size_t len, const char *path);
-/* It has been read, as far as could be; @t is as at first again. */
+bool copies__header(struct copies_trace *t, const char **s, size_t *len);
+/* The trace has been read, as far as could be, and its header, if that still waits, is none of a copy: it has been taken. */
 void copies__end(struct copies_trace *t, const char *path);
+void copies__trace_free(struct copies_trace *t);
 
 static inline void copies__extend(struct copies_span *s, int64_t ns)
 {

@@ -194,9 +194,6 @@ struct export
 	uint64_t first_node;
 	struct copies copies;
 	struct copies_trace trace;
-	struct xbuf
-		header; /* that waits for the line behind it, by which a trace is known; len 0: none */
-	bool is_copy; /* the trace has come before: its lines are left out */
 	int64_t base; /* what times are from */
 	bool based;
 	void *own; /* the format's; owned by it */

@@ -849,14 +849,17 @@ static void parse(struct export *x, const char *s, size_t len)
 	x->err = x->err ?: json_doc__parse(&x->doc, s, len);
 }
 
+/* After another line has been. */
 static void release_header(struct export *x)
 {
-	if (!x->header.len)
+	const char *s;
+	size_t len;
+
+	if (!copies__header(&x->trace, &s, &len))
 		return;
-	parse(x, x->header.s, x->header.len);
+	parse(x, s, len);
 	if (!x->err)
 		take_record(x, &x->doc.nodes[0]);
-	x->header.len = 0;
 }
 
 /* What was read of it is written. */
@@ -865,43 +868,26 @@ static void end_trace(struct export *x)
 	release_header(x);
 	end_proc(x);
 	copies__end(&x->trace, x->path);
-	x->is_copy = false;
-}
-
-static void keep_header(struct export *x, const char *s, size_t len)
-{
-	end_trace(x);
-	xbuf__put(&x->header, s, len);
-	if (x->header.failed)
-		x->err = -ENOMEM;
-}
-
-/* The line behind a header. */
-static void begin_trace(struct export *x, const char *s, size_t len)
-{
-	int again = copies__again(&x->copies, &x->trace, copies__hash(x->header.s, x->header.len),
-				  s, len, x->path);
-
-	if (again < 0)
-		x->err = again;
-	x->is_copy = again > 0;
-	if (x->is_copy)
-		x->header.len = 0;
-	release_header(x);
-	parse(x, s, len);
 }
 
 /* What has been parsed. */
 static void take_text(struct export *x, const char *s, size_t len)
 {
+	int what;
+
 	if (jn_is(rec_get(x, &x->doc.nodes[0], "recordType"), "header")) {
-		keep_header(x, s, len);
+		end_trace(x);
+		x->err = x->err ?: copies__begin(&x->trace, s, len);
 		return;
 	}
-	if (x->header.len)
-		begin_trace(x, s, len);
-	x->trace.records++;
-	if (!x->is_copy && !x->err)
+	what = copies__line(&x->copies, &x->trace, s, len, x->path);
+	if (what < 0)
+		x->err = what;
+	if (what == COPIES_BEGIN) {
+		release_header(x);
+		parse(x, s, len);
+	}
+	if (what != COPIES_LEAVE && !x->err)
 		take_record(x, &x->doc.nodes[0]);
 }
 
@@ -1113,7 +1099,7 @@ void export_read_free(struct export *x)
 	export_join__free(x->join);
 	json_doc__free(&x->doc);
 	copies__free(&x->copies);
-	xbuf__free(&x->header);
+	copies__trace_free(&x->trace);
 	xbuf__free(&x->args);
 	xbuf__free(&x->out);
 }

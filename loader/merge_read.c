@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fnv.h"
 #include "log.h"
 #include "merge_read.h"
 
@@ -95,19 +96,14 @@ static bool has_common_seq(const struct merge_reader *rd, node_t rec)
 	return sscanf(text, "%u.%u", &major, &minor) != 2 || major > 2 || minor > 25;
 }
 
-/* The line behind the header tells. */
-static int find_copy(struct merge_reader *rd, const char *s, size_t len)
+/* Its header, which has been taken already, is of a copy. */
+static void leave_out(struct merge_reader *rd)
 {
 	struct merge_proc *p = rd->proc;
-	int again = copies__again(&rd->m->copies, &rd->trace, rd->header, s, len, rd->path);
 
-	rd->begins = false;
-	if (again < 0)
-		return rd->m->err = again;
-	p->is_copy = again;
-	if (p->is_copy && p->node != MERGE_NO_NODE)
+	if (!p->is_copy && p->node != MERGE_NO_NODE)
 		rd->m->nodes[p->node].procs--;
-	return 0;
+	p->is_copy = true;
 }
 
 static int end_proc(struct merge_reader *rd)
@@ -120,7 +116,7 @@ static int end_proc(struct merge_reader *rd)
 	if (!p || p->is_copy || p->node == MERGE_NO_NODE)
 		return 0;
 	boot = rd->m->nodes[p->node].boot;
-	err = copies__recorded(&rd->m->copies, copies__hash(boot, MERGE_UUID), p->host_pid,
+	err = copies__recorded(&rd->m->copies, fnv_more(FNV_BEGIN, boot, MERGE_UUID), p->host_pid,
 			       &p->when, rd->path);
 	rd->m->err = rd->m->err ?: err;
 	return err;
@@ -190,24 +186,24 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 	struct merge_reader *rd = reader;
 	int err = merge_parse(rd->m, &s, &len, whole);
 	node_t rec = &rd->m->doc.nodes[0], kind;
+	int what;
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	kind = get(rd, rec, "recordType");
-	if (jn_is(kind, "header")) {
-		rd->header = copies__hash(s, len);
-		rd->begins = true;
-		return take_header(rd, rec);
-	}
+	if (jn_is(kind, "header"))
+		return take_header(rd, rec) ?: copies__begin(&rd->trace, s, len);
 	if (!rd->proc) {
 		rd->m->headless++;
 		if (!new_proc(rd))
 			return rd->m->err;
 	}
-	if (rd->begins && find_copy(rd, s, len))
-		return rd->m->err;
-	rd->trace.records++;
-	if (rd->proc->is_copy || rd->proc->node == MERGE_NO_NODE)
+	what = copies__line(&rd->m->copies, &rd->trace, s, len, rd->path);
+	if (what < 0)
+		return rd->m->err = what;
+	if (what == COPIES_LEAVE)
+		leave_out(rd);
+	if (what == COPIES_LEAVE || rd->proc->node == MERGE_NO_NODE)
 		return 0;
 	if (jn_is(kind, "event"))
 		take_event(rd, rec);
@@ -266,6 +262,7 @@ static void end_stream(void *reader)
 	end_proc(rd);
 	rd->m->streams[rd->stream] = rd->first;
 	messages__forget(rd);
+	copies__trace_free(&rd->trace);
 	free(rd);
 }
 

@@ -31,10 +31,8 @@ struct merge_reader {
 	uint32_t stream;
 	struct merge_proc *first, *proc; /* of the stream; the one whose lines come */
 	int64_t offset;			 /* of its node */
-	uint64_t header;		 /* the hash of its header, */
-	bool begins;			 /* which is all that has come of it */
-	struct copies_trace trace;	 /* what it has */
-	bool counts;			 /* its operations' seq is the same on all nodes */
+	struct copies_trace trace;
+	bool counts; /* its operations' seq is the same on all nodes */
 	int64_t now;
 	/* of merge_messages.c */
 	struct step *steps;

@@ -15,7 +15,6 @@
 #include "recent.h"
 #include "report_priv.h"
 #include "streams.h"
-#include "xbuf.h"
 
 #define KEEP	  65536 /* children of operations, of steps: of each kind in a process */
 #define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
@@ -66,8 +65,6 @@ struct report_reader {
 	struct json_doc *doc;
 	const char *path;
 	struct report_proc *proc;
-	struct xbuf header; /* that has come, while the line behind it has not */
-	bool is_copy;	    /* of a trace that has come before: passed over */
 	struct copies_trace trace;
 	struct copies_span when;
 	struct step *steps;
@@ -979,9 +976,11 @@ static void parse_and_take(struct report_reader *rd, const char *s, size_t len)
 
 static void release_header(struct report_reader *rd)
 {
-	if (rd->header.len)
-		parse_and_take(rd, rd->header.s, rd->header.len);
-	rd->header.len = 0;
+	const char *s;
+	size_t len;
+
+	if (copies__header(&rd->trace, &s, &len))
+		parse_and_take(rd, s, len);
 }
 
 /* Not only its process, which a header ends as well: that is taken when its trace has begun. */
@@ -990,33 +989,22 @@ static void end_trace(struct report_reader *rd)
 	release_header(rd);
 	end_proc(rd);
 	copies__end(&rd->trace, rd->path);
-	rd->is_copy = false;
 }
 
-static void keep_header(struct report_reader *rd, const char *s, size_t len)
+/* A record that is no header. */
+static void take_behind(struct report_reader *rd, node_t rec, const char *s, size_t len)
 {
-	end_trace(rd);
-	xbuf__put(&rd->header, s, len);
-	if (rd->header.failed)
-		rd->r->err = -ENOMEM;
-}
+	int what = copies__line(&rd->r->copies, &rd->trace, s, len, rd->path);
 
-/* The line behind a header, which tells whether the trace has come before. */
-static void begin_trace(struct report_reader *rd, const char *s, size_t len)
-{
-	int again = copies__again(&rd->r->copies, &rd->trace,
-				  copies__hash(rd->header.s, rd->header.len), s, len, rd->path);
-
-	if (again < 0)
-		rd->r->err = again;
-	rd->is_copy = again > 0;
-	rd->trace.records++;
-	if (rd->is_copy) {
-		rd->header.len = 0;
-		return;
+	if (what < 0) {
+		rd->r->err = what;
+	} else if (what == COPIES_BEGIN) {
+		release_header(rd);
+		parse_and_take(rd, s, len);
+	} else if (what == COPIES_TAKE) {
+		rd->r->totals.records++;
+		take_record(rd, rec);
 	}
-	release_header(rd);
-	parse_and_take(rd, s, len);
 }
 
 /* What has been parsed. */
@@ -1026,17 +1014,13 @@ static void take_text(struct report_reader *rd, const char *s, size_t len)
 
 	/* the seed's lifecycle lines say no recordType */
 	if (rec->kind != JSON_KIND_OBJ || (!get(rd, rec, "recordType") && !get(rd, rec, "type"))) {
-		rd->r->totals.skipped += !rd->is_copy;
+		rd->r->totals.skipped += !rd->trace.is_copy;
 	} else if (jn_is(get(rd, rec, "recordType"), "header")) {
-		keep_header(rd, s, len);
-	} else if (rd->header.len) {
-		begin_trace(rd, s, len);
+		end_trace(rd);
+		if (copies__begin(&rd->trace, s, len))
+			rd->r->err = -ENOMEM;
 	} else {
-		rd->trace.records++;
-		if (rd->is_copy)
-			return;
-		rd->r->totals.records++;
-		take_record(rd, rec);
+		take_behind(rd, rec, s, len);
 	}
 }
 
@@ -1060,9 +1044,9 @@ static int read_line(void *reader, const char *s, size_t len, bool whole)
 	if (err == -ENOMEM)
 		return err;
 	if (err && (!whole || torn_by_cat(rd, &s, &len)))
-		rd->r->totals.torn += !rd->is_copy;
+		rd->r->totals.torn += !rd->trace.is_copy;
 	else if (err)
-		rd->r->totals.skipped += !rd->is_copy;
+		rd->r->totals.skipped += !rd->trace.is_copy;
 	if (!err || (whole && !rd->doc->err))
 		take_text(rd, s, len);
 	return rd->r->err;
@@ -1113,7 +1097,7 @@ static void end_reader(void *reader)
 	if (streams__totals(rd->all->files)->cut)
 		forget_all_open(rd);
 	end_trace(rd);
-	xbuf__free(&rd->header);
+	copies__trace_free(&rd->trace);
 	free(rd);
 }
 

@@ -18,7 +18,6 @@
 #include "log.h"
 #include "progress.h"
 #include "view.h"
-#include "xbuf.h"
 #include "zst.h"
 
 #define BUFFER	    (2 * JSON_MAX_LINE)
@@ -168,8 +167,7 @@ struct reader {
 	size_t in_block; /* bytes of text that the open block has */
 	bool open, too_long;
 	struct copies copies;
-	struct xbuf header; /* its line, while the one behind it has not come */
-	bool is_copy;	    /* of a trace that has come before: left out */
+	struct copies_trace trace;
 	struct zst_text text;
 	struct progress progress;
 	uint64_t done, total; /* bytes of the files before, of all */
@@ -198,20 +196,30 @@ static void put_lines(struct reader *r, const char *s, size_t len)
 	r->in_block += len;
 }
 
-/* What is behind a header tells whether its trace has come before; if nothing is, it has not. */
+static void release_header(struct reader *r)
+{
+	const char *s;
+	size_t len;
+
+	if (copies__header(&r->trace, &s, &len))
+		put_lines(r, s, len);
+}
+
+static void begin_trace(struct reader *r, const char *s, size_t len)
+{
+	release_header(r);
+	copies__end(&r->trace, ""); /* the report has told what there is to tell of copies */
+	r->err = r->err ?: copies__begin(&r->trace, s, len);
+}
+
+/* The line behind a header. */
 static void end_header(struct reader *r, const char *s, size_t len)
 {
-	struct copies_trace trace; /* the report has told what there is to tell of them */
-	int again = len ? copies__again(&r->copies, &trace,
-					copies__hash(r->header.s, r->header.len), s, len, "")
-			: 0;
+	int what = copies__line(&r->copies, &r->trace, s, len, "");
 
-	if (again < 0 || r->header.failed)
-		r->err = -ENOMEM;
-	r->is_copy = again > 0;
-	if (!r->is_copy)
-		put_lines(r, r->header.s, r->header.len);
-	r->header.len = 0;
+	if (what < 0)
+		r->err = what;
+	release_header(r);
 }
 
 /* Whole lines, of each trace once. No text within a record can look like the beginning of a header: its quotes would be escaped. */
@@ -224,16 +232,15 @@ static void put_once(struct reader *r, const char *s, size_t len)
 		header = memmem(s, (size_t)(end - s), begin, sizeof(begin) - 1);
 		nl = memchr(s, '\n', (size_t)(end - s));
 		nl = nl ? nl + 1 : end;
-		if (r->header.len)
-			end_header(r, s, header == s ? 0 : (size_t)(nl - s));
 		if (header == s) {
-			r->is_copy = false;
-			xbuf__put(&r->header, s, (size_t)(nl - s));
+			begin_trace(r, s, (size_t)(nl - s));
 			s = nl;
 			continue;
 		}
+		if (r->trace.begins)
+			end_header(r, s, (size_t)(nl - s));
 		header = header ? header : end;
-		if (!r->is_copy)
+		if (!r->trace.is_copy)
 			put_lines(r, s, (size_t)(header - s));
 		s = header;
 	}
@@ -282,7 +289,7 @@ static int read_file(struct reader *r, const struct view_input *input)
 		return -errno;
 	r->name = input->name;
 	r->len = 0;
-	r->too_long = r->is_copy = false;
+	r->too_long = false;
 	while (!r->err &&
 	       (n = zst_text__read(&r->text, fd, r->buf + r->len, BUFFER - r->len)) > 0) {
 		r->len += (size_t)n;
@@ -295,10 +302,10 @@ static int read_file(struct reader *r, const struct view_input *input)
 		r->buf[r->len++] = '\n';
 		put_once(r, r->buf, r->len);
 	}
-	if (r->header.len)
-		end_header(r, NULL, 0);
-	if (r->name && !r->is_copy) /* an empty one */
+	release_header(r);
+	if (r->name && !r->trace.is_copy) /* an empty one */
 		put_lines(r, "", 0);
+	copies__end(&r->trace, "");
 	close_block(r);
 	zst_text__end(&r->text);
 	close(fd);
@@ -325,7 +332,7 @@ int view_inputs__read(const struct view_inputs *in, struct view_page *page, int 
 	}
 	progress__end(&r.progress);
 	copies__free(&r.copies);
-	xbuf__free(&r.header);
+	copies__trace_free(&r.trace);
 	free(r.buf);
 	*page_err = r.err;
 	return err;
