@@ -225,40 +225,41 @@ static int is_other_life(const struct report *r, const struct report_op *op,
 	return 0;
 }
 
-/* Those of the other ranks that it was with have not come in time, and may do so later: each is judged for what it is alone. */
+/* An operation that is judged for what @part is alone; NULL: none, and the part is freed. */
+static struct report_op *op_of_one(struct report *r, const struct report_op_info *info,
+				   struct report_part *part)
+{
+	struct report_op *op = report_op_new(r, info);
+
+	if (op && info->joined)
+		report_member(r, op->comm, part->rank, part->proc);
+	if (op)
+		report_queue(op->comm, info, part);
+	if (op && !report_op_add(r, op, part))
+		return op;
+	free(part);
+	if (op)
+		report_op_free(op);
+	return NULL;
+}
+
+/* Those of the other ranks that it was with have not come in time, and may do so later. */
 static void add_before(struct report *r, const struct report_op_info *info,
 		       struct report_part *part)
 {
-	int64_t at = part->stop + part->proc->offset;
-	struct report_op *op = report_op_new(r, info);
-
-	if (!op) {
-		free(part);
-		return;
-	}
-	report_member(r, op->comm, part->rank, part->proc);
-	report_queue(op->comm, info, part);
-	if (!report_op_add(r, op, part)) {
-		report_ready(r, op, at);
-		return;
-	}
-	free(part);
-	report_op_free(op);
-}
-
-/* Of other profilers, which do not number operations: it is judged for what it is alone. */
-static void add_alone(struct report *r, const struct report_op_info *info, struct report_part *part)
-{
-	struct report_op *op = report_op_new(r, info);
+	struct report_op *op = op_of_one(r, info, part);
 
 	if (op)
-		report_queue(op->comm, info, part);
-	if (!op || report_op_add(r, op, part)) {
-		free(part);
-		if (op)
-			report_op_free(op);
+		report_ready(r, op, part->stop + part->proc->offset);
+}
+
+/* Of other profilers, which do not number operations. */
+static void add_alone(struct report *r, const struct report_op_info *info, struct report_part *part)
+{
+	struct report_op *op = op_of_one(r, info, part);
+
+	if (!op)
 		return;
-	}
 	report_carry(op);
 	report_finish(r, op);
 }
