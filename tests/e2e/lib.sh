@@ -3,13 +3,11 @@
 # Shared by the end-to-end tests, which source it: a place of their own, copies of what is tested (the
 # build may be redone meanwhile, and `record` takes every process that maps the same plugin file),
 # results in the runner's protocol, and an end that leaves no process, mount or namespace behind.
-set -u
-export LC_ALL=C
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-top=$(cd "$here/../.." && pwd)
+# shellcheck source=../lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+here=$top/tests/e2e
 build=$(realpath "${BUILD:-$top/build}")
 self=$(basename "$0")
-failed=0
 rc=0
 unset NCCLSCOPE_PLUGIN NCCL_PROFILER_PLUGIN NCCL_PROFILE_EVENT_MASK NCCL_DEBUG
 # The plugin asks for KernelCh where NCCL would have room for it; our jobs need none.
@@ -17,15 +15,8 @@ shm=$(($(stat -f -c '%a * %S' /dev/shm 2>/dev/null || echo 0)))
 [ $shm -ge $((16 << 30)) ] || export NCCL_PROFILE_EVENT_MASK=0x7fff
 unset SUDO_UID SUDO_GID SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID SLURM_NODEID
 
-skip_all() {
-	echo "SKIP: $self: $1"
-	exit 77
-}
-
 [ "$(id -u)" = 0 ] || skip_all "takes root"
-for tool in jq setpriv unshare timeout; do
-	command -v $tool >/dev/null || skip_all "needs $tool"
-done
+needs jq setpriv unshare timeout
 for file in ncclscope libnccl-profiler-ncclscope.so standin/scope-job; do
 	[ -e "$build/$file" ] || {
 		echo "not ok $self: Failed to find '$build/$file': build it first (make all standin)"
@@ -78,42 +69,6 @@ trap 'exit 1' INT TERM HUP
 	kill -TERM $$
 ) &
 watchdog=$!
-
-# ---- Results
-
-skip() {
-	echo "skip $self: $1: $2"
-}
-
-# t NAME COMMAND...: a case. What it prints is shown when it fails.
-t() {
-	local name=$1
-	shift
-	if "$@" >"$tmp/say" 2>&1; then
-		echo "ok $self: $name"
-	else
-		echo "not ok $self: $name"
-		head -c 4000 "$tmp/say" | head -n 30 | sed 's/^/# /'
-		failed=$((failed + 1))
-	fi
-}
-
-# same GOT WANT [WHAT]
-same() {
-	[ "$1" = "$2" ] && return 0
-	echo "${3:+$3: }got '$1', want '$2'"
-	return 1
-}
-
-# is NAME GOT WANT: a case that two values are the same.
-is() {
-	t "$1" same "$2" "$3"
-}
-
-finish() {
-	[ $failed = 0 ]
-	exit
-}
 
 # ---- Recording
 

@@ -5,34 +5,34 @@
 # Schema engine where there is one, so that docs/trace.schema.json and the C tables say the same.
 #
 # Usage: check.sh [NCCLSCOPE [SCHEMA_TABLES]]
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
-tool=$(realpath "${1:-$top/build/ncclscope}")
+. "$(dirname "$0")/lib.sh"
 tables=$(realpath "${2:-$top/build/tests/schema_tables}")
-traces=$top/tests/unit/traces
 schema=$top/docs/trace.schema.json
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-failed=0
 cases=0
 
+# fail NAME: WHY, of what is no case of its own as long as it is well.
 fail()
 {
-	echo "FAIL: $*"
-	failed=$((failed + 1))
+	verdict "$self: ${1%%:*}" "$1"
 }
 
-# expect NAME STATUS STDOUT-REGEX (of the whole) COMMAND...
-expect()
+# gives STATUS STDOUT-REGEX (of the whole) COMMAND...
+gives()
 {
-	local name=$1 status=$2 regex=$3 out rc
-	shift 3
-	cases=$((cases + 1))
+	local status=$1 regex=$2 out rc
+	shift 2
 	out=$("$@" 2>stderr)
 	rc=$?
-	[ "$rc" = "$status" ] || fail "$name: exit status $rc, not $status: $out $(head -3 stderr)"
-	[[ $out =~ ^($regex)$ ]] || fail "$name: printed '$out', not '$regex'"
+	same "$rc" "$status" "exit status" || { echo "$out"; head -n 3 stderr; return 1; }
+	[[ $out =~ ^($regex)$ ]] || { echo "printed '$out', not '$regex'"; return 1; }
+}
+
+# expect NAME STATUS STDOUT-REGEX COMMAND...: a case.
+expect()
+{
+	cases=$((cases + 1))
+	t "$1" gives "${@:2}"
 }
 
 # broken S|R|J TRACE LINE[:LEVEL] CODE 'MESSAGE REGEX' 'SED SCRIPT'
@@ -632,10 +632,9 @@ for path in sorted(glob.glob("trace_1_*.jsonl") + glob.glob("others/*.jsonl") + 
         bad = 1
 sys.exit(bad)'
 if python3 -c 'from jsonschema import Draft202012Validator' 2>/dev/null; then
-	python3 -c "$engine" "$schema" >engine || fail "$(cat engine)"
+	python3 -c "$engine" "$schema" >engine || fail "engine: $(cat engine)"
 else
-	echo "check.sh: no python3-jsonschema, the schema was not put before an engine of its own"
+	skip "an engine of its own" "no python3-jsonschema"
 fi
 
-echo "check.sh: $cases cases, $failed failed"
-[ $failed = 0 ]
+exit $failed

@@ -5,27 +5,12 @@
 #
 # Usage: docs.sh [NCCLSCOPE]
 # shellcheck disable=SC2016,SC2013 # the backticks are Markdown's
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../lib.sh"
 scope=$(realpath "${1:-$top/build/ncclscope}")
-failed=0
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+own_tmp
 cd "$top" || exit 1
-export LC_ALL=C
 pages=(README.md CONTRIBUTING.md docs/*.md vmlinux/README.md)
 code=(include bpf plugin loader tests Makefile)
-
-verdict()
-{
-	if [ -z "$2" ]; then
-		echo "ok $1"
-	else
-		echo "not ok $1"
-		echo "# ${2//$'\n'/$'\n'# }"
-		failed=1
-	fi
-}
 
 # `code spans` of a page, and its indented or fenced lines.
 code_of()

@@ -4,23 +4,8 @@
 # is in it and nothing else is, and mandoc finds no error.
 #
 # Usage: man.sh [NCCLSCOPE]
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../lib.sh"
 scope=$(realpath "${1:-$top/build/ncclscope}")
-failed=0
-export LC_ALL=C
-
-# verdict NAME COMPLAINTS: ok if there are none.
-verdict()
-{
-	if [ -z "$2" ]; then
-		echo "ok $1"
-	else
-		echo "not ok $1"
-		echo "# ${2//$'\n'/$'\n'# }"
-		failed=1
-	fi
-}
 
 commands()
 {

@@ -4,26 +4,11 @@
 # Looks at what git would commit, so a file that somebody is about to add counts too.
 #
 # Usage: tree.sh [BUILD DIR]
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../lib.sh"
 build=${1:-build}
-failed=0
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+own_tmp
 cd "$top" || exit 1
-export LC_ALL=C
 unset MAKEFLAGS MAKELEVEL
-
-verdict()
-{
-	if [ -z "$2" ]; then
-		echo "ok $1"
-	else
-		echo "not ok $1"
-		head -n 30 <<<"# ${2//$'\n'/$'\n'# }"
-		failed=1
-	fi
-}
 
 # The checkout may belong to another user than root; without git it is a released archive.
 if git -c safe.directory='*' ls-files >/dev/null 2>&1; then

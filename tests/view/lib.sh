@@ -1,39 +1,15 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: BSD-2-Clause
-# Shared by the tests of `view`: results in the runner's protocol, and a browser with what drives it.
-set -u
-export LC_ALL=C
+# Shared by the tests of `view`, which source it: a browser with what drives it.
+# shellcheck source=../lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+self=view # one name for all of them
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-top=$(cd "$here/../.." && pwd)
 build=$(realpath "${1:-$top/build}")
 scope=$build/ncclscope # what is installed
 out=$build/tests/view
-failed=0
 mkdir -p "$out"
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-# t NAME COMMAND...: a case. What it prints is shown when it fails.
-t()
-{
-	local name=$1
-	shift
-	if "$@" >"$tmp/say" 2>&1; then
-		echo "ok view: $name"
-	else
-		echo "not ok view: $name"
-		head -n 20 "$tmp/say" | sed 's/^/# /'
-		failed=1
-	fi
-}
-
-# same GOT WANT
-same()
-{
-	[ "$1" = "$2" ] && return 0
-	echo "got '$1', want '$2'"
-	return 1
-}
+own_tmp
 
 # In $browser, and true. Ubuntu's chromium-browser is a script that wants snapd.
 find_browser()
@@ -61,8 +37,7 @@ need_browser()
 {
 	if ! find_browser; then
 		if grep -qs '^ID=ubuntu' /etc/os-release; then
-			echo "SKIP: $1: Ubuntu's chromium is a snap, and there is none here"
-			exit 77
+			skip_all "Ubuntu's chromium is a snap, and there is none here"
 		fi
 		echo "not ok view: no chromium that runs: packaging/deps.sh check"
 		exit 1

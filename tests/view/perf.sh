@@ -16,7 +16,7 @@ bounded()
 		"$(((${EPOCHREALTIME/./} - ${begin/./}) / 1000)) ms within 200 MB of address space" >&3
 }
 
-need_browser perf.sh
+need_browser
 node "$here/big.mjs" "$tmp/big" "$slices" || exit 1
 exec 3>&1
 t 'memory does not grow with the trace' bounded

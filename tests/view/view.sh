@@ -212,6 +212,6 @@ t 'a hostile name' hostile_name
 t 'no page onto a terminal' terminal
 
 [ "${2:-}" != command ] || exit $failed
-need_browser view.sh
+need_browser
 node "$here/view_test.mjs" "$out" "$scope" "$browser" "$top" "$tmp" || failed=1
 exit $failed
