@@ -11,6 +11,7 @@
 #include "log.h"
 #include "out.h"
 #include "out_threads.h"
+#include "write_all.h"
 #include "zst.h"
 
 #define FLUSH_BYTES (48 * 1024)
@@ -148,22 +149,6 @@ static int reserve(const struct out_file *f, size_t len, bool ending)
 	return err == -ENOSPC || err == -EDQUOT ? err : 0;
 }
 
-/* 0 or -errno; *done: how many are in the file. */
-static int write_all(int fd, const char *data, size_t len, size_t *done)
-{
-	ssize_t n;
-
-	while (*done < len) {
-		n = write(fd, data + *done, len - *done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ENOSPC;
-		*done += (size_t)n;
-	}
-	return 0;
-}
-
 /* A frame that no flush has ended: where the last lines were lost, or there was nothing more. */
 static void end_frame(struct out_file *f)
 {
@@ -172,7 +157,7 @@ static void end_frame(struct out_file *f)
 
 	if (!zst_writer__is_open(f->zst) || zst_writer__put(f->zst, NULL, 0, true, &data, &len))
 		return;
-	if (!write_all(f->fd, data, len, &done))
+	if (!write_from(f->fd, data, len, &done))
 		f->size += len;
 }
 
@@ -195,7 +180,7 @@ void out_batch__write(struct out_batch *batch)
 	if (!err)
 		err = reserve(f, len, batch->ending);
 	if (!err)
-		err = write_all(f->fd, data, len, &done);
+		err = write_from(f->fd, data, len, &done);
 	if (f->zst)
 		zst_writer__written(f->zst, !err);
 	batch->err = err;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "job.h"
 #include "output.h"
+#include "write_all.h"
 
 /* Beside the file until it is whole. For the handler of signals, too: written once, before there is one. */
 static char part[PATH_MAX];
@@ -117,19 +118,7 @@ const char *output__name(const char *path)
 
 int output__write(const struct output *o, const void *data, size_t len)
 {
-	const char *at = data;
-	ssize_t n;
-
-	while (len) {
-		n = write(o->fd, at, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return write_all(o->fd, data, len);
 }
 
 int output__close(struct output *o, bool ok)

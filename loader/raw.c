@@ -11,6 +11,7 @@
 #include "out.h"
 #include "raw.h"
 #include "version.h"
+#include "write_all.h"
 #include "zst.h"
 
 #define WRITE_BYTES (1 << 20)
@@ -60,25 +61,17 @@ static int open_file(const char *path, uid_t uid, gid_t gid)
 }
 
 /* All of it or nothing. */
-static int write_all(struct raw_writer *w, const void *data, size_t size)
+static int append(struct raw_writer *w, const void *data, size_t size)
 {
-	size_t done = 0;
-	ssize_t n;
-
-	while (!w->err && done < size) {
-		n = write(w->fd, (const char *)data + done, size - done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n > 0) {
-			done += (size_t)n;
-			continue;
-		}
-		w->err = n ? -errno : -ENOSPC;
-		pr_warn("Failed to write '%s': %s, it ends there; continuing without it\n", w->path,
-			strerror(-w->err));
-		if (ftruncate(w->fd, (off_t)w->size))
-			pr_debug("Failed to truncate '%s': %s\n", w->path, strerror(errno));
-	}
+	if (w->err)
+		return w->err;
+	w->err = write_all(w->fd, data, size);
+	if (!w->err)
+		return 0;
+	pr_warn("Failed to write '%s': %s, it ends there; continuing without it\n", w->path,
+		strerror(-w->err));
+	if (ftruncate(w->fd, (off_t)w->size))
+		pr_debug("Failed to truncate '%s': %s\n", w->path, strerror(errno));
 	return w->err;
 }
 
@@ -124,9 +117,9 @@ void raw_writer__put(struct raw_writer *w, enum input_kind kind, const void *dat
 	if (whole > sizeof(w->buf) - w->len)
 		raw_writer__flush(w);
 	if (whole > sizeof(w->buf)) { /* rare: many flows */
-		write_all(w, &h, sizeof(h));
-		write_all(w, data, size);
-		if (!write_all(w, zero, padded(size) - size))
+		append(w, &h, sizeof(h));
+		append(w, data, size);
+		if (!append(w, zero, padded(size) - size))
 			w->size += whole;
 		return;
 	}
@@ -139,7 +132,7 @@ void raw_writer__put(struct raw_writer *w, enum input_kind kind, const void *dat
 
 int raw_writer__flush(struct raw_writer *w)
 {
-	int err = write_all(w, w->buf, w->len);
+	int err = append(w, w->buf, w->len);
 
 	w->size += err ? 0 : w->len;
 	w->len = 0;

@@ -15,6 +15,7 @@
 #include "scope_abi.h"
 #include "pid_stat.h"
 #include "status_file.h"
+#include "write_all.h"
 
 #define PREFIX	  "recorder-"
 #define SUFFIX	  ".json"
@@ -139,18 +140,6 @@ int status_dir__make(const char *path)
 		return fd;
 	close(fd);
 	return err;
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	ssize_t n;
-
-	for (; len; text += n, len -= (size_t)n) {
-		n = write(fd, text, len);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-	}
-	return 0;
 }
 
 int status_file__write(int dirfd, pid_t pid, const char *text, size_t len)

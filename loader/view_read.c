@@ -18,6 +18,7 @@
 #include "log.h"
 #include "progress.h"
 #include "view.h"
+#include "write_all.h"
 #include "zst.h"
 
 #define BUFFER	    (2 * JSON_MAX_LINE)
@@ -31,19 +32,18 @@
 static int copy_all(int from, int to, bool *reads)
 {
 	char buf[64 << 10];
-	ssize_t n, done, m;
+	ssize_t n;
+	int err;
 
 	while ((n = read(from, buf, sizeof(buf)))) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		for (done = 0; done < n; done += m) {
-			m = write(to, buf + done, (size_t)(n - done));
-			*reads = m >= 0;
-			if (m < 0)
-				return -errno;
-		}
+		err = write_all(to, buf, (size_t)n);
+		*reads = !err;
+		if (err)
+			return err;
 	}
 	return 0;
 }
