@@ -489,6 +489,29 @@ uint64_t attach__known_ns(const struct attach *a)
 	return a->switches.known_ns;
 }
 
+int attach__skipped(const struct attach *a, uint64_t *skipped)
+{
+	struct bpf_prog_info info;
+	struct bpf_program *prog;
+	__u32 size;
+
+	*skipped = 0;
+	bpf_object__for_each_program(prog, a->skel->obj)
+	{
+		memset(&info, 0, sizeof(info));
+		size = sizeof(info);
+		if (bpf_program__fd(prog) < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			return -errno;
+		if (size < offsetof(struct bpf_prog_info, recursion_misses) +
+				   sizeof(info.recursion_misses))
+			return -EOPNOTSUPP;
+		*skipped += info.recursion_misses;
+	}
+	return 0;
+}
+
 uint64_t attach__stat(const struct attach *a, uint32_t which)
 {
 	int n = libbpf_num_possible_cpus(), i;

@@ -77,6 +77,12 @@ uint64_t attach__known_ns(const struct attach *a);
 /* One of enum scope_stat, summed over CPUs. */
 uint64_t attach__stat(const struct attach *a, uint32_t which);
 
+/*
+ * How often the kernel has skipped a program of ours, for whatever process: it runs none that is under way on that CPU already. 0;
+ * -EOPNOTSUPP: it does not tell (before 5.12); another -errno.
+ */
+int attach__skipped(const struct attach *a, uint64_t *skipped);
+
 /* What BPF knows of a process. 0 or -ENOENT. */
 int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *stat);
 /* What BPF knows of a thread's state. 0 or -ENOENT. */

@@ -562,7 +562,7 @@ OBJECT(r_open, "open", {"recordType", &t_is_open, REQ}, {"eventType", &t_etype, 
        {"details", &t_object, REQ}, {"lastState", &t_last_state, REQ},
        {"lastStateTs", &t_moment, 0}, {"stop", &t_point, 0}, {"openChildren", &t_u64, 0},
        {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"more", &t_u64, 0});
-OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ});
+OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ}, {"skipped", &t_u64, 0});
 OBJECT(r_footer, "footer", {"recordType", &t_is_footer, REQ}, {"end", &t_end, REQ},
        {"exitCode", &t_i32, 0}, {"counts", &t_u64, REQ | MAP}, {"lost", &t_u64, REQ | MAP},
        {"self", &t_self, REQ});

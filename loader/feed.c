@@ -285,6 +285,8 @@ void feed__self(struct recorder *r)
 	in.cpu_ns = ((uint64_t)ru.ru_utime.tv_sec + (uint64_t)ru.ru_stime.tv_sec) * NSEC_PER_SEC +
 		    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000;
 	in.peak_bytes = (uint64_t)ru.ru_maxrss * 1024;
+	if (attach__skipped(r->attach, &in.skipped))
+		in.skipped = INPUT_SKIPPED_UNKNOWN;
 	pipeline__feed(&r->s, INPUT_SELF, &in, sizeof(in));
 }
 

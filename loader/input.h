@@ -158,9 +158,13 @@ struct input_tick {
 };
 
 /* What recording has cost so far. */
+#define INPUT_SKIPPED_UNKNOWN UINT64_MAX
+
 struct input_self {
 	uint64_t cpu_ns;
 	uint64_t peak_bytes;
+	/* Not before version 5 of captures: */
+	uint64_t skipped; /* runs of our BPF programs, by the kernel; or as above */
 };
 
 #define INPUT_CPU_KNOWN	 1u

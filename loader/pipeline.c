@@ -384,7 +384,7 @@ static const struct {
 	[INPUT_FLOWS] = {sizeof(struct input_flows), true},
 	[INPUT_TICK] = {sizeof(struct input_tick), false},
 	[INPUT_HUNG] = {0, false},
-	[INPUT_SELF] = {sizeof(struct input_self), false},
+	[INPUT_SELF] = {offsetof(struct input_self, skipped), true},
 	[INPUT_NODE] = {sizeof(struct input_node), true},
 	[INPUT_NETDEV] = {sizeof(struct input_netdev), true},
 	[INPUT_NODE_OF] = {sizeof(struct input_node_of), false},
@@ -397,10 +397,22 @@ static const struct {
 	[INPUT_FINISH] = {sizeof(struct input_finish), false},
 };
 
+static int on_self(struct session *s, const void *data, size_t size)
+{
+	struct input_self self = {.skipped = INPUT_SKIPPED_UNKNOWN};
+
+	memcpy(&self, data, size < sizeof(self) ? size : sizeof(self));
+	if (size < sizeof(self))
+		self.skipped = INPUT_SKIPPED_UNKNOWN;
+	s->self = (struct self_cost){self.cpu_ns, self.peak_bytes, self.skipped};
+	if (self.skipped != INPUT_SKIPPED_UNKNOWN)
+		s->summary.skipped = self.skipped;
+	return 0;
+}
+
 static int apply_other(struct session *s, enum input_kind kind, const void *data, size_t size)
 {
 	const struct input_clock *clock = data;
-	const struct input_self *self = data;
 	const struct input_ns *at = data;
 
 	switch (kind) {
@@ -411,8 +423,7 @@ static int apply_other(struct session *s, enum input_kind kind, const void *data
 		clock_fit__add(&s->clock, clock->ticks, clock->ns);
 		return 0;
 	case INPUT_SELF:
-		s->self = (struct self_cost){self->cpu_ns, self->peak_bytes};
-		return 0;
+		return on_self(s, data, size);
 	case INPUT_LINE:
 		s->end_ns = at->ns;
 		return 0;

@@ -226,7 +226,7 @@ static int check_header(struct raw_reader *r)
 		snprintf(r->why, sizeof(r->why), "it is no capture of 'ncclscope record --raw'");
 		return -EPROTO;
 	}
-	if (h.version != RAW_VERSION || h.ring_abi != SCOPE_ABI) {
+	if (h.version < RAW_OLDEST || h.version > RAW_VERSION || h.ring_abi != SCOPE_ABI) {
 		snprintf(r->why, sizeof(r->why),
 			 "it is of version %u.%u, and this program reads %u.%u: use the one that "
 			 "wrote it, %.40s",

@@ -68,6 +68,7 @@ struct realtime {
 /* What recording has cost the recorder up to a moment ago. */
 struct self_cost {
 	uint64_t cpu_ns, peak_bytes;
+	uint64_t skipped; /* as in struct input_self */
 };
 
 struct digest;

@@ -47,6 +47,7 @@ struct summary {
 	uint32_t nworst;
 	uint64_t lost[LOSS_CAUSES];
 	uint64_t late, malformed, evicted;
+	uint64_t skipped; /* runs of our BPF programs, by the kernel, as far as it tells */
 	uint64_t records,
 		lines; /* decoded, and of events in the files; of processes that have ended */
 	uint32_t procs, files;

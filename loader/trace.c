@@ -2,6 +2,7 @@
 /* The writer; see trace.h. Key order is the seed format's, added keys behind. */
 #include <stdio.h>
 #include "header.h"
+#include "input.h"
 #include "log.h"
 #include "live.h"
 #include "nccl_names.h"
@@ -711,6 +712,8 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 	json_lit(&j, "},\"self\":{\"cpu\":");
 	json_us(&j, p->session->self.cpu_ns);
 	KEY_U64(&j, "peakMemory", p->session->self.peak_bytes);
+	if (p->session->self.skipped != INPUT_SKIPPED_UNKNOWN)
+		KEY_U64(&j, "skipped", p->session->self.skipped);
 	json_lit(&j, "}}");
 	trace_end(p, &j, OUT_FOOTER);
 	p->out.ending = true;

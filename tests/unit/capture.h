@@ -193,7 +193,7 @@ static inline void capture_flows(struct capture_maker *m)
 
 static inline void capture_tick(struct capture_maker *m, uint64_t ms, uint32_t flags)
 {
-	const struct input_self self = {.cpu_ns = m->now, .peak_bytes = 4096};
+	const struct input_self self = {.cpu_ns = m->now, .peak_bytes = 4096, .skipped = 7};
 	struct input_tick in = {.realtime_offset_ns = 1700000000000000000, .flags = flags};
 
 	m->now += ms * CAPTURE_MS;

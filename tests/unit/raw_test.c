@@ -158,6 +158,7 @@ static void test_same_bytes(void **state)
 	assert_non_null(strstr(trace, "\"symbol_error\":1"));
 	assert_non_null(strstr(trace, "\"recordType\":\"lost\""));
 	assert_non_null(strstr(trace, "\"end\":\"detached\""));
+	assert_non_null(strstr(trace, "\"skipped\":7}")); /* the footer's */
 }
 
 /* Waits for it, as the status file does. */
