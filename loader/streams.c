@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "check_json.h"
 #include "clock.h"
+#include "heap.h"
 #include "lines.h"
 #include "log.h"
 #include "progress.h"
@@ -34,6 +35,7 @@ struct stream {
 	size_t len, cap;
 	bool eof, too_long;
 	void *reader;
+	int64_t now; /* how far its reader has come, when it was last asked */
 };
 
 struct streams {
@@ -43,6 +45,9 @@ struct streams {
 	uint32_t n;
 	uint32_t open_max; /* read side by side */
 	/* while they are read */
+	struct heap
+		open; /* owned: who is behind is first. Not in it: the one that is read just now */
+	uint32_t opened; /* so many of the list have been */
 	const struct streams_ops *ops;
 	void *to;
 	uint64_t began_ns;
@@ -305,34 +310,39 @@ static int64_t now_of(const struct streams *f, const struct stream *s)
 	return f->ops->now ? f->ops->now(s->reader) : 0;
 }
 
+static bool is_behind(const void *pa, const void *pb)
+{
+	const struct stream *a = pa, *b = pb;
+
+	return a->now != b->now ? a->now < b->now : a < b;
+}
+
+/* It goes on when it is its turn. A reader comes no further but by its own lines, so how far it is holds until then. */
+static int put_back(struct streams *f, struct stream *s)
+{
+	s->now = now_of(f, s);
+	return heap__push(&f->open, s, is_behind);
+}
+
 /* The stream that is behind the others; @next: how far that is which is behind next. */
 static struct stream *behind(struct streams *f, int64_t *next, int *err)
 {
-	struct stream *s, *least = NULL;
-	int64_t now, least_ns = INT64_MAX;
-	uint32_t i, open = 0;
+	uint32_t max = f->ops->now ? f->open_max : 1;
+	struct stream *s;
 
-	*next = INT64_MAX;
-	for (i = 0; i < f->n && open < (f->ops->now ? f->open_max : 1); i++) {
-		s = &f->list[i];
-		if (s->eof)
-			continue;
-		if (!s->reader) {
-			*err = open_stream(f, s);
-			if (*err)
-				return s;
-		}
-		open++;
-		now = now_of(f, s);
-		if (!least || now < least_ns) {
-			*next = least ? least_ns : *next;
-			least = s;
-			least_ns = now;
-		} else if (now < *next) {
-			*next = now;
-		}
+	while (f->open.n < max && f->opened < f->n) {
+		s = &f->list[f->opened++];
+		*err = open_stream(f, s);
+		if (!*err)
+			*err = put_back(f, s);
+		if (*err)
+			return s;
 	}
-	return least;
+	if (!f->open.n)
+		return NULL;
+	s = heap__pop(&f->open, is_behind);
+	*next = f->open.n ? ((const struct stream *)f->open.at[0])->now : INT64_MAX;
+	return s;
 }
 
 static bool out_of_time(struct streams *f)
@@ -381,6 +391,8 @@ static int read_all(struct streams *f)
 			tell_floor(f, s, &floor);
 			err = advance(f, s, next);
 		}
+		if (!err && !s->eof)
+			err = put_back(f, s);
 		if (!err)
 			continue;
 		say_error(f, s->path, err);
@@ -432,6 +444,8 @@ static void rewind_all(struct streams *f)
 	struct stream *s;
 
 	f->err = 0;
+	f->open.n = 0;
+	f->opened = 0;
 	f->totals = (struct streams_totals){.files = f->totals.files};
 	for (s = f->list; s < f->list + f->n; s++) {
 		s->eof = false;
@@ -478,5 +492,6 @@ void streams__free(struct streams *f)
 	for (i = 0; i < f->n; i++)
 		free(f->list[i].path);
 	free(f->list);
+	free(f->open.at);
 	free(f);
 }
