@@ -76,6 +76,13 @@ struct report_kernel {
 };
 
 struct report_proc;
+struct report_part;
+
+/* Parts of an operation, in their order. */
+struct report_beside {
+	struct report_part **at;
+	uint32_t n;
+};
 
 struct report_part {
 	struct report_proc *proc;
@@ -94,6 +101,10 @@ struct report_part {
 	bool known; /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
+	/* By report_index(): which part of its operation it is, and those, with itself, that are of its node, and of its clock. */
+	uint32_t nr;
+	struct report_beside on_node, on_clock;
+	int64_t last_start; /* of these: the last start, as far as clocks are sure; never before its own */
 	struct report_role app, proxy;
 	struct report_role
 		before; /* app's thread, since its operation before; threads 0: not known */
@@ -137,6 +148,7 @@ struct report_op {
 	int64_t own; /* how long it took, less waits for ranks that the operation before had held up */
 	uint32_t nparts, cap;
 	struct report_part **parts; /* owned */
+	struct report_part **index; /* by rank, by node, by clock; owned; NULL: none yet */
 };
 
 /* ---- Verdicts ------------------------------------------------------------------------------------- */
@@ -213,6 +225,11 @@ int64_t report_op_duration(const struct report_op *op);
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
 /* Whose kernel began late for another reason than that it came late, and by how much after the median of its peers'; NULL: nobody's. */
 const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late);
+/*
+ * Whom its parts are compared with. To be called when all are there, before any of the functions here is, and again when one of them
+ * gets other times. 0 or -ENOMEM: then nobody is beside another.
+ */
+int report_index(struct report_op *op);
 /* By the gaps of the parts. To be called before its causes are asked for. */
 void report_carry(struct report_op *op);
 /*

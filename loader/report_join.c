@@ -29,6 +29,8 @@ struct pending {
 static void have_turn(struct report *r, struct pending *p)
 {
 	r->released = most(r->released, p->newest);
+	if (report_index(p->op))
+		r->err = -ENOMEM;
 	report_chain(p->op, p->newest);
 	report_finish(r, p->op);
 	free(p);
@@ -260,6 +262,8 @@ static void add_alone(struct report *r, const struct report_op_info *info, struc
 
 	if (!op)
 		return;
+	if (report_index(op))
+		r->err = -ENOMEM;
 	report_carry(op);
 	report_finish(r, op);
 }

@@ -78,6 +78,17 @@ static inline int64_t report_clocks_doubt(const struct report_proc *a, const str
 /* Sorts them. The lower one of two in the middle; 0 of none. */
 int64_t report_median(int64_t *v, uint32_t n);
 
+/* The same of all but one of them, which is @but, of values that are sorted already. */
+static inline int64_t report_median_but(const int64_t *v, uint32_t n, int64_t but)
+{
+	uint32_t k = n > 1 ? (n - 2) / 2 : 0;
+
+	return n < 2 ? 0 : v[k] < but ? v[k] : v[k + 1];
+}
+
+/* The first part of that rank; NULL: it has none. */
+struct report_part *report_part_of(const struct report_op *op, int32_t rank);
+
 /* As far as the clocks of single nodes tell: by how much the last rank came late; 0: none did. */
 int64_t report_late_on_node(const struct report_op *op);
 

@@ -514,6 +514,7 @@ void report_op_free(struct report_op *op)
 	for (i = 0; i < op->nparts; i++)
 		free(op->parts[i]);
 	free(op->parts);
+	free(op->index);
 	free(op);
 }
 
@@ -531,27 +532,11 @@ static double share_of(const struct report_part *p, bool send)
 	return whole > 0 ? part < whole ? part / whole : 1 : 0;
 }
 
-/* Of those that it is known of to have come after it, as far as clocks are sure. */
-static int64_t last_start(const struct report_op *op, const struct report_part *p)
-{
-	const struct report_proc *mine = p->proc, *other;
-	int64_t last = p->start, start;
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++) {
-		other = op->parts[i]->proc;
-		start = op->parts[i]->start - report_clocks_doubt(mine, other);
-		if (other->clock == mine->clock && start > last)
-			last = start;
-	}
-	return last;
-}
-
 static void sum_part(struct report *r, const struct report_op *op, struct report_part *p)
 {
 	struct report_class *k = op->class;
 	struct report_proc *proc = p->proc->self;
-	int64_t d = p->stop - p->start, early = last_start(op, p) - p->start, wait;
+	int64_t d = p->stop - p->start, early = p->last_start - p->start, wait;
 	double gpu = 0, dur = 0;
 	uint32_t i;
 

@@ -19,8 +19,18 @@ const char *const report_code_names[NR_CODES] = {
 	[CODE_UNKNOWN] = "unknown",
 };
 
+/* What of a part, or (busy) of a connection, is compared with all others'. */
+enum figure { OWN_RUNQ, IRQ_TIME, GPU_TIME, BUSY, NR_FIGURES };
+
+struct figures {
+	bool all; /* they are there, and sorted */
+	uint32_t n;
+	int64_t at[REPORT_LATE];
+};
+
 struct causes {
 	const struct report_op *op;
+	struct figures *figures; /* NR_FIGURES of them; filled in when they are asked for */
 	struct names *names;
 	struct report_cause *at;
 	uint32_t n;
@@ -123,13 +133,12 @@ static double least_waiting(const struct report_op *op)
 }
 
 /* Whether one of the job's own ranks is that process, by its pid on the node. */
-static bool is_rank(const struct report_op *op, const struct report_part *at, int32_t pid)
+static bool is_rank(const struct report_part *at, int32_t pid)
 {
 	uint32_t i;
 
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->proc->node == at->proc->node &&
-		    op->parts[i]->proc->host_pid == pid)
+	for (i = 0; i < at->on_node.n; i++)
+		if (at->on_node.at[i]->proc->host_pid == pid)
 			return true;
 	return false;
 }
@@ -151,8 +160,7 @@ static int64_t per_thread(int64_t ns, const struct report_role *role)
  * Its time behind other ranks (@own) or behind everybody else, and who was most of that. The trace names four: what is
  * beyond them was behind many others, for less time each.
  */
-static int64_t behind(const struct report_op *op, const struct report_part *p, bool own,
-		      const struct report_who **who)
+static int64_t behind(const struct report_part *p, bool own, const struct report_who **who)
 {
 	int64_t sum = 0, all = 0;
 	uint32_t i;
@@ -162,7 +170,7 @@ static int64_t behind(const struct report_op *op, const struct report_part *p, b
 		const struct report_who *b = &p->proxy.behind[i];
 
 		all += b->ns;
-		if (is_rank(op, p, b->pid) != own || b->softirq)
+		if (is_rank(p, b->pid) != own || b->softirq)
 			continue;
 		sum += b->ns;
 		*who = *who ?: b;
@@ -172,45 +180,29 @@ static int64_t behind(const struct report_op *op, const struct report_part *p, b
 	return per_thread(sum, &p->proxy);
 }
 
-/* By how much a figure of this part is beyond the median of the other parts'. */
-static int64_t beyond_others(const struct report_op *op, const struct report_part *p,
-			     int64_t (*figure)(const struct report_op *op,
-					       const struct report_part *p))
-{
-	int64_t v[REPORT_LATE];
-	uint32_t i, n = 0;
-
-	for (i = 0; i < op->nparts && n < REPORT_LATE; i++)
-		if (op->parts[i] != p)
-			v[n++] = figure(op, op->parts[i]);
-	return most(0, figure(op, p) - report_median(v, n));
-}
-
-static int64_t own_runq(const struct report_op *op, const struct report_part *p)
+static int64_t own_runq(const struct report_part *p)
 {
 	const struct report_who *who;
 
-	return behind(op, p, true, &who);
+	return behind(p, true, &who);
 }
 
 /* What interrupts leave to a thread of their own is theirs as well. */
-static int64_t irq_time(const struct report_op *op, const struct report_part *p)
+static int64_t irq_time(const struct report_part *p)
 {
 	int64_t ns = p->proxy.irq;
 	uint32_t i;
 
-	(void)op;
 	for (i = 0; i < REPORT_WHO; i++)
 		ns += p->proxy.behind[i].softirq ? p->proxy.behind[i].ns : 0;
 	return per_thread(ns, &p->proxy);
 }
 
-static int64_t gpu_time(const struct report_op *op, const struct report_part *p)
+static int64_t gpu_time(const struct report_part *p)
 {
 	double gpu = 0, dur = 0;
 	uint32_t i;
 
-	(void)op;
 	for (i = 0; i < p->nlinks; i++) {
 		gpu += (double)p->link[i].gpu;
 		dur += (double)p->link[i].dur;
@@ -218,25 +210,52 @@ static int64_t gpu_time(const struct report_op *op, const struct report_part *p)
 	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
 }
 
+static int64_t (*const figure_of[NR_FIGURES])(const struct report_part *p) =
+	{[OWN_RUNQ] = own_runq, [IRQ_TIME] = irq_time, [GPU_TIME] = gpu_time};
+
+/* A figure of all parts, sorted. */
+static const struct figures *sorted(const struct causes *c, enum figure which)
+{
+	struct figures *f = &c->figures[which];
+	uint32_t i;
+
+	if (f->all)
+		return f;
+	for (i = 0; i < c->op->nparts && f->n < REPORT_LATE; i++)
+		f->at[f->n++] = figure_of[which](c->op->parts[i]);
+	report_median(f->at, f->n);
+	f->all = true;
+	return f;
+}
+
+/* By how much a figure of this part is beyond the median of the other parts'. */
+static int64_t beyond_others(const struct causes *c, const struct report_part *p, enum figure which)
+{
+	const struct figures *f = sorted(c, which);
+	int64_t own = figure_of[which](p);
+
+	return most(0, own - report_median_but(f->at, f->n, own));
+}
+
 static void add_preempted(struct causes *c, const struct report_part *p, int64_t cap)
 {
 	const struct report_who *who;
 	/* who ran while a quota kept it from running is not to blame */
 	int64_t runq = per_thread(p->proxy.runq - p->proxy.throttled, &p->proxy);
-	int64_t ns = least(least(behind(c->op, p, false, &who), cap), runq);
+	int64_t ns = least(least(behind(p, false, &who), cap), runq);
 	struct report_cause *cause = add(c, CODE_PREEMPTED, p, ns);
 
 	if (cause && who && per_thread(who->ns, &p->proxy) > ns / 4)
 		cause->culprit = process_name(c->names, who->name, who->pid);
 	else if (cause)
 		cause->culprit = names__printf(c->names, "many processes");
-	ns = least(least(behind(c->op, p, true, &who), cap), runq);
+	ns = least(least(behind(p, true, &who), cap), runq);
 	cause = add(c, CODE_PREEMPTED, p, ns);
 	if (!cause || !who)
 		return;
 	cause->culprit = process_name(c->names, who->name, who->pid);
 	/* they share CPUs by turns: who has a little less of one is no finding */
-	cause->odd_ns = most(0, least(ns, beyond_others(c->op, p, own_runq)) - part_ns(p) / 4);
+	cause->odd_ns = most(0, least(ns, beyond_others(c, p, OWN_RUNQ)) - part_ns(p) / 4);
 }
 
 /* In "stopped" (@stopped), or in whatever else; @why: what of that it was in for longest, of which the trace names four. */
@@ -283,18 +302,18 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
 	add_preempted(c, p, cap);
 	add_asleep(c, p, cap);
-	cause = add(c, CODE_INTERRUPTS, p, least(irq_time(c->op, p), cap));
+	cause = add(c, CODE_INTERRUPTS, p, least(irq_time(p), cap));
 	if (cause) {
-		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, irq_time));
+		cause->odd_ns = least(cause->ns, beyond_others(c, p, IRQ_TIME));
 		if (p->proxy.cpu >= 0)
 			cause->culprit = names__printf(c->names, "CPU %d", p->proxy.cpu);
 	}
 	/* a thread that does not run does not see that the GPU is ready */
 	if (p->proxy.span)
 		cap = least(cap, per_thread(p->proxy.on, &p->proxy));
-	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(c->op, p), cap));
+	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(p), cap));
 	if (cause)
-		cause->odd_ns = least(cause->ns, beyond_others(c->op, p, gpu_time));
+		cause->odd_ns = least(cause->ns, beyond_others(c, p, GPU_TIME));
 }
 
 /*
@@ -323,16 +342,6 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 }
 
 /* ---- Connections -------------------------------------------------------------------------------------------- */
-
-static struct report_part *part_of(const struct report_op *op, int32_t rank)
-{
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->rank == rank)
-			return op->parts[i];
-	return NULL;
-}
 
 /*
  * Segments that had to be sent again, by the ProxyOps of both ends, of which the receiver's may be NULL: a sender's
@@ -370,16 +379,22 @@ static bool receiver_is_held(const struct causes *c, const struct report_part *p
 	return false;
 }
 
-static int64_t median_busy(const struct report_op *op, const struct report_link *but)
+static int64_t median_busy(const struct causes *c, const struct report_link *but)
 {
-	int64_t v[REPORT_LATE];
-	uint32_t i, k, n = 0;
+	struct figures *f = &c->figures[BUSY];
+	const struct report_part *p;
+	uint32_t i, k;
 
-	for (i = 0; i < op->nparts; i++)
-		for (k = 0; k < op->parts[i]->nlinks && n < REPORT_LATE; k++)
-			if (op->parts[i]->link[k].send && &op->parts[i]->link[k] != but)
-				v[n++] = op->parts[i]->link[k].busy;
-	return report_median(v, n);
+	for (i = 0; i < c->op->nparts && !f->all; i++) {
+		p = c->op->parts[i];
+		for (k = 0; k < p->nlinks && f->n < REPORT_LATE; k++)
+			if (p->link[k].send)
+				f->at[f->n++] = p->link[k].busy;
+	}
+	if (!f->all)
+		report_median(f->at, f->n);
+	f->all = true;
+	return report_median_but(f->at, f->n, but->busy);
 }
 
 /* "A:1>A:2": from an address to itself there is no link that could be too slow. */
@@ -409,7 +424,7 @@ static bool is_lossy(const struct causes *c, const struct report_link *l,
 
 static void add_send(struct causes *c, const struct report_part *p, const struct report_link *l)
 {
-	struct report_part *to = part_of(c->op, l->peer);
+	struct report_part *to = report_part_of(c->op, l->peer);
 	const struct report_link *at_peer =
 		to ? report_link_of(to->link, to->nlinks, p->rank, false) : NULL;
 	bool lossy = is_lossy(c, l, at_peer);
@@ -437,7 +452,7 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 	cause = add_flow(c, CODE_BANDWIDTH, p, l, ns);
 	/* a queue that never drains tells by itself; a shorter one only if other flows have none */
 	if (cause && l->rtt < 5000000)
-		cause->odd_ns = most(0, least(cause->ns, ns - median_busy(c->op, l)));
+		cause->odd_ns = most(0, least(cause->ns, ns - median_busy(c, l)));
 }
 
 /* What the receiver alone can tell, of a sender that is not in the input. */
@@ -445,7 +460,7 @@ static void add_recv(struct causes *c, const struct report_part *p, const struct
 {
 	struct report_cause *cause;
 
-	if (part_of(c->op, l->peer) || (!l->ooo && !l->drops) ||
+	if (report_part_of(c->op, l->peer) || (!l->ooo && !l->drops) ||
 	    (within_node(c->names, l->flow) && !l->drops))
 		return;
 	cause = add_flow(c, CODE_NET_LOSS, p, l, l->loss_wait);
@@ -510,7 +525,7 @@ static void add_missing(struct causes *c)
 	bool died;
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
-		p = part_of(op, m->rank);
+		p = report_part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
 		proc = p ? p->proc : m->proc;
@@ -594,13 +609,22 @@ static void add_late(struct causes *c, const struct report_part *p, int64_t late
 uint32_t report_causes(const struct report_op *op, struct names *names,
 		       struct report_cause causes[REPORT_CAUSES])
 {
-	struct causes c = {
-		.op = op, .names = names, .at = causes, .least_waiting = least_waiting(op)};
+	struct figures figures
+		[NR_FIGURES]; /* not zeroed: it is large, and most operations ask for little of it */
+	struct causes c = {.op = op,
+			   .figures = figures,
+			   .names = names,
+			   .at = causes,
+			   .least_waiting = least_waiting(op)};
 	const struct report_part *p;
 	uint32_t i, k;
 	int64_t late;
 	double trust;
 
+	for (i = 0; i < NR_FIGURES; i++) {
+		figures[i].all = false;
+		figures[i].n = 0;
+	}
 	p = report_late(op, &late, &trust);
 	c.rest = most(0, op->own - late);
 	if (p)

@@ -85,7 +85,14 @@ static void over(void)
 
 	for (i = 0; i < op.nparts; i++)
 		free(parts[i]);
+	free(op.index);
 	names__free(names);
+}
+
+static void carry(void)
+{
+	assert_int_equal(report_index(&op), 0);
+	report_carry(&op);
 }
 
 /* Of an operation that took @excess ms too long. */
@@ -94,7 +101,7 @@ static enum report_code judged(int64_t excess)
 	struct report_cause causes[REPORT_CAUSES];
 	uint32_t n;
 
-	report_carry(&op);
+	carry();
 	n = report_causes(&op, names, causes);
 	report_judge(&op, causes, n, excess * MS, typical, names, &v);
 	return v.cause.code;
@@ -105,7 +112,7 @@ static enum report_code odd(void)
 	struct report_cause causes[REPORT_CAUSES];
 	const struct report_cause *c;
 
-	report_carry(&op);
+	carry();
 	c = report_primary(causes, report_causes(&op, names, causes));
 	return c ? c->code : CODE_UNKNOWN;
 }
@@ -285,7 +292,7 @@ static void a_pid_in_a_container(void **state)
 	ring(3);
 	procs[1].pid = 17;
 	runq(2, "hog", 17, 50 * MS);
-	report_carry(&op);
+	carry();
 	c = report_primary(causes, report_causes(&op, names, causes));
 	assert_non_null(c);
 	assert_int_equal(c->code, CODE_PREEMPTED);
@@ -357,7 +364,7 @@ static void interrupts(void **state)
 
 static int64_t carried_over(void)
 {
-	report_carry(&op);
+	carry();
 	return report_op_duration(&op) - op.own;
 }
 
@@ -444,11 +451,11 @@ static void held_up(void **state)
 	ring(3);
 	op.seq = 1;
 	parts[1]->stop += 40 * MS;
-	report_carry(&op);
+	carry();
 	report_held(&op, held, 3);
 	assert_true(!held[0] && !held[1] && !held[2]);
 	parts[1]->stop += 20 * MS;
-	report_carry(&op);
+	carry();
 	report_held(&op, held, 3);
 	assert_true(!held[0] && held[1] == 60 * MS && !held[2]);
 	/* all but one */
