@@ -16,8 +16,23 @@ struct pending_key {
 	uint32_t func, zero;
 };
 
+struct come_key {
+	uint64_t clock, node; /* 0: of a rank; of any node */
+	int32_t rank;	      /* -1: of any */
+	uint32_t zero;
+};
+
+/* What of an operation has come: of a rank, of a node, of a clock. So each part that comes need not be held against each that has. */
+struct come {
+	struct come_key key;
+	/* Of those that ended, and of all; of a clock, as far as that is sure. */
+	int64_t first_end, last_start;
+	UT_hash_handle hh;
+};
+
 struct pending {
 	struct pending_key key;
+	struct come *come; /* owned */
 	struct report_op *op;
 	int64_t newest; /* by the real clock */
 	uint64_t nr;	/* of those that ended at the same time, which came first */
@@ -78,6 +93,7 @@ static void wait_for_turn(struct report *r, struct pending *p)
 static void complete(struct report *r, struct pending *p)
 {
 	HASH_DEL(r->pending, p);
+	HASH_FREE_ALL(p->come);
 	r->npending -= p->op->nparts;
 	wait_for_turn(r, p);
 }
@@ -188,43 +204,99 @@ static struct pending *pending_of(struct report *r, const struct report_op_info 
 	return NULL;
 }
 
-static bool has_rank(const struct report_op *op, int32_t rank)
+/* NULL: nothing has. */
+static struct come *come_of(const struct pending *p, const struct come_key *key)
 {
-	uint32_t i;
+	struct come *c;
 
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->rank == rank)
-			return true;
-	return false;
+	HASH_FIND(hh, p->come, key, sizeof(*key), c);
+	return c;
 }
 
-/* Whether, by the clock that they have in common, it is over before the other one begins; that is no wonder of one whose end is not known. */
-static bool is_over(const struct report_part *p, const struct report_part *next)
+static struct come_key key_of_rank(int32_t rank)
 {
-	const struct report_proc *a = p->proc, *b = next->proc;
-	int64_t doubt = REPORT_ENDS + report_clocks_doubt(a, b);
+	return (struct come_key){.rank = rank};
+}
 
-	return a->clock == b->clock && p->known && !p->unfinished && p->stop + doubt < next->start;
+static struct come_key key_of_clock(const struct report_part *part, bool node)
+{
+	return (struct come_key){
+		.clock = part->proc->clock, .node = node ? part->proc->node : 0, .rank = -1};
+}
+
+static bool has_rank(const struct pending *p, int32_t rank)
+{
+	const struct come_key key = key_of_rank(rank);
+
+	return come_of(p, &key);
+}
+
+/* @doubt: of the part's times against what @key is of. */
+static int note_come(struct pending *p, const struct report_part *part, const struct come_key *key,
+		     int64_t doubt)
+{
+	struct come *c = come_of(p, key);
+
+	if (!c) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return -ENOMEM;
+		c->key = *key;
+		c->first_end = INT64_MAX;
+		c->last_start = INT64_MIN;
+		HASH_ADD(hh, p->come, key, sizeof(c->key), c);
+		if (!HASH_ADDED(hh, c)) {
+			free(c);
+			return -ENOMEM;
+		}
+	}
+	if (part->known && !part->unfinished)
+		c->first_end = least(c->first_end, part->stop + doubt);
+	c->last_start = most(c->last_start, part->start - doubt);
+	return 0;
+}
+
+static int note_part(struct pending *p, const struct report_part *part)
+{
+	struct come_key rank = key_of_rank(part->rank), node = key_of_clock(part, true),
+			clock = key_of_clock(part, false);
+
+	return note_come(p, part, &rank, 0)
+		       ?: note_come(p, part, &node, 0)
+		       ?: note_come(p, part, &clock, part->proc->clock_error);
+}
+
+/*
+ * Whether, by the clock that they have in common, one that has come is over before the part begins (1), or this before one of them does
+ * (-1); that is no wonder of one whose end is not known.
+ */
+static int over_before(const struct come *c, const struct report_part *part, int64_t doubt)
+{
+	if (c->first_end < part->start - REPORT_ENDS - doubt)
+		return 1;
+	return part->known && !part->unfinished && part->stop + REPORT_ENDS + doubt < c->last_start
+		       ? -1
+		       : 0;
 }
 
 /*
  * Replays of a CUDA graph have one number. Nobody has the result of an AllReduce before all have called it: of which @part is over before
  * another rank's begins is one before (-1), the other way round a later one (1).
  */
-static int is_other_life(const struct report *r, const struct report_op *op,
+static int is_other_life(const struct report *r, const struct pending *p,
 			 const struct report_part *part)
 {
-	uint32_t i;
+	struct come_key node = key_of_clock(part, true), clock = key_of_clock(part, false);
+	const struct come *c;
+	int life = 0;
 
-	if (strcmp(names__text(r->names, op->func), "AllReduce"))
+	if (strcmp(names__text(r->names, p->op->func), "AllReduce"))
 		return 0;
-	for (i = 0; i < op->nparts; i++) {
-		if (is_over(op->parts[i], part))
-			return 1;
-		if (is_over(part, op->parts[i]))
-			return -1;
-	}
-	return 0;
+	c = come_of(p, &node);
+	if (c)
+		life = over_before(c, part, 0);
+	c = life ? NULL : come_of(p, &clock);
+	return c ? over_before(c, part, part->proc->clock_error) : life;
 }
 
 /* An operation that is judged for what @part is alone; NULL: none, and the part is freed. */
@@ -274,13 +346,13 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	int64_t at = part->stop + part->proc->offset;
 	struct pending *p = pending_of(r, info);
 	struct report_op *op;
-	int life = p ? is_other_life(r, p->op, part) : 0;
+	int life = p ? is_other_life(r, p, part) : 0;
 
 	if (life < 0) {
 		add_before(r, info, part);
 		return;
 	}
-	if (p && (life || has_rank(p->op, part->rank))) { /* another life of the job */
+	if (p && (life || has_rank(p, part->rank))) { /* another life of the job */
 		complete(r, p);
 		p = pending_of(r, info);
 	}
@@ -291,6 +363,8 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	op = p->op;
 	report_member(r, op->comm, part->rank, part->proc);
 	report_queue(op->comm, info, part);
+	if (note_part(p, part))
+		r->err = -ENOMEM;
 	if (report_op_add(r, op, part)) {
 		free(part);
 		return;
@@ -354,6 +428,7 @@ void report_join_free(struct report *r)
 	report_p2p_free(r);
 	HASH_ITER (hh, r->pending, p, tmp) {
 		HASH_DEL(r->pending, p);
+		HASH_FREE_ALL(p->come);
 		report_op_free(p->op);
 		free(p);
 	}

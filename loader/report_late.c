@@ -31,9 +31,20 @@ int64_t report_op_duration(const struct report_op *op)
 	return d;
 }
 
-static bool compare(const struct report_proc *a, const struct report_proc *b, bool nodes)
+/* Those that it can be compared with, and itself. */
+static const struct report_beside *beside(const struct report_part *p, bool nodes)
 {
-	return nodes ? a->node == b->node : a->clock == b->clock;
+	return nodes ? &p->on_node : &p->on_clock;
+}
+
+/* So many of them are compared. */
+static uint32_t compared(const struct report_beside *b)
+{
+	uint32_t n = b->n;
+
+	while (n && b->at[n - 1]->nr >= REPORT_LATE)
+		n--;
+	return n;
 }
 
 /* What of a wait of a loose operation is more than there usually is. */
@@ -63,25 +74,24 @@ static int64_t own_doing(const struct report_op *op, const struct report_part *p
 /* The first in the list of those that part @i can be compared with; itself, if there is none before it. */
 static uint32_t first_beside(const struct report_op *op, uint32_t i, bool nodes)
 {
-	uint32_t k = 0;
+	const struct report_beside *b = beside(op->parts[i], nodes);
 
-	while (!compare(op->parts[k]->proc, op->parts[i]->proc, nodes))
-		k++;
-	return k;
+	return b->n ? b->at[0]->nr : i;
 }
 
 /* Of those that @p can be compared with, but itself: the median of their starts, or ends (of a loose one the first), and how far clocks may be wrong. False: of none. */
 static bool others_of(const struct report_op *op, const struct report_part *p, bool nodes,
 		      bool ends, int64_t *median, int64_t *doubt)
 {
+	const struct report_beside *b = beside(p, nodes);
 	int64_t times[REPORT_LATE];
-	uint32_t n = least(op->nparts, REPORT_LATE), k, m = 0;
+	uint32_t n = compared(b), k, m = 0;
 	const struct report_part *q;
 
 	*doubt = 0;
 	for (k = 0; k < n; k++) {
-		q = op->parts[k];
-		if (q == p || !compare(q->proc, p->proc, nodes))
+		q = b->at[k];
+		if (q == p)
 			continue;
 		times[m++] = ends ? q->stop : q->start;
 		*doubt = most(*doubt, report_clocks_doubt(p->proc, q->proc));
@@ -104,13 +114,14 @@ static const struct report_part *late_before(const struct report_op *op,
 					     const struct report_part *last, bool nodes,
 					     int64_t usual, int64_t *late)
 {
+	const struct report_beside *b = beside(last, nodes);
 	const struct report_part *worst = last, *p;
-	uint32_t n = least(op->nparts, REPORT_LATE), i;
+	uint32_t n = compared(b), i;
 	int64_t own;
 
 	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (p == last || !compare(p->proc, last->proc, nodes))
+		p = b->at[i];
+		if (p == last)
 			continue;
 		own = own_doing(op, p, p->start - usual);
 		if (own > *late) {
@@ -124,14 +135,14 @@ static const struct report_part *late_before(const struct report_op *op,
 /* Of those that @first can be compared with, it being the first of them in the list. */
 static void late_beside(const struct report_op *op, uint32_t first, bool nodes, struct lateness *l)
 {
-	const struct report_part *last = op->parts[first], *p = last;
-	uint32_t n = least(op->nparts, REPORT_LATE), k;
+	const struct report_part *last = op->parts[first];
+	const struct report_beside *b = beside(last, nodes);
+	uint32_t n = compared(b), k;
 	int64_t by = 0, own, median, doubt;
 
-	for (k = first; k < n; k++)
-		if (compare(op->parts[k]->proc, p->proc, nodes) &&
-		    op->parts[k]->start > last->start)
-			last = op->parts[k];
+	for (k = 0; k < n; k++)
+		if (b->at[k]->start > last->start)
+			last = b->at[k];
 	if (others_of(op, last, nodes, false, &median, &doubt))
 		by = most(0, last->start - median - doubt);
 	own = own_doing(op, last, by);
@@ -275,25 +286,21 @@ struct pushed {
 	int64_t until; /* by then */
 };
 
-static struct pushed pushed_of(const struct report_op *op, uint32_t n,
-			       const struct report_proc *mine)
+static struct pushed pushed_of(const struct report_op *op, const struct report_part *mine)
 {
+	const struct report_beside *b = beside(mine, false);
 	int64_t first = INT64_MAX, last = INT64_MIN, own = INT64_MIN, doubt = 0, late;
 	const struct report_part *p;
 	struct pushed pushed;
-	uint32_t i;
+	uint32_t n = compared(b), i;
 
 	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (!compare(p->proc, mine, false))
-			continue;
+		p = b->at[i];
 		first = least(first, p->start);
-		doubt = most(doubt, report_clocks_doubt(p->proc, mine));
+		doubt = most(doubt, report_clocks_doubt(p->proc, mine->proc));
 	}
 	for (i = 0; i < n; i++) {
-		p = op->parts[i];
-		if (!compare(p->proc, mine, false))
-			continue;
+		p = b->at[i];
 		late = p->start - first - doubt;
 		last = most(last, p->start);
 		own = most(own, p->start - most(0, late - own_doing(op, p, late)));
@@ -315,15 +322,14 @@ static int64_t median_gap(const struct report_op *op, uint32_t n)
 }
 
 /* Of ranks whose clock tells of none that were held up: what they waited for one that came late by its own doing is not taken off. */
-static int64_t with_late(const struct report_op *op, uint32_t n)
+static int64_t with_late(const struct report_op *op)
 {
 	const struct report_part *p;
 	int64_t late;
 	double trust;
 
 	p = report_late(op, &late, &trust);
-	return p && !pushed_of(op, n, p->proc).by ? least(late + part_ns(p), report_op_duration(op))
-						  : 0;
+	return p && !pushed_of(op, p).by ? least(late + part_ns(p), report_op_duration(op)) : 0;
 }
 
 static bool any_held(const struct report_op *op, uint32_t n)
@@ -365,15 +371,15 @@ static int64_t pushed_by_length(const struct report_op *op)
 }
 
 /* It did not wait for the last one. Of a rank that has come before it ended, it may have waited for that. */
-static int64_t after_those_it_met(const struct report_op *op, uint32_t n,
-				  const struct report_part *p)
+static int64_t after_those_it_met(const struct report_part *p)
 {
+	const struct report_beside *b = beside(p, false);
+	uint32_t n = compared(b), i;
 	int64_t last = p->start;
-	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		if (compare(op->parts[i]->proc, p->proc, false) && op->parts[i]->start < p->stop)
-			last = most(last, op->parts[i]->start);
+		if (b->at[i]->start < p->stop)
+			last = most(last, b->at[i]->start);
 	return p->stop - last;
 }
 
@@ -387,7 +393,7 @@ void report_carry(struct report_op *op)
 	op->gap = median_gap(op, n);
 	for (i = 0; i < n; i++) {
 		k = first_beside(op, i, false);
-		pushed[i] = k < i ? pushed[k] : pushed_of(op, n, op->parts[i]->proc);
+		pushed[i] = k < i ? pushed[k] : pushed_of(op, op->parts[i]);
 		by = most(by, pushed[i].by);
 	}
 	if (!by && any_held(op, n))
@@ -396,11 +402,11 @@ void report_carry(struct report_op *op)
 		longer = report_longer(op);
 		by = most(by, longer - unusual(op, longer));
 	}
-	op->own = by ? with_late(op, n) : 0;
+	op->own = by ? with_late(op) : 0;
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		if (i < n && pushed[i].by && op->loose && p->stop <= pushed[i].until)
-			op->own = most(op->own, after_those_it_met(op, n, p));
+			op->own = most(op->own, after_those_it_met(p));
 		else if (i < n && pushed[i].by)
 			op->own = most(op->own, p->stop - most(p->start, pushed[i].until));
 		else /* by another clock, it waited for as long at most */
@@ -408,18 +414,16 @@ void report_carry(struct report_op *op)
 	}
 }
 
-/* When the first of those whose clock part @i has had ended for sure. */
-static int64_t first_end(const struct report_op *op, uint32_t n, uint32_t i)
+/* When the first of those that have its clock had ended for sure. */
+static int64_t first_end(const struct report_part *p)
 {
-	const struct report_proc *mine = op->parts[i]->proc;
-	int64_t first = op->parts[i]->stop, doubt = 0;
-	uint32_t k;
+	const struct report_beside *b = beside(p, false);
+	int64_t first = p->stop, doubt = 0;
+	uint32_t n = compared(b), k;
 
 	for (k = 0; k < n; k++) {
-		if (!compare(op->parts[k]->proc, mine, false))
-			continue;
-		first = least(first, op->parts[k]->stop);
-		doubt = most(doubt, report_clocks_doubt(mine, op->parts[k]->proc));
+		first = least(first, b->at[k]->stop);
+		doubt = most(doubt, report_clocks_doubt(p->proc, b->at[k]->proc));
 	}
 	return first + doubt;
 }
@@ -431,7 +435,7 @@ void report_held(const struct report_op *op, int64_t *held, uint32_t n)
 
 	for (i = 0; i < n; i++) {
 		k = first_beside(op, i, false);
-		firsts[i] = k < i ? firsts[k] : first_end(op, n, i);
+		firsts[i] = k < i ? firsts[k] : first_end(op->parts[i]);
 		all = op->parts[i]->stop - firsts[i];
 		held[i] = op->seq && (double)op->own > REPORT_TOO_LONG * (double)(op->own - all)
 				  ? most(0, all)
@@ -465,54 +469,95 @@ static int64_t kernel_before_end(const struct report_part *p)
 }
 
 /* Whose kernels are compared. */
-enum beside { OF_NODE, OF_CLOCK, OF_ALL };
+enum whose { OF_NODE, OF_CLOCK, OF_ALL };
 
-static bool is_beside(const struct report_part *a, const struct report_part *b, enum beside who)
+static struct report_beside kernels_of(const struct report_op *op, const struct report_part *p,
+				       enum whose whose)
 {
-	return a->kernel.at && (who == OF_ALL || compare(a->proc, b->proc, who == OF_NODE));
+	return whose == OF_ALL ? (struct report_beside){op->parts, op->nparts}
+			       : *beside(p, whose == OF_NODE);
 }
 
 /* By how much a figure of its kernel is more than the median of the others', as far as clocks are sure, the GPUs' as well. */
 static int64_t kernel_beyond(const struct report_op *op, const struct report_part *p,
-			     enum beside who, kernel_figure figure)
+			     enum whose whose, kernel_figure figure)
 {
+	const struct report_beside b = kernels_of(op, p, whose);
 	int64_t others[REPORT_LATE], doubt = 0;
-	uint32_t n = least(op->nparts, REPORT_LATE), i, m = 0;
+	uint32_t n = compared(&b), i, m = 0;
 	const struct report_part *q;
 
 	for (i = 0; i < n; i++) {
-		q = op->parts[i];
-		if (q == p || !is_beside(q, p, who))
+		q = b.at[i];
+		if (q == p || !q->kernel.at)
 			continue;
 		others[m++] = figure(q);
 		doubt = most(doubt,
 			     q->kernel.error +
-				     (who == OF_ALL ? 0 : report_clocks_doubt(q->proc, p->proc)));
+				     (whose == OF_ALL ? 0 : report_clocks_doubt(q->proc, p->proc)));
 	}
 	return m ? figure(p) - report_median(others, m) - doubt - p->kernel.error : 0;
 }
 
-/* The one with most of a figure, of those that part @first can be compared with; NULL: no kernel of theirs is known. */
-static const struct report_part *last_kernel(const struct report_op *op, uint32_t first,
-					     enum beside who, kernel_figure figure)
+/* The one with most of a figure, of those that @with can be compared with; NULL: no kernel of theirs is known. */
+static const struct report_part *last_kernel(const struct report_op *op,
+					     const struct report_part *with, enum whose whose,
+					     kernel_figure figure)
 {
+	const struct report_beside b = kernels_of(op, with, whose);
 	const struct report_part *last = NULL, *p;
-	uint32_t n = least(op->nparts, REPORT_LATE), i;
+	uint32_t n = compared(&b), i;
 
-	for (i = first; i < n; i++) {
-		p = op->parts[i];
-		if (is_beside(p, op->parts[first], who) && (!last || figure(p) > figure(last)))
+	for (i = 0; i < n; i++) {
+		p = b.at[i];
+		if (p->kernel.at && (!last || figure(p) > figure(last)))
 			last = p;
 	}
 	return last;
 }
 
+/* kernel_wait() of all, which each node's last one is held against. */
+struct waits {
+	uint32_t n; /* 0: not asked for yet */
+	int64_t sorted[REPORT_LATE];
+	int64_t error[2]; /* the two largest */
+};
+
+static void take_waits(const struct report_op *op, struct waits *w)
+{
+	uint32_t n = least(op->nparts, REPORT_LATE), i;
+	int64_t error;
+
+	w->error[0] = w->error[1] = 0;
+	for (i = 0; i < n; i++) {
+		if (!op->parts[i]->kernel.at)
+			continue;
+		w->sorted[w->n++] = kernel_wait(op->parts[i]);
+		error = op->parts[i]->kernel.error;
+		w->error[1] = most(w->error[1], least(error, w->error[0]));
+		w->error[0] = most(w->error[0], error);
+	}
+	report_median(w->sorted, w->n);
+}
+
+/* As kernel_beyond() of all. */
+static int64_t wait_beyond(const struct report_op *op, const struct report_part *p, struct waits *w)
+{
+	int64_t own = kernel_wait(p), doubt;
+
+	if (!w->n)
+		take_waits(op, w);
+	doubt = p->kernel.error == w->error[0] ? w->error[1] : w->error[0];
+	return w->n > 1 ? own - report_median_but(w->sorted, w->n, own) - doubt - p->kernel.error
+			: 0;
+}
+
 /* That its application went ahead is not its GPU's doing, nor that it came late: so it is late by no more than it had to wait. */
 static void take_late_kernel(const struct report_op *op, const struct report_part *p, int64_t by,
-			     struct lateness *l)
+			     struct waits *waits, struct lateness *l)
 {
 	if (by > l->own)
-		by = least(by, kernel_beyond(op, p, OF_ALL, kernel_wait));
+		by = least(by, wait_beyond(op, p, waits));
 	if (by <= l->own)
 		return;
 	l->own = by;
@@ -520,17 +565,19 @@ static void take_late_kernel(const struct report_op *op, const struct report_par
 }
 
 /* Of each node, or of each clock: the last one. */
-static void late_kernel_by_clock(const struct report_op *op, enum beside who, struct lateness *l)
+static void late_kernel_by_clock(const struct report_op *op, enum whose whose, struct waits *waits,
+				 struct lateness *l)
 {
 	uint32_t n = least(op->nparts, REPORT_LATE), i;
 	const struct report_part *p;
 
 	for (i = 0; i < n; i++) {
-		if (first_beside(op, i, who == OF_NODE) != i)
+		if (first_beside(op, i, whose == OF_NODE) != i)
 			continue;
-		p = last_kernel(op, i, who, kernel_begin);
+		p = last_kernel(op, op->parts[i], whose, kernel_begin);
 		if (p)
-			take_late_kernel(op, p, kernel_beyond(op, p, who, kernel_begin), l);
+			take_late_kernel(op, p, kernel_beyond(op, p, whose, kernel_begin), waits,
+					 l);
 	}
 }
 
@@ -545,26 +592,29 @@ static bool all_ended(const struct report_op *op)
 }
 
 /* Whatever clocks say: whose kernel is the shortest, as in late_by_length(). */
-static void late_kernel_by_length(const struct report_op *op, struct lateness *l)
+static void late_kernel_by_length(const struct report_op *op, struct waits *waits,
+				  struct lateness *l)
 {
-	const struct report_part *p = last_kernel(op, 0, OF_ALL, kernel_before_end);
+	const struct report_part *p = last_kernel(op, NULL, OF_ALL, kernel_before_end);
 	int64_t by = p ? kernel_beyond(op, p, OF_ALL, kernel_before_end) : 0;
 
 	if (p && ended_before(op, p) < by / 2)
-		take_late_kernel(op, p, by, l);
+		take_late_kernel(op, p, by, waits, l);
 }
 
 /* A stage of a pipeline waits for the one before, whatever its GPU does. */
 const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late)
 {
 	struct lateness l = {0};
+	struct waits waits;
 
+	waits.n = 0;
 	if (!op->loose)
-		late_kernel_by_clock(op, OF_NODE, &l);
+		late_kernel_by_clock(op, OF_NODE, &waits, &l);
 	if (!op->loose && !one_node(op)) {
-		late_kernel_by_clock(op, OF_CLOCK, &l);
+		late_kernel_by_clock(op, OF_CLOCK, &waits, &l);
 		if (all_ended(op))
-			late_kernel_by_length(op, &l);
+			late_kernel_by_length(op, &waits, &l);
 	}
 	*late = l.own;
 	return l.part;

@@ -362,6 +362,12 @@ static void interrupts(void **state)
 	over();
 }
 
+static void hold(int64_t held[3])
+{
+	assert_int_equal(report_index(&op), 0);
+	report_held(&op, held, 3);
+}
+
 static int64_t carried_over(void)
 {
 	carry();
@@ -452,28 +458,28 @@ static void held_up(void **state)
 	op.seq = 1;
 	parts[1]->stop += 40 * MS;
 	carry();
-	report_held(&op, held, 3);
+	hold(held);
 	assert_true(!held[0] && !held[1] && !held[2]);
 	parts[1]->stop += 20 * MS;
 	carry();
-	report_held(&op, held, 3);
+	hold(held);
 	assert_true(!held[0] && held[1] == 60 * MS && !held[2]);
 	/* all but one */
 	parts[2]->stop += 59 * MS;
-	report_held(&op, held, 3);
+	hold(held);
 	assert_true(!held[0] && held[1] == 60 * MS && held[2] == 59 * MS);
 	/* by the clock of several nodes, as far as that is known */
 	procs[1].node = 8;
 	procs[1].clock_error = procs[0].clock_error = 2 * MS;
-	report_held(&op, held, 3);
+	hold(held);
 	assert_int_equal(held[1], 56 * MS);
 	procs[1].clock = 8;
-	report_held(&op, held, 3);
+	hold(held);
 	assert_int_equal(held[1], 0);
 	/* the first one, of which nothing is said */
 	procs[1].clock = 7;
 	op.seq = 0;
-	report_held(&op, held, 3);
+	hold(held);
 	assert_int_equal(held[1], 0);
 	over();
 }
