@@ -112,9 +112,18 @@ void report_ready(struct report *r, struct report_op *op, int64_t newest)
 	wait_for_turn(r, p);
 }
 
+static uint32_t room(const struct report *r)
+{
+	uint64_t all = (uint64_t)REPORT_PARTS_EACH * r->nprocs;
+
+	if (all < REPORT_PARTS)
+		return REPORT_PARTS;
+	return all < REPORT_PARTS_MAX ? (uint32_t)all : REPORT_PARTS_MAX;
+}
+
 static void make_room(struct report *r)
 {
-	while (r->npending + r->parts_ready > REPORT_PARTS)
+	while (r->npending + r->parts_ready > room(r))
 		if (r->ready.n)
 			release(r);
 		else if (report_p2p_oldest(r, false))

@@ -7,9 +7,12 @@
 #include "clock.h"
 #include "report.h"
 
-#define REPORT_LATE 1024 /* ranks of an operation that are compared */
+#define REPORT_LATE 8192 /* ranks of an operation that are compared */
 #define REPORT_PARTS                                                                               \
 	32768 /* that wait for other ranks or operations: the oldest ones wait no longer */
+/* Of many recordings so many of each: when one has been read to its end all comes that has waited there, and waits for the others. */
+#define REPORT_PARTS_EACH 128
+#define REPORT_PARTS_MAX  (1u << 19)
 #define REPORT_MESSAGES	  (1u << 18)	      /* that wait for their other end: likewise */
 #define REPORT_WAIT_NS	  (3 * NSEC_PER_SEC)  /* an operation's line may be so late */
 #define REPORT_GIVE_UP_NS (90 * NSEC_PER_SEC) /* for ranks that have not come */

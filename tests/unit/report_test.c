@@ -2002,6 +2002,80 @@ static void mutations(void **state)
 	}
 }
 
+/* ---- A large job ------------------------------------------------------------------------------------------ */
+
+#define RANKS 2500
+#define OPS   20
+#define LATE  (RANKS - 7)
+
+/* In a ring, eight on a node, which run on each other's CPUs for a while. */
+static struct report_part *part_of_many(struct report *r, struct report_proc *proc, uint32_t nr)
+{
+	struct report_part *p = calloc(1, sizeof(*p) + 2 * sizeof(p->link[0]));
+	int64_t late = nr == OPS - 4 ? 30 * MS : 0;
+	int32_t i = proc->rank;
+
+	assert_non_null(p);
+	*p = (struct report_part){.proc = proc,
+				  .rank = i,
+				  .start = (1000 + 50 * nr) * MS + (i == LATE ? late : 0),
+				  .stop = (1005 + 50 * nr) * MS + late,
+				  .gap = -1,
+				  .known = true,
+				  .nlinks = 2};
+	p->proxy = (struct report_role){.threads = 1,
+					.cpu = -1,
+					.span = 5 * MS,
+					.on = 4 * MS,
+					.runq = 1 * MS,
+					.irq = 1000 + i};
+	p->proxy.behind[0] = (struct report_who){
+		.name = names__get(r->names, "job", 3), .pid = 100 + i % 7, .ns = 1 * MS};
+	p->link[0] =
+		(struct report_link){.peer = (i + 1) % RANKS, .send = true, .n = 1, .dur = 5 * MS};
+	p->link[1] = (struct report_link){.peer = (i + RANKS - 1) % RANKS, .n = 1, .dur = 5 * MS};
+	return p;
+}
+
+/* Each has been read to its end before the next one comes. What it takes is no more for a rank than in a small job: else this is for minutes. */
+static void thousands_of_ranks(void **state)
+{
+	struct report_proc *many = calloc(RANKS, sizeof(*many));
+	struct report_op_info info = {.comm = 9, .bytes = 4096, .joined = true};
+	struct report_find **list;
+	struct report r = {0};
+	uint32_t n, i;
+
+	(void)state;
+	assert_non_null(many);
+	assert_int_equal(report_init(&r), 0);
+	info.func = names__get(r.names, "AllReduce", 9);
+	report_comm(&r, 9)->nranks = RANKS;
+	r.nprocs = RANKS;
+	for (i = 0; i < RANKS; i++) {
+		many[i] = (struct report_proc){.index = i,
+					       .self = &many[i],
+					       .rank = (int32_t)i,
+					       .host_pid = 100 + (int32_t)i % 8,
+					       .node = 7 + i / 8,
+					       .clock = 7,
+					       .clock_error = MS / 10};
+		for (info.seq = 0; info.seq < OPS; info.seq++)
+			report_add_part(&r, &info, part_of_many(&r, &many[i], (uint32_t)info.seq));
+	}
+	report_end(&r);
+	assert_int_equal(r.totals.ops, OPS);
+	list = report_findings(&r, &n);
+	assert_non_null(list);
+	assert_int_equal(n, 1);
+	assert_int_equal(list[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(list[0]->who->rank, LATE);
+	assert_int_equal(list[0]->slow, 1);
+	free(list);
+	report_free(&r);
+	free(many);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2064,6 +2138,7 @@ int main(void)
 		cmocka_unit_test(other_profilers_traces),
 		cmocka_unit_test(hostile_values),
 		cmocka_unit_test(mutations),
+		cmocka_unit_test(thousands_of_ranks),
 	};
 
 	log_level = LOG_ERR;
