@@ -9,6 +9,7 @@
 #define COLUMNS	 100
 #define TOP	 10
 #define ROWS_MAX 32 /* ranks that are told of one by one */
+#define COMMS	 16 /* and communicators */
 
 static double ms(int64_t ns)
 {
@@ -220,8 +221,6 @@ static void print_comm(const struct report *r, const struct report_comm *c, FILE
 	const struct report_class *k, *tmp;
 	bool split = false;
 
-	if (!c->ops)
-		return;
 	heading(r, f, "Communicator 0x%llx%s%s, %d ranks, %u of them here",
 		(unsigned long long)c->hash, c->name ? " " : "", clean(r, c->name, 40),
 		c->nranks ? c->nranks : c->max_rank + 1, HASH_COUNT(c->members));
@@ -242,6 +241,41 @@ static void print_comm(const struct report *r, const struct report_comm *c, FILE
 	HASH_ITER (hh, r->classes, k, tmp)
 		if (k->comm == c && k->n)
 			print_split(r, k, f);
+}
+
+/* What hangs, then whose operations took longest. */
+static int cmp_comm(const void *a, const void *b)
+{
+	const struct report_comm *x = *(struct report_comm *const *)a,
+				 *y = *(struct report_comm *const *)b;
+
+	if (!x->hung != !y->hung)
+		return x->hung ? -1 : 1;
+	return x->op_ns < y->op_ns ? 1 : x->op_ns > y->op_ns ? -1 : 0;
+}
+
+/* A large job has hundreds, of which most do the same: of many the ones that matter most. */
+static void print_comms(const struct report *r, FILE *f)
+{
+	const struct report_comm **list = calloc(HASH_COUNT(r->comms) + 1, sizeof(*list));
+	const struct report_comm *c, *tmp;
+	uint32_t n = 0, i;
+
+	if (!list)
+		return;
+	HASH_ITER (hh, r->comms, c, tmp)
+		if (c->ops)
+			list[n++] = c;
+	if (n > COMMS)
+		qsort(list, n, sizeof(*list), cmp_comm);
+	for (i = 0; i < n && i < COMMS; i++)
+		print_comm(r, list[i], f);
+	if (n > COMMS)
+		fprintf(f,
+			"\n(%u more communicator%s, whose operations took less time: see --json "
+			"or --csv)\n",
+			n - COMMS, n - COMMS == 1 ? "" : "s");
+	free(list);
 }
 
 struct slow_of {
@@ -334,24 +368,62 @@ static void rank_row(const struct report *r, const struct report_proc *p, FILE *
 		span(p->wait_gpu));
 }
 
-static void print_ranks(const struct report *r, FILE *f)
+static int cmp_who(const void *a, const void *b)
 {
-	const struct report_proc *p;
-	uint32_t n = 0;
+	const struct report_proc *x = *(struct report_proc *const *)a,
+				 *y = *(struct report_proc *const *)b;
 
-	for (p = r->procs; p && n < ROWS_MAX; p = p->next) {
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Of whom the first of the verdicts are, by index; at most ROWS_MAX. */
+static uint32_t whose_verdicts(const struct report *r, const struct report_proc *who[ROWS_MAX])
+{
+	uint32_t n, i, m = 0;
+	struct report_find **list = report_findings(r, &n);
+
+	for (i = 0; list && i < n && i < TOP; i++)
+		if (list[i]->who)
+			who[m++] = list[i]->who;
+	free(list);
+	qsort(who, m, sizeof(*who), cmp_who);
+	return m;
+}
+
+/* Ranks that are told of: all, or of many the first ones and those that have a verdict. */
+static uint32_t list_ranks(const struct report *r, const struct report_proc **list)
+{
+	const struct report_proc *who[ROWS_MAX] = {NULL}, *p;
+	uint32_t m = whose_verdicts(r, who), all = 0, first, n = 0;
+
+	for (p = r->procs; p; p = p->next)
+		all += p->op_ns > 0;
+	first = all > ROWS_MAX ? ROWS_MAX - m : all;
+	for (p = r->procs; p; p = p->next) {
 		if (!p->op_ns)
 			continue;
-		if (!n++) {
+		if (n < first || (n < ROWS_MAX && bsearch(&p, who, m, sizeof(*who), cmp_who)))
+			list[n++] = p;
+	}
+	return all - n;
+}
+
+static void print_ranks(const struct report *r, FILE *f)
+{
+	const struct report_proc *list[ROWS_MAX] = {NULL};
+	uint32_t more = list_ranks(r, list), i;
+
+	for (i = 0; i < ROWS_MAX && list[i]; i++) {
+		if (!i) {
 			heading(r, f, "Where the time of the ranks' operations went");
 			fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank",
 				"process", "in ops", "on CPU", "runnable", "asleep", "irq",
 				"no data", "no room", "GPU");
 		}
-		rank_row(r, p, f);
+		rank_row(r, list[i], f);
 	}
-	if (p)
-		fprintf(f, "(more ranks: see --json)\n");
+	if (more)
+		fprintf(f, "(%u more rank%s: see --json)\n", more, more == 1 ? "" : "s");
 }
 
 static void print_threads(const struct report *r, FILE *f)
@@ -618,7 +690,6 @@ static void print_notes(const struct report *r, FILE *f)
 
 void report_text(const struct report *r, FILE *f)
 {
-	const struct report_comm *c, *tmp;
 	const struct report_totals *t = &r->totals;
 	const struct report_proc *p;
 	int64_t first = INT64_MAX, last = 0;
@@ -637,8 +708,7 @@ void report_text(const struct report *r, FILE *f)
 	print_losses(r, f);
 	print_notes(r, f);
 	print_findings(r, f, TOP);
-	HASH_ITER (hh, r->comms, c, tmp)
-		print_comm(r, c, f);
+	print_comms(r, f);
 	print_slow(r, f);
 	if (t->ops)
 		print_ranks(r, f);
