@@ -213,7 +213,8 @@ void feed__end(struct recorder *r, enum input_kind kind, const struct proc *p,
 				     .limited_recs = stat->limited_recs,
 				     .tgid = p->key.tgid,
 				     .status = stat->code,
-				     .exec = stat->ended == SCOPE_ENDED_EXEC};
+				     .exec = stat->ended == SCOPE_ENDED_EXEC,
+				     .unseen = kind == INPUT_END && !stat->ended};
 
 	pipeline__feed(&r->s, kind, &in, sizeof(in));
 }

@@ -4,6 +4,7 @@
  * in, noticing their end. What their records mean is decode's business.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@
 #define SILENT_NS	(300 * 1000000ull) /* no records of operations for so long: none is under way */
 #define BEHIND_NS	(200 * 1000000ull)
 #define IN_RING_NS	(50 * 1000000ull)
+#define GONE_NS                                                                                    \
+	(2 *                                                                                       \
+	 NSEC_PER_SEC) /* longer than a thread takes from its last memory to telling that it ends */
 
 /*
  * How many times the usual age buffers may get. Handing one in costs as much as 150 callbacks, and of many processes on a
@@ -451,20 +455,46 @@ void follow__count_tail(struct recorder *r)
 	}
 }
 
-void follow__reap(struct recorder *r, bool emptied, bool last)
+/* What BPF knows of p. False: nothing, or it is another process' by now. */
+static bool stat_of(const struct recorder *r, const struct proc *p, struct scope_proc_stat *stat)
 {
+	if (!attach__proc_stat(r->attach, p->key.tgid, stat) && stat->start_ns == p->key.start_ns)
+		return true;
+	*stat = (struct scope_proc_stat){0};
+	return false;
+}
+
+/*
+ * The kernel skips a program that is under way on that CPU, from Linux 7.0 on also that of a thread's end: then nobody tells of it. A pid
+ * that is another process' by now is not looked at: whoever has it tells of its own end.
+ */
+static bool is_gone(struct proc *p, uint64_t now)
+{
+	if (p->ended_ns || p->target.pid <= 0 || !kill(p->target.pid, 0) || errno != ESRCH)
+		p->gone_ns = 0;
+	else if (!p->gone_ns)
+		p->gone_ns = now;
+	return p->gone_ns && now - p->gone_ns >= GONE_NS;
+}
+
+void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
+{
+	bool full = attach__stat(r->attach, SCOPE_STAT_RING_FULL), ended;
 	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
 
-	if (!attach__stat(r->attach, SCOPE_STAT_RING_FULL))
-		return;
 	HASH_ITER (hh, r->s.procs, p, tmp) {
-		if (attach__proc_stat(r->attach, p->key.tgid, &stat) ||
-		    stat.start_ns != p->key.start_ns || !stat.ended)
-			continue;
-		if (!last && (!p->ending || !emptied)) {
+		ended = full && stat_of(r, p, &stat) && stat.ended;
+		if (ended && !last && (!p->ending || !emptied)) {
 			p->ending = true;
 			continue;
+		}
+		if (!ended) {
+			if (!emptied || !is_gone(p, now))
+				continue;
+			stat_of(r, p, &stat);
+			attach__watch(r->attach, p->key.tgid, false);
+			pr_debug("Process %u is gone, and its end was not told\n", p->key.tgid);
 		}
 		attach__proc_forget(r->attach, p->key.tgid);
 		feed__end(r, INPUT_END, p, &stat);

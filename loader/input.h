@@ -15,29 +15,29 @@
 #include "who.h"
 
 enum input_kind {
-	INPUT_SESSION = 1,  /* a recording begins: struct input_session */
-	INPUT_ATTACHED = 2, /* its probes are on: struct input_ns */
-	INPUT_CLOCK = 3,    /* struct input_clock */
-	INPUT_RING = 4,	    /* a record of the ring: scope_abi.h */
-	INPUT_OUTSIDE = 5,  /* a buffer read from outside: struct scope_ev_chunk and its records */
-	INPUT_PROC = 6,	    /* struct input_proc, who's text */
-	INPUT_COMM = 7,	    /* struct input_comm */
-	INPUT_STILL = 8,    /* struct input_still */
-	INPUT_COUNTED = 9,  /* struct input_counted */
-	INPUT_END = 10,	    /* a process ended and the ring had no room to tell: struct input_end */
-	INPUT_REASON = 11,  /* name of a drop reason: struct input_name, text */
-	INPUT_SYMBOL = 12,  /* name of a function: the same */
-	INPUT_FLOWS = 13,   /* struct input_flows, struct scope_flow_sample[n] */
-	INPUT_TICK = 14,    /* struct input_tick */
-	INPUT_HUNG = 15,    /* all that may have moved events that do not move is in; nothing */
-	INPUT_SELF = 16,    /* struct input_self */
-	INPUT_NODE = 17,    /* struct input_node, struct input_cpu[ncpus] */
-	INPUT_NETDEV = 18,  /* struct input_netdev, struct netdev_dev[n] */
-	INPUT_NODE_OF = 19, /* struct input_node_of */
-	INPUT_RDMA = 20,    /* struct input_rdma and its ports, see there */
-	INPUT_RDMA_OF = 21, /* struct input_rdma_of */
-	INPUT_CUT = 22,	    /* what begins later is not recorded: struct input_ns */
-	INPUT_LINE = 23,    /* what is younger is not recorded: struct input_ns */
+	INPUT_SESSION = 1,   /* a recording begins: struct input_session */
+	INPUT_ATTACHED = 2,  /* its probes are on: struct input_ns */
+	INPUT_CLOCK = 3,     /* struct input_clock */
+	INPUT_RING = 4,	     /* a record of the ring: scope_abi.h */
+	INPUT_OUTSIDE = 5,   /* a buffer read from outside: struct scope_ev_chunk and its records */
+	INPUT_PROC = 6,	     /* struct input_proc, who's text */
+	INPUT_COMM = 7,	     /* struct input_comm */
+	INPUT_STILL = 8,     /* struct input_still */
+	INPUT_COUNTED = 9,   /* struct input_counted */
+	INPUT_END = 10,	     /* a process ended, which the ring has not told: struct input_end */
+	INPUT_REASON = 11,   /* name of a drop reason: struct input_name, text */
+	INPUT_SYMBOL = 12,   /* name of a function: the same */
+	INPUT_FLOWS = 13,    /* struct input_flows, struct scope_flow_sample[n] */
+	INPUT_TICK = 14,     /* struct input_tick */
+	INPUT_HUNG = 15,     /* all that may have moved events that do not move is in; nothing */
+	INPUT_SELF = 16,     /* struct input_self */
+	INPUT_NODE = 17,     /* struct input_node, struct input_cpu[ncpus] */
+	INPUT_NETDEV = 18,   /* struct input_netdev, struct netdev_dev[n] */
+	INPUT_NODE_OF = 19,  /* struct input_node_of */
+	INPUT_RDMA = 20,     /* struct input_rdma and its ports, see there */
+	INPUT_RDMA_OF = 21,  /* struct input_rdma_of */
+	INPUT_CUT = 22,	     /* what begins later is not recorded: struct input_ns */
+	INPUT_LINE = 23,     /* what is younger is not recorded: struct input_ns */
 	INPUT_COMPLETE = 24, /* no more records of flows come; nothing */
 	INPUT_TAIL = 25,     /* what a process lost after its last record: struct input_end */
 	INPUT_FINISH = 26,   /* the recording ends: struct input_finish */
@@ -128,9 +128,9 @@ struct input_end {
 	uint64_t lost_recs;
 	uint64_t limited_recs;
 	uint32_t tgid;
-	int32_t status; /* as wait(2) has it */
-	uint32_t exec;	/* 1: it became another program */
-	uint32_t pad;
+	int32_t status;	 /* as wait(2) has it */
+	uint32_t exec;	 /* 1: it became another program */
+	uint32_t unseen; /* 1: it is gone, and nobody told how: status says nothing */
 };
 
 struct input_name {

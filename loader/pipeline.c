@@ -192,6 +192,11 @@ static int on_end(struct session *s, const struct input_end *in)
 	if (!p)
 		return 0;
 	p->limited_recs = in->limited_recs;
+	if (in->unseen) {
+		decode__tail_loss(p, in->lost_recs);
+		proc__end(p, "exit", false, 0);
+		return 0;
+	}
 	decode__end(p, in->status, in->exec, in->lost_recs);
 	return 0;
 }

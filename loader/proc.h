@@ -92,6 +92,7 @@ struct proc {
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
 	bool ending;		/* it has ended, by BPF's table: the ring had no room to tell */
+	uint64_t gone_ns; /* since then its pid is nobody's, and no end was told; 0: it is not so */
 	uint64_t
 		limited_recs; /* of what did not get into the ring: for its share, by BPF's newest account */
 	int end_status;		   /* as wait(2) has it */

@@ -176,7 +176,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r);
 		r->next_outside_ns = now + OUTSIDE_NS;
-		follow__reap(r, !late, false);
+		follow__reap(r, now, !late, false);
 	}
 	look_for_flows(r);
 	tick_pipeline(r, now, late);
@@ -578,7 +578,7 @@ static void drain(struct recorder *r, const char *how)
 	attach__detach(r->attach);
 	attach__drain(r->attach);
 	pipeline__feed(&r->s, INPUT_COMPLETE, NULL, 0);
-	follow__reap(r, true, true);
+	follow__reap(r, monotonic_ns(), true, true);
 	follow__count_tail(r);
 	feed__rdma(r, true);
 	count_tails(r);

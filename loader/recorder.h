@@ -97,9 +97,9 @@ void follow__count_tail(struct recorder *r);
 
 /*
  * Ends processes whose end the ring had no room for: once it has been `emptied` since that was found, so that their last
- * records are in; `last`: it has been, and nothing comes any more.
+ * records are in; `last`: it has been, and nothing comes any more. And those whose pid is nobody's any more, which nobody told.
  */
-void follow__reap(struct recorder *r, bool emptied, bool last);
+void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last);
 
 /*
  * Asks a process that has to be told of a loss to tell strings and communicators again; and one that gave no answer, when it

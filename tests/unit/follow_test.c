@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* loader/follow.c: processes whose end the ring does not tell. What BPF and the pipeline are asked for is seen here. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "attach.h"
+#include "log.h"
+#include "pipeline.h"
+#include "recorder.h"
+
+#define S UINT64_C(1000000000)
+
+static uint64_t ring_full;
+static struct scope_proc_stat stat;
+static struct input_end told; /* tgid 0: nothing was */
+static uint32_t forgotten, unwatched;
+
+uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which);
+int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s);
+void __wrap_attach__proc_forget(struct attach *a, uint32_t tgid);
+bool __wrap_attach__watch(struct attach *a, uint32_t tgid, bool on);
+int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size);
+
+uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which)
+{
+	(void)a;
+	return which == SCOPE_STAT_RING_FULL ? ring_full : 0;
+}
+
+int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s)
+{
+	(void)a;
+	(void)tgid;
+	*s = stat;
+	return stat.start_ns ? 0 : -ENOENT;
+}
+
+void __wrap_attach__proc_forget(struct attach *a, uint32_t tgid)
+{
+	(void)a;
+	forgotten = tgid;
+}
+
+bool __wrap_attach__watch(struct attach *a, uint32_t tgid, bool on)
+{
+	(void)a;
+	unwatched = on ? 0 : tgid;
+	return true;
+}
+
+int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size)
+{
+	(void)s;
+	assert_int_equal(kind, INPUT_END);
+	assert_int_equal(size, sizeof(told));
+	memcpy(&told, data, size);
+	return 0;
+}
+
+static struct recorder r;
+static struct proc p;
+static pid_t child;
+
+/* One process, recorded and alive; pids are as its own namespace has them. */
+static int setup(void **state)
+{
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	memset(&p, 0, sizeof(p));
+	memset(&told, 0, sizeof(told));
+	forgotten = unwatched = 0;
+	ring_full = 0;
+	stat = (struct scope_proc_stat){.start_ns = 5, .lost_recs = 3};
+	child = fork();
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	p.key = (struct proc_key){.start_ns = 5, .tgid = 4711};
+	p.target.pid = child;
+	HASH_ADD(hh, r.s.procs, key, sizeof(p.key), &p);
+	return child > 0 ? 0 : -1;
+}
+
+static void end_child(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	child = 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	HASH_CLEAR(hh, r.s.procs);
+	if (child)
+		end_child();
+	return 0;
+}
+
+static void test_gone(void **state)
+{
+	(void)state;
+	follow__reap(&r, 10 * S, true, false);
+	follow__reap(&r, 20 * S, true, false);
+	end_child();
+	follow__reap(&r, 30 * S, true, false);
+	follow__reap(&r, 31 * S, true, false); /* what told of it may be on its way */
+	follow__reap(&r, 33 * S, false, false);
+	assert_int_equal(told.tgid, 0);
+	follow__reap(&r, 34 * S, true, false);
+	assert_int_equal(told.tgid, 4711);
+	assert_int_equal(told.start_ns, 5);
+	assert_int_equal(told.lost_recs, 3);
+	assert_int_equal(told.unseen, 1);
+	assert_int_equal(forgotten, 4711);
+	assert_int_equal(unwatched, 4711);
+}
+
+/* BPF has never heard of it, or of another one only. */
+static void test_gone_unknown(void **state)
+{
+	(void)state;
+	stat.start_ns = 6;
+	end_child();
+	follow__reap(&r, 30 * S, true, false);
+	follow__reap(&r, 33 * S, true, false);
+	assert_int_equal(told.tgid, 4711);
+	assert_int_equal(told.lost_recs, 0);
+	assert_int_equal(told.unseen, 1);
+}
+
+/* It waits for other threads' last records, or was never reached: the pid of such a one is not known. */
+static void test_not_asked(void **state)
+{
+	(void)state;
+	end_child();
+	p.ended_ns = 1;
+	follow__reap(&r, 30 * S, true, false);
+	follow__reap(&r, 33 * S, true, false);
+	p.ended_ns = 0;
+	p.target.pid = 0;
+	follow__reap(&r, 40 * S, true, false);
+	follow__reap(&r, 43 * S, true, true);
+	assert_int_equal(told.tgid, 0);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	ring_full = 1;
+	stat.ended = SCOPE_ENDED_EXIT;
+	stat.code = 9;
+	follow__reap(&r, 10 * S, true, false);
+	assert_int_equal(told.tgid, 0);
+	follow__reap(&r, 11 * S, true, false);
+	assert_int_equal(told.tgid, 4711);
+	assert_int_equal(told.status, 9);
+	assert_int_equal(told.unseen, 0);
+	assert_int_equal(unwatched, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_asked, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
+	};
+
+	log_level = LOG_ERR;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
