@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs what was built on other kernels, in qemu without KVM: run.sh [VERSION...], by default 5.10 6.1 6.12.
+# Runs what was built on other kernels, in qemu without KVM: run.sh [VERSION...], by default 5.10 6.1 6.12 6.18 7.2.
 #
 # A kernel is that of a Debian suite (tests/vm/kernel.sh) and sees this machine's root filesystem, read-only, so
 # programs and libraries are the ones built and tested here. tests/vm/guest.sh runs in it; its cases are printed
@@ -17,7 +17,7 @@ vms=$build/vm
 limit_s=${VM_TIMEOUT:-400}
 command=${VM_COMMAND:-tests/vm/guest.sh}
 failed=0
-[ $# -gt 0 ] || set -- 5.10 6.1 6.12
+[ $# -gt 0 ] || set -- 5.10 6.1 6.12 6.18 7.2
 
 for tool in qemu-system-x86_64 busybox cpio depmod modprobe xz gzip timeout; do
 	command -v $tool >/dev/null || {
@@ -45,7 +45,7 @@ not_ok() {
 module_files() {
 	local root=$1 release=$2 module
 	for module in virtio_pci 9pnet_virtio 9p overlay; do
-		modprobe -d "$root" -S "$release" --show-depends $module | sed -n 's/^insmod \([^ ]*\).*/\1/p'
+		modprobe -q -d "$root" -S "$release" --show-depends $module | sed -n 's/^insmod \([^ ]*\).*/\1/p'
 	done | awk '!seen[$0]++'
 }
 

@@ -5,7 +5,7 @@
 VM_DIR	   := tests/vm
 VM_OUT	   := $(TESTS)/vm
 VM_PROGS   := $(VM_OUT)/dying $(VM_OUT)/rdma_watch
-VM_KERNELS ?= 5.10 6.1 6.12 6.18
+VM_KERNELS ?= 5.10 6.1 6.12 6.18 7.2
 VM_RDMA	   ?= 6.1
 
 $(VM_OUT)/%: $(VM_DIR)/%.c
