@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cmd.h"
 #include "log.h"
+#include "realtime.h"
 #include "rescue.h"
 #include "scope.skel.h"
 #include "scope_abi.h"
@@ -327,6 +328,12 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	a->fn = fn;
 	a->arg = arg;
 	a->btf = btf__load_vmlinux_btf();
+	if (realtime_ring_sleeps_here(a->btf)) {
+		pr_err("Not recording: " REALTIME_RING_SLEEPS ", and writing to it at a context "
+		       "switch could stop the machine; boot Linux 6.12 or later\n");
+		*status = EXIT_KERNEL;
+		goto cleanup;
+	}
 	net_ask(features, a->btf);
 	err = load_programs(a, ring_bytes, features);
 	if (!err)

@@ -28,6 +28,7 @@
 #include "clock.h"
 #include "feat_priv.h"
 #include "node.h"
+#include "realtime.h"
 #include "scope_probe_io.h"
 #include "scope_probes.h"
 #include "syscalls.h"
@@ -847,13 +848,16 @@ static void try_feature(struct feat_ctx *ctx, const struct trial *trial, struct 
 			int err, const char *stage)
 {
 	struct run run = {.ctx = ctx, .trial = trial, .skel = skel, .link_fd = -1, .stage = stage};
+	bool harms = ctx->ring_sleeps && trial->needs & MAP_RING;
 	enum feat_id second;
 
-	if (!err) {
+	if (!err && !harms) {
 		run.prog = bpf_object__find_program_by_name(skel->obj, trial->prog);
 		err = run_attach_and_fire(&run);
 	}
-	if (err)
+	if (harms)
+		feat_fails(ctx, trial->id, 0, "not tried: " REALTIME_RING_SLEEPS);
+	else if (err)
 		explain_failure(&run, err);
 	else if (!io(&run)->hits && run.excuse)
 		feat_works(ctx, trial->id, "attached, %s", run.excuse);
@@ -930,6 +934,7 @@ static void probe_btf(struct feat_ctx *ctx)
 		feat_fails(ctx, FEAT_BTF, 0, "%s has no task_struct", path);
 	else
 		feat_works(ctx, FEAT_BTF, "%s, %u types", path, btf__type_cnt(btf));
+	ctx->ring_sleeps = realtime_ring_sleeps_here(btf);
 	btf__free(btf);
 	clock_sample(&ctx->middle); /* somewhere in the middle, after what takes long anyway */
 }

@@ -19,7 +19,8 @@ struct feat_ctx {
 	struct feat_result *results;
 	unsigned long long caps; /* effective */
 	bool init_userns;
-	bool privileged; /* no capability is missing: who refuses us does so for other reasons */
+	bool privileged;  /* no capability is missing: who refuses us does so for other reasons */
+	bool ring_sleeps; /* writing to the ring may, on this kernel */
 	struct clock_sample first, middle;
 	/* the USDT program's record, and the time around it */
 	unsigned long long bpf_ts_ns, bpf_before_ns, bpf_after_ns;
