@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Gets a Debian kernel and unpacks it, nothing is installed: kernel.sh VERSION DIR
+# Gets a Debian kernel and unpacks it, nothing is installed: kernel.sh VERSION DIR; VERSION-rt is that with PREEMPT_RT.
 #
 # Afterwards DIR/vmlinuz is the kernel and DIR/lib/modules/RELEASE its modules, with modules.dep. Packages come
 # from the mirror that this machine's own sources name, by an apt folder of our own below DIR: /etc/apt is
 # read and left as it is. Exit: 0 there, 1 failed, 77 this machine has no Debian mirror.
 set -Eeu
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
-version=$1
+version=${1%-rt}
+flavour=${1#"$version"}
 dir=$2
 apt=$dir/apt
 
@@ -41,10 +42,10 @@ private_apt() {
 		-o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Check-Valid-Until=false "$@"
 }
 
-# The newest of that version: plain, signed, not for clouds or real time.
+# The newest of that version: signed, not for clouds; of real time if asked for.
 newest_image() {
 	private_apt apt-cache pkgnames "linux-image-$version." |
-		grep -E "^linux-image-${version//./\\.}\.[^-]+(-[0-9]+)?-amd64\$" | sort -V | tail -n 1
+		grep -E "^linux-image-${version//./\\.}\.[^-]+(-[0-9]+)?$flavour-amd64\$" | sort -V | tail -n 1
 }
 
 download() {
