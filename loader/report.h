@@ -266,6 +266,18 @@ struct report_thread {
 /* Times of recordings that are told apart; what is beyond is of the last one. */
 #define REPORT_WINDOWS 1024
 
+/* Operations one after the other, of those that are judged: what findings are held against. */
+struct report_whole {
+	int64_t ns; /* sum of their durations */
+	uint64_t ops;
+	int64_t odd_ns[NR_CODES]; /* of all findings of a code */
+	/* Slow ones of which nothing tells why. */
+	int64_t unknown_ns;
+	uint64_t unknown;
+};
+
+struct report_comm;
+
 struct report_self_key {
 	uint64_t node, cmdline; /* hashes */
 	int64_t started;	/* its node's CLOCK_MONOTONIC; -1: the header does not tell */
@@ -323,6 +335,9 @@ struct report_proc {
 	int64_t op_ns, app_wait, on, runq, blocked, irq, throttled, wait_net, wait_gpu, wait_peer,
 		late;
 	uint32_t file; /* name */
+	/* At the end: of all communicators that it is in, the last of these that has been added. */
+	struct report_whole whole;
+	const struct report_comm *counted;
 	struct report_proc *next;
 	UT_hash_handle hh;
 };
@@ -357,12 +372,12 @@ struct report_comm {
 	int32_t nranks; /* 0: not told */
 	int32_t max_rank;
 	struct report_member *members; /* owned: ranks that the input has */
-	int64_t op_ns;		       /* sum of its operations' durations */
+	struct report_whole whole;
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */
-	uint64_t ops, judged; /* of these: of which op_ns is */
-	uint64_t nr;	      /* of its operations, each after the one before */
-	int64_t last;	      /* when the last of these ended, by the real clock */
+	uint64_t ops;
+	uint64_t nr;  /* of its operations, each after the one before */
+	int64_t last; /* when the last of these ended, by the real clock */
 	UT_hash_handle hh;
 };
 

@@ -102,6 +102,9 @@ void report_op_free(struct report_op *op);
 /* All parts that there will be are there. Takes the operation over. */
 void report_finish(struct report *r, struct report_op *op);
 
+/* Which findings are named, at what cost and how surely: report_weigh.c. All operations have been judged. */
+void report_weigh(struct report *r);
+
 /* All that still wait, in their order. */
 void report_join_end(struct report *r);
 void report_join_free(struct report *r);

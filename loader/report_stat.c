@@ -466,6 +466,10 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 	f->slow++;
 	f->hung += hung;
 	f->slow_ns += v.cause.code == CODE_UNKNOWN ? v.excess : v.explained;
+	if (v.cause.code == CODE_UNKNOWN) {
+		op->comm->whole.unknown++;
+		op->comm->whole.unknown_ns += v.excess;
+	}
 	f->slow_conf += v.confidence;
 	f->loss_near += near_of(op);
 	keep_worst(f, &v, v.excess);
@@ -481,6 +485,7 @@ static void sum_odd(struct report *r, const struct report_op *op, const struct r
 		return;
 	f->ops++;
 	f->odd_ns += c->odd_ns;
+	op->comm->whole.odd_ns[c->code] += c->odd_ns;
 	if (c->odd_ns <= f->worst)
 		return;
 	report_judge(op, c, 1, c->odd_ns, none, r->names, &v);
@@ -605,8 +610,8 @@ static void judge(struct report *r, const struct report_op *op)
 
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
 	if (op->seq || r->opt.slower_than) {
-		op->comm->op_ns += d;
-		op->comm->judged++;
+		op->comm->whole.ns += d;
+		op->comm->whole.ops++;
 		odd_causes(r, op, causes, n);
 	}
 	if (slow && (op->seq || r->opt.slower_than))
@@ -736,63 +741,6 @@ void report_finish(struct report *r, struct report_op *op)
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
 
-/*
- * Of the time of the operations: worth naming though none is slower than others. What no sound job has is so
- * sooner.
- */
-static double systemic(uint32_t code)
-{
-	switch (code) {
-	case CODE_BLOCKED:
-	case CODE_INTERRUPTS:
-	case CODE_NET_LOSS:
-	case CODE_THROTTLED:
-	case CODE_STOPPED:
-		return 0.1;
-	default:
-		return 0.25;
-	}
-}
-
-#define SURE_NS                                                                                    \
-	INT64_C(100000000) /* what slow operations cost is worth naming in a job of any length */
-
-#define FAILED_CONF 0.8 /* a reset, and then a job that failed */
-
-/* Flows take turns in being the slowest one: what they suffer from is weighed for all of them together. */
-static bool is_of_flows(uint32_t code)
-{
-	return code == CODE_NET_LOSS || code == CODE_RECEIVER || code == CODE_SENDER ||
-	       code == CODE_BANDWIDTH;
-}
-
-/* What is worth a line: docs/report.md has the rules. @code_ns: odd_ns of all findings of its code. */
-static void weigh(struct report_find *f, int64_t code_ns, int64_t all_ns, uint64_t all_ops)
-{
-	double share = all_ns ? (double)f->odd_ns / (double)all_ns : 0;
-	bool unknown = f->key.code == CODE_UNKNOWN;
-	bool flows = is_of_flows(f->key.code) &&
-		     (double)code_ns >= systemic(f->key.code) * (double)all_ns && share >= 0.05;
-	bool always =
-		flows || (share >= systemic(f->key.code) && f->ops >= 3 && f->ops * 5 >= all_ops);
-	bool slow = f->slow_ns >= all_ns / (unknown ? 5 : 10) ||
-		    f->slow_ns >= (unknown ? SURE_NS * 10 : SURE_NS);
-
-	f->cost = f->slow_ns;
-	if (f->slow)
-		f->conf = f->slow_conf / (double)f->slow;
-	if (always) {
-		if (f->odd_ns > f->cost)
-			f->cost = f->odd_ns;
-		share = (0.5 + share) * f->confidence;
-		share = share > 0.95 ? 0.95 : share;
-		f->conf = share > f->conf ? share : f->conf;
-	}
-	if (f->failed && f->conf < FAILED_CONF)
-		f->conf = FAILED_CONF;
-	f->named = always || slow || f->hung || f->failed;
-}
-
 /* A job that failed after a connection was reset may have had no operation under way just then. */
 static void judge_reset(struct report *r)
 {
@@ -857,25 +805,16 @@ static int cmp_row(const void *a, const void *b)
 void report_end(struct report *r)
 {
 	struct report_class *k, *ktmp;
-	struct report_find *f, *ftmp;
 	struct report_comm *c, *ctmp;
-	int64_t all_ns = 0, code_ns[NR_CODES] = {0};
-	uint64_t ops = 0;
 
 	report_join_end(r);
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
-	HASH_ITER (hh, r->comms, c, ctmp) {
+	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung)
 			judge_hung(r, c->hung);
-		all_ns += c->op_ns;
-		ops += c->judged;
-	}
 	judge_reset(r);
-	HASH_ITER (hh, r->finds, f, ftmp)
-		code_ns[f->key.code] += f->odd_ns;
-	HASH_ITER (hh, r->finds, f, ftmp)
-		weigh(f, code_ns[f->key.code], all_ns, ops);
+	report_weigh(r);
 	sort_procs(r);
 	qsort(r->heat->rows, r->heat->n, sizeof(r->heat->rows[0]), cmp_row);
 }

@@ -251,7 +251,7 @@ static int cmp_comm(const void *a, const void *b)
 
 	if (!x->hung != !y->hung)
 		return x->hung ? -1 : 1;
-	return x->op_ns < y->op_ns ? 1 : x->op_ns > y->op_ns ? -1 : 0;
+	return x->whole.ns < y->whole.ns ? 1 : x->whole.ns > y->whole.ns ? -1 : 0;
 }
 
 /* A large job has hundreds, of which most do the same: of many the ones that matter most. */

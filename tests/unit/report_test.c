@@ -2114,6 +2114,148 @@ static void thousands_of_ranks(void **state)
 	report_free(&r);
 }
 
+/* ---- Many communicators side by side ---------------------------------------------------------------------- */
+
+#define GROUPS	   256
+#define GROUP_OF   4
+#define GROUP_OPS  40
+#define ODD_GROUP  200
+#define SMALL_COMM 9999
+#define FEW_OPS	   14
+
+/* Of times that differ as those of any job do. */
+static int64_t jitter(uint32_t a, uint32_t b)
+{
+	uint64_t x =
+		(a * UINT64_C(7919) + b * UINT64_C(104729) + 1) * UINT64_C(6364136223846793005);
+
+	return (int64_t)((x >> 33) % (2 * MS));
+}
+
+static void groups_begin(struct report *r, struct report_proc **list, uint32_t n)
+{
+	uint32_t i;
+
+	memset(r, 0, sizeof(*r));
+	assert_int_equal(report_init(r), 0);
+	for (i = 0; i < n; i++) {
+		list[i] = calloc(1, sizeof(*list[i]));
+		assert_non_null(list[i]);
+		list[i]->index = i;
+		list[i]->self = list[i];
+		list[i]->rank = -1;
+		list[i]->pid = list[i]->host_pid = 100 + (int32_t)i % 8;
+		list[i]->node = 7 + i / 8;
+		list[i]->clock = 7;
+		list[i]->header = true;
+		*r->last_proc = list[i];
+		r->last_proc = &list[i]->next;
+	}
+	r->nprocs = n;
+}
+
+/* Of rank @rank of a communicator: from @start to @stop ns. */
+static void group_part(struct report *r, struct report_proc *proc, uint64_t hash, int32_t rank,
+		       uint64_t seq, int64_t start, int64_t stop)
+{
+	struct report_op_info info = {.comm = hash, .seq = seq, .bytes = 4096, .joined = true};
+	struct report_part *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	info.func = names__get(r->names, "AllReduce", 9);
+	*p = (struct report_part){
+		.proc = proc, .rank = rank, .start = start, .stop = stop, .gap = -1, .known = true};
+	report_add_part(r, &info, p);
+}
+
+/*
+ * An operation of each group at a time, 10 ms from when the last of its ranks has come. @late: so much later the second one of ODD_GROUP
+ * comes, to each.
+ */
+static void groups_run(struct report *r, struct report_proc **list, int64_t late)
+{
+	int64_t at, start[GROUP_OF], last;
+	uint32_t seq, g, i;
+
+	for (g = 0; g < GROUPS; g++)
+		report_comm(r, 1000 + g)->nranks = GROUP_OF;
+	for (seq = 0; seq < GROUP_OPS; seq++) {
+		for (g = 0; g < GROUPS; g++) {
+			at = (1000 + 50 * seq) * MS;
+			for (i = 0, last = 0; i < GROUP_OF; i++) {
+				start[i] = at + jitter(g * GROUP_OF + i, seq) +
+					   (g == ODD_GROUP && i == 1 ? late : 0);
+				last = start[i] > last ? start[i] : last;
+			}
+			/* one that nothing explains */
+			last += seq == 2 + g % 30 ? 20 * MS : 0;
+			for (i = 0; i < GROUP_OF; i++)
+				group_part(r, list[g * GROUP_OF + i], 1000 + g, (int32_t)i, seq,
+					   start[i], last + 10 * MS);
+		}
+	}
+}
+
+/* A rank that is late in each operation of its group costs the job as much however many other groups there are. */
+static void late_in_one_group(void **state)
+{
+	static struct report_proc *list[GROUPS * GROUP_OF];
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	groups_begin(&r, list, GROUPS * GROUP_OF);
+	groups_run(&r, list, 12 * MS);
+	report_end(&r);
+	finds = report_findings(&r, &n);
+	assert_non_null(finds);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_ptr_equal(finds[0]->who, list[ODD_GROUP * GROUP_OF + 1]);
+	assert_true(finds[0]->ops >= GROUP_OPS - 1);
+	assert_true(finds[0]->conf > 0.8);
+	free(finds);
+	report_free(&r);
+}
+
+/* A communicator of the two processes, of short operations to which one is late as a rule, comes to nothing. */
+static void small_comm(struct report *r, struct report_proc **pair, uint64_t hash)
+{
+	uint64_t seq;
+	int64_t at;
+
+	report_comm(r, hash)->nranks = 2;
+	for (seq = 0; seq < FEW_OPS; seq++) {
+		at = (5000 + 50 * (int64_t)seq) * MS;
+		group_part(r, pair[0], hash, 0, seq, at, at + MS);
+		group_part(r, pair[1], hash, 1, seq, at + MS * 9 / 10, at + MS);
+	}
+}
+
+/* Each group has an operation that was slow by nobody knows what, for 5 s in all, but 20 ms for anybody. */
+static void nothing_in_many_groups(void **state)
+{
+	static struct report_proc *list[GROUPS * GROUP_OF + 2];
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	groups_begin(&r, list, GROUPS * GROUP_OF + 2);
+	groups_run(&r, list, 0);
+	small_comm(&r, list, SMALL_COMM);
+	/* these two are in nothing else */
+	small_comm(&r, list + GROUPS * GROUP_OF, SMALL_COMM + 1);
+	report_end(&r);
+	assert_int_equal(r.totals.ops, GROUPS * GROUP_OPS + 2 * FEW_OPS);
+	finds = report_findings(&r, &n);
+	assert_non_null(finds);
+	assert_int_equal(n, 0);
+	free(finds);
+	report_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2177,6 +2319,8 @@ int main(void)
 		cmocka_unit_test(hostile_values),
 		cmocka_unit_test(mutations),
 		cmocka_unit_test(thousands_of_ranks),
+		cmocka_unit_test(late_in_one_group),
+		cmocka_unit_test(nothing_in_many_groups),
 	};
 
 	log_level = LOG_ERR;

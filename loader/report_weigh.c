@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Which findings are worth a line: docs/report.md has the rules. What is found is held against the operations that its rank was in: what
+ * groups of ranks do side by side takes no longer the more of them there are.
+ */
+#include <stdlib.h>
+#include "report_priv.h"
+
+#define SURE_NS                                                                                    \
+	INT64_C(100000000) /* what slow operations cost is worth naming in a job of any length */
+
+#define FAILED_CONF 0.8 /* a reset, and then a job that failed */
+
+/* What a finding is held against. */
+struct measure {
+	const struct report_whole *whole;
+	int64_t ns; /* of its operations, or more, of ranks that had next to none */
+	/* So often as that something is found somewhere by chance, of so many communicators. */
+	uint32_t chance;
+};
+
+/*
+ * Of the time of the operations: worth naming though none is slower than others. What no sound job has is so
+ * sooner.
+ */
+static double systemic(uint32_t code)
+{
+	switch (code) {
+	case CODE_BLOCKED:
+	case CODE_INTERRUPTS:
+	case CODE_NET_LOSS:
+	case CODE_THROTTLED:
+	case CODE_STOPPED:
+		return 0.1;
+	default:
+		return 0.25;
+	}
+}
+
+/* Flows take turns in being the slowest one: what they suffer from is weighed for all of them together. */
+static bool is_of_flows(uint32_t code)
+{
+	return code == CODE_NET_LOSS || code == CODE_RECEIVER || code == CODE_SENDER ||
+	       code == CODE_BANDWIDTH;
+}
+
+static void add_whole(struct report_whole *to, const struct report_whole *w)
+{
+	uint32_t i;
+
+	to->ns += w->ns;
+	to->ops += w->ops;
+	to->unknown_ns += w->unknown_ns;
+	to->unknown += w->unknown;
+	for (i = 0; i < NR_CODES; i++)
+		to->odd_ns[i] += w->odd_ns[i];
+}
+
+/* To each process once, however many of its ranks it is. */
+static void add_to_members(const struct report_comm *c)
+{
+	const struct report_member *m, *tmp;
+	struct report_proc *p;
+
+	HASH_ITER (hh, c->members, m, tmp) {
+		p = m->proc->self;
+		if (p->counted == c)
+			continue;
+		p->counted = c;
+		add_whole(&p->whole, &c->whole);
+	}
+}
+
+/* All there is, and what each process was in; returns how many communicators that is of. */
+static uint32_t add_up(struct report *r, struct report_whole *all)
+{
+	struct report_whole nobodys = {
+		0}; /* operations that are not numbered are of no known ranks */
+	struct report_comm *c, *tmp;
+	struct report_proc *p;
+	uint32_t n = 0;
+
+	HASH_ITER (hh, r->comms, c, tmp) {
+		n += c->whole.ops > 0;
+		add_whole(all, &c->whole);
+		if (c->members)
+			add_to_members(c);
+		else
+			add_whole(&nobodys, &c->whole);
+	}
+	for (p = r->procs; p; p = p->next)
+		add_whole(&p->whole, &nobodys);
+	return n;
+}
+
+/* Half of what the processes had in the middle: those that had less are held against that. */
+static int64_t floor_of(const struct report *r, const struct report_whole *all)
+{
+	int64_t *list = calloc(r->nprocs + 1, sizeof(*list)), ns;
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	if (!list)
+		return all->ns;
+	for (p = r->procs; p; p = p->next)
+		if (p->self == p && p->whole.ns)
+			list[n++] = p->whole.ns;
+	ns = report_median(list, n) / 2;
+	free(list);
+	return ns;
+}
+
+static double share_of(const struct report_find *f, const struct measure *m)
+{
+	return m->ns ? (double)f->odd_ns / (double)m->ns : 0;
+}
+
+/* In operations that are no slower than others, too. */
+static bool is_always(const struct report_find *f, const struct measure *m)
+{
+	double least_share = systemic(f->key.code), share = share_of(f, m);
+
+	if (is_of_flows(f->key.code) && share >= 0.05 && f->ops > m->chance &&
+	    (double)m->whole->odd_ns[f->key.code] >= least_share * (double)m->ns)
+		return true;
+	return share >= least_share && f->ops >= 3 + m->chance && f->ops * 5 >= m->whole->ops;
+}
+
+static bool is_slow(const struct report_find *f, const struct measure *m)
+{
+	return f->slow_ns >= m->ns / 10 && (!m->chance || f->slow > m->chance);
+}
+
+static void weigh(struct report_find *f, const struct measure *all, const struct measure *own)
+{
+	bool always = is_always(f, all) || is_always(f, own);
+	bool slow = f->slow_ns >= SURE_NS || is_slow(f, all) || is_slow(f, own);
+	double share;
+
+	f->cost = f->slow_ns;
+	if (f->slow)
+		f->conf = f->slow_conf / (double)f->slow;
+	if (always) {
+		if (f->odd_ns > f->cost)
+			f->cost = f->odd_ns;
+		share = (0.5 + share_of(f, own)) * f->confidence;
+		share = share > 0.95 ? 0.95 : share;
+		f->conf = share > f->conf ? share : f->conf;
+	}
+	if (f->failed && f->conf < FAILED_CONF)
+		f->conf = FAILED_CONF;
+	f->named = always || slow || f->hung || f->failed;
+}
+
+/* It is nobody's: it cost what it did to the process that it cost most. */
+static void weigh_unknown(const struct report *r, struct report_find *f, const struct measure *all,
+			  uint32_t chance, int64_t floor)
+{
+	bool slow = f->slow_ns >= all->ns / 5;
+	const struct report_proc *p;
+
+	f->cost = 0;
+	for (p = r->procs; p; p = p->next) {
+		const struct report_whole *w = &p->whole;
+
+		f->cost = most(f->cost, w->unknown_ns);
+		slow |= w->unknown > chance && w->unknown_ns >= most(w->ns, floor) / 5;
+	}
+	if (f->slow)
+		f->conf = f->slow_conf / (double)f->slow;
+	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed;
+}
+
+static uint32_t log2_of(uint32_t n)
+{
+	return n ? 31 - (uint32_t)__builtin_clz(n) : 0;
+}
+
+void report_weigh(struct report *r)
+{
+	struct report_whole sum = {0};
+	struct measure all = {.whole = &sum}, own;
+	struct report_find *f, *tmp;
+	uint32_t chance = log2_of(add_up(r, &sum));
+	int64_t floor = floor_of(r, &sum);
+
+	all.ns = sum.ns;
+	HASH_ITER (hh, r->finds, f, tmp) {
+		own = all;
+		if (f->who && most(f->who->whole.ns, floor)) {
+			own.whole = &f->who->whole;
+			own.ns = most(f->who->whole.ns, floor);
+			own.chance = chance;
+		}
+		if (f->key.code == CODE_UNKNOWN)
+			weigh_unknown(r, f, &all, chance, floor);
+		else
+			weigh(f, &all, &own);
+	}
+}
