@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Operations into classes and findings; see report.h. Memory is bounded by how many communicators, classes, names and culprits there
- * may be.
+ * Operations into classes and findings; see report.h. Memory is bounded by how many communicators, names and culprits there
+ * may be, and by room for classes and for the operations that these hold.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -11,12 +11,14 @@
 #include "nccl_names.h"
 #include "report_priv.h"
 
-#define NAMES_MAX   65536
-#define NAME_LEN    159
-#define COMMS_MAX   4096
-#define CLASSES_MAX 1024
-#define FINDS_MAX   16384
-#define HUNG_NS	    NSEC_PER_SEC
+#define NAMES_MAX 65536
+#define NAME_LEN  159
+#define COMMS_MAX 65536
+#define FINDS_MAX 131072
+#define KINDS_ROOM                                                                                 \
+	(UINT64_C(512) << 20) /* bytes, half of it for what they were found to have typically */
+#define HELD_ROOM (1u << 18)  /* parts, of 1.3 KiB in a ring */
+#define HUNG_NS	  NSEC_PER_SEC
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
 
@@ -353,7 +355,7 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 	key.proto = info->proto;
 	key.size = log2_of(info->bytes);
 	HASH_FIND(hh, r->classes, &key, sizeof(key), k);
-	if (k || HASH_COUNT(r->classes) >= CLASSES_MAX)
+	if (k || r->kinds_bytes + sizeof(*k) > r->kinds_room / 2)
 		return k;
 	k = calloc(1, sizeof(*k));
 	if (k) {
@@ -367,6 +369,7 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 		r->err = -ENOMEM;
 		return NULL;
 	}
+	r->kinds_bytes += sizeof(*k);
 	return k;
 }
 
@@ -570,6 +573,24 @@ static void sum_part(struct report *r, const struct report_op *op, struct report
 	heat_add(r->heat, p, wait > early ? wait : early);
 }
 
+/* NULL: there is no room. Operations before had nothing of it. */
+static struct hist *new_typical(struct report *r, const struct report_class *k)
+{
+	struct hist *h;
+
+	if (r->kinds_bytes + sizeof(*h) > r->kinds_room)
+		return NULL;
+	h = calloc(1, sizeof(*h));
+	if (!h) {
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	r->kinds_bytes += sizeof(*h);
+	h->n = k->time.n - 1;
+	h->count[0] = (uint32_t)(k->time.n - 1);
+	return h;
+}
+
 /* What of each kind operations of the class have; a slow one is held against that. */
 static void learn(struct report *r, const struct report_op *op)
 {
@@ -586,17 +607,10 @@ static void learn(struct report *r, const struct report_op *op)
 	for (i = 0; i < NR_CODES; i++) {
 		if (!longest[i] && !k->typical[i])
 			continue;
-		if (!k->typical[i]) {
-			k->typical[i] = calloc(1, sizeof(*k->typical[i]));
-			if (!k->typical[i]) {
-				r->err = -ENOMEM;
-				return;
-			}
-			/* operations before had nothing of it */
-			k->typical[i]->n = k->time.n - 1;
-			k->typical[i]->count[0] = (uint32_t)(k->time.n - 1);
-		}
-		hist__add(k->typical[i], longest[i]);
+		if (!k->typical[i])
+			k->typical[i] = new_typical(r, k);
+		if (k->typical[i])
+			hist__add(k->typical[i], longest[i]);
 	}
 }
 
@@ -626,10 +640,41 @@ static void warm_up(struct report *r, struct report_class *k)
 		learn(r, k->held[i]);
 	for (i = 0; i < k->nheld; i++) {
 		judge(r, k->held[i]);
+		r->held_parts -= k->held[i]->nparts;
 		report_op_free(k->held[i]);
 	}
 	k->nheld = 0;
 	k->warm = true;
+}
+
+/*
+ * They hold more than there is room for: those that have most operations wait for no more, as their median is as good as any. A quarter
+ * at a time, so that they are not looked through for each.
+ */
+static void warm_up_some(struct report *r)
+{
+	struct report_class *k, *tmp;
+	uint32_t longest = 0;
+
+	HASH_ITER (hh, r->classes, k, tmp)
+		longest = k->nheld > longest ? k->nheld : longest;
+	HASH_ITER (hh, r->classes, k, tmp) {
+		if (k->nheld && k->nheld >= longest - longest / 4)
+			warm_up(r, k);
+		if (r->held_parts <= r->held_room - r->held_room / 4)
+			return;
+	}
+}
+
+/* It waits for the first median of its class. */
+static void hold(struct report *r, struct report_class *k, struct report_op *op)
+{
+	k->held[k->nheld++] = op;
+	r->held_parts += op->nparts;
+	if (k->nheld == REPORT_HELD)
+		warm_up(r, k);
+	while (r->held_parts > r->held_room)
+		warm_up_some(r);
 }
 
 /* Not merely cut off by the end of the recording. */
@@ -729,9 +774,7 @@ void report_finish(struct report *r, struct report_op *op)
 			learn(r, op);
 			judge(r, op);
 		} else {
-			k->held[k->nheld++] = op;
-			if (k->nheld == REPORT_HELD)
-				warm_up(r, k);
+			hold(r, k, op);
 			return;
 		}
 	}
@@ -903,6 +946,8 @@ void report_free(struct report *r)
 int report_init(struct report *r)
 {
 	r->last_proc = &r->procs;
+	r->kinds_room = KINDS_ROOM;
+	r->held_room = HELD_ROOM;
 	r->names = names__new();
 	r->heat = calloc(1, sizeof(*r->heat));
 	if (r->names && r->heat)

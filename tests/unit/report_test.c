@@ -2256,6 +2256,85 @@ static void nothing_in_many_groups(void **state)
 	report_free(&r);
 }
 
+/* Of each rank so many operations in a communicator of its own. */
+static void own_comms(struct report *r, struct report_proc **list, uint32_t n, uint32_t ops)
+{
+	uint32_t i;
+	uint64_t seq;
+
+	for (seq = 0; seq < ops; seq++) {
+		for (i = 0; i < n; i++) {
+			report_comm(r, 1000 + i)->nranks = 1;
+			group_part(r, list[i], 1000 + i, 0, seq, (1000 + 50 * (int64_t)seq) * MS,
+				   (1010 + 50 * (int64_t)seq) * MS);
+		}
+	}
+	report_end(r);
+}
+
+/* There are as many kinds as there is memory for, and what is beyond that is counted. */
+static void many_kinds(void **state)
+{
+	static struct report_proc *list[6000];
+	struct report r;
+
+	(void)state;
+	groups_begin(&r, list, 6000);
+	own_comms(&r, list, 6000, 2);
+	assert_int_equal(HASH_COUNT(r.classes), 6000);
+	assert_int_equal(r.totals.unjoined, 0);
+	assert_int_equal(r.totals.ops, 12000);
+	report_free(&r);
+	groups_begin(&r, list, 100);
+	r.kinds_room = 2 * 30 * sizeof(struct report_class);
+	own_comms(&r, list, 100, 2);
+	assert_int_equal(HASH_COUNT(r.classes), 30);
+	assert_int_equal(r.totals.unjoined, 140);
+	assert_true(r.kinds_bytes <= r.kinds_room);
+	report_free(&r);
+}
+
+/* What all kinds together hold until they have a median has its bounds, and is judged all the same. */
+static void held_has_bounds(void **state)
+{
+	static struct report_proc *list[GROUPS * GROUP_OF];
+	const struct report_class *k, *tmp;
+	struct report_find **finds;
+	struct report r;
+	uint32_t n, i;
+
+	(void)state;
+	groups_begin(&r, list, GROUPS * GROUP_OF);
+	r.held_room = 10 * GROUPS * GROUP_OF;
+	groups_run(&r, list, 12 * MS);
+	report_expire(&r, 100 * NSEC_PER_SEC);
+	assert_true(r.held_parts <= r.held_room);
+	assert_true(r.classes->warm);
+	report_end(&r);
+	assert_int_equal(r.held_parts, 0);
+	n = 0;
+	HASH_ITER (hh, r.classes, k, tmp) {
+		assert_int_equal(k->time.n, GROUP_OPS);
+		n += (uint32_t)k->all_slow;
+	}
+	assert_int_equal(n, GROUPS);
+	finds = report_findings(&r, &n);
+	assert_non_null(finds);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	free(finds);
+	report_free(&r);
+	/* one that is larger than all there is room for */
+	groups_begin(&r, list, GROUP_OF);
+	r.held_room = GROUP_OF - 1;
+	report_comm(&r, 7)->nranks = GROUP_OF;
+	for (i = 0; i < GROUP_OF; i++)
+		group_part(&r, list[i], 7, (int32_t)i, 1, 1000 * MS, 1010 * MS);
+	report_end(&r);
+	assert_int_equal(r.classes->time.n, 1);
+	report_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2321,6 +2400,8 @@ int main(void)
 		cmocka_unit_test(thousands_of_ranks),
 		cmocka_unit_test(late_in_one_group),
 		cmocka_unit_test(nothing_in_many_groups),
+		cmocka_unit_test(many_kinds),
+		cmocka_unit_test(held_has_bounds),
 	};
 
 	log_level = LOG_ERR;
