@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Side by side: always on with the stream that is behind, by what its reader says of how far it has come. See streams.h.
+ *
+ * There may be more streams than descriptors. As many as may keep theirs; each of the others is opened when its text is used up, has a
+ * piece of it read ahead, and is closed. Which ones keep theirs does not change: all have their turns, so whoever was read longest ago
+ * comes next, and is the worst one to close.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +22,11 @@
 #include "streams.h"
 #include "zst.h"
 
-#define BUFFER	    (64 << 10) /* of each that is open; a quarter where there are many */
+#define BUFFER	    (64 << 10) /* of each; a quarter where there are many */
+#define AHEAD	    (64 << 10) /* of what is closed in between: opening takes its time */
 #define STREAMS_MAX 4096       /* pieces of files; a file's last one takes what is beyond */
+#define FILES_MAX   4096       /* descriptors */
+#define FILES_REST  64	       /* for the rest of the program, which has few */
 #define MANY	    256
 #define STEP_NS	    INT64_C(20000000)
 #define STEP_BYTES  (1 << 20)
@@ -29,11 +36,17 @@ struct stream {
 	off_t begin, at, end; /* end: -1 unknown */
 	dev_t dev;	      /* with ino: which file it was when it was added */
 	ino_t ino;
-	int fd;
-	struct zst_text text; /* of what is read from one end to the other */
-	char *buf;	      /* owned */
+	off_t size;	      /* and how large, at least */
+	bool again;	      /* it can be opened again */
+	int fd;		      /* -1: closed in between */
+	off_t fd_at;	      /* where it was then; of what is read from one end to the other, */
+	struct zst_text text; /* whose text this is */
+	char *ahead;	      /* owned; of a piece: text from `at` on */
+	size_t ahead_at, ahead_len;
+	char *buf; /* owned */
 	size_t len, cap;
 	bool eof, too_long;
+	bool told; /* what went wrong has been */
 	void *reader;
 	int64_t now; /* how far its reader has come, when it was last asked */
 };
@@ -43,11 +56,12 @@ struct streams {
 	struct streams_totals totals;
 	struct stream *list;
 	uint32_t n;
-	uint32_t open_max; /* read side by side */
+	uint32_t files_max; /* descriptors that are kept */
+	uint32_t files;	    /* that there are */
 	/* while they are read */
 	struct heap
-		open; /* owned: who is behind is first. Not in it: the one that is read just now */
-	uint32_t opened; /* so many of the list have been */
+		begun; /* owned: who is behind is first. Not in it: the one that is read just now */
+	uint32_t next; /* of the list, to begin */
 	const struct streams_ops *ops;
 	void *to;
 	uint64_t began_ns;
@@ -61,6 +75,7 @@ static void say_error(const struct streams *f, const char *path, int err)
 		pr_err("Failed to read '%s': %s\n", path,
 		       err == -ESPIPE	? "it has to be a file: it is read more than once"
 		       : err == -ESTALE ? "another file has its name now"
+		       : err == -EMFILE ? "more files would be open than may be: raise 'ulimit -n'"
 					: zst_text__error(err));
 }
 
@@ -164,6 +179,8 @@ static void note_file(struct streams *f, uint32_t from, int fd)
 	for (; from < f->n && !fstat(fd, &st); from++) {
 		f->list[from].dev = st.st_dev;
 		f->list[from].ino = st.st_ino;
+		f->list[from].size = st.st_size;
+		f->list[from].again = S_ISREG(st.st_mode) && fd != STDIN_FILENO;
 	}
 }
 
@@ -189,6 +206,162 @@ static int add_file(void *to, const char *path)
 	return err;
 }
 
+/* ---- Descriptors ----------------------------------------------------------------------------------------- */
+
+/* Where it is in its file is known when it is opened again. */
+static void close_file(struct streams *f, struct stream *s)
+{
+	if (s->fd <= STDIN_FILENO)
+		return;
+	if (s->again && s->end < 0)
+		s->fd_at = lseek(s->fd, 0, SEEK_CUR);
+	close(s->fd);
+	s->fd = -1;
+	f->files--;
+}
+
+/* There are fewer descriptors than the limit says, as others have been inherited: one that need not be kept is closed. */
+static bool have_fewer(struct streams *f)
+{
+	struct stream *s;
+
+	for (s = f->list; s < f->list + f->n; s++)
+		if (s->fd > STDIN_FILENO && s->again) {
+			close_file(f, s);
+			f->files_max = f->files;
+			return true;
+		}
+	return false;
+}
+
+/* Not another one that has its name now, nor one that has been cut: what is there would not go on where we were. */
+static int check_file(const struct stream *s, off_t least)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st) || st.st_dev != s->dev || st.st_ino != s->ino)
+		return -ESTALE;
+	return st.st_size < least ? -ESTALE : 0;
+}
+
+/* @least: how large it must be. */
+static int open_file(struct streams *f, struct stream *s, off_t least)
+{
+	if (!strcmp(s->path, "-")) {
+		s->fd = STDIN_FILENO;
+		return check_file(s, least);
+	}
+	do {
+		s->fd = open(s->path, open_flags(f));
+	} while (s->fd < 0 && errno == EMFILE && have_fewer(f));
+	if (s->fd < 0)
+		return -errno;
+	f->files++;
+	return check_file(s, least);
+}
+
+/* What can be opened again keeps no descriptor beyond those that there may be. */
+static void spare_file(struct streams *f, struct stream *s)
+{
+	if (s->again && f->files > f->files_max)
+		close_file(f, s);
+}
+
+static int read_ahead(struct stream *s)
+{
+	off_t left = s->end - s->at;
+	size_t kept = s->ahead_len - s->ahead_at, want;
+	ssize_t n;
+
+	if (!s->ahead)
+		s->ahead = malloc(AHEAD);
+	if (!s->ahead)
+		return -ENOMEM;
+	memmove(s->ahead, s->ahead + s->ahead_at, kept);
+	s->ahead_at = 0;
+	s->ahead_len = kept;
+	want = left < AHEAD ? (size_t)left - kept : AHEAD - kept;
+	do {
+		n = pread(s->fd, s->ahead + kept, want, s->at + (off_t)kept);
+	} while (n < 0 && errno == EINTR);
+	s->ahead_len += n > 0 ? (size_t)n : 0;
+	return n < 0 ? -errno : 0;
+}
+
+static size_t take_ahead(struct stream *s, char *to, size_t want)
+{
+	size_t n = s->ahead_len - s->ahead_at;
+
+	n = n < want ? n : want;
+	if (n)
+		memcpy(to, s->ahead + s->ahead_at, n);
+	s->ahead_at += n;
+	return n;
+}
+
+/* Of an open one; as read_text(). */
+static ssize_t read_open(struct stream *s, char *to, size_t want)
+{
+	ssize_t n;
+
+	if (s->end < 0)
+		return zst_text__read(&s->text, s->fd, to, want);
+	do {
+		n = pread(s->fd, to, want, s->at);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static void say_not_again(struct streams *f, const struct stream *s, int err)
+{
+	if (!f->opt.brief && !f->opt.silent)
+		pr_err("Failed to read '%s' further: %s; it had to be opened again, as not more "
+		       "files may be open: raise 'ulimit -n', or read it when it stays as it is\n",
+		       s->path,
+		       err == -ESTALE ? "it is another file now, or has been cut" : strerror(-err));
+}
+
+/* A descriptor may have become free since it was closed: then it is its to keep. */
+static ssize_t read_again(struct streams *f, struct stream *s, char *to, size_t want)
+{
+	int err = open_file(f, s, s->size);
+	ssize_t n;
+
+	if (!err && s->end < 0 && lseek(s->fd, s->fd_at, SEEK_SET) < 0)
+		err = -errno;
+	if (err) {
+		say_not_again(f, s, err);
+		s->told = true;
+		return err;
+	}
+	if (s->end < 0 || f->files <= f->files_max) {
+		s->ahead_at = s->ahead_len = 0; /* `at` goes on without it */
+		n = read_open(s, to, want);
+	} else {
+		err = read_ahead(s);
+		n = err ? err : (ssize_t)take_ahead(s, to, want);
+	}
+	spare_file(f, s);
+	return n;
+}
+
+/*
+ * As zst_text__read(); a piece of a file is no compressed one's. What is closed is opened when there is less text of it left than is
+ * wanted, of what is compressed when its decoder asks for more: all are read as much at a time as if they stayed open.
+ */
+static ssize_t read_text(struct streams *f, struct stream *s, char *to, size_t want)
+{
+	ssize_t n = -EBADF;
+
+	if (s->fd >= 0)
+		return read_open(s, to, want);
+	if (s->end < 0 && s->text.begun)
+		n = zst_text__read(&s->text, -1, to, want);
+	else if (s->end >= 0 && s->ahead_len - s->ahead_at >= want)
+		n = (ssize_t)take_ahead(s, to, want);
+	return n == -EBADF ? read_again(f, s, to, want) : n;
+}
+
 /* ---- Lines ---------------------------------------------------------------------------------------------- */
 
 static void close_stream(struct streams *f, struct stream *s)
@@ -197,26 +370,27 @@ static void close_stream(struct streams *f, struct stream *s)
 		f->ops->end(s->reader);
 	s->reader = NULL;
 	zst_text__end(&s->text);
-	if (s->fd > STDIN_FILENO)
-		close(s->fd);
+	close_file(f, s);
 	s->fd = -1;
 	free(s->buf);
 	s->buf = NULL;
+	free(s->ahead);
+	s->ahead = NULL;
 	s->eof = true;
 }
 
 static int open_stream(struct streams *f, struct stream *s)
 {
-	struct stat st;
+	int err;
 
-	s->fd = strcmp(s->path, "-") ? open(s->path, open_flags(f)) : STDIN_FILENO;
-	if (s->fd < 0)
-		return -errno;
-	if (fstat(s->fd, &st) || st.st_dev != s->dev || st.st_ino != s->ino)
-		return -ESTALE;
 	s->at = s->begin;
-	s->len = 0;
-	s->too_long = false;
+	s->fd_at = 0;
+	s->len = s->ahead_at = s->ahead_len = 0;
+	s->too_long = s->told = false;
+	err = open_file(f, s, 0);
+	if (err)
+		return err;
+	spare_file(f, s);
 	s->cap = f->n > MANY ? BUFFER / 4 : BUFFER;
 	s->buf = malloc(s->cap);
 	s->reader = f->ops->begin(f->to, s->path, (uint32_t)(s - f->list));
@@ -262,19 +436,6 @@ static int make_room(struct stream *s)
 	return 0;
 }
 
-/* As zst_text__read(); a piece of a file is no compressed one's. */
-static ssize_t read_text(struct stream *s, size_t want)
-{
-	ssize_t n;
-
-	if (s->end < 0)
-		return zst_text__read(&s->text, s->fd, s->buf + s->len, want);
-	do {
-		n = pread(s->fd, s->buf + s->len, want, s->at);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
-}
-
 /* One more piece of the stream; 0 or -errno. */
 static int read_some(struct streams *f, struct stream *s)
 {
@@ -286,7 +447,7 @@ static int read_some(struct streams *f, struct stream *s)
 		return err;
 	if (s->end >= 0 && (off_t)want > s->end - s->at)
 		want = (size_t)(s->end - s->at);
-	n = read_text(s, want);
+	n = read_text(f, s, s->buf + s->len, want);
 	if (n < 0)
 		return (int)n;
 	s->at += n;
@@ -321,27 +482,27 @@ static bool is_behind(const void *pa, const void *pb)
 static int put_back(struct streams *f, struct stream *s)
 {
 	s->now = now_of(f, s);
-	return heap__push(&f->open, s, is_behind);
+	return heap__push(&f->begun, s, is_behind);
 }
 
 /* The stream that is behind the others; @next: how far that is which is behind next. */
 static struct stream *behind(struct streams *f, int64_t *next, int *err)
 {
-	uint32_t max = f->ops->now ? f->open_max : 1;
+	uint32_t max = f->ops->now ? f->n : 1;
 	struct stream *s;
 
-	while (f->open.n < max && f->opened < f->n) {
-		s = &f->list[f->opened++];
+	while (f->begun.n < max && f->next < f->n) {
+		s = &f->list[f->next++];
 		*err = open_stream(f, s);
 		if (!*err)
 			*err = put_back(f, s);
 		if (*err)
 			return s;
 	}
-	if (!f->open.n)
+	if (!f->begun.n)
 		return NULL;
-	s = heap__pop(&f->open, is_behind);
-	*next = f->open.n ? ((const struct stream *)f->open.at[0])->now : INT64_MAX;
+	s = heap__pop(&f->begun, is_behind);
+	*next = f->begun.n ? ((const struct stream *)f->begun.at[0])->now : INT64_MAX;
 	return s;
 }
 
@@ -395,7 +556,8 @@ static int read_all(struct streams *f)
 			err = put_back(f, s);
 		if (!err)
 			continue;
-		say_error(f, s->path, err);
+		if (!s->told)
+			say_error(f, s->path, err);
 		close_stream(f, s);
 		first = first ?: err;
 		err = 0;
@@ -405,21 +567,21 @@ static int read_all(struct streams *f)
 
 /* ---- From outside ----------------------------------------------------------------------------------------- */
 
-/* As many as we may have; the rest of the program has few. */
+/* As many as we may have; where that is few, the rest of the program needs its share. */
 static uint32_t may_open(void)
 {
+	const rlim_t most = FILES_MAX + FILES_REST;
 	struct rlimit files = {0};
-	const rlim_t few = 64;
 
 	if (getrlimit(RLIMIT_NOFILE, &files))
-		return few;
-	if (files.rlim_cur < files.rlim_max && files.rlim_cur < STREAMS_MAX + few) {
-		files.rlim_cur =
-			files.rlim_max < STREAMS_MAX + few ? files.rlim_max : STREAMS_MAX + few;
+		return FILES_REST;
+	if (files.rlim_cur < files.rlim_max && files.rlim_cur < most) {
+		files.rlim_cur = files.rlim_max < most ? files.rlim_max : most;
 		setrlimit(RLIMIT_NOFILE, &files);
 		getrlimit(RLIMIT_NOFILE, &files);
 	}
-	return files.rlim_cur > 2 * few ? (uint32_t)(files.rlim_cur - few) : (uint32_t)few;
+	return (uint32_t)(files.rlim_cur > 2 * FILES_REST ? files.rlim_cur - FILES_REST
+							  : files.rlim_cur / 2);
 }
 
 struct streams *streams__new(char *const *paths, const struct streams_options *opt, int *err)
@@ -431,7 +593,7 @@ struct streams *streams__new(char *const *paths, const struct streams_options *o
 	if (!f)
 		return NULL;
 	f->opt = *opt;
-	f->open_max = may_open();
+	f->files_max = may_open();
 	for (; *paths; paths++) {
 		one = opt->brief ? add_file(f, *paths) : lines_visit(*paths, false, add_file, f);
 		*err = one ? one : *err;
@@ -444,8 +606,8 @@ static void rewind_all(struct streams *f)
 	struct stream *s;
 
 	f->err = 0;
-	f->open.n = 0;
-	f->opened = 0;
+	f->begun.n = 0;
+	f->next = 0;
 	f->totals = (struct streams_totals){.files = f->totals.files};
 	for (s = f->list; s < f->list + f->n; s++) {
 		s->eof = false;
@@ -463,11 +625,6 @@ int streams__read(struct streams *f, const struct streams_ops *ops, void *to)
 	f->to = to;
 	f->began_ns = monotonic_ns();
 	rewind_all(f);
-	if (ops->now && f->n > f->open_max)
-		pr_warn("Of %u pieces of traces only %u can be open at a time (ulimit -n): some of "
-			"what "
-			"belongs together may not be found\n",
-			f->n, f->open_max);
 	f->progress = (struct progress){0};
 	if (ops->what)
 		progress__begin(&f->progress, ops->what);
@@ -492,6 +649,6 @@ void streams__free(struct streams *f)
 	for (i = 0; i < f->n; i++)
 		free(f->list[i].path);
 	free(f->list);
-	free(f->open.at);
+	free(f->begun.at);
 	free(f);
 }
