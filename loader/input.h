@@ -157,9 +157,9 @@ struct input_tick {
 	uint32_t pad;
 };
 
-/* What recording has cost so far. */
 #define INPUT_SKIPPED_UNKNOWN UINT64_MAX
 
+/* What recording has cost so far. */
 struct input_self {
 	uint64_t cpu_ns;
 	uint64_t peak_bytes;

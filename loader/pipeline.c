@@ -41,6 +41,7 @@ static void set_features(struct session *s, const struct input_session *in)
 	s->sched_mode = in->sched_mode;
 	s->net_mode = in->net_mode;
 	s->counters = in->counters;
+	s->self.skipped = INPUT_SKIPPED_UNKNOWN;
 	s->features = (struct attach_features){.sched = in->sched_mode,
 					       .irq = in->features & INPUT_IRQ,
 					       .quota = in->features & INPUT_QUOTA,

@@ -485,8 +485,9 @@ struct report {
 	uint32_t nwindows;
 	struct report_comm *comms;
 	struct report_class *classes;
-	uint64_t kinds_bytes, kinds_room; /* what these take, and may */
-	uint32_t held_parts, held_room;	  /* of operations that they hold; likewise */
+	/* What these take, and what they were found to have typically; half of the room is each one's. */
+	uint64_t kinds_bytes, typical_bytes, kinds_room;
+	uint32_t held_parts, held_room; /* of operations that they hold; likewise */
 	struct report_find *finds;
 	struct pending *pending; /* operations that wait for ranks */
 	struct side *sides;	 /* groups of Sends and Recvs whose operation is not whole */

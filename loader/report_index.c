@@ -30,7 +30,9 @@ static int by_node(const void *a, const void *b)
 {
 	const struct report_part *x = part_at(a), *y = part_at(b);
 
-	return cmp(x->proc->node, y->proc->node) ?: cmp(x->nr, y->nr);
+	return cmp(x->proc->node, y->proc->node)
+		       ?: cmp(x->proc->clock, y->proc->clock)
+		       ?: cmp(x->nr, y->nr);
 }
 
 static int by_clock(const void *a, const void *b)
@@ -40,16 +42,20 @@ static int by_clock(const void *a, const void *b)
 	return cmp(x->proc->clock, y->proc->clock) ?: cmp(x->nr, y->nr);
 }
 
+/* Where only some of a node's traces have been merged, their times are by two clocks. */
 static void set_on_node(struct report_beside beside)
 {
-	int64_t last = INT64_MIN;
-	uint32_t i;
+	uint32_t i = 0, k;
+	int64_t last;
 
-	for (i = 0; i < beside.n; i++)
-		last = most(last, beside.at[i]->start);
-	for (i = 0; i < beside.n; i++) {
-		beside.at[i]->on_node = beside;
-		beside.at[i]->last_start = most(beside.at[i]->last_start, last);
+	while (i < beside.n) {
+		last = INT64_MIN;
+		for (k = i; k < beside.n && beside.at[k]->proc->clock == beside.at[i]->proc->clock;)
+			last = most(last, beside.at[k++]->start);
+		for (; i < k; i++) {
+			beside.at[i]->on_node = beside;
+			beside.at[i]->last_start = most(beside.at[i]->last_start, last);
+		}
 	}
 }
 

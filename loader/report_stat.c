@@ -578,14 +578,14 @@ static struct hist *new_typical(struct report *r, const struct report_class *k)
 {
 	struct hist *h;
 
-	if (r->kinds_bytes + sizeof(*h) > r->kinds_room)
+	if (r->typical_bytes + sizeof(*h) > r->kinds_room / 2)
 		return NULL;
 	h = calloc(1, sizeof(*h));
 	if (!h) {
 		r->err = -ENOMEM;
 		return NULL;
 	}
-	r->kinds_bytes += sizeof(*h);
+	r->typical_bytes += sizeof(*h);
 	h->n = k->time.n - 1;
 	h->count[0] = (uint32_t)(k->time.n - 1);
 	return h;

@@ -187,7 +187,7 @@ void report_weigh(struct report *r)
 	all.ns = sum.ns;
 	HASH_ITER (hh, r->finds, f, tmp) {
 		own = all;
-		if (f->who && most(f->who->whole.ns, floor)) {
+		if (f->who && f->who->whole.ops && most(f->who->whole.ns, floor)) {
 			own.whole = &f->who->whole;
 			own.ns = most(f->who->whole.ns, floor);
 			own.chance = chance;

@@ -22,14 +22,15 @@
 #include "streams.h"
 #include "zst.h"
 
-#define BUFFER	    (64 << 10) /* of each; a quarter where there are many */
-#define AHEAD	    (64 << 10) /* of what is closed in between: opening takes its time */
-#define STREAMS_MAX 4096       /* pieces of files; a file's last one takes what is beyond */
-#define FILES_MAX   4096       /* descriptors */
-#define FILES_REST  64	       /* for the rest of the program, which has few */
-#define MANY	    256
-#define STEP_NS	    INT64_C(20000000)
-#define STEP_BYTES  (1 << 20)
+#define BUFFER (64 << 10) /* of each; a quarter where there are many */
+#define AHEAD  (64 << 10) /* of what is closed in between: opening takes its time */
+#define STREAMS_MAX                                                                                \
+	4096 /* read side by side; of pieces of files, a file's last one takes what is beyond */
+#define FILES_MAX  4096 /* descriptors */
+#define FILES_REST 64	/* for the rest of the program, which has few */
+#define MANY	   256
+#define STEP_NS	   INT64_C(20000000)
+#define STEP_BYTES (1 << 20)
 
 struct stream {
 	char *path;
@@ -488,7 +489,7 @@ static int put_back(struct streams *f, struct stream *s)
 /* The stream that is behind the others; @next: how far that is which is behind next. */
 static struct stream *behind(struct streams *f, int64_t *next, int *err)
 {
-	uint32_t max = f->ops->now ? f->n : 1;
+	uint32_t max = !f->ops->now ? 1 : f->n < STREAMS_MAX ? f->n : STREAMS_MAX;
 	struct stream *s;
 
 	while (f->begun.n < max && f->next < f->n) {

@@ -2290,8 +2290,37 @@ static void many_kinds(void **state)
 	own_comms(&r, list, 100, 2);
 	assert_int_equal(HASH_COUNT(r.classes), 30);
 	assert_int_equal(r.totals.unjoined, 140);
-	assert_true(r.kinds_bytes <= r.kinds_room);
+	assert_true(r.kinds_bytes + r.typical_bytes <= r.kinds_room);
 	report_free(&r);
+	/* What is typical of those that there are takes no room from more of them. */
+	groups_begin(&r, list, 100);
+	r.kinds_room = 2 * 30 * sizeof(struct report_class);
+	r.typical_bytes = r.kinds_room / 2;
+	own_comms(&r, list, 100, 2);
+	assert_int_equal(HASH_COUNT(r.classes), 30);
+	report_free(&r);
+}
+
+/* Of one node, but not of one clock, as only some of its traces have been merged: their starts are not compared. */
+static void beside_by_clock(void **state)
+{
+	struct report_proc own[3] = {
+		{.node = 7, .clock = 7}, {.node = 7, .clock = 1}, {.node = 7, .clock = 7}};
+	struct report_part some[3] = {{.proc = &own[0], .rank = 0, .start = 10},
+				      {.proc = &own[1], .rank = 1, .start = 1000000},
+				      {.proc = &own[2], .rank = 2, .start = 20}};
+	struct report_part *list[3] = {&some[0], &some[1], &some[2]};
+	struct report_op one = {.nparts = 3, .parts = list};
+
+	(void)state;
+	assert_int_equal(report_index(&one), 0);
+	assert_int_equal(some[0].on_node.n, 3);
+	assert_int_equal(some[0].on_clock.n, 2);
+	assert_int_equal(some[0].last_start, 20);
+	assert_int_equal(some[1].last_start, 1000000);
+	assert_ptr_equal(report_part_of(&one, 2), &some[2]);
+	assert_null(report_part_of(&one, 3));
+	free(one.index);
 }
 
 /* What all kinds together hold until they have a median has its bounds, and is judged all the same. */
@@ -2401,6 +2430,7 @@ int main(void)
 		cmocka_unit_test(late_in_one_group),
 		cmocka_unit_test(nothing_in_many_groups),
 		cmocka_unit_test(many_kinds),
+		cmocka_unit_test(beside_by_clock),
 		cmocka_unit_test(held_has_bounds),
 	};
 
