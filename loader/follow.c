@@ -465,8 +465,8 @@ static bool stat_of(const struct recorder *r, const struct proc *p, struct scope
 }
 
 /*
- * The kernel skips a program that is under way on that CPU, from Linux 7.0 on also that of a thread's end: then nobody tells of it. A pid
- * that is another process' by now is not looked at: whoever has it tells of its own end.
+ * The kernel skips a program that is under way on that CPU, from Linux 7.0 on also that of a thread's end: then nobody tells of it. One
+ * whose pid another process has by now is not found so, and stays to the recording's end.
  */
 static bool is_gone(struct proc *p, uint64_t now)
 {

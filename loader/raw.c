@@ -228,9 +228,10 @@ static int check_header(struct raw_reader *r)
 	}
 	if (h.version < RAW_OLDEST || h.version > RAW_VERSION || h.ring_abi != SCOPE_ABI) {
 		snprintf(r->why, sizeof(r->why),
-			 "it is of version %u.%u, and this program reads %u.%u: use the one that "
-			 "wrote it, %.40s",
-			 h.version, h.ring_abi, RAW_VERSION, (uint32_t)SCOPE_ABI,
+			 "it is of version %u.%u, and this program reads %u.%u to %u.%u: use the "
+			 "one that wrote it, %.40s",
+			 h.version, h.ring_abi, RAW_OLDEST, (uint32_t)SCOPE_ABI, RAW_VERSION,
+			 (uint32_t)SCOPE_ABI,
 			 memchr(h.recorder, 0, sizeof(h.recorder)) ? h.recorder : "?");
 		return -EPROTO;
 	}

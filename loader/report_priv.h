@@ -78,6 +78,15 @@ static inline int64_t report_clocks_doubt(const struct report_proc *a, const str
 	return a->node == b->node ? 0 : a->clock_error + b->clock_error;
 }
 
+/* The power of two; 0 of 0. */
+static inline uint32_t report_log2(uint64_t n)
+{
+	return n ? 63 - (uint32_t)__builtin_clzll(n) : 0;
+}
+
+/* Records that were lost near its parts. */
+uint64_t report_losses_near(const struct report_op *op);
+
 /* Sorts them. The lower one of two in the middle; 0 of none. */
 int64_t report_median(int64_t *v, uint32_t n);
 

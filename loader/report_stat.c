@@ -337,11 +337,6 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 		c->max_rank = rank;
 }
 
-static uint32_t log2_of(uint64_t bytes)
-{
-	return bytes ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
-}
-
 struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info)
 {
@@ -353,7 +348,7 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 	key.func = info->func;
 	key.algo = info->algo;
 	key.proto = info->proto;
-	key.size = log2_of(info->bytes);
+	key.size = report_log2(info->bytes);
 	HASH_FIND(hh, r->classes, &key, sizeof(key), k);
 	if (k || r->kinds_bytes + sizeof(*k) > r->kinds_room / 2)
 		return k;
@@ -400,16 +395,6 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 		return NULL;
 	}
 	return f;
-}
-
-static uint64_t near_of(const struct report_op *op)
-{
-	uint64_t n = 0;
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++)
-		n += op->parts[i]->loss_near;
-	return n;
 }
 
 static void keep_worst(struct report_find *f, const struct report_verdict *v, int64_t by)
@@ -474,7 +459,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 		op->comm->whole.unknown_ns += v.excess;
 	}
 	f->slow_conf += v.confidence;
-	f->loss_near += near_of(op);
+	f->loss_near += report_losses_near(op);
 	keep_worst(f, &v, v.excess);
 }
 

@@ -850,7 +850,7 @@ static void tell(const struct report_op *op, const struct report_cause *c, struc
 	}
 }
 
-static uint64_t losses_near(const struct report_op *op)
+uint64_t report_losses_near(const struct report_op *op)
 {
 	uint64_t n = 0;
 	uint32_t i;
@@ -907,7 +907,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		v->confidence *= 0.8;
 	if (op->p2p ? op->awaited.n : op->comm->nranks > (int32_t)op->nparts)
 		v->confidence *= 0.9;
-	if (losses_near(op))
+	if (report_losses_near(op))
 		v->confidence *= 0.5;
 	if (v->confidence > 0.99)
 		v->confidence = 0.99;

@@ -171,17 +171,12 @@ static void weigh_unknown(const struct report *r, struct report_find *f, const s
 	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed;
 }
 
-static uint32_t log2_of(uint32_t n)
-{
-	return n ? 31 - (uint32_t)__builtin_clz(n) : 0;
-}
-
 void report_weigh(struct report *r)
 {
 	struct report_whole sum = {0};
 	struct measure all = {.whole = &sum}, own;
 	struct report_find *f, *tmp;
-	uint32_t chance = log2_of(add_up(r, &sum));
+	uint32_t chance = report_log2(add_up(r, &sum));
 	int64_t floor = floor_of(r, &sum);
 
 	all.ns = sum.ns;

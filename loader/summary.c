@@ -287,9 +287,8 @@ static void print_loss(const struct summary *s, FILE *f)
 	fprintf(f, "%s\n", lost ? ")" : "");
 	if (s->skipped)
 		fprintf(f,
-			"The kernel skipped %llu run%s of the recorder's BPF programs: a state of "
-			"a "
-			"thread or a step's connection may be missing\n",
+			"The kernel skipped %llu run%s of the recorder's BPF programs: a thread's "
+			"state or a step's connection may be missing\n",
 			(unsigned long long)s->skipped, s->skipped == 1 ? "" : "s");
 }
 
