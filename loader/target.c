@@ -539,13 +539,17 @@ static struct scope_ev_chunk *tbuf_read(const struct target *t, uint64_t tbuf, u
 	chunk = malloc(sizeof(*chunk) + h.len);
 	if (!chunk)
 		return NULL;
-	/* Flushed in between: what we copied may be a mixture, and is on its way through the ring. */
-	if ((h.len && mem_read(t, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len)) ||
-	    (h.len && (mem_read(t, tbuf, &again, sizeof(again)) || again.pos != h.pos ||
-		       again.len < h.len))) {
-		free(chunk);
-		return NULL;
-	}
+	/*
+	 * Flushed in between: what we copied may be a mixture, and is on its way through the ring. The fences: header,
+	 * data, header, in this order, also where the CPU may load in another (arm64).
+	 */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (h.len && mem_read(t, tbuf + SCOPE_TBUF_HDR_SIZE, chunk + 1, h.len))
+		goto mixed;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (h.len &&
+	    (mem_read(t, tbuf, &again, sizeof(again)) || again.pos != h.pos || again.len < h.len))
+		goto mixed;
 	*chunk = (struct scope_ev_chunk){
 		.tbuf = tbuf,
 		.pos = h.pos,
@@ -558,6 +562,9 @@ static struct scope_ev_chunk *tbuf_read(const struct target *t, uint64_t tbuf, u
 		.reason = SCOPE_FLUSH_OUTSIDE,
 	};
 	return chunk;
+mixed:
+	free(chunk);
+	return NULL;
 }
 
 /* ---- Asking, by a process that may hang --------------------------------------------------------- */

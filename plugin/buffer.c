@@ -52,6 +52,10 @@ void tbuf_flush(struct tbuf *tb, uint32_t reason)
 	__atomic_store_n((uint64_t *)(void *)&tb->h.len, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&tb->h.rec_pos, rec_pos, __ATOMIC_RELEASE);
 	__atomic_store_n(&tb->h.pos, pos, __ATOMIC_RELEASE);
+#ifndef __SANITIZE_THREAD__ /* which does not know fences */
+	/* And before what comes next into the same bytes, which a release store alone does not hold back. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
 }
 
 /* ---- Life of a buffer -------------------------------------------------------------------------- */
