@@ -142,8 +142,15 @@ static struct tbuf *tbuf_make(struct scope_area *area, uint32_t tid)
 	return NULL;
 }
 
+/*
+ * Callbacks of a thread that found no buffer until it looks again: a look is a system call where memory is refused, and
+ * where all buffers are taken a read of each, 4096 cache misses. What such a callback costs must not be up to that.
+ */
+#define NOBUF_SKIP 1023
+
 struct tbuf *tbuf_slow(void)
 {
+	static __thread uint32_t skip TLS_NO_CALL;
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_ACQUIRE);
 	struct scope_area *area = area_get();
 	struct tbuf *tb = tbuf_self;
@@ -153,12 +160,18 @@ struct tbuf *tbuf_slow(void)
 		return NULL;
 	if (!tb ||
 	    tb->h.magic != SCOPE_TBUF_MAGIC) { /* new thread, or first callback after a fork */
+		if (skip) {
+			skip--;
+			__atomic_fetch_add(&area->nobuf_lost_cnt, 1, __ATOMIC_RELAXED);
+			return NULL;
+		}
 		pthread_once(&exit_key_once, make_exit_key);
 		tid = (uint32_t)syscall(SYS_gettid);
 		tb = tbuf_reuse(area, tid);
 		if (!tb)
 			tb = tbuf_make(area, tid);
 		if (!tb) {
+			skip = NOBUF_SKIP;
 			__atomic_fetch_add(&area->nobuf_lost_cnt, 1, __ATOMIC_RELAXED);
 			return NULL;
 		}
