@@ -468,13 +468,13 @@ static bool stat_of(const struct recorder *r, const struct proc *p, struct scope
  * The kernel skips a program that is under way on that CPU, from Linux 7.0 on also that of a thread's end: then nobody tells of it. One
  * whose pid another process has by now is not found so, and stays to the recording's end.
  */
-static bool is_gone(struct proc *p, uint64_t now)
+static bool is_gone(struct proc *p, uint64_t now, bool last)
 {
 	if (p->ended_ns || p->target.pid <= 0 || !kill(p->target.pid, 0) || errno != ESRCH)
 		p->gone_ns = 0;
-	else if (!p->gone_ns)
+	else if (!p->gone_ns && !last) /* whoever goes when probes are off was there at our end */
 		p->gone_ns = now;
-	return p->gone_ns && now - p->gone_ns >= GONE_NS;
+	return p->gone_ns && (last || now - p->gone_ns >= GONE_NS);
 }
 
 void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
@@ -490,7 +490,7 @@ void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
 			continue;
 		}
 		if (!ended) {
-			if (!emptied || !is_gone(p, now))
+			if (!emptied || !is_gone(p, now, last))
 				continue;
 			stat_of(r, p, &stat);
 			attach__watch(r->attach, p->key.tgid, false);

@@ -124,6 +124,20 @@ static void test_gone(void **state)
 	assert_int_equal(unwatched, 4711);
 }
 
+/* All that could tell of it has come. One that went after that did so after the recording. */
+static void test_gone_at_last(void **state)
+{
+	(void)state;
+	follow__reap(&r, 10 * S, true, false);
+	end_child();
+	follow__reap(&r, 11 * S, true, true);
+	assert_int_equal(told.tgid, 0);
+	follow__reap(&r, 11 * S + 1, true, false);
+	follow__reap(&r, 11 * S + 2, true, true);
+	assert_int_equal(told.tgid, 4711);
+	assert_int_equal(told.unseen, 1);
+}
+
 /* BPF has never heard of it, or of another one only. */
 static void test_gone_unknown(void **state)
 {
@@ -171,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_at_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
