@@ -51,11 +51,11 @@ LIBFUZZER_LIB := $(FUZZ_OUT)/loader.a
 LIBFUZZER_OK  := $(shell echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); \
 	int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n > 8 && 0; }' | \
 	$(CLANG) -x c -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null && echo yes)
-LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check fuzz_export fuzz_merge fuzz_elf fuzz_control))
+LIBFUZZERS    := $(if $(LIBFUZZER_OK),$(addprefix $(FUZZ_OUT)/,fuzz_decode fuzz_raw fuzz_check fuzz_export fuzz_merge fuzz_job fuzz_elf fuzz_control))
 FUZZ_CORPUS   := $(addprefix $(FUZZ_OUT)/corpus/,decode/seed-0 control/seed-0 raw/seed-0 elf/plugin)
 # PROGRAM:MAX_LEN:SEEDS
 FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode \
-		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces fuzz_merge:20000:tests/unit/traces fuzz_elf:65536:$(FUZZ_OUT)/corpus/elf \
+		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces fuzz_merge:20000:tests/unit/traces fuzz_job:6000:tests/unit/traces fuzz_elf:65536:$(FUZZ_OUT)/corpus/elf \
 		   fuzz_control:20000:$(FUZZ_OUT)/corpus/control fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
 $(SKEL_OBJ:%=$(FUZZ_OUT)/%): $(BUILD)/scope.skel.h
