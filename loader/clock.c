@@ -173,13 +173,29 @@ static void check_fit(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 		fit->error_ns = error;
 }
 
+/*
+ * By more than a second: not another CPU's, which is behind by a little. The TSC does where a machine wakes up from ACPI's S3, "even on
+ * processors with invariant TSC" (the kernel's arch/x86/kernel/tsc.c). Were the old pairs to stay, none would fit behind them
+ * until it has come as far again, and nothing that is made meanwhile had a time.
+ */
+static bool begins_anew(const struct clock_fit *fit, const struct clock_pair *last, uint64_t ticks,
+			uint64_t ns)
+{
+	return fit->hz && ns > last->ns && ticks < last->ticks && last->ticks - ticks > fit->hz;
+}
+
 void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 {
-	const struct clock_pair *last = newest(&fit->fine), *coarse = newest(&fit->coarse), *old;
+	const struct clock_pair *last = newest(&fit->fine), *coarse, *old;
 	const struct clock_pair pair = {ticks, ns};
 
+	if (last && begins_anew(fit, last, ticks, ns)) {
+		fit->fine.n = fit->coarse.n = 0;
+		last = NULL;
+	}
 	if (last && (ticks <= last->ticks || ns <= last->ns))
 		return;
+	coarse = newest(&fit->coarse);
 	check_fit(fit, ticks, ns);
 	/* The fine ring may forget it now: then the coarse one is asked. */
 	fit->begin = fit->end = (struct clock_pair){0};

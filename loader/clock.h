@@ -3,7 +3,8 @@
  * From a job's ticks to CLOCK_MONOTONIC. The loader runs on the same machine and reads the same
  * counter, so it keeps a history of (ticks, ns) pairs and interpolates between the two around a record:
  * exact also while NTP changes the rate, and
- * one monotone function for the whole recording, since pairs are only ever added at the end. Every new pair checks the fit that was in use before it.
+ * one monotone function for the whole recording, unless the counter begins anew, since pairs are only ever added at the end. Every new pair checks the
+ * fit that was in use before it.
  */
 #ifndef NCCLSCOPE_CLOCK_H
 #define NCCLSCOPE_CLOCK_H
@@ -54,7 +55,7 @@ void clock_fit__free(struct clock_fit *fit);
 /* A pair of now; false where ticks are nanoseconds, and none is needed. */
 bool clock_pair__read(uint8_t source, struct clock_pair *pair);
 
-/* Adds a pair. One that is not later than the newest is left. */
+/* Adds a pair. One that is not later than the newest is left; but a counter that has begun anew has its pairs from there. */
 void clock_fit__add(struct clock_fit *fit, uint64_t ticks, uint64_t ns);
 
 /* CLOCK_MONOTONIC in ns of a record. `source` is the record's; ns pass through. */

@@ -137,6 +137,34 @@ static void test_hostile(void **state)
 	assert_int_equal(clock_fit__to_ns(fit, SCOPE_CLOCK_CNTVCT, 12345), 0);
 }
 
+/*
+ * A machine that sleeps may begin its counter anew when it wakes up, while CLOCK_MONOTONIC goes on: so do records, which lie between the
+ * pairs of after. What is left of before is of a time that its chunk bounds.
+ */
+static void test_begins_anew(void **state)
+{
+	uint64_t i, ticks = 1ULL << 50, ns = 400000 * 1000 * MS, was, v, last = 0;
+
+	(void)state;
+	for (i = 0; i < 100; i++, ticks += 125000000, ns += 50 * MS)
+		clock_fit__add(fit, ticks, ns);
+	was = ticks - 125000000;
+	assert_int_equal(to_ns(was), ns - 50 * MS);
+	ticks = 1000000;
+	for (i = 0; i < 10; i++, ticks += 125000000, ns += 50 * MS)
+		clock_fit__add(fit, ticks, ns);
+	for (v = 1000000; v < ticks - 125000000; v += 1000000) {
+		assert_true(distance(to_ns(v), ns - (ticks - v) * 2 / 5) < 10);
+		assert_true(to_ns(v) >= last);
+		last = to_ns(v);
+	}
+	assert_true(to_ns(was) > ns);
+	assert_true(distance(fit->hz, (uint64_t)HZ) < 10);
+	/* A little back is another CPU's: that pair is left, and the others stay. */
+	clock_fit__add(fit, ticks - 125000000 - 1000, ns);
+	assert_true(distance(to_ns(ticks - 125000000), ns - 50 * MS) < 10);
+}
+
 static void sample(void)
 {
 	struct clock_pair pair;
@@ -175,8 +203,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_rate_changes), TEST(test_stable),	  TEST(test_long),
-		TEST(test_hostile),	 TEST(test_this_machine),
+		TEST(test_rate_changes), TEST(test_stable),	 TEST(test_long),
+		TEST(test_hostile),	 TEST(test_begins_anew), TEST(test_this_machine),
 	};
 
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
