@@ -460,7 +460,7 @@ static void gone_expire(struct correlate *c)
 			__builtin_prefetch(&next->list_ns);
 		}
 		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
-			return;
+			break;
 		/* A graph's replays name the captured call as their parent for as long as it lives. */
 		if (is_captured(ev) && c->gone.n <= MAX_GONE)
 			continue;

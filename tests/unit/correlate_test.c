@@ -1094,6 +1094,28 @@ static void test_hung_cost(void **arg)
 	assert_int_equal(told.n, HUNG_TOLD_MAX);
 }
 
+/* They go while others are written all the time, too. */
+static void test_childless_expire(void **arg)
+{
+	uint64_t now, api, i = 0;
+
+	(void)arg;
+	for (now = S; now < 200 * S; now += 50 * MS) {
+		api = api_call(SCOPE_COLL_API, ++i, 0, false, now);
+		stop(start(id_of(SCOPE_COLL, i), api, now, &app), now);
+		stop(api, now);
+		correlate__tick(&c, now);
+	}
+	assert_in_range(c.childless.n, 1, 1024);
+	assert_in_range(c.table_used, 1, 1024 + 100);
+	for (; now < 210 * S; now += MS) {
+		stop(start(id_of(SCOPE_COLL, ++i), 0, now, &app), now);
+		stop(api_call(SCOPE_COLL_API, i, 0, false, now), now);
+		correlate__tick(&c, now);
+	}
+	assert_int_equal(c.childless.n, 1024);
+}
+
 /* The same of those that have stopped and wait: for a parent, or for children. */
 static void test_eviction_of_stopped(void **arg)
 {
@@ -1385,6 +1407,7 @@ int main(void)
 		TEST(test_hung_circle),
 		TEST(test_hung_late),
 		TEST(test_hung_cost),
+		TEST(test_childless_expire),
 	};
 
 	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);
