@@ -391,7 +391,10 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 		event_free(c, ev);
 		return;
 	}
-	list_add(ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone, ev, c->now_ns);
+	if (is_captured(ev))
+		list_add(&c->captured, ev, c->now_ns);
+	else
+		list_add(ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone, ev, c->now_ns);
 }
 
 static struct corr_event *parent_of(const struct correlate *c, const struct corr_event *ev)
@@ -461,10 +464,12 @@ static void gone_expire(struct correlate *c)
 		}
 		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
 			break;
-		/* A graph's replays name the captured call as their parent for as long as it lives. */
-		if (is_captured(ev) && c->gone.n <= MAX_GONE)
-			continue;
 		list_del(&c->gone, ev);
+		event_free(c, ev);
+	}
+	while (c->captured.n > MAX_GONE) {
+		ev = c->captured.first;
+		list_del(&c->captured, ev);
 		event_free(c, ev);
 	}
 	while ((ev = c->childless.first) &&
@@ -716,8 +721,9 @@ static void open_del(struct correlate *c, struct corr_event *ev)
 
 static struct corr_list *longest_list(struct correlate *c)
 {
-	struct corr_list *const lists[] = {&c->gone,	   &c->held,	  &c->open,	&c->closing,
-					   &c->parentless, &c->elsewhere, &c->childless};
+	struct corr_list *const lists[] = {&c->gone,	  &c->held,	  &c->open,
+					   &c->closing,	  &c->parentless, &c->elsewhere,
+					   &c->childless, &c->captured};
 	struct corr_list *longest = lists[0];
 	size_t i;
 
@@ -738,7 +744,7 @@ static bool give_up_oldest(struct correlate *c)
 
 	if (!ev)
 		return false;
-	if (list == &c->gone || list == &c->childless) {
+	if (list == &c->gone || list == &c->childless || list == &c->captured) {
 		list_del(list, ev);
 		event_free(c, ev);
 		return true;

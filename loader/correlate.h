@@ -227,11 +227,13 @@ struct correlate {
 	uint64_t held_ns;  /* net->flows->complete_ns when they were last looked through */
 	struct corr_list gone;	    /* written, kept for latecomers */
 	struct corr_list childless; /* likewise: Coll and P2p that nobody has worked on so far */
-	uint64_t looks;		    /* at `closing` */
-	struct hung hung;	    /* which of them do not move */
-	struct slab slabs[2];	    /* where they lie: those that soon go, and the others */
-	struct corr_wait *waits;    /* uthash */
-	struct corr_comm *comms;    /* uthash */
+	/* Likewise, for as long as there is room: a graph's replays name the captured call as their parent while it lives. */
+	struct corr_list captured;
+	uint64_t looks;		 /* at `closing` */
+	struct hung hung;	 /* which of them do not move */
+	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
+	struct corr_wait *waits; /* uthash */
+	struct corr_comm *comms; /* uthash */
 	struct corr_comm *last_comm;
 	struct corr_gpu gpus[CORR_GPUS];
 	struct corr_counts counts;

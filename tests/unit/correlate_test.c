@@ -1116,6 +1116,55 @@ static void test_childless_expire(void **arg)
 	assert_int_equal(c.childless.n, 1024);
 }
 
+/* Nor through the calls that graphs have captured, which stay for as long as there is room: with 50,000 of them likewise. */
+static void test_captured_cost(void **arg)
+{
+	uint64_t took[2], now = S, i, n = 100, id, k;
+
+	(void)arg;
+	for (k = 0; k < 2; k++, n = 50000) {
+		for (i = 0; i < n; i++) {
+			id = api_call(SCOPE_COLL_API, now + i, 0, true, now);
+			stop(id, now);
+		}
+		now += 10 * S;
+		took[k] = cpu_ns();
+		for (i = 0; i < 200; i++)
+			correlate__tick(&c, now + i * 50 * MS);
+		took[k] = (cpu_ns() - took[k]) / 200;
+		now += 20 * S;
+	}
+	printf("# a tick with 100 captured calls: %llu ns, with 50,100: %llu ns\n",
+	       (unsigned long long)took[0], (unsigned long long)took[1]);
+	assert_non_null(correlate__find(&c, id_of(SCOPE_COLL_API, S)));
+	assert_in_range(took[1], 0, took[0] + 20000);
+}
+
+/* There is room for so many, whatever else was written lately; then the oldest go. */
+static void test_captured_room(void **arg)
+{
+	const uint64_t n = 60000;
+	uint64_t i, id;
+
+	(void)arg;
+	for (i = 1; i <= n; i++)
+		stop(api_call(SCOPE_COLL_API, i, 0, true, S), S);
+	for (i = 1; i <= 20000; i++)
+		stop(api_call(SCOPE_COLL_API, n + i, 0, false, 2 * S), 2 * S);
+	correlate__tick(&c, 3 * S);
+	assert_non_null(correlate__find(&c, id_of(SCOPE_COLL_API, 1)));
+	correlate__tick(&c, 5 * S);
+	assert_int_equal(c.table_used, n);
+	for (i = 1; i <= 20000; i++) {
+		id = api_call(SCOPE_COLL_API, 2 * n + i, 0, true, 5 * S);
+		stop(id, 5 * S);
+	}
+	correlate__tick(&c, 100 * S);
+	assert_null(correlate__find(&c, id_of(SCOPE_COLL_API, 1)));
+	assert_non_null(correlate__find(&c, id));
+	assert_int_equal(c.table_used, 1 << 16);
+}
+
 /* The same of those that have stopped and wait: for a parent, or for children. */
 static void test_eviction_of_stopped(void **arg)
 {
@@ -1408,6 +1457,8 @@ int main(void)
 		TEST(test_hung_late),
 		TEST(test_hung_cost),
 		TEST(test_childless_expire),
+		TEST(test_captured_cost),
+		TEST(test_captured_room),
 	};
 
 	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);
