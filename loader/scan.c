@@ -268,6 +268,19 @@ static void set_next_look(struct scan_proc *p, uint64_t now, int err)
 	p->vsize = UINT64_MAX; /* however large it is then */
 }
 
+/*
+ * `next`: of its ids, now; 0 not known. They count up for as long as the program lives: where they are fewer than before it is another one
+ * (execve), which we have followed from its first on.
+ */
+static uint64_t first_id(struct scan_proc *p, uint64_t next)
+{
+	if (!p->first_id)
+		p->first_id = next;
+	else if (next && next < p->first_id)
+		p->first_id = 1;
+	return p->first_id;
+}
+
 static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 {
 	struct target t;
@@ -292,8 +305,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	if (!err && p->file) {
 		p->file->users++;
 		err = follow__want(r, &t, p->pid, r->opt.mask);
-		if (!p->first_id)
-			p->first_id = t.first_id;
+		first_id(p, t.first_id);
 		pr_debug("Process %d has the plugin, %llu us after we began%s%s\n", p->pid,
 			 (unsigned long long)(monotonic_ns() - r->s.attach_ns) / 1000,
 			 err ? ": " : "",
@@ -428,9 +440,7 @@ uint64_t scan__first_id(struct recorder *r, const struct target *t)
 	if (!p)
 		return t->first_id;
 	p->pass = r->scan.pass;
-	if (!p->first_id)
-		p->first_id = t->first_id;
-	return p->first_id;
+	return first_id(p, t->first_id);
 }
 
 void scan__free(struct scan *s)

@@ -19,6 +19,7 @@
 static struct {
 	int find, want;
 	int asked;
+	uint64_t first_id;
 } plugin;
 
 int target__find(struct target *t, pid_t pid)
@@ -28,6 +29,7 @@ int target__find(struct target *t, pid_t pid)
 		return -ENOENT;
 	plugin.asked++;
 	snprintf(t->path, sizeof(t->path), "/proc/self/exe");
+	t->first_id = plugin.first_id;
 	return plugin.find;
 }
 
@@ -168,12 +170,46 @@ static void test_answers(void **state)
 	scan__free(&r.scan);
 }
 
+/*
+ * A process that was there before us is recorded from the id on that was its next one when we came; one that has become another
+ * program since, whose ids begin anew, from its first on.
+ */
+static void test_first_id(void **state)
+{
+	struct target t = {.pid = getpid(), .first_id = 90000};
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked;
+
+	(void)state;
+	plugin.find = plugin.want = 0;
+	plugin.first_id = 50000;
+	p = pass(&r, &asked);
+	assert_int_equal(p->first_id, 50000);
+	assert_int_equal(scan__first_id(&r, &t), 50000);
+	t.first_id = 0; /* there was no answer */
+	assert_int_equal(scan__first_id(&r, &t), 50000);
+	t.first_id = 8193;
+	assert_int_equal(scan__first_id(&r, &t), 1);
+	t.first_id = 12289;
+	assert_int_equal(scan__first_id(&r, &t), 1);
+	p->first_id = 50000;
+	plugin.first_id = 4097;
+	p->vsize = UINT64_MAX; /* more than it has now: another program */
+	p = pass(&r, &asked);
+	assert_int_equal(asked, 1);
+	assert_int_equal(p->first_id, 1);
+	scan__free(&r.scan);
+	plugin.first_id = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hangs),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_first_id),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
