@@ -681,8 +681,10 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	struct proc *p = proc__get(s, &e->h, false);
 
 	decode_sched__exit(s, e);
-	if (!p)
+	if (!p) {
+		decode_sched__unrecorded_exit(s, e);
 		return NULL;
+	}
 	if (e->h.ts_ns > p->corr.now_ns)
 		p->corr.now_ns = e->h.ts_ns;
 	p->limited_recs = e->limited_recs;

@@ -153,6 +153,12 @@ void decode_sched__exit(struct session *s, const struct scope_ev_exit *e)
 	sched_thread__put(&s->sched, t);
 }
 
+void decode_sched__unrecorded_exit(struct session *s, const struct scope_ev_exit *e)
+{
+	if (s->sched_mode && (e->group_dead || e->h.kind == SCOPE_EV_EXEC))
+		sched__process_end(&s->sched, e->h.tgid, e->h.start_ns, e->h.ts_ns);
+}
+
 /* ---- Time goes by ------------------------------------------------------------------------------- */
 
 void decode_sched__tick(struct session *s, uint64_t now_ns)

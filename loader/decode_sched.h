@@ -15,6 +15,9 @@ struct sched_thread *decode_sched__chunk(struct session *s, struct proc *p,
 /* A thread has ended. */
 void decode_sched__exit(struct session *s, const struct scope_ev_exit *e);
 
+/* The same of a process that is not recorded: where it was the last one, all have, whether the ring had room to tell or not. */
+void decode_sched__unrecorded_exit(struct session *s, const struct scope_ev_exit *e);
+
 /* Writes slices that ended over a second ago (before that a thread's role may not show), forgets old ones. */
 void decode_sched__tick(struct session *s, uint64_t now_ns);
 

@@ -483,6 +483,55 @@ static void test_other_events(void **arg)
 	assert_null(s->procs);
 }
 
+static void thread_begins(uint32_t tid, uint32_t tgid, uint64_t start_ns)
+{
+	struct scope_ev_thread t = {
+		.h = {.abi = SCOPE_ABI, .kind = SCOPE_EV_THREAD, .size = sizeof(t), .ts_ns = 8000},
+		.start_ns = start_ns,
+		.tgid = tgid,
+		.tid = tid,
+		.state = SCOPE_TASK_RUN};
+
+	decode__event(s, &t, sizeof(t));
+}
+
+/*
+ * A process that has the plugin and hands in nothing, as forked workers do, is followed, too: with it go its threads, whose own
+ * end the ring may have had no room for.
+ */
+static void test_unrecorded_end(void **arg)
+{
+	static const uint16_t kinds[] = {SCOPE_EV_EXIT, SCOPE_EV_EXEC};
+	uint32_t i, k;
+
+	(void)arg;
+	teardown(NULL);
+	s = session_new_sched(SCHED_MODE_EVENTS);
+	thread_begins(900, 900, 77);
+	for (k = 0; k < 2; k++) {
+		struct scope_ev_exit e = {.h = {.abi = SCOPE_ABI,
+						.kind = kinds[k],
+						.size = sizeof(e),
+						.ts_ns = 9000,
+						.start_ns = 10,
+						.tgid = 500,
+						.tid = 500}};
+
+		for (i = 0; i < 8; i++)
+			thread_begins(500 + i, 500, 10);
+		e.h.tid = 501;
+		e.h.kind = SCOPE_EV_EXIT;
+		decode__event(s, &e, sizeof(e));
+		assert_int_equal(HASH_COUNT(s->sched.threads), 8);
+		e.h.tid = 500;
+		e.h.kind = kinds[k];
+		e.group_dead = 1;
+		decode__event(s, &e, sizeof(e));
+		assert_int_equal(HASH_COUNT(s->sched.threads), 1);
+	}
+	assert_non_null(sched__find(&s->sched, 900));
+}
+
 /* ---- Steps in one record ----------------------------------------------------------------------- */
 
 /* `parts`: how many it has got, in order. A send's are 100 ticks apart, a receive's 70. */
@@ -658,26 +707,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_steps),
-		TEST(test_step_outside),
-		TEST(test_step_lies),
-		TEST(test_in_order),
-		TEST(test_twice),
-		TEST(test_gap),
-		TEST(test_limited),
-		TEST(test_wild_gap),
-		TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),
-		TEST(test_sizes),
-		TEST(test_truncated),
-		TEST(test_positions),
-		TEST(test_kinds),
-		TEST(test_strings),
-		TEST(test_comm),
-		TEST(test_many_buffers),
-		TEST(test_times),
-		TEST(test_other_events),
-		cmocka_unit_test(test_live),
+		TEST(test_steps),	 TEST(test_step_outside),   TEST(test_step_lies),
+		TEST(test_in_order),	 TEST(test_twice),	    TEST(test_gap),
+		TEST(test_limited),	 TEST(test_wild_gap),	    TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),	 TEST(test_sizes),	    TEST(test_truncated),
+		TEST(test_positions),	 TEST(test_kinds),	    TEST(test_strings),
+		TEST(test_comm),	 TEST(test_many_buffers),   TEST(test_times),
+		TEST(test_other_events), TEST(test_unrecorded_end), cmocka_unit_test(test_live),
 	};
 	int failed;
 
