@@ -354,7 +354,7 @@ static void take_sample_set(struct session *s)
 	bool any = s->net.nsamples;
 
 	take_samples(s);
-	if (any && !s->net.failed)
+	if (any && !s->net.cut)
 		find_missing(s);
 	s->net.flows.complete_ns = s->net.sampled_ns;
 	s->net.sampled_ns = 0;
@@ -381,8 +381,9 @@ void decode_net__samples(struct session *s, uint64_t now_ns, const struct scope_
 {
 	if (!s->net_mode)
 		return;
-	if (err && !s->net.failed && !s->echo) {
-		s->net.failed = true;
+	s->net.cut = err;
+	if (err && !s->net.cut_told && !s->echo) {
+		s->net.cut_told = true;
 		pr_warn("Failed to read the flows: %s; steps get theirs late\n", strerror(-err));
 	}
 	s->net.nsamples = copy_samples(s, x, n < NET_SAMPLES_MAX ? n : NET_SAMPLES_MAX);

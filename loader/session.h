@@ -47,7 +47,8 @@ struct session_net {
 	uint64_t newest_ns;  /* of the records that came */
 	uint64_t next_ns, next_prune_ns;
 	uint64_t steps, direct, helped, unsure; /* of processes that have ended, as in net_join.h */
-	bool failed;
+	bool cut; /* of the samples some may be missing: that a flow is not among them says nothing */
+	bool cut_told;
 };
 
 #define HOST_BOOT_ID_LEN 40

@@ -3,6 +3,7 @@
  * The network's part from the ring into the trace (decode_net.c, flows.c, net_join.c, trace_net.c), by
  * little recordings of which every figure is known.
  */
+#include <errno.h>
 #include "sched_job.h"
 #include "decode_net.h"
 
@@ -181,6 +182,7 @@ static void dropped(const struct conn *c, uint32_t reason, uint64_t location, ui
 }
 
 static bool unread; /* the iterator gives nothing */
+static int cut;	    /* or the first only, and why */
 
 static void read_flows(void)
 {
@@ -199,7 +201,7 @@ static void read_flows(void)
 						    .open = {c->side[SCOPE_TX], c->side[SCOPE_RX]},
 						    .tcp = c->tcp};
 	}
-	decode_net__samples(s, k.now_ns, x, n, 0);
+	decode_net__samples(s, k.now_ns, x, cut && n ? 1 : n, cut);
 }
 
 static void name_drops(void)
@@ -233,6 +235,7 @@ static int begin_net(enum net_mode mode)
 	begin(SCHED_MODE_EVENTS);
 	memset(conns, 0, sizeof(conns));
 	unread = false;
+	cut = 0;
 	s->net_mode = mode;
 	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
 		mode != NET_MODE_OFF;
@@ -402,6 +405,7 @@ static void must_lack(const char *line, const char *text)
 }
 
 #define A_FLOW "\"10.0.0.1:41000>10.0.0.2:5000\""
+#define B_FLOW "\"10.0.0.1:41001>10.0.0.2:5001\""
 #define A_BACK "\"10.0.0.2:5000>10.0.0.1:41000\""
 
 /* ---- Steps -------------------------------------------------------------------------------------- */
@@ -924,6 +928,46 @@ static void test_short_flows(void **state)
 	assert_string_equal(line_with(A_FLOW, 6), "");
 }
 
+/* Of a reading that lacks some, nobody is gone; of the next whole one, whoever is not in it. As a digest and as convert read. */
+static void cut_readings(bool echo)
+{
+	struct conn *c;
+
+	log_level = LOG_ERR;
+	s->echo = echo;
+	at(100 * MS);
+	connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	c = connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	used(c, proxy, SCOPE_TX, 10);
+	look_on(500 * MS);
+	cut = -ENOBUFS;
+	look_on(4000 * MS);
+	cut = 0;
+	look_on(4500 * MS);
+	used(c, proxy, SCOPE_TX, 20);
+	look_on(6000 * MS);
+	c->since_ns = 0; /* nobody tells */
+	look_on(9000 * MS);
+	finish();
+	must_have(line_with(B_FLOW, 0), "\"why\":\"open\"");
+	must_have(line_with(B_FLOW, 1), "\"why\":\"use\"");
+	must_have(line_with(B_FLOW, 2), "\"why\":\"end\",\"end\":true");
+	must_have(line_with(B_FLOW, 2), "\"txBytes\":30,");
+	must_have(line_with(A_FLOW, 1), "\"why\":\"detached\"");
+}
+
+static void test_cut_reading(void **state)
+{
+	(void)state;
+	cut_readings(false);
+}
+
+static void test_cut_reading_digest(void **state)
+{
+	(void)state;
+	cut_readings(true);
+}
+
 static void test_reset(void **state)
 {
 	struct conn *c;
@@ -1291,6 +1335,8 @@ int main(void)
 		TEST(test_flow_lines),
 		TEST_WITH(test_flows_mode, setup_flows),
 		TEST(test_short_flows),
+		TEST(test_cut_reading),
+		TEST(test_cut_reading_digest),
 		TEST(test_reset),
 		TEST_WITH(test_overtaken, setup_flows),
 		TEST(test_end_lost),
