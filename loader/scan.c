@@ -23,6 +23,8 @@
 #define LOOK_NS	      (900 * 1000000ull) /* between looks at one process: a pass comes each second */
 #define LOOK_SHARE    100 /* the same, for its mappings: the kernel holds a lock meanwhile */
 #define UNUSED_PASSES 2	  /* a probe holds on to the container's file system: not for long */
+#define TOLD_MAX      16  /* processes of which it is said why they are not recorded, */
+#define TOLD_NS	      (600 * NSEC_PER_SEC) /* in so long */
 
 /* ---- Files ------------------------------------------------------------------------------------- */
 
@@ -116,8 +118,38 @@ static void file_free(struct scan *s, struct scan_file *f)
 	free(f);
 }
 
+/*
+ * Whether to say why it is not recorded: once, and not of each of those that jobs fork for days, with what their parent has
+ * loaded.
+ */
+static bool may_tell(struct scan *s, struct scan_proc *p)
+{
+	if (p->told)
+		return false;
+	p->told = true;
+	if (!s->told)
+		s->tell_ns = monotonic_ns() + TOLD_NS;
+	if (s->told == TOLD_MAX) {
+		s->untold++;
+		return false;
+	}
+	s->told++;
+	return true;
+}
+
+static void tell_others(struct scan *s, uint64_t now)
+{
+	if (!s->told || now < s->tell_ns)
+		return;
+	if (s->untold)
+		pr_warn("%u more processes are not recorded, for such reasons; 'ncclscope status' "
+			"lists those that have the plugin\n",
+			s->untold);
+	s->told = s->untold = 0;
+}
+
 /* The file of a plugin that was found in a process; attached to, if it is one to record. */
-static struct scan_file *file_of(struct recorder *r, const struct target *t)
+static struct scan_file *file_of(struct recorder *r, struct scan_proc *p, const struct target *t)
 {
 	struct scan_file *f;
 	struct scan_key key;
@@ -132,11 +164,11 @@ static struct scan_file *file_of(struct recorder *r, const struct target *t)
 	if (!f || !is_wanted(&r->scan, t->path))
 		return f;
 	err = file_attach(r, f, t->path);
-	if (err)
+	if (err && may_tell(&r->scan, p))
 		pr_warn("Failed to attach to the plugin of process %d: %s, continuing without "
 			"processes that have this file\n",
 			t->pid, strerror(-err));
-	else
+	if (!err)
 		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
 	return f;
 }
@@ -293,15 +325,13 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	if (!err || err == -ENOENT || err == -ESRCH)
 		proc_leaves_file(p);
 	if (!err) {
-		p->file = file_of(r, &t);
+		p->file = file_of(r, p, &t);
 		if (p->file && p->file->link < 0)
 			p->file = NULL;
 	}
 	/* Another build than the one that was named is not missed. */
-	if ((err == -EREMOTE || (err == -EPROTO && !r->scan.build_id[0])) && !p->told) {
+	if ((err == -EREMOTE || (err == -EPROTO && !r->scan.build_id[0])) && may_tell(&r->scan, p))
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
-		p->told = true;
-	}
 	if (!err && p->file) {
 		p->file->users++;
 		err = follow__want(r, &t, p->pid, r->opt.mask);
@@ -359,6 +389,7 @@ static void pass_end(struct recorder *r)
 			proc_free(s, p);
 	files_renew(r);
 	files_expire(r);
+	tell_others(s, monotonic_ns());
 	s->next_ns = s->begin_ns + PASS_NS;
 	if (s->busy_ns * PASS_SHARE > PASS_NS)
 		s->next_ns = s->begin_ns + s->busy_ns * PASS_SHARE;

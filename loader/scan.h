@@ -64,6 +64,9 @@ struct scan {
 	uint32_t pass;
 	uint64_t next_ns;	    /* when a pass may begin */
 	uint64_t begin_ns, busy_ns; /* of this one: its begin, and what it has taken */
+	uint32_t told,
+		untold;	  /* processes of which it was said why they are not recorded, or not */
+	uint64_t tell_ns; /* when that begins anew */
 };
 
 /*

@@ -17,7 +17,7 @@
 
 /* What is answered of this process, and how often it was asked; others have no plugin. */
 static struct {
-	int find, want;
+	int find, want, attach;
 	int asked;
 	uint64_t first_id;
 } plugin;
@@ -57,7 +57,17 @@ int attach__plugin(struct attach *a, const char *path, pid_t pid)
 	(void)a;
 	(void)path;
 	(void)pid;
-	return 0;
+	return plugin.attach;
+}
+
+static uint32_t warnings;
+
+void __wrap_log_printf(enum log_level level, const char *fmt, ...);
+
+void __wrap_log_printf(enum log_level level, const char *fmt, ...)
+{
+	(void)fmt;
+	warnings += level == LOG_WARN;
 }
 
 void attach__plugin_off(struct attach *a, int link)
@@ -203,13 +213,67 @@ static void test_first_id(void **state)
 	plugin.first_id = 0;
 }
 
+/* A file that cannot be attached to is tried again and again, as its process goes on; that is said once. */
+static void test_says_once(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	uint32_t i, asked_all = 0;
+	int asked;
+
+	(void)state;
+	plugin.find = plugin.want = 0;
+	plugin.attach = -ENOSPC;
+	warnings = 0;
+	for (i = 0; i < 50; i++) {
+		p = pass(&r, &asked);
+		p->vsize ^= 4096; /* it maps and unmaps */
+		asked_all += (uint32_t)asked;
+		assert_null(p->file);
+	}
+	assert_int_equal(asked_all, 50);
+	assert_int_equal(warnings, 1);
+	plugin.attach = 0;
+	p = pass(&r, &asked);
+	p->vsize ^= 4096;
+	pass(&r, &asked);
+	p->vsize ^= 4096;
+	assert_non_null(pass(&r, &asked)->file);
+	scan__free(&r.scan);
+}
+
+/* Nor is it said of each process that a job forks: of some, and how many more there were. */
+static void test_says_of_some(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	uint32_t i;
+	int asked;
+
+	(void)state;
+	plugin.find = -EPROTO;
+	warnings = 0;
+	for (i = 0; i < 50; i++) {
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		p->start ^= 1; /* another one, next time */
+	}
+	assert_int_equal(warnings, 16);
+	assert_int_equal(r.scan.untold, 34);
+	r.scan.tell_ns = 0; /* much later */
+	pass(&r, &asked);
+	assert_int_equal(r.scan.untold, 0);
+	assert_int_equal(warnings, 17);
+	plugin.find = 0;
+	scan__free(&r.scan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hangs),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_first_id),
+		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
+		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);

@@ -43,6 +43,9 @@ $(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
 # What follow.c asks BPF and the pipeline for is the test's.
 $(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__proc_forget attach__watch pipeline__feed
 
+# And what scan.c says.
+$(UNIT_OUT)/scan_test: UNIT_WRAP := log_printf
+
 $(UNIT_OUT)/%_test: $(UNIT_OUT)/%_test.o $(UNIT_LIB)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(UNIT_SAN) $(UNIT_WRAP:%=-Wl,--wrap=%) $^ -lcmocka $(LOADER_LIB) -o $@
