@@ -56,7 +56,7 @@ struct sched_sums {
 	uint64_t irq_ns;       /* within on_cpu_ns */
 	uint64_t net_rx_ns;    /* within irq_ns: NET_RX softirq */
 	uint64_t throttled_ns; /* within runq_ns */
-	uint32_t switches, preemptions, migrations;
+	uint64_t switches, preemptions, migrations;
 };
 
 /* A point in a thread's time. Slices and interrupts are numbered; the numbers only grow. */
@@ -151,7 +151,7 @@ struct sched {
 
 /* What one thread, or several, did in a span of their time. */
 struct sched_span {
-	uint32_t threads; /* that it is the sum of; 0: nothing is known */
+	uint64_t threads; /* that it is the sum of; 0: nothing is known */
 	uint32_t ncpus, nbehind, nblocked_in;
 	uint64_t span_ns;
 	uint64_t unknown_ns; /* on_cpu + runq + blocked + unknown = span */

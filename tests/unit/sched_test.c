@@ -839,6 +839,40 @@ static void test_span_add(void **state)
 	assert_adds_up(&a);
 }
 
+/* What is summed up while a job runs for days has more than 32 bits. */
+static void test_for_days(void **state)
+{
+	struct sched_span sum = {0}, one = {.threads = 1, .span_ns = 10, .unknown_ns = 10};
+	struct k_task *t, *x = hog(0, "burn");
+	struct sched_mark mark;
+
+	(void)state;
+	prime(0);
+	at(100);
+	t = running(0, 0);
+	at(200);
+	k_preempts(&k, 0, x);
+	at(300);
+	k_preempts(&k, 0, t);
+	/* 20,000 a second, for two days and a half */
+	sched_thread__mark(thread(t), 300, &mark);
+	thread(t)->cursor.sums.switches = thread(t)->cursor.sums.preemptions = UINT32_MAX;
+	at(400);
+	k_preempts(&k, 0, x);
+	at(500);
+	sched_thread__mark(thread(t), 500, &mark);
+	assert_int_equal(mark.sums.switches, UINT32_MAX + 1ULL);
+	assert_int_equal(mark.sums.preemptions, UINT32_MAX + 1ULL);
+	/* A thousand operations a second, for fifty: the sum of all goes on. */
+	sum = one;
+	sum.threads = UINT32_MAX;
+	sum.span_ns = sum.unknown_ns = 1ULL << 50;
+	sched_span__add(&sum, &one);
+	sched_span__add(&sum, &one);
+	assert_int_equal(sum.span_ns, (1ULL << 50) + 20);
+	assert_int_equal(sum.threads, UINT32_MAX + 2ULL);
+}
+
 /* One that is there all the time, but never for long, behind others that are each there once. */
 static void test_steady_culprit(void **state)
 {
@@ -1738,6 +1772,7 @@ int main(void)
 		TEST(test_several_renamed),
 		TEST(test_cpu_numbers),
 		TEST(test_span_add),
+		TEST(test_for_days),
 		TEST(test_steady_culprit),
 		TEST(test_first_wait_of_cpu),
 		TEST(test_gap),
