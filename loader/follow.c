@@ -140,7 +140,7 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 	p->contacted = true;
 	if (p->hangs)
 		return;
-	r->look = true;
+	r->look |= !relearn; /* looked for among all files of the node */
 	p->relearned_at = ring_losses(p);
 	ages_keep(r);
 	if (t->mem < 0) {

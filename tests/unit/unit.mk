@@ -40,8 +40,9 @@ $(UNIT_OUT)/%.o: $(UNIT_DIR)/%.c
 
 $(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
 
-# What follow.c asks BPF and the pipeline for is the test's.
-$(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__proc_forget attach__watch pipeline__feed
+# What follow.c asks BPF, processes and the pipeline for is the test's.
+$(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__proc_forget attach__watch pipeline__feed \
+	target__want target__age
 
 # And what scan.c says.
 $(UNIT_OUT)/scan_test: UNIT_WRAP := log_printf
