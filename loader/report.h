@@ -372,6 +372,9 @@ struct report_comm {
 	int32_t nranks; /* 0: not told */
 	int32_t max_rank;
 	struct report_member *members; /* owned: ranks that the input has */
+	/* What it has of r->classes, in the order in which they came. */
+	struct report_class *classes, *last_class;
+	uint32_t nclasses;
 	struct report_whole whole;
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */
@@ -413,6 +416,7 @@ struct report_slow {
 struct report_class {
 	struct report_class_key key;
 	struct report_comm *comm;
+	struct report_class *next; /* of its communicator */
 	uint64_t min_bytes, max_bytes;
 	uint64_t n, unknown_time, hung; /* without true execution time; that never ended */
 	double bytes;
@@ -490,6 +494,7 @@ struct report {
 	uint32_t held_parts, held_room; /* of operations that they hold; likewise */
 	struct report_find *finds;
 	struct pending *pending; /* operations that wait for ranks */
+	struct heap due;	 /* the same: that which waits no longer first is first */
 	struct side *sides;	 /* groups of Sends and Recvs whose operation is not whole */
 	struct report_conn *conns;
 	uint32_t nwaits;  /* connections whose waits are kept */

@@ -36,8 +36,79 @@ struct pending {
 	struct report_op *op;
 	int64_t newest; /* by the real clock */
 	uint64_t nr;	/* of those that ended at the same time, which came first */
+	int64_t due;	/* no sooner than then it has waited for long enough */
+	size_t due_at;	/* its place in r->due; NOT_DUE: none */
 	UT_hash_handle hh;
 };
+
+#define NOT_DUE SIZE_MAX
+
+/* ---- Who has waited for long enough ------------------------------------------------------------------- */
+
+static void due__put(struct heap *h, size_t i, struct pending *p)
+{
+	h->at[i] = p;
+	p->due_at = i;
+}
+
+static int64_t due__of(const struct heap *h, size_t i)
+{
+	return ((const struct pending *)h->at[i])->due;
+}
+
+/* To its place, from @i, which is nobody's. */
+static void due__settle(struct heap *h, size_t i, struct pending *p)
+{
+	size_t kid;
+
+	for (; i && p->due < due__of(h, (i - 1) / 2); i = (i - 1) / 2)
+		due__put(h, i, h->at[(i - 1) / 2]);
+	for (; (kid = 2 * i + 1) < h->n; i = kid) {
+		if (kid + 1 < h->n && due__of(h, kid + 1) < due__of(h, kid))
+			kid++;
+		if (p->due <= due__of(h, kid))
+			break;
+		due__put(h, i, h->at[kid]);
+	}
+	due__put(h, i, p);
+}
+
+static int64_t due_of(const struct pending *p)
+{
+	bool all = p->op->nparts >= HASH_COUNT(p->op->comm->members);
+
+	return p->newest + (all ? REPORT_WAIT_NS : REPORT_GIVE_UP_NS);
+}
+
+/* A part of it has come. That ranks have come that it lacks makes it due later, which is seen when it seems to be. */
+static void set_due(struct report *r, struct pending *p)
+{
+	size_t cap = r->due.cap ? 2 * r->due.cap : 64;
+	void **at;
+
+	p->due = due_of(p);
+	if (p->due_at == NOT_DUE && r->due.n == r->due.cap) {
+		at = reallocarray(r->due.at, cap, sizeof(*at));
+		if (!at) {
+			r->err = -ENOMEM;
+			return;
+		}
+		r->due.at = at;
+		r->due.cap = cap;
+	}
+	due__settle(&r->due, p->due_at == NOT_DUE ? r->due.n++ : p->due_at, p);
+}
+
+static void forget_due(struct report *r, struct pending *p)
+{
+	struct pending *last;
+
+	if (p->due_at == NOT_DUE)
+		return;
+	last = r->due.at[--r->due.n];
+	if (last != p)
+		due__settle(&r->due, p->due_at, last);
+}
 
 /* ---- In order ----------------------------------------------------------------------------------------- */
 
@@ -93,6 +164,7 @@ static void wait_for_turn(struct report *r, struct pending *p)
 static void complete(struct report *r, struct pending *p)
 {
 	HASH_DEL(r->pending, p);
+	forget_due(r, p);
 	HASH_FREE_ALL(p->come);
 	r->npending -= p->op->nparts;
 	wait_for_turn(r, p);
@@ -200,6 +272,7 @@ static struct pending *pending_of(struct report *r, const struct report_op_info 
 	}
 	p->key = key;
 	p->newest = INT64_MIN;
+	p->due_at = NOT_DUE;
 	p->op = report_op_new(r, info);
 	if (p->op)
 		HASH_ADD(hh, r->pending, key, sizeof(key), p);
@@ -382,6 +455,8 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	p->newest = at > p->newest ? at : p->newest;
 	if (op->comm->nranks > 0 && op->nparts >= (uint32_t)op->comm->nranks)
 		complete(r, p);
+	else
+		set_due(r, p);
 }
 
 void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
@@ -403,14 +478,14 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 
 void report_expire(struct report *r, int64_t ns)
 {
-	struct pending *p, *tmp;
+	struct pending *p;
 
-	HASH_ITER (hh, r->pending, p, tmp) {
-		if (p->newest + REPORT_WAIT_NS >= ns)
-			continue;
-		if (p->op->nparts >= HASH_COUNT(p->op->comm->members) ||
-		    p->newest + REPORT_GIVE_UP_NS < ns)
+	while ((p = r->due.n ? r->due.at[0] : NULL) && p->due < ns) {
+		p->due = due_of(p);
+		if (p->due < ns)
 			complete(r, p);
+		else
+			due__settle(&r->due, 0, p);
 	}
 	report_p2p_expire(r, ns);
 	r->came_to = ns;
@@ -446,5 +521,6 @@ void report_join_free(struct report *r)
 		report_op_free(p->op);
 		free(p);
 	}
+	free(r->due.at);
 	free(r->ready.at);
 }

@@ -92,12 +92,12 @@ static json_t *comms(const struct report *r)
 {
 	json_t *list = json_array(), *ops;
 	const struct report_comm *c, *tmp;
-	const struct report_class *k, *ktmp;
+	const struct report_class *k;
 
 	HASH_ITER (hh, r->comms, c, tmp) {
 		ops = json_array();
-		HASH_ITER (hh, r->classes, k, ktmp)
-			if (k->comm == c && k->n)
+		for (k = c->classes; k; k = k->next)
+			if (k->n)
 				json_array_append_new(ops, op_of(r, k));
 		json_array_append_new(
 			list, json_pack("{so so si si so}", "commHash", hex_of(c->hash), "name",

@@ -337,6 +337,17 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 		c->max_rank = rank;
 }
 
+static void add_class(struct report_comm *c, struct report_class *k)
+{
+	k->comm = c;
+	if (c->last_class)
+		c->last_class->next = k;
+	else
+		c->classes = k;
+	c->last_class = k;
+	c->nclasses++;
+}
+
 struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info)
 {
@@ -355,7 +366,6 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 	k = calloc(1, sizeof(*k));
 	if (k) {
 		k->key = key;
-		k->comm = c;
 		k->min_bytes = UINT64_MAX;
 		HASH_ADD(hh, r->classes, key, sizeof(key), k);
 	}
@@ -364,6 +374,7 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 		r->err = -ENOMEM;
 		return NULL;
 	}
+	add_class(c, k);
 	r->kinds_bytes += sizeof(*k);
 	return k;
 }

@@ -218,7 +218,7 @@ static void print_split(const struct report *r, const struct report_class *k, FI
 
 static void print_comm(const struct report *r, const struct report_comm *c, FILE *f)
 {
-	const struct report_class *k, *tmp;
+	const struct report_class *k;
 	bool split = false;
 
 	heading(r, f, "Communicator 0x%llx%s%s, %d ranks, %u of them here",
@@ -228,8 +228,8 @@ static void print_comm(const struct report *r, const struct report_comm *c, FILE
 		"count", "p50", "p99", "max", "algbw", "busbw", "late");
 	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %6s %6s %4s\n", "", "", "", "", "", "", "",
 		"GB/s", "GB/s", "%");
-	HASH_ITER (hh, r->classes, k, tmp) {
-		if (k->comm == c && k->n) {
+	for (k = c->classes; k; k = k->next) {
+		if (k->n) {
 			print_class(r, k, f);
 			split |= k->proxy_span > 0;
 		}
@@ -238,8 +238,8 @@ static void print_comm(const struct report *r, const struct report_comm *c, FILE
 		return;
 	fprintf(f, "\n%-28s %9s %9s %9s %17s\n", "progress threads, % of time", "on CPU",
 		"runnable", "asleep", "receives: no data");
-	HASH_ITER (hh, r->classes, k, tmp)
-		if (k->comm == c && k->n)
+	for (k = c->classes; k; k = k->next)
+		if (k->n)
 			print_split(r, k, f);
 }
 

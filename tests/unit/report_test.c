@@ -2364,6 +2364,68 @@ static void held_has_bounds(void **state)
 	report_free(&r);
 }
 
+/* ---- What takes time ------------------------------------------------------------------------------------- */
+
+#define MANY_COMMS   20000
+#define MANY_WAITING 30000
+
+static double cpu_seconds(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* A kind's communicator is not looked for among all others. */
+static void json_of_many_comms(void **state)
+{
+	struct report_op_info info = {.bytes = 4096};
+	struct report r = {0};
+	FILE *null = fopen("/dev/null", "w");
+	double began;
+
+	(void)state;
+	assert_non_null(null);
+	assert_int_equal(report_init(&r), 0);
+	info.func = names__get(r.names, "AllReduce", 9);
+	for (info.comm = 1; info.comm <= MANY_COMMS; info.comm++)
+		assert_non_null(report_class_of(&r, report_comm(&r, info.comm), &info));
+	began = cpu_seconds();
+	assert_int_equal(report_json(&r, null), 0);
+	assert_true(cpu_seconds() - began < 1);
+	fclose(null);
+	report_free(&r);
+}
+
+/* As where the input has some nodes' traces only: operations wait, and are not looked through whenever time goes on. */
+static void many_that_wait(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	double began;
+	uint32_t i;
+
+	(void)state;
+	groups_begin(&r, list, 2);
+	report_comm(&r, 7)->nranks = 3;
+	report_member(&r, report_comm(&r, 7), 1, list[1]);
+	for (i = 0; i < MANY_WAITING; i++)
+		group_part(&r, list[0], 7, 0, i, (1000 + i) * MS, (1001 + i) * MS);
+	assert_int_equal(r.npending, MANY_WAITING);
+	began = cpu_seconds();
+	/* of rank 1 there is still nothing */
+	for (i = 0; i < MANY_WAITING; i++)
+		report_expire(&r, (40000 + i) * MS);
+	assert_int_equal(r.npending, MANY_WAITING);
+	assert_true(cpu_seconds() - began < 1);
+	/* it comes to the last one; the first 8,999 wait for more than 90 s then */
+	group_part(&r, list[1], 7, 1, MANY_WAITING - 1, MANY_WAITING * MS,
+		   (1000 + MANY_WAITING) * MS);
+	report_expire(&r, (70000 + i) * MS);
+	assert_int_equal(r.npending, MANY_WAITING + 1 - 2 - 8999);
+	report_end(&r);
+	assert_int_equal(r.totals.ops, MANY_WAITING);
+	report_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -2432,6 +2494,8 @@ int main(void)
 		cmocka_unit_test(many_kinds),
 		cmocka_unit_test(beside_by_clock),
 		cmocka_unit_test(held_has_bounds),
+		cmocka_unit_test(json_of_many_comms),
+		cmocka_unit_test(many_that_wait),
 	};
 
 	log_level = LOG_ERR;
