@@ -338,6 +338,7 @@ struct report_proc {
 	/* At the end: of all communicators that it is in, the last of these that has been added. */
 	struct report_whole whole;
 	const struct report_comm *counted;
+	struct heat_row *heat; /* of its ranks the first that has come; NULL: none has */
 	struct report_proc *next;
 	UT_hash_handle hh;
 };
@@ -459,11 +460,6 @@ struct report_find {
 
 #define HEAT_COLS 64
 
-struct report_heat {
-	int32_t rank;
-	uint64_t comm;
-};
-
 struct report_options {
 	int64_t slower_than; /* ns; 0: 1.5 x the median of the class */
 	bool json, csv, color, brief;
@@ -476,7 +472,7 @@ struct report_totals {
 	bool cut; /* by limit_ns */
 };
 
-struct heat; /* rank x time; report_stat.c */
+struct heat; /* rank x time; report_rows.c */
 
 struct report {
 	struct report_options opt;
@@ -559,7 +555,28 @@ const char *report_func_text(const struct report *r, const struct report_class *
 double report_heat_cell(const struct report *r, uint32_t row, uint32_t col);
 uint32_t report_heat_rows(const struct report *r);
 const struct report_proc *report_heat_row(const struct report *r, uint32_t row, int32_t *rank);
+/* Those rows, to be picked from; owned by the caller (free). NULL: no memory. */
+struct report_row *report_heat_list(const struct report *r);
 int64_t report_heat_width(const struct report *r);
+/* Parts of ranks that have no row, as there is no room for more of them. */
+uint64_t report_heat_left(const struct report *r);
+
+/* A rank that may be told of, or (rank -1) all of a process'. */
+struct report_row {
+	const struct report_proc *proc;
+	int32_t rank;	  /* in its communicator */
+	uint32_t nr;	  /* its place among those that there are */
+	uint32_t verdict; /* of those the first that is about it; UINT32_MAX: none is */
+	int64_t found;	  /* of what it may have held up, whether that is worth a verdict or not */
+};
+
+/*
+ * By what there is to be said of them: those that have a verdict, in the order of these, then those of which most was found, then the
+ * others in theirs (nr).
+ */
+void report_order_rows(const struct report *r, struct report_row *rows, uint32_t n);
+/* So many of them, the first ones of that order, in their own. */
+void report_pick_rows(const struct report *r, struct report_row *rows, uint32_t n, uint32_t max);
 
 void report_text(const struct report *r, FILE *f);
 /* Others' text for whoever takes ASCII only: any other byte is '?', and it is cut to len - 1. */

@@ -111,6 +111,13 @@ void report_op_free(struct report_op *op);
 /* All parts that there will be are there. Takes the operation over. */
 void report_finish(struct report *r, struct report_op *op);
 
+/* report_rows.c: a part of a rank, which waited for others for so long. */
+void report_heat_add(struct report *r, const struct report_part *p, int64_t wait_ns);
+struct heat *report_heat_new(void);
+/* All have come: ranks in their order. */
+void report_heat_end(struct heat *h);
+void report_heat_free(struct heat *h);
+
 /* Which findings are named, at what cost and how surely: report_weigh.c. All operations have been judged. */
 void report_weigh(struct report *r);
 

@@ -166,104 +166,6 @@ int64_t hist__quantile(const struct hist *h, double q)
 	return h->n ? h->max : 0;
 }
 
-/* ---- Heat map: rank x time --------------------------------------------------------------------------------- */
-
-#define HEAT_ROWS 64
-
-struct heat_row {
-	struct report_proc *proc;
-	int32_t rank;
-	double op[HEAT_COLS], wait[HEAT_COLS]; /* ns */
-};
-
-/* Columns get wider as time goes on: two become one. */
-struct heat {
-	int64_t from, width;
-	uint32_t n;
-	struct heat_row rows[HEAT_ROWS];
-};
-
-static void widen(struct heat *h)
-{
-	uint32_t r, c;
-
-	for (r = 0; r < h->n; r++) {
-		struct heat_row *row = &h->rows[r];
-
-		for (c = 0; c < HEAT_COLS; c++) {
-			bool low = c < HEAT_COLS / 2;
-
-			row->op[c] = low ? row->op[2 * c] + row->op[2 * c + 1] : 0;
-			row->wait[c] = low ? row->wait[2 * c] + row->wait[2 * c + 1] : 0;
-		}
-	}
-	h->width *= 2;
-}
-
-static struct heat_row *heat_row(struct heat *h, const struct report_part *p)
-{
-	uint32_t r;
-
-	for (r = 0; r < h->n; r++)
-		if (h->rows[r].proc == p->proc->self &&
-		    (!p->proc->several || h->rows[r].rank == p->rank))
-			return &h->rows[r];
-	if (h->n == HEAT_ROWS)
-		return NULL;
-	h->rows[h->n].proc = p->proc->self;
-	h->rows[h->n].rank = p->rank;
-	return &h->rows[h->n++];
-}
-
-static void heat_add(struct heat *h, const struct report_part *p, int64_t wait_ns)
-{
-	struct heat_row *row = heat_row(h, p);
-	int64_t from = p->start + p->proc->offset, to = p->stop + p->proc->offset, at, end;
-	double share = (double)wait_ns / (double)(to - from);
-
-	if (!row || to <= from)
-		return;
-	if (!h->width) {
-		h->width = 1000000;
-		h->from = from;
-	}
-	if (from < h->from)
-		from = h->from;
-	while (to - h->from >= h->width * HEAT_COLS)
-		widen(h);
-	for (at = from; at < to; at = end) {
-		int64_t c = (at - h->from) / h->width;
-
-		end = h->from + (c + 1) * h->width;
-		end = end < to ? end : to;
-		row->op[c] += (double)(end - at);
-		row->wait[c] += (double)(end - at) * share;
-	}
-}
-
-uint32_t report_heat_rows(const struct report *r)
-{
-	return r->heat->n;
-}
-
-int64_t report_heat_width(const struct report *r)
-{
-	return r->heat->width;
-}
-
-const struct report_proc *report_heat_row(const struct report *r, uint32_t row, int32_t *rank)
-{
-	*rank = report_rank(r->heat->rows[row].proc, r->heat->rows[row].rank);
-	return r->heat->rows[row].proc;
-}
-
-double report_heat_cell(const struct report *r, uint32_t row, uint32_t col)
-{
-	const struct heat_row *h = &r->heat->rows[row];
-
-	return h->op[col] > 0 ? h->wait[col] / h->op[col] : -1;
-}
-
 /* ---- Communicators ------------------------------------------------------------------------------------------ */
 
 struct report_comm *report_comm(struct report *r, uint64_t hash)
@@ -566,7 +468,7 @@ static void sum_part(struct report *r, const struct report_op *op, struct report
 	proc->wait_peer += wait > early ? wait : early;
 	proc->wait_net += (int64_t)(share_of(p, true) * (double)d);
 	proc->wait_gpu += dur > 0 ? (int64_t)(gpu / dur * (double)d) : 0;
-	heat_add(r->heat, p, wait > early ? wait : early);
+	report_heat_add(r, p, wait > early ? wait : early);
 }
 
 /* NULL: there is no room. Operations before had nothing of it. */
@@ -833,14 +735,6 @@ static void sort_procs(struct report *r)
 	free(list);
 }
 
-static int cmp_row(const void *a, const void *b)
-{
-	const struct heat_row *x = a, *y = b;
-	int32_t i = report_rank(x->proc, x->rank), k = report_rank(y->proc, y->rank);
-
-	return i < k ? -1 : i > k;
-}
-
 void report_end(struct report *r)
 {
 	struct report_class *k, *ktmp;
@@ -855,7 +749,7 @@ void report_end(struct report *r)
 	judge_reset(r);
 	report_weigh(r);
 	sort_procs(r);
-	qsort(r->heat->rows, r->heat->n, sizeof(r->heat->rows[0]), cmp_row);
+	report_heat_end(r->heat);
 }
 
 static int cmp_cost(const void *a, const void *b)
@@ -934,7 +828,7 @@ void report_free(struct report *r)
 	HASH_FREE_ALL(r->losses);
 	free_comms(r);
 	free_procs(r);
-	free(r->heat);
+	report_heat_free(r->heat);
 	copies__free(&r->copies);
 	names__free(r->names);
 }
@@ -945,7 +839,7 @@ int report_init(struct report *r)
 	r->kinds_room = KINDS_ROOM;
 	r->held_room = HELD_ROOM;
 	r->names = names__new();
-	r->heat = calloc(1, sizeof(*r->heat));
+	r->heat = report_heat_new();
 	if (r->names && r->heat)
 		return 0;
 	report_free(r);

@@ -71,6 +71,11 @@ static const char *span(int64_t ns)
 	return to;
 }
 
+static void put_no_memory(FILE *f)
+{
+	fputs("\n(A table is left out: there is no memory for it.)\n", f);
+}
+
 static void put_size(char *to, size_t len, uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -368,90 +373,170 @@ static void rank_row(const struct report *r, const struct report_proc *p, FILE *
 		span(p->wait_gpu));
 }
 
-static int cmp_who(const void *a, const void *b)
+/* All that there are, in their order, of each process one; owned by the caller (free). NULL: no memory. */
+static struct report_row *list_procs(const struct report *r, bool in_ops, uint32_t *n)
 {
-	const struct report_proc *x = *(struct report_proc *const *)a,
-				 *y = *(struct report_proc *const *)b;
+	struct report_row *list = calloc(r->nprocs + 1, sizeof(*list));
+	const struct report_proc *p;
 
-	return (x->index > y->index) - (x->index < y->index);
-}
-
-/* Of whom the first of the verdicts are, by index; at most ROWS_MAX. */
-static uint32_t whose_verdicts(const struct report *r, const struct report_proc *who[ROWS_MAX])
-{
-	uint32_t n, i, m = 0;
-	struct report_find **list = report_findings(r, &n);
-
-	for (i = 0; list && i < n && i < TOP; i++)
-		if (list[i]->who)
-			who[m++] = list[i]->who;
-	free(list);
-	qsort(who, m, sizeof(*who), cmp_who);
-	return m;
-}
-
-/* Ranks that are told of: all, or of many the first ones and those that have a verdict. */
-static uint32_t list_ranks(const struct report *r, const struct report_proc **list)
-{
-	const struct report_proc *who[ROWS_MAX] = {NULL}, *p;
-	uint32_t m = whose_verdicts(r, who), all = 0, first, n = 0;
-
-	for (p = r->procs; p; p = p->next)
-		all += p->op_ns > 0;
-	first = all > ROWS_MAX ? ROWS_MAX - m : all;
-	for (p = r->procs; p; p = p->next) {
-		if (!p->op_ns)
+	*n = 0;
+	for (p = r->procs; p && list; p = p->next) {
+		if (in_ops && !p->op_ns)
 			continue;
-		if (n < first || (n < ROWS_MAX && bsearch(&p, who, m, sizeof(*who), cmp_who)))
-			list[n++] = p;
+		list[*n] = (struct report_row){.proc = p, .rank = -1, .nr = *n};
+		++*n;
 	}
-	return all - n;
+	return list;
+}
+
+static void put_more(uint32_t more, const char *what, FILE *f)
+{
+	if (more)
+		fprintf(f, "(%u more %s%s: see --json)\n", more, what, more == 1 ? "" : "s");
 }
 
 static void print_ranks(const struct report *r, FILE *f)
 {
-	const struct report_proc *list[ROWS_MAX] = {NULL};
-	uint32_t more = list_ranks(r, list), i;
+	uint32_t n, i;
+	struct report_row *list = list_procs(r, true, &n);
 
-	for (i = 0; i < ROWS_MAX && list[i]; i++) {
-		if (!i) {
-			heading(r, f, "Where the time of the ranks' operations went");
-			fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank",
-				"process", "in ops", "on CPU", "runnable", "asleep", "irq",
-				"no data", "no room", "GPU");
-		}
-		rank_row(r, list[i], f);
+	if (!list)
+		put_no_memory(f);
+	if (n) {
+		heading(r, f, "Where the time of the ranks' operations went");
+		fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank", "process",
+			"in ops", "on CPU", "runnable", "asleep", "irq", "no data", "no room",
+			"GPU");
 	}
-	if (more)
-		fprintf(f, "(%u more rank%s: see --json)\n", more, more == 1 ? "" : "s");
+	report_pick_rows(r, list, n, ROWS_MAX);
+	for (i = 0; i < n && i < ROWS_MAX; i++)
+		rank_row(r, list[i].proc, f);
+	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "rank", f);
+	free(list);
+}
+
+struct thread_row {
+	const struct report_proc *proc;
+	const struct report_thread *thread;
+	uint32_t nr;	/* its place in the table of all */
+	uint32_t place; /* of its process, by what there is to be said of that */
+	uint32_t turn;	/* some of each process, then some more */
+};
+
+#define TURN 8 /* threads */
+
+static int64_t thread_ns(const struct report_thread *t)
+{
+	return t->on + t->runq + t->blocked + t->unknown;
+}
+
+static int64_t kept_ns(const struct thread_row *row)
+{
+	return row->thread->runq + row->thread->irq + row->thread->throttled;
+}
+
+static int cmp_u32(uint32_t a, uint32_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Of each process, those that were kept from running most. */
+static int most_kept(const void *a, const void *b)
+{
+	const struct thread_row *x = a, *y = b;
+	int64_t i = kept_ns(x), k = kept_ns(y);
+
+	return cmp_u32(x->place, y->place) ?: (i != k ? (i > k ? -1 : 1) : cmp_u32(x->nr, y->nr));
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct thread_row *x = a, *y = b;
+
+	return cmp_u32(x->turn, y->turn) ?: cmp_u32(x->place, y->place) ?: most_kept(a, b);
+}
+
+static int by_nr(const void *a, const void *b)
+{
+	return cmp_u32(((const struct thread_row *)a)->nr, ((const struct thread_row *)b)->nr);
+}
+
+/* NULL: no memory. */
+static struct thread_row *list_threads(const struct report *r, uint32_t *n)
+{
+	const struct report_thread *t, *tmp;
+	const struct report_proc *p;
+	struct thread_row *list;
+	uint32_t max = 0, nr = 0;
+
+	for (p = r->procs; p; p = p->next)
+		max += HASH_COUNT(p->threads);
+	list = calloc(max + 1, sizeof(*list));
+	*n = 0;
+	for (p = r->procs; p && list; p = p->next, nr++)
+		HASH_ITER (hh, p->threads, t, tmp)
+			if (thread_ns(t)) {
+				list[*n] = (struct thread_row){
+					.proc = p, .thread = t, .nr = *n, .place = nr};
+				++*n;
+			}
+	return list;
+}
+
+/* Of more than there are lines for, those of the ranks that are told of first, in the order of all. */
+static void pick_threads(const struct report *r, struct thread_row *list, uint32_t n)
+{
+	uint32_t nprocs, i, from = 0;
+	struct report_row *procs = list_procs(r, false, &nprocs);
+	uint32_t *place = calloc(nprocs + 1, sizeof(*place));
+
+	if (procs && place) {
+		report_order_rows(r, procs, nprocs);
+		for (i = 0; i < nprocs; i++)
+			place[procs[i].nr] = i;
+		for (i = 0; i < n; i++)
+			list[i].place = place[list[i].place];
+	}
+	free(procs);
+	free(place);
+	qsort(list, n, sizeof(*list), most_kept);
+	for (i = 0; i < n; i++) {
+		from = list[i].place == list[from].place ? from : i;
+		list[i].turn = (i - from) / TURN;
+	}
+	qsort(list, n, sizeof(*list), by_turn);
+	qsort(list, ROWS_MAX, sizeof(*list), by_nr);
+}
+
+static void thread_row(const struct report *r, const struct thread_row *row, FILE *f)
+{
+	const struct report_thread *t = row->thread;
+	int64_t all = thread_ns(t);
+
+	fprintf(f, "%-5d %-16.16s %9u %-6.6s %10s %7.1f%% %8.1f%% %6.1f%%", row->proc->rank,
+		clean(r, t->comm, 16), t->tid, clean(r, t->role, 6), span(all), percent(t->on, all),
+		percent(t->runq, all), percent(t->blocked, all));
+	fprintf(f, " %7.1f%% %9.1f%%\n", percent(t->irq, all), percent(t->throttled, all));
 }
 
 static void print_threads(const struct report *r, FILE *f)
 {
-	const struct report_proc *p;
-	const struct report_thread *t, *tmp;
-	uint32_t n = 0;
+	uint32_t n, i;
+	struct thread_row *list = list_threads(r, &n);
 
-	for (p = r->procs; p && n < ROWS_MAX; p = p->next) {
-		HASH_ITER (hh, p->threads, t, tmp) {
-			int64_t all = t->on + t->runq + t->blocked + t->unknown;
-
-			if (!all || n >= ROWS_MAX)
-				continue;
-			if (!n++) {
-				heading(r, f, "Threads, from when they were first seen to the end");
-				fprintf(f, "%-5s %-26s %-6s %10s %8s %9s %7s %8s %10s\n", "rank",
-					"thread", "role", "time", "on CPU", "runnable", "asleep",
-					"irq", "throttled");
-			}
-			fprintf(f, "%-5d %-16.16s %9u %-6.6s %10s %7.1f%% %8.1f%% %6.1f%%", p->rank,
-				clean(r, t->comm, 16), t->tid, clean(r, t->role, 6), span(all),
-				percent(t->on, all), percent(t->runq, all),
-				percent(t->blocked, all));
-			fprintf(f, " %7.1f%% %9.1f%%\n", percent(t->irq, all),
-				percent(t->throttled, all));
-		}
+	if (!list)
+		put_no_memory(f);
+	if (n) {
+		heading(r, f, "Threads, from when they were first seen to the end");
+		fprintf(f, "%-5s %-26s %-6s %10s %8s %9s %7s %8s %10s\n", "rank", "thread", "role",
+			"time", "on CPU", "runnable", "asleep", "irq", "throttled");
 	}
+	if (n > ROWS_MAX)
+		pick_threads(r, list, n);
+	for (i = 0; i < n && i < ROWS_MAX; i++)
+		thread_row(r, &list[i], f);
+	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "thread", f);
+	free(list);
 }
 
 /* ---- Culprits ------------------------------------------------------------------------------------------------------- */
@@ -505,31 +590,53 @@ static void print_culprits(const struct report *r, FILE *f)
 
 /* ---- Heat map ----------------------------------------------------------------------------------------------------------- */
 
-static void print_heat(const struct report *r, FILE *f)
+static void heat_line(const struct report *r, uint32_t row, uint32_t cols, FILE *f)
 {
 	static const char shades[] = " .:-=+*#%@";
-	uint32_t rows = report_heat_rows(r), row, col, used = 0;
 	const struct report_proc *p;
+	uint32_t col;
 	int32_t rank;
 	double v;
 
+	p = report_heat_row(r, row, &rank);
+	fprintf(f, "%4d %-16.16s |", rank, clean(r, p->host, 16));
+	for (col = 0; col < cols; col++) {
+		v = report_heat_cell(r, row, col);
+		fputc(v < 0 ? ' ' : shades[1 + (int)(v > 0.999 ? 8 : v * 9)], f);
+	}
+	fputs("|\n", f);
+}
+
+static void put_rows_left(const struct report *r, uint32_t more, FILE *f)
+{
+	if (more)
+		fprintf(f, "(%u more rank%s%s)\n", more, more == 1 ? "" : "s",
+			report_heat_left(r) ? ", and those for which there was no room" : "");
+}
+
+static void print_heat(const struct report *r, FILE *f)
+{
+	uint32_t rows = report_heat_rows(r), row, col, used = 0, i;
+	struct report_row *list;
+
 	for (row = 0; row < rows; row++)
-		for (col = 0; col < HEAT_COLS; col++)
-			if (report_heat_cell(r, row, col) >= 0 && col >= used)
+		for (col = used; col < HEAT_COLS; col++)
+			if (report_heat_cell(r, row, col) >= 0)
 				used = col + 1;
 	if (rows < 2 || used < 2)
 		return;
 	heading(r, f, "Waiting for others, rank x time, a column is %s",
 		span(report_heat_width(r)));
-	for (row = 0; row < rows && row < ROWS_MAX; row++) {
-		p = report_heat_row(r, row, &rank);
-		fprintf(f, "%4d %-16.16s |", rank, clean(r, p->host, 16));
-		for (col = 0; col < used; col++) {
-			v = report_heat_cell(r, row, col);
-			fputc(v < 0 ? ' ' : shades[1 + (int)(v > 0.999 ? 8 : v * 9)], f);
-		}
-		fputs("|\n", f);
+	list = report_heat_list(r);
+	if (!list) {
+		put_no_memory(f);
+		return;
 	}
+	report_pick_rows(r, list, rows, ROWS_MAX);
+	for (i = 0; i < rows && i < ROWS_MAX; i++)
+		heat_line(r, list[i].nr, used, f);
+	free(list);
+	put_rows_left(r, rows > ROWS_MAX ? rows - ROWS_MAX : 0, f);
 	fprintf(f, "%21s  %s\n", "",
 		". none of its time ... @ all of it; the rank that others wait for is light");
 }

@@ -2007,18 +2007,20 @@ static void mutations(void **state)
 #define RANKS 2500
 #define OPS   20
 #define LATE  (RANKS - 7)
+#define ODD   1777 /* once, and not for long enough to have a verdict */
 
 /* In a ring, eight on a node, which run on each other's CPUs for a while. */
 static struct report_part *part_of_many(struct report *r, struct report_proc *proc, uint32_t nr)
 {
 	struct report_part *p = calloc(1, sizeof(*p) + 2 * sizeof(p->link[0]));
-	int64_t late = nr == OPS - 4 ? 30 * MS : 0;
+	int64_t late = nr == OPS - 4 ? 30 * MS : nr == OPS - 8 ? 4 * MS : 0;
 	int32_t i = (int32_t)proc->index;
 
 	assert_non_null(p);
 	*p = (struct report_part){.proc = proc,
 				  .rank = i,
-				  .start = (1000 + 50 * nr) * MS + (i == LATE ? late : 0),
+				  .start = (1000 + 50 * nr) * MS +
+					   (i == (nr == OPS - 8 ? ODD : LATE) ? late : 0),
 				  .stop = (1005 + 50 * nr) * MS + late,
 				  .gap = -1,
 				  .known = true,
@@ -2035,6 +2037,22 @@ static struct report_part *part_of_many(struct report *r, struct report_proc *pr
 		(struct report_link){.peer = (i + 1) % RANKS, .send = true, .n = 1, .dur = 5 * MS};
 	p->link[1] = (struct report_link){.peer = (i + RANKS - 1) % RANKS, .n = 1, .dur = 5 * MS};
 	return p;
+}
+
+static void threads_of_many(struct report *r, struct report_proc *p)
+{
+	struct report_thread *t;
+	uint32_t tid;
+
+	for (tid = 1; tid <= 2; tid++) {
+		t = calloc(1, sizeof(*t));
+		assert_non_null(t);
+		*t = (struct report_thread){.tid = tid + 10 * p->index,
+					    .comm = names__get(r->names, "thr", 3),
+					    .on = 5 * MS,
+					    .runq = MS};
+		HASH_ADD(hh, p->threads, tid, sizeof(t->tid), t);
+	}
 }
 
 /* Each has been read to its end before the next one comes. */
@@ -2054,6 +2072,7 @@ static void one_of_many(struct report *r, int32_t i)
 	p->clock = 7;
 	p->clock_error = MS / 10;
 	p->header = true;
+	threads_of_many(r, p);
 	*r->last_proc = p;
 	r->last_proc = &p->next;
 	info.func = before.func = names__get(r->names, "AllReduce", 9);
@@ -2079,9 +2098,18 @@ static void text_of_many(const struct report *r)
 	fclose(f);
 	for (at = text; (at = strchr(at, '\n')); at++)
 		lines++;
-	assert_true(lines < 250);
-	/* its row, though it is far behind the first ones */
+	assert_true(lines < 300);
+	/* its row, though it is far behind the first ones, and its threads', and that of the other one of which something was found */
 	assert_non_null(strstr(text, "\n2493  [105]"));
+	assert_non_null(strstr(text, "\n1777  [101]"));
+	assert_non_null(strstr(text, "\n2493  thr                  24931 "));
+	assert_non_null(strstr(text, "\n1777  thr                  17771 "));
+	assert_non_null(strstr(text, "(4968 more threads"));
+	at = strstr(text, "Waiting for others");
+	assert_non_null(at);
+	assert_non_null(strstr(at, "\n2493  "));
+	assert_non_null(strstr(at, "\n1777  "));
+	assert_non_null(strstr(at, "\n(2468 more ranks)\n"));
 	assert_non_null(strstr(text, "(2468 more ranks"));
 	assert_non_null(strstr(text, "(298 more communicators"));
 	free(text);
