@@ -251,6 +251,7 @@ struct hist {
 };
 
 void hist__add(struct hist *h, int64_t ns);
+void hist__merge(struct hist *h, const struct hist *more);
 /* The least that a share of @q, 0..1, is not longer than; 0 of an empty one. */
 int64_t hist__quantile(const struct hist *h, double q);
 
@@ -442,6 +443,7 @@ struct report_find_key {
 struct report_find {
 	struct report_find_key key;
 	const struct report_proc *who;
+	const struct report_comm *comm; /* of the worst operation; NULL: of none that is known */
 	uint64_t ops, slow, hung;
 	int64_t odd_ns;	   /* over all operations */
 	int64_t slow_ns;   /* what slow ones took too long */

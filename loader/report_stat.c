@@ -150,6 +150,17 @@ void hist__add(struct hist *h, int64_t ns)
 	h->count[bucket_of((uint64_t)ns)]++;
 }
 
+void hist__merge(struct hist *h, const struct hist *more)
+{
+	uint32_t b;
+
+	h->n += more->n;
+	h->sum += more->sum;
+	h->max = most(h->max, more->max);
+	for (b = 0; b < HIST_BUCKETS; b++)
+		h->count[b] += more->count[b];
+}
+
 int64_t hist__quantile(const struct hist *h, double q)
 {
 	double rank = q * (double)h->n;
@@ -310,11 +321,13 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 	return f;
 }
 
-static void keep_worst(struct report_find *f, const struct report_verdict *v, int64_t by)
+static void keep_worst(struct report_find *f, const struct report_op *op,
+		       const struct report_verdict *v, int64_t by)
 {
 	if (by <= f->worst)
 		return;
 	f->worst = by;
+	f->comm = op->comm;
 	memcpy(f->evidence, v->evidence, sizeof(f->evidence));
 }
 
@@ -373,7 +386,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 	}
 	f->slow_conf += v.confidence;
 	f->loss_near += report_losses_near(op);
-	keep_worst(f, &v, v.excess);
+	keep_worst(f, op, &v, v.excess);
 }
 
 static void sum_odd(struct report *r, const struct report_op *op, const struct report_cause *c)
@@ -390,7 +403,7 @@ static void sum_odd(struct report *r, const struct report_op *op, const struct r
 	if (c->odd_ns <= f->worst)
 		return;
 	report_judge(op, c, 1, c->odd_ns, none, r->names, &v);
-	keep_worst(f, &v, c->odd_ns);
+	keep_worst(f, op, &v, c->odd_ns);
 	f->confidence = v.confidence;
 }
 
