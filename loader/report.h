@@ -471,7 +471,9 @@ struct report_options {
 
 struct report_totals {
 	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
-	bool cut; /* by limit_ns */
+	uint64_t strangers; /* lines of ranks that their communicator has no room for */
+	uint64_t hung_left; /* operations that never ended, likewise */
+	bool cut;	    /* by limit_ns */
 };
 
 struct heat; /* rank x time; report_rows.c */
@@ -489,7 +491,9 @@ struct report {
 	struct report_class *classes;
 	/* What these take, and what they were found to have typically; half of the room is each one's. */
 	uint64_t kinds_bytes, typical_bytes, kinds_room;
-	uint32_t held_parts, held_room; /* of operations that they hold; likewise */
+	/* Bytes of operations that they hold, and of those that never ended, of all communicators together; and ranks of these. */
+	uint64_t held_bytes, held_room, hung_bytes, hung_room;
+	uint32_t nmembers, members_room;
 	struct report_find *finds;
 	struct pending *pending; /* operations that wait for ranks */
 	struct heap due;	 /* the same: that which waits no longer first is first */

@@ -38,6 +38,14 @@ static inline int64_t part_ns(const struct report_part *p)
 	return p->stop - p->start;
 }
 
+static inline uint64_t report_part_bytes(const struct report_part *p)
+{
+	return sizeof(*p) + p->nlinks * sizeof(p->link[0]);
+}
+
+/* With its parts, and their index. */
+uint64_t report_op_bytes(const struct report_op *op);
+
 /* NULL: the input has nobody of that rank. */
 static inline struct report_member *report_member_of(const struct report_comm *c, int32_t rank)
 {

@@ -17,8 +17,10 @@
 #define FINDS_MAX 131072
 #define KINDS_ROOM                                                                                 \
 	(UINT64_C(512) << 20) /* bytes, half of it for what they were found to have typically */
-#define HELD_ROOM (1u << 18)  /* parts, of 1.3 KiB in a ring */
-#define HUNG_NS	  NSEC_PER_SEC
+#define HELD_ROOM    (UINT64_C(384) << 20) /* bytes: 262,144 parts of a ring */
+#define HUNG_ROOM    (UINT64_C(256) << 20)
+#define MEMBERS_ROOM (1u << 20) /* of 0.3 KiB */
+#define HUNG_NS	     NSEC_PER_SEC
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
 
@@ -233,8 +235,12 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 		name_rank(c, rank, p->self);
 	if (m && m->proc->self == p->self)
 		m->proc = p; /* its newest recording: how that ended is how it did */
-	if (m || HASH_COUNT(c->members) >= REPORT_PARTS)
+	if (m)
 		return;
+	if (HASH_COUNT(c->members) >= REPORT_PARTS || r->nmembers >= r->members_room) {
+		r->totals.strangers++;
+		return;
+	}
 	m = calloc(1, sizeof(*m));
 	if (m) {
 		m->rank = rank;
@@ -246,6 +252,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 		r->err = -ENOMEM;
 		return;
 	}
+	r->nmembers++;
 	if (rank > c->max_rank)
 		c->max_rank = rank;
 }
@@ -426,6 +433,16 @@ static void odd_causes(struct report *r, const struct report_op *op,
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
+uint64_t report_op_bytes(const struct report_op *op)
+{
+	uint64_t bytes = sizeof(*op) + (op->cap + 3ull * op->nparts) * sizeof(struct report_part *);
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		bytes += report_part_bytes(op->parts[i]);
+	return bytes;
+}
+
 void report_op_free(struct report_op *op)
 {
 	uint32_t i;
@@ -551,7 +568,7 @@ static void warm_up(struct report *r, struct report_class *k)
 		learn(r, k->held[i]);
 	for (i = 0; i < k->nheld; i++) {
 		judge(r, k->held[i]);
-		r->held_parts -= k->held[i]->nparts;
+		r->held_bytes -= report_op_bytes(k->held[i]);
 		report_op_free(k->held[i]);
 	}
 	k->nheld = 0;
@@ -572,7 +589,7 @@ static void warm_up_some(struct report *r)
 	HASH_ITER (hh, r->classes, k, tmp) {
 		if (k->nheld && k->nheld >= longest - longest / 4)
 			warm_up(r, k);
-		if (r->held_parts <= r->held_room - r->held_room / 4)
+		if (r->held_bytes <= r->held_room - r->held_room / 4)
 			return;
 	}
 }
@@ -581,10 +598,10 @@ static void warm_up_some(struct report *r)
 static void hold(struct report *r, struct report_class *k, struct report_op *op)
 {
 	k->held[k->nheld++] = op;
-	r->held_parts += op->nparts;
+	r->held_bytes += report_op_bytes(op);
 	if (k->nheld == REPORT_HELD)
 		warm_up(r, k);
-	while (r->held_parts > r->held_room)
+	while (r->held_bytes > r->held_room)
 		warm_up_some(r);
 }
 
@@ -615,18 +632,28 @@ static int64_t first_start(const struct report_op *op)
 	return first;
 }
 
-/* Takes the operation over. Only the first one of its communicator says why: the others wait behind it. */
-static void take_hung(struct report_op *op)
+/*
+ * Takes the operation over. Only the first one of its communicator says why: the others wait behind it. Of more communicators than there
+ * is room for, those say so that came first.
+ */
+static void take_hung(struct report *r, struct report_op *op)
 {
 	struct report_comm *c = op->comm;
+	uint64_t bytes = report_op_bytes(op), before = c->hung ? report_op_bytes(c->hung) : 0;
 
 	op->class->hung++;
 	if (c->hung && first_start(c->hung) <= first_start(op)) {
 		report_op_free(op);
 		return;
 	}
+	if (r->hung_bytes - before + bytes > r->hung_room) {
+		r->totals.hung_left++;
+		report_op_free(op);
+		return;
+	}
 	if (c->hung)
 		report_op_free(c->hung);
+	r->hung_bytes += bytes - before;
 	c->hung = op;
 }
 
@@ -674,7 +701,7 @@ void report_finish(struct report *r, struct report_op *op)
 	k->n++;
 	op->comm->ops++;
 	if (open && is_hung(r, op)) {
-		take_hung(op);
+		take_hung(r, op);
 		return;
 	}
 	if (!open && known) {
@@ -851,6 +878,8 @@ int report_init(struct report *r)
 	r->last_proc = &r->procs;
 	r->kinds_room = KINDS_ROOM;
 	r->held_room = HELD_ROOM;
+	r->hung_room = HUNG_ROOM;
+	r->members_room = MEMBERS_ROOM;
 	r->names = names__new();
 	r->heat = report_heat_new();
 	if (r->names && r->heat)

@@ -1012,6 +1012,14 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);
+	if (t->hung_left)
+		fprintf(f, "Why %llu operations never ended is not told: more than fit.\n",
+			(unsigned long long)t->hung_left);
+	if (t->strangers)
+		fprintf(f,
+			"%llu lines are of ranks that are more than fit: communicators do not wait "
+			"for these.\n",
+			(unsigned long long)t->strangers);
 }
 
 void report_text(const struct report *r, FILE *f)

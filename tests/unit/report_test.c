@@ -2263,12 +2263,28 @@ static char *text_of(const struct report *r)
 	return text;
 }
 
+static void hang(struct report *r, struct report_proc *proc, uint64_t hash, int64_t start)
+{
+	struct report_op_info info = {
+		.comm = hash, .seq = GROUP_OPS, .bytes = 4096, .joined = true};
+	struct report_part *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	info.func = names__get(r->names, "AllReduce", 9);
+	*p = (struct report_part){.proc = proc,
+				  .start = start,
+				  .stop = start + 5000 * MS,
+				  .gap = -1,
+				  .quiet = 4000 * MS,
+				  .known = true,
+				  .unfinished = true};
+	report_add_part(r, &info, p);
+}
+
 /* Groups whose second rank has not come to their last operation: each is one that hangs, whatever it has in common with others. */
 static void many_that_hang(void **state)
 {
 	static struct report_proc *list[GROUPS * GROUP_OF];
-	struct report_op_info info = {.seq = GROUP_OPS, .bytes = 4096, .joined = true};
-	struct report_part *p;
 	struct report r;
 	char *text;
 	uint32_t g;
@@ -2276,20 +2292,8 @@ static void many_that_hang(void **state)
 	(void)state;
 	groups_begin(&r, list, GROUPS * GROUP_OF);
 	groups_run(&r, list, 0);
-	info.func = names__get(r.names, "AllReduce", 9);
-	for (g = 0; g < 20; g++) {
-		p = calloc(1, sizeof(*p));
-		assert_non_null(p);
-		*p = (struct report_part){.proc = list[g * GROUP_OF],
-					  .start = 90000 * MS,
-					  .stop = 95000 * MS,
-					  .gap = -1,
-					  .quiet = 4000 * MS,
-					  .known = true,
-					  .unfinished = true};
-		info.comm = 1000 + g;
-		report_add_part(&r, &info, p);
-	}
+	for (g = 0; g < 20; g++)
+		hang(&r, list[g * GROUP_OF], 1000 + g, 90000 * MS);
 	report_end(&r);
 	text = text_of(&r);
 	assert_non_null(
@@ -2443,13 +2447,13 @@ static void held_has_bounds(void **state)
 
 	(void)state;
 	groups_begin(&r, list, GROUPS * GROUP_OF);
-	r.held_room = 10 * GROUPS * GROUP_OF;
+	r.held_room = 10 * GROUPS * GROUP_OF * (sizeof(struct report_part) + 64);
 	groups_run(&r, list, 12 * MS);
 	report_expire(&r, 100 * NSEC_PER_SEC);
-	assert_true(r.held_parts <= r.held_room);
+	assert_true(r.held_bytes <= r.held_room);
 	assert_true(r.classes->warm);
 	report_end(&r);
-	assert_int_equal(r.held_parts, 0);
+	assert_int_equal(r.held_bytes, 0);
 	n = 0;
 	HASH_ITER (hh, r.classes, k, tmp) {
 		assert_int_equal(k->time.n, GROUP_OPS);
@@ -2464,12 +2468,71 @@ static void held_has_bounds(void **state)
 	report_free(&r);
 	/* one that is larger than all there is room for */
 	groups_begin(&r, list, GROUP_OF);
-	r.held_room = GROUP_OF - 1;
+	r.held_room = sizeof(struct report_part);
 	report_comm(&r, 7)->nranks = GROUP_OF;
 	for (i = 0; i < GROUP_OF; i++)
 		group_part(&r, list[i], 7, (int32_t)i, 1, 1000 * MS, 1010 * MS);
 	report_end(&r);
 	assert_int_equal(r.classes->time.n, 1);
+	report_free(&r);
+}
+
+/* What never ended is kept to the end: of all communicators together there is room for so much, and what is beyond is counted. */
+static void hung_has_bounds(void **state)
+{
+	static struct report_proc *list[100];
+	const struct report_comm *c, *tmp;
+	uint64_t kept = 0, hung = 0;
+	struct report r;
+	uint32_t i;
+
+	(void)state;
+	groups_begin(&r, list, 100);
+	r.hung_room = 20 * 2 * sizeof(struct report_part);
+	for (i = 0; i < 100; i++)
+		hang(&r, list[i], 1000 + i, 90000 * MS);
+	report_join_end(&r);
+	assert_true(r.hung_bytes <= r.hung_room);
+	HASH_ITER (hh, r.comms, c, tmp) {
+		kept += c->hung != NULL;
+		hung += c->classes->hung;
+	}
+	assert_true(kept >= 20 && kept < 40);
+	assert_int_equal(hung, 100);
+	assert_int_equal(kept + r.totals.hung_left, 100);
+	/* one that hung before it takes its room */
+	c = report_comm(&r, 1000);
+	assert_non_null(c->hung);
+	hang(&r, list[0], 1000, 80000 * MS);
+	report_end(&r);
+	assert_int_equal(c->hung->parts[0]->start, 80000 * MS);
+	assert_int_equal(kept + r.totals.hung_left, 100);
+	report_free(&r);
+}
+
+/* There is room for so many ranks, of all communicators together; those beyond are judged, but nobody waits for them. */
+static void members_have_bounds(void **state)
+{
+	static struct report_proc *list[GROUPS * GROUP_OF];
+	struct report r;
+	uint32_t n = 0;
+	const struct report_comm *c, *tmp;
+	char *text;
+
+	(void)state;
+	groups_begin(&r, list, GROUPS * GROUP_OF);
+	r.members_room = 100 * GROUP_OF + 2;
+	groups_run(&r, list, 0);
+	report_end(&r);
+	HASH_ITER (hh, r.comms, c, tmp)
+		n += HASH_COUNT(c->members);
+	assert_int_equal(n, r.members_room);
+	assert_int_equal(r.nmembers, n);
+	assert_int_equal(r.totals.ops, GROUPS * GROUP_OPS);
+	assert_int_equal(r.totals.strangers, (GROUPS * GROUP_OF - n) * GROUP_OPS);
+	text = text_of(&r);
+	assert_non_null(strstr(text, "24880 lines are of ranks that are more than fit"));
+	free(text);
 	report_free(&r);
 }
 
@@ -2605,6 +2668,8 @@ int main(void)
 		cmocka_unit_test(many_kinds),
 		cmocka_unit_test(beside_by_clock),
 		cmocka_unit_test(held_has_bounds),
+		cmocka_unit_test(hung_has_bounds),
+		cmocka_unit_test(members_have_bounds),
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(many_that_wait),
 	};
