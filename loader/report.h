@@ -473,6 +473,7 @@ struct report_totals {
 	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
 	uint64_t strangers; /* lines of ranks that their communicator has no room for */
 	uint64_t hung_left; /* operations that never ended, likewise */
+	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
 	bool cut;	    /* by limit_ns */
 };
 
@@ -505,7 +506,9 @@ struct report {
 	struct report_exchange *settling, *awaiting;
 	struct heap ready; /* of struct pending, owned: wait for those that ended before them */
 	uint64_t next_ready;
-	uint32_t npending;    /* parts that wait */
+	uint32_t npending; /* parts that wait */
+	/* Bytes of these and of parts_ready, with what is known of them. */
+	uint64_t waiting_bytes, waiting_room;
 	uint32_t nmessages;   /* that wait for their other end */
 	uint32_t parts_ready; /* parts of those that are ready */
 	int64_t released;     /* of the last one that has had its turn, when it ended */

@@ -35,6 +35,7 @@ struct pending {
 	struct come *come; /* owned */
 	struct report_op *op;
 	int64_t newest; /* by the real clock */
+	uint64_t bytes; /* that r->waiting_bytes counts */
 	uint64_t nr;	/* of those that ended at the same time, which came first */
 	int64_t due;	/* no sooner than then it has waited for long enough */
 	size_t due_at;	/* its place in r->due; NOT_DUE: none */
@@ -42,6 +43,22 @@ struct pending {
 };
 
 #define NOT_DUE SIZE_MAX
+
+#define TABLE_BYTES (sizeof(UT_hash_table) + HASH_INITIAL_NUM_BUCKETS * sizeof(UT_hash_bucket))
+/* A thing has a bucket, of which there are up to twice as many as things, and malloc()'s own. */
+#define COME_BYTES (sizeof(struct come) + 2 * sizeof(UT_hash_bucket) + 16)
+
+static void add_bytes(struct report *r, struct pending *p, uint64_t bytes)
+{
+	p->bytes += bytes;
+	r->waiting_bytes += bytes;
+}
+
+static void forget_bytes(struct report *r, struct pending *p)
+{
+	r->waiting_bytes -= p->bytes;
+	p->bytes = 0;
+}
 
 /* ---- Who has waited for long enough ------------------------------------------------------------------- */
 
@@ -135,6 +152,7 @@ static void release(struct report *r)
 	struct pending *p = heap__pop(&r->ready, ended_first);
 
 	r->parts_ready -= p->op->nparts;
+	forget_bytes(r, p);
 	have_turn(r, p);
 }
 
@@ -156,6 +174,7 @@ static void wait_for_turn(struct report *r, struct pending *p)
 		have_turn(r, p);
 	} else {
 		r->parts_ready += p->op->nparts;
+		add_bytes(r, p, sizeof(*p) + report_op_bytes(p->op));
 		release_before(r, r->came_to);
 	}
 }
@@ -167,6 +186,7 @@ static void complete(struct report *r, struct pending *p)
 	forget_due(r, p);
 	HASH_FREE_ALL(p->come);
 	r->npending -= p->op->nparts;
+	forget_bytes(r, p);
 	wait_for_turn(r, p);
 }
 
@@ -195,17 +215,21 @@ static uint32_t room(const struct report *r)
 
 static void make_room(struct report *r)
 {
-	while (r->npending + r->parts_ready > room(r))
-		if (r->ready.n)
+	while (r->npending + r->parts_ready > room(r) || r->waiting_bytes > r->waiting_room) {
+		if (r->ready.n) {
 			release(r);
-		else if (report_p2p_oldest(r, false))
-			;
-		else if (r->pending)
+			continue;
+		}
+		if (report_p2p_oldest(r, false))
+			continue;
+		if (r->pending)
 			complete(r, r->pending);
 		else if (!report_p2p_oldest(r, true))
 			return;
+		r->totals.hurried++;
+	}
 	while (r->nmessages > REPORT_MESSAGES && report_p2p_oldest(r, true))
-		;
+		r->totals.hurried++;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------------------ */
@@ -276,8 +300,10 @@ static struct pending *pending_of(struct report *r, const struct report_op_info 
 	p->op = report_op_new(r, info);
 	if (p->op)
 		HASH_ADD(hh, r->pending, key, sizeof(key), p);
-	if (p->op && HASH_ADDED(hh, p))
+	if (p->op && HASH_ADDED(hh, p)) {
+		add_bytes(r, p, sizeof(*p) + sizeof(*p->op) + TABLE_BYTES);
 		return p;
+	}
 	if (p->op) {
 		r->err = -ENOMEM;
 		report_op_free(p->op);
@@ -314,8 +340,8 @@ static bool has_rank(const struct pending *p, int32_t rank)
 }
 
 /* @doubt: of the part's times against what @key is of. */
-static int note_come(struct pending *p, const struct report_part *part, const struct come_key *key,
-		     int64_t doubt)
+static int note_come(struct report *r, struct pending *p, const struct report_part *part,
+		     const struct come_key *key, int64_t doubt)
 {
 	struct come *c = come_of(p, key);
 
@@ -331,6 +357,7 @@ static int note_come(struct pending *p, const struct report_part *part, const st
 			free(c);
 			return -ENOMEM;
 		}
+		add_bytes(r, p, COME_BYTES);
 	}
 	if (part->known && !part->unfinished)
 		c->first_end = least(c->first_end, part->stop + doubt);
@@ -338,14 +365,14 @@ static int note_come(struct pending *p, const struct report_part *part, const st
 	return 0;
 }
 
-static int note_part(struct pending *p, const struct report_part *part)
+static int note_part(struct report *r, struct pending *p, const struct report_part *part)
 {
 	struct come_key rank = key_of_rank(part->rank), node = key_of_clock(part, true),
 			clock = key_of_clock(part, false);
 
-	return note_come(p, part, &rank, 0)
-		       ?: note_come(p, part, &node, 0)
-		       ?: note_come(p, part, &clock, part->proc->clock_error);
+	return note_come(r, p, part, &rank, 0)
+		       ?: note_come(r, p, part, &node, 0)
+		       ?: note_come(r, p, part, &clock, part->proc->clock_error);
 }
 
 /*
@@ -445,12 +472,13 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	op = p->op;
 	report_member(r, op->comm, part->rank, part->proc);
 	report_queue(op->comm, info, part);
-	if (note_part(p, part))
+	if (note_part(r, p, part))
 		r->err = -ENOMEM;
 	if (report_op_add(r, op, part)) {
 		free(part);
 		return;
 	}
+	add_bytes(r, p, report_part_bytes(part) + sizeof(part));
 	r->npending++;
 	p->newest = at > p->newest ? at : p->newest;
 	if (op->comm->nranks > 0 && op->nparts >= (uint32_t)op->comm->nranks)

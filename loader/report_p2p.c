@@ -81,6 +81,11 @@ struct report_exchange {
 	struct report_exchange *prev, *next;
 };
 
+static uint64_t side_bytes(const struct side *s)
+{
+	return sizeof(*s) + sizeof(struct report_exchange) + report_part_bytes(s->part);
+}
+
 /* ---- Groups --------------------------------------------------------------------------------------------- */
 
 static struct report_exchange **list_of(struct report *r, const struct report_exchange *x)
@@ -128,6 +133,7 @@ static struct side *new_side(struct report *r, const struct side_key *key, struc
 	DL_APPEND(x->sides, s);
 	DL_APPEND(r->settling, x);
 	r->npending++;
+	r->waiting_bytes += side_bytes(s);
 	return s;
 }
 
@@ -164,6 +170,7 @@ static void take_links(struct report *r, struct side *s, const struct report_par
 {
 	uint32_t old = s->part->nlinks, n = (uint32_t)least(old + more->nlinks, LINKS), i;
 	struct report_part *p = s->part;
+	uint64_t before = side_bytes(s);
 
 	if (n > old) {
 		p = realloc(p, sizeof(*p) + n * sizeof(p->link[0]));
@@ -176,6 +183,7 @@ static void take_links(struct report *r, struct side *s, const struct report_par
 	}
 	for (i = 0; i < more->nlinks; i++)
 		report_link_merge(link_for(p, &more->link[i]), &more->link[i]);
+	r->waiting_bytes += side_bytes(s) - before;
 }
 
 /* When anything of it moved last. */
@@ -559,8 +567,10 @@ static void complete(struct report *r, struct report_exchange *x)
 	struct report_op *op;
 	struct side *s;
 
-	for (s = x->sides; s; s = s->next)
+	for (s = x->sides; s; s = s->next) {
 		give_up_all(r, s);
+		r->waiting_bytes -= side_bytes(s);
+	}
 	list = list_of(r, x);
 	DL_DELETE(*list, x);
 	r->npending -= x->nsides;

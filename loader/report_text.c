@@ -1012,6 +1012,11 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);
+	if (t->hurried)
+		fprintf(f,
+			"%llu operation%s did not wait for all ranks: more than fit were under "
+			"way.\n",
+			(unsigned long long)t->hurried, t->hurried == 1 ? "" : "s");
 	if (t->hung_left)
 		fprintf(f, "Why %llu operations never ended is not told: more than fit.\n",
 			(unsigned long long)t->hung_left);

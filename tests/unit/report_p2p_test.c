@@ -458,6 +458,7 @@ static void more_than_there_is_room_for(void **state)
 			1000 + i / 100.0, 1001 + i / 100.0);
 	end(&r);
 	assert_int_equal(r.totals.ops, 20001);
+	assert_int_equal(r.waiting_bytes, 0);
 	report_free(&r);
 }
 

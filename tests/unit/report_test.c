@@ -2510,6 +2510,36 @@ static void hung_has_bounds(void **state)
 	report_free(&r);
 }
 
+/* What waits takes no more memory than there is room for, whatever is known of it; what does not wait for all ranks is counted. */
+static void waiting_has_bounds(void **state)
+{
+	static struct report_proc *list[GROUP_OF];
+	struct report r;
+	uint64_t most_bytes = 0;
+	char *text;
+	uint32_t i;
+
+	(void)state;
+	groups_begin(&r, list, GROUP_OF);
+	r.waiting_room = 100 * 1024;
+	report_comm(&r, 7)->nranks = GROUP_OF;
+	for (i = 0; i < 1000; i++) {
+		group_part(&r, list[0], 7, 0, i, (1000 + i) * MS, (1001 + i) * MS);
+		most_bytes = r.waiting_bytes > most_bytes ? r.waiting_bytes : most_bytes;
+	}
+	assert_true(most_bytes > 90 * 1024 && most_bytes <= r.waiting_room);
+	/* a part alone: its figures, and the tables of what has come */
+	assert_true(r.totals.hurried > 1000 - 60 && r.totals.hurried < 1000 - 40);
+	assert_int_equal(r.npending, 1000 - r.totals.hurried);
+	text = text_of(&r);
+	assert_non_null(strstr(text, " operations did not wait for all ranks"));
+	free(text);
+	report_end(&r);
+	assert_int_equal(r.waiting_bytes, 0);
+	assert_int_equal(r.totals.ops, 1000);
+	report_free(&r);
+}
+
 /* There is room for so many ranks, of all communicators together; those beyond are judged, but nobody waits for them. */
 static void members_have_bounds(void **state)
 {
@@ -2669,6 +2699,7 @@ int main(void)
 		cmocka_unit_test(beside_by_clock),
 		cmocka_unit_test(held_has_bounds),
 		cmocka_unit_test(hung_has_bounds),
+		cmocka_unit_test(waiting_has_bounds),
 		cmocka_unit_test(members_have_bounds),
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(many_that_wait),
