@@ -473,6 +473,7 @@ struct report_totals {
 	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
 	uint64_t strangers; /* lines of ranks that their communicator has no room for */
 	uint64_t hung_left; /* operations that never ended, likewise */
+	uint64_t forgotten; /* operations and steps under way, likewise: what was known of them */
 	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
 	bool cut;	    /* by limit_ns */
 };
@@ -507,6 +508,8 @@ struct report {
 	struct heap ready; /* of struct pending, owned: wait for those that ended before them */
 	uint64_t next_ready;
 	uint32_t npending; /* parts that wait */
+	/* Bytes of what readers keep of operations that are under way. */
+	uint64_t open_bytes, open_room;
 	/* Bytes of these and of parts_ready, with what is known of them. */
 	uint64_t waiting_bytes, waiting_room;
 	uint32_t nmessages;   /* that wait for their other end */

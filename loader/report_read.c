@@ -159,7 +159,43 @@ static int64_t longest(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-#define entry_of(head, type, address, make) RECENT(head, type, address, make, KEEP, &rd->r->err)
+/* Whether there is room for another thing, of all processes together; it is taken. */
+static bool take_room(struct report *r, size_t size)
+{
+	if (r->open_bytes + size > r->open_room)
+		return false;
+	r->open_bytes += size;
+	return true;
+}
+
+/* How many a table of @n may have, to which one is to come: as many as it has, if it has to forget one for that. */
+static uint32_t most_kept(struct report *r, uint32_t n, size_t size)
+{
+	if (n < KEEP && take_room(r, size))
+		return n + 1;
+	if (n) {
+		r->totals.forgotten++;
+		return n;
+	}
+	r->open_bytes += size; /* each may have one */
+	return 1;
+}
+
+#define entry_of(head, type, address, make)                                                        \
+	RECENT(head, type, address, make, most_kept(rd->r, HASH_COUNT(head), sizeof(type)),        \
+	       &rd->r->err)
+
+#define forget_entry(head, entry)                                                                  \
+	do {                                                                                       \
+		rd->r->open_bytes -= sizeof(*(entry));                                             \
+		RECENT_FORGET(head, entry);                                                        \
+	} while (0)
+
+#define forget_entries(head)                                                                       \
+	do {                                                                                       \
+		rd->r->open_bytes -= HASH_COUNT(head) * sizeof(*(head));                           \
+		HASH_FREE_ALL(head);                                                               \
+	} while (0)
 
 /* ---- Processes -------------------------------------------------------------------------------------- */
 
@@ -201,12 +237,18 @@ static void give_part(struct report_reader *rd, const struct report_op_info *inf
 		free(part);
 }
 
+static size_t waiting_bytes(const struct report_part *part)
+{
+	return sizeof(struct waiting) + report_part_bytes(part);
+}
+
 static void give_waiting(struct report_reader *rd, struct waiting *w)
 {
 	if (w->open) {
 		w->part->unfinished = true;
 		w->part->known = true;
 	}
+	rd->r->open_bytes -= waiting_bytes(w->part);
 	HASH_DEL(rd->waiting, w);
 	give_part(rd, &w->info, w->part);
 	free(w);
@@ -219,9 +261,9 @@ static void end_proc(struct report_reader *rd)
 
 	HASH_ITER (hh, rd->waiting, w, tmp)
 		give_waiting(rd, w);
-	HASH_FREE_ALL(rd->steps);
-	HASH_FREE_ALL(rd->step_sums);
-	HASH_FREE_ALL(rd->links);
+	forget_entries(rd->steps);
+	forget_entries(rd->step_sums);
+	forget_entries(rd->links);
 	if (rd->proc)
 		report_window_end(rd->r, rd->proc);
 	if (rd->proc && rd->proc->header &&
@@ -595,7 +637,7 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 			sums->gpu_from = s->from;
 			sums->gpu_to = s->to;
 		}
-		RECENT_FORGET(rd->steps, s);
+		forget_entry(rd->steps, s);
 	}
 	sums->last = longest(sums->last, stop);
 	if (lost)
@@ -644,7 +686,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.gpu_n = sums->gpu_to != 0;
 		l.gpu_from = (double)sums->gpu_from;
 		l.gpu_to = (double)sums->gpu_to;
-		RECENT_FORGET(rd->step_sums, sums);
+		forget_entry(rd->step_sums, sums);
 	}
 	if (get_bool(rd, rec, "isPxn"))
 		return; /* of another process' operation */
@@ -766,10 +808,18 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 static void wait_on(struct report_reader *rd, uint64_t addr, const struct report_op_info *info,
 		    struct report_part *part, bool open, bool timed)
 {
+	size_t size = waiting_bytes(part);
 	struct waiting *w = NULL;
 
 	if (HASH_COUNT(rd->waiting) >= KEEP_OPS)
 		give_waiting(rd, rd->waiting);
+	for (; !take_room(rd->r, size); rd->r->totals.forgotten++) {
+		if (!rd->waiting) {
+			rd->r->open_bytes += size; /* each may have one */
+			break;
+		}
+		give_waiting(rd, rd->waiting);
+	}
 	w = calloc(1, sizeof(*w));
 	if (w) {
 		w->addr = addr;
@@ -800,6 +850,7 @@ static struct waiting *told_open(struct report_reader *rd, uint64_t addr)
 
 static void forget_open(struct report_reader *rd, struct waiting *w)
 {
+	rd->r->open_bytes -= waiting_bytes(w->part);
 	HASH_DEL(rd->waiting, w);
 	free(w->part);
 	free(w);
@@ -810,7 +861,7 @@ static void forget_links(struct report_reader *rd, uint64_t addr)
 	struct links *ls = entry_of(rd->links, struct links, addr, false);
 
 	if (ls)
-		RECENT_FORGET(rd->links, ls);
+		forget_entry(rd->links, ls);
 }
 
 /* When it ended, by what tells so; where children never did it is open, even if NCCL has enqueued it. */

@@ -18,6 +18,7 @@
 #define KINDS_ROOM                                                                                 \
 	(UINT64_C(512) << 20) /* bytes, half of it for what they were found to have typically */
 #define HELD_ROOM    (UINT64_C(384) << 20) /* bytes: 262,144 parts of a ring */
+#define OPEN_ROOM    (UINT64_C(1) << 30)   /* bytes: 0.25 MB of each of 4,096 files */
 #define WAITING_ROOM (UINT64_C(1) << 30)   /* bytes: REPORT_PARTS_MAX parts of a ring */
 #define HUNG_ROOM    (UINT64_C(256) << 20)
 #define MEMBERS_ROOM (1u << 20) /* of 0.3 KiB */
@@ -879,6 +880,7 @@ int report_init(struct report *r)
 	r->last_proc = &r->procs;
 	r->kinds_room = KINDS_ROOM;
 	r->held_room = HELD_ROOM;
+	r->open_room = OPEN_ROOM;
 	r->waiting_room = WAITING_ROOM;
 	r->hung_room = HUNG_ROOM;
 	r->members_room = MEMBERS_ROOM;

@@ -1012,6 +1012,12 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);
+	if (t->forgotten)
+		fprintf(f,
+			"What was known of %llu operations or steps is left out: more than fit "
+			"were "
+			"under way.\n",
+			(unsigned long long)t->forgotten);
 	if (t->hurried)
 		fprintf(f,
 			"%llu operation%s did not wait for all ranks: more than fit were under "

@@ -2540,6 +2540,54 @@ static void waiting_has_bounds(void **state)
 	report_free(&r);
 }
 
+/* Children of operations that never come, in all files together, take no more memory than there is room for. */
+static void children_have_bounds(void **state)
+{
+	struct report r = {.opt = {.silent = true}};
+	char *text = NULL, *paths[2] = {NULL};
+	FILE *f;
+	size_t len;
+	uint32_t i;
+
+	(void)state;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	fprintf(f, HEADER("1"));
+	for (i = 0; i < 1000; i++)
+		fprintf(f,
+			"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"parentObj\":"
+			"\"0x%x\",\"start\":{\"ts\":10.000},\"stop\":{\"ts\":11.000},\"details\":"
+			"{\"peer\":1,\"isSend\":true}}\n",
+			i + 16);
+	for (i = 0; i < 100; i++)
+		fprintf(f,
+			"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":"
+			"\"0xabc\",\"rank\":0,\"start\":{\"ts\":%u.000},\"stop\":{\"ts\":%u.000},"
+			"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%u}}\n",
+			100 + i, 101 + i, i + 5000, i);
+	fclose(f);
+	paths[0] = trace_of(text, len);
+	assert_int_equal(report_init(&r), 0);
+	r.open_room = 50 * (REPORT_LINKS * sizeof(struct report_link));
+	assert_int_equal(report_read(&r, paths), 0);
+	report_end(&r);
+	assert_int_equal(r.open_bytes, 0);
+	assert_int_equal(r.totals.ops, 100);
+	/* all but some 47, and the operations that did not wait for theirs */
+	assert_true(r.totals.forgotten > 1000 - 50 && r.totals.forgotten < 1000 + 100);
+	report_free(&r);
+	/* with room for it, nothing is */
+	memset(&r, 0, sizeof(r));
+	assert_int_equal(report_init(&r), 0);
+	assert_int_equal(report_read(&r, paths), 0);
+	report_end(&r);
+	assert_int_equal(r.totals.forgotten, 0);
+	assert_int_equal(r.open_bytes, 0);
+	report_free(&r);
+	unlink(paths[0]);
+	free(text);
+}
+
 /* There is room for so many ranks, of all communicators together; those beyond are judged, but nobody waits for them. */
 static void members_have_bounds(void **state)
 {
@@ -2700,6 +2748,7 @@ int main(void)
 		cmocka_unit_test(held_has_bounds),
 		cmocka_unit_test(hung_has_bounds),
 		cmocka_unit_test(waiting_has_bounds),
+		cmocka_unit_test(children_have_bounds),
 		cmocka_unit_test(members_have_bounds),
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(many_that_wait),
