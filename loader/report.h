@@ -339,6 +339,8 @@ struct report_proc {
 	/* At the end: of all communicators that it is in, the last of these that has been added. */
 	struct report_whole whole;
 	const struct report_comm *counted;
+	uint32_t ranks;	       /* so many of a communicator, at most, it is */
+	uint32_t in_comm;      /* and of that one */
 	struct heat_row *heat; /* of its ranks the first that has come; NULL: none has */
 	struct report_proc *next;
 	UT_hash_handle hh;
@@ -437,7 +439,8 @@ struct report_class {
 /* One finding over all operations. */
 struct report_find_key {
 	uint32_t code, proc, culprit;
-	int32_t rank; /* in its communicator, of a process that is several; else -1 */
+	int32_t rank;  /* in its communicator, of a process that is several; else -1 */
+	uint64_t comm; /* that one; else 0 */
 };
 
 struct report_find {

@@ -303,7 +303,9 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 
 /* ---- Findings -------------------------------------------------------------------------------------------------- */
 
-static struct report_find *find_of(struct report *r, const struct report_cause *c)
+/* @comm: of the operation; NULL: of none. Of a process that is several ranks, those of two communicators may not be the same. */
+static struct report_find *find_of(struct report *r, const struct report_comm *comm,
+				   const struct report_cause *c)
 {
 	struct report_find_key key;
 	struct report_find *f;
@@ -313,6 +315,7 @@ static struct report_find *find_of(struct report *r, const struct report_cause *
 	key.proc = c->proc ? c->proc->self->index : UINT32_MAX;
 	key.culprit = c->culprit;
 	key.rank = !c->proc || c->proc->several ? c->rank : -1;
+	key.comm = comm && c->proc && c->proc->several ? comm->hash : 0;
 	HASH_FIND(hh, r->finds, &key, sizeof(key), f);
 	if (f || HASH_COUNT(r->finds) >= FINDS_MAX)
 		return f;
@@ -383,7 +386,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 			typical[code] = hist__quantile(op->class->typical[code], 0.5);
 	report_judge(op, causes, n, all ? duration : duration - expected, typical, r->names, &v);
 	note_slow(op, &v, expected, hung);
-	f = find_of(r, &v.cause);
+	f = find_of(r, op->comm, &v.cause);
 	if (!f)
 		return;
 	f->slow++;
@@ -401,7 +404,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 static void sum_odd(struct report *r, const struct report_op *op, const struct report_cause *c)
 {
 	static const int64_t none[NR_CODES];
-	struct report_find *f = find_of(r, c);
+	struct report_find *f = find_of(r, op->comm, c);
 	struct report_verdict v;
 
 	if (!f)
@@ -743,7 +746,7 @@ static void judge_reset(struct report *r)
 	cause.proc = first;
 	cause.rank = first->rank;
 	cause.culprit = first->reset_flow;
-	f = find_of(r, &cause);
+	f = find_of(r, NULL, &cause);
 	if (!f)
 		return;
 	f->failed = true;

@@ -103,18 +103,32 @@ static const char *size_text(const struct report *r, const struct report_class *
 	return text;
 }
 
+/* Which one, where there are several; its name says more than its number. */
+static const char *comm_of(const struct report *r, const struct report_comm *c)
+{
+	static char text[24];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)c->hash);
+	return c->name ? clean(r, c->name, 12) : text;
+}
+
 static void put_rank(const struct report *r, const struct report_find *f, char *to, size_t len)
 {
 	const struct report_proc *p = f->who;
 	int32_t rank = report_rank(p, f->key.rank);
 
+	char of[32] = "";
+
+	/* of a process that is several ranks: the same number is another one in each communicator */
+	if (p && f->comm && f->key.comm && f->key.comm != p->within)
+		snprintf(of, sizeof(of), " of %s", comm_of(r, f->comm));
 	if (!p)
 		snprintf(to, len, "-");
 	else if (p->host)
-		snprintf(to, len, "rank %d, %s[%d] on %.24s", rank, clean(r, p->comm, 15),
+		snprintf(to, len, "rank %d%s, %s[%d] on %.24s", rank, of, clean(r, p->comm, 15),
 			 p->host_pid, clean(r, p->host, 24));
 	else
-		snprintf(to, len, "rank %d, process %d", rank, p->host_pid);
+		snprintf(to, len, "rank %d%s, process %d", rank, of, p->host_pid);
 }
 
 /* ---- The verdicts ------------------------------------------------------------------------------------------ */
@@ -518,15 +532,6 @@ static int cmp_slow(const void *a, const void *b)
 				 *y = ((const struct slow_of *)b)->slow;
 
 	return x->duration < y->duration ? 1 : x->duration > y->duration ? -1 : 0;
-}
-
-/* Which one, where there are several; its name says more than its number. */
-static const char *comm_of(const struct report *r, const struct report_comm *c)
-{
-	static char text[24];
-
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)c->hash);
-	return c->name ? clean(r, c->name, 12) : text;
 }
 
 static void slow_row(const struct report *r, const struct slow_of *of, FILE *f)

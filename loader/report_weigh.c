@@ -44,30 +44,58 @@ static bool is_of_flows(uint32_t code)
 	       code == CODE_BANDWIDTH;
 }
 
-static void add_whole(struct report_whole *to, const struct report_whole *w)
+static int64_t share(int64_t v, uint32_t part, uint32_t of)
+{
+	return part == of ? v : (int64_t)((__int128)v * part / of);
+}
+
+static void add_share(struct report_whole *to, const struct report_whole *w, uint32_t part,
+		      uint32_t of)
 {
 	uint32_t i;
 
-	to->ns += w->ns;
-	to->ops += w->ops;
-	to->unknown_ns += w->unknown_ns;
-	to->unknown += w->unknown;
+	to->ns += share(w->ns, part, of);
+	to->ops += (uint64_t)share((int64_t)w->ops, part, of);
+	to->unknown_ns += share(w->unknown_ns, part, of);
+	to->unknown += (uint64_t)share((int64_t)w->unknown, part, of);
 	for (i = 0; i < NR_CODES; i++)
-		to->odd_ns[i] += w->odd_ns[i];
+		to->odd_ns[i] += share(w->odd_ns[i], part, of);
 }
 
-/* To each process once, however many of its ranks it is. */
-static void add_to_members(const struct report_comm *c)
+static void add_whole(struct report_whole *to, const struct report_whole *w)
+{
+	add_share(to, w, 1, 1);
+}
+
+static void count_ranks(const struct report_comm *c)
 {
 	const struct report_member *m, *tmp;
 	struct report_proc *p;
 
 	HASH_ITER (hh, c->members, m, tmp) {
 		p = m->proc->self;
-		if (p->counted == c)
-			continue;
+		p->in_comm = p->counted == c ? p->in_comm + 1 : 1;
 		p->counted = c;
-		add_whole(&p->whole, &c->whole);
+		p->ranks = p->in_comm > p->ranks ? p->in_comm : p->ranks;
+	}
+}
+
+/*
+ * To each process once. Of one that is several ranks, as of a node's GPUs, which work side by side, it is what one of them was in, taken
+ * together: of eight groups that have one of its eight each that is an eighth, of one that has all of them all.
+ */
+static void add_to_members(const struct report_comm *c)
+{
+	const struct report_member *m, *tmp;
+	struct report_proc *p;
+
+	count_ranks(c);
+	HASH_ITER (hh, c->members, m, tmp) {
+		p = m->proc->self;
+		if (p->counted != c)
+			continue;
+		add_share(&p->whole, &c->whole, p->in_comm, p->ranks);
+		p->counted = NULL;
 	}
 }
 
@@ -80,6 +108,10 @@ static uint32_t add_up(struct report *r, struct report_whole *all)
 	struct report_proc *p;
 	uint32_t n = 0;
 
+	HASH_ITER (hh, r->comms, c, tmp)
+		count_ranks(c);
+	for (p = r->procs; p; p = p->next)
+		p->counted = NULL;
 	HASH_ITER (hh, r->comms, c, tmp) {
 		n += c->whole.ops > 0;
 		add_whole(all, &c->whole);
@@ -157,9 +189,13 @@ static void weigh_unknown(const struct report *r, struct report_find *f, const s
 			  uint32_t chance, int64_t floor)
 {
 	bool slow = f->slow_ns >= all->ns / 5;
+	const struct report_comm *c, *tmp;
 	const struct report_proc *p;
 
 	f->cost = 0;
+	/* of a process that is several ranks it may have been one that lost all of it */
+	HASH_ITER (hh, r->comms, c, tmp)
+		f->cost = most(f->cost, c->members ? c->whole.unknown_ns : 0);
 	for (p = r->procs; p; p = p->next) {
 		const struct report_whole *w = &p->whole;
 

@@ -2332,6 +2332,67 @@ static void groups_that_are_alike(void **state)
 	report_free(&r);
 }
 
+#define NODES 32
+#define GPUS  8
+
+/* A process on each node, whose ranks are in a group each, with those of the other nodes. @late: of the fourth one on node 7, or of @all there. */
+static void ranks_of_nodes(struct report *r, struct report_proc **list, int64_t late, bool all)
+{
+	int64_t at, start[NODES], last;
+	uint32_t seq, g, i;
+
+	groups_begin(r, list, NODES);
+	report_comm(r, 1)->nranks = NODES * GPUS;
+	for (i = 0; i < NODES * GPUS; i++)
+		report_member(r, report_comm(r, 1), (int32_t)i, list[i / GPUS]);
+	for (seq = 0; seq < GROUP_OPS; seq++) {
+		for (g = 0; g < GPUS; g++) {
+			report_comm(r, 1000 + g)->nranks = NODES;
+			at = (1000 + 50 * seq) * MS;
+			for (i = 0, last = 0; i < NODES; i++) {
+				start[i] = at + jitter(g * NODES + i, seq) +
+					   (i == 7 && (all || g == 3) ? late : 0);
+				last = start[i] > last ? start[i] : last;
+			}
+			for (i = 0; i < NODES; i++)
+				group_part(r, list[i], 1000 + g, (int32_t)i, seq, start[i],
+					   last + 10 * MS);
+		}
+	}
+	report_end(r);
+}
+
+/* Ranks of one process work side by side as well. */
+static void late_of_several_ranks(void **state)
+{
+	static struct report_proc *list[NODES];
+	struct report_find **finds;
+	struct report r;
+	char *text;
+	uint32_t n;
+
+	(void)state;
+	ranks_of_nodes(&r, list, 12 * MS, false);
+	assert_int_equal(list[7]->ranks, GPUS);
+	text = text_of(&r);
+	assert_non_null(strstr(text, "late-rank          rank 7 of 0x3eb, process 107 "));
+	free(text);
+	finds = report_findings(&r, &n);
+	assert_non_null(finds);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_ptr_equal(finds[0]->who, list[7]);
+	assert_true(finds[0]->ops >= GROUP_OPS - 1);
+	assert_true(finds[0]->conf > 0.8);
+	free(finds);
+	report_free(&r);
+	/* what is too little of each of them is no more for being that of all */
+	ranks_of_nodes(&r, list, 3 * MS / 2, true);
+	free(report_findings(&r, &n));
+	assert_int_equal(n, 0);
+	report_free(&r);
+}
+
 /* A communicator of the two processes, of short operations to which one is late as a rule, comes to nothing. */
 static void small_comm(struct report *r, struct report_proc **pair, uint64_t hash)
 {
@@ -2740,6 +2801,7 @@ int main(void)
 		cmocka_unit_test(mutations),
 		cmocka_unit_test(thousands_of_ranks),
 		cmocka_unit_test(late_in_one_group),
+		cmocka_unit_test(late_of_several_ranks),
 		cmocka_unit_test(nothing_in_many_groups),
 		cmocka_unit_test(many_that_hang),
 		cmocka_unit_test(groups_that_are_alike),
