@@ -578,3 +578,23 @@ bool jn_time(const struct json_node *node, bool lax, int64_t *ns)
 		*ns = -*ns;
 	return true;
 }
+
+bool jn_offset(const struct json_node *node, int64_t *ns)
+{
+	int64_t v;
+
+	if (!jn_time(node, true, &v) || v <= -JN_TIME_MAX || v >= JN_TIME_MAX)
+		return false;
+	*ns = v;
+	return true;
+}
+
+bool jn_point(const struct json_node *node, int64_t *ns)
+{
+	int64_t v;
+
+	if (!jn_offset(node, &v) || v < 0)
+		return false;
+	*ns = v;
+	return true;
+}

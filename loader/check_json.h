@@ -71,4 +71,11 @@ uint64_t jn_addr(const struct json_node *node);
 /* Microseconds with exactly three decimals (or, if @lax, with any or none), as nanoseconds. */
 bool jn_time(const struct json_node *node, bool lax, int64_t *ns);
 
+/* What readers reckon with, so that sums of two fit: 73 years. Both are lax; what is beyond leaves @ns. */
+#define JN_TIME_MAX (INT64_C(1) << 61)
+/* A point in time, or how long something took. */
+bool jn_point(const struct json_node *node, int64_t *ns);
+/* How far one clock is ahead of another. */
+bool jn_offset(const struct json_node *node, int64_t *ns);
+
 #endif

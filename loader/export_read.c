@@ -14,9 +14,8 @@
 #include "lines.h"
 #include "log.h"
 
-#define TIME_MAX     (INT64_C(1) << 61) /* 73 years: sums of two fit */
-#define PENDING_MAX  65536		/* events of a process whose states have come */
-#define STATES_BYTES (64u << 20)	/* what all these take */
+#define PENDING_MAX  65536	 /* events of a process whose states have come */
+#define STATES_BYTES (64u << 20) /* what all these take */
 #define THREADS_MAX  65536
 #define CPUS_MAX     4096
 
@@ -64,7 +63,7 @@ node_t rec_get(const struct export *x, node_t obj, const char *key)
 
 bool rec_time(const struct export *x, node_t n, int64_t *ns)
 {
-	if (!jn_time(n, true, ns) || *ns < 0 || *ns >= TIME_MAX)
+	if (!jn_point(n, ns))
 		return false;
 	*ns += x->proc ? x->proc->offset : 0;
 	return *ns >= 0;
@@ -74,7 +73,7 @@ int64_t rec_span(const struct export *x, node_t obj, const char *key)
 {
 	int64_t ns;
 
-	return jn_time(rec_get(x, obj, key), true, &ns) && ns > 0 && ns < TIME_MAX ? ns : 0;
+	return jn_point(rec_get(x, obj, key), &ns) ? ns : 0;
 }
 
 static int32_t get_int(const struct export *x, node_t obj, const char *key, int32_t none)
@@ -194,7 +193,6 @@ static void end_proc(struct export *x)
 static void take_header(struct export *x, node_t rec)
 {
 	struct export_proc *p;
-	int64_t offset;
 
 	end_proc(x);
 	if (!new_proc(x))
@@ -203,11 +201,7 @@ static void take_header(struct export *x, node_t rec)
 	p->host = name_of(rec_get(x, rec, "host"));
 	p->comm = name_of(rec_get(x, rec, "comm"));
 	p->pid = get_int(x, rec, "hostPid", get_int(x, rec, "pid", 0));
-	if (jn_time(rec_get(x, rec_get(x, rec, "clock"), "realtimeOffset"), true, &offset) &&
-	    offset > -TIME_MAX && offset < TIME_MAX) {
-		p->offset = offset;
-		p->real = true;
-	}
+	p->real = jn_offset(rec_get(x, rec_get(x, rec, "clock"), "realtimeOffset"), &p->offset);
 	begin_proc(x, rec_get(x, rec, "bootId"), rec_get(x, rec, "startTime"));
 }
 
@@ -972,16 +966,13 @@ static void first_header(struct export *x, const char *s, size_t len)
 {
 	const char *next = lines_torn_by_cat(s, len);
 	node_t clock;
-	int64_t offset;
 
 	next = next ? next : s;
 	x->proc->offset = 0;
 	if (json_doc__parse(&x->doc, next, len - (next - s)))
 		return;
 	clock = rec_get(x, &x->doc.nodes[0], "clock");
-	if (jn_time(rec_get(x, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
-	    offset < TIME_MAX)
-		x->proc->offset = offset;
+	jn_offset(rec_get(x, clock, "realtimeOffset"), &x->proc->offset);
 }
 
 /* The first number behind a key is the earliest that the line has for it. */

@@ -317,7 +317,7 @@ static int64_t clocks_doubt(const struct merge *m, const struct merge_proc *a,
 
 	if (x < 0 || y < 0)
 		return -1;
-	return x < TIME_MAX / 2 && y < TIME_MAX / 2 ? x + y : TIME_MAX;
+	return x < JN_TIME_MAX / 2 && y < JN_TIME_MAX / 2 ? x + y : JN_TIME_MAX;
 }
 
 bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,

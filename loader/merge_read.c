@@ -45,8 +45,7 @@ static uint32_t node_of(struct merge_reader *rd, node_t rec)
 	uint32_t i;
 
 	if (!boot || boot->kind != JSON_KIND_STR || boot->len != MERGE_UUID ||
-	    !jn_time(get(rd, clock, "realtimeOffset"), true, &offset) || offset <= -TIME_MAX ||
-	    offset >= TIME_MAX)
+	    !jn_offset(get(rd, clock, "realtimeOffset"), &offset))
 		return MERGE_NO_NODE;
 	for (i = 0; i < m->nnodes; i++)
 		if (!memcmp(m->nodes[i].boot, boot->s, MERGE_UUID))

@@ -11,9 +11,8 @@
 #include <stdint.h>
 #include "merge.h"
 
-#define KEEP	 65536		    /* of each kind in a process */
-#define KEEP_MET 262144		    /* of each kind that processes have in common */
-#define TIME_MAX (INT64_C(1) << 61) /* 73 years */
+#define KEEP	 65536	/* of each kind in a process */
+#define KEEP_MET 262144 /* of each kind that processes have in common */
 
 /* What processes have in common; tables of merge_messages.c and, the last, merge_ends.c. */
 struct merge_learner {
@@ -74,7 +73,7 @@ static inline node_t get(const struct merge_reader *rd, node_t obj, const char *
 static inline bool get_point(const struct merge_reader *rd, node_t obj, const char *key,
 			     int64_t *ns)
 {
-	return jn_time(get(rd, obj, key), true, ns) && *ns >= 0 && *ns < TIME_MAX;
+	return jn_point(get(rd, obj, key), ns);
 }
 
 static inline uint64_t get_addr(const struct merge_reader *rd, node_t obj, const char *key)

@@ -20,7 +20,6 @@
 #define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
 #define RANKS_MAX (1 << 24)
 #define SETTLING  64
-#define TIME_MAX  (INT64_C(1) << 61) /* 73 years */
 
 /* Of a ProxyStep that is under way: when it waited for the GPU, and whether it still does. */
 struct step {
@@ -86,7 +85,7 @@ static node_t get(const struct report_reader *rd, node_t obj, const char *key)
 
 static bool get_point(const struct report_reader *rd, node_t obj, const char *key, int64_t *ns)
 {
-	return jn_time(get(rd, obj, key), true, ns) && *ns >= 0 && *ns < TIME_MAX;
+	return jn_point(get(rd, obj, key), ns);
 }
 
 static int64_t get_span(const struct report_reader *rd, node_t obj, const char *key)
@@ -279,11 +278,8 @@ static void take_clock(struct report_reader *rd, node_t clock)
 {
 	node_t merged = get(rd, clock, "merged"), boot = get(rd, merged, "bootId");
 	struct report_proc *p = rd->proc;
-	int64_t offset;
 
-	if (jn_time(get(rd, clock, "realtimeOffset"), true, &offset) && offset > -TIME_MAX &&
-	    offset < TIME_MAX)
-		p->offset = offset;
+	jn_offset(get(rd, clock, "realtimeOffset"), &p->offset);
 	if (!boot || boot->kind != JSON_KIND_STR || !get(rd, merged, "error"))
 		return;
 	p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);

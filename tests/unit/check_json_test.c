@@ -147,6 +147,41 @@ static int corners(struct json_doc *doc)
 	return failed;
 }
 
+/* What readers reckon with: where it ends, to the nanosecond, and that it is left alone beyond. */
+static int times(void)
+{
+	static const struct {
+		const char *s;
+		int64_t point, offset; /* -7: none */
+	} want[] = {
+		{"0", 0, 0},
+		{"1.5", 1500, 1500},
+		{"-0.001", -7, -1},
+		{"2305843009213693.951", JN_TIME_MAX - 1, JN_TIME_MAX - 1},
+		{"2305843009213693.952", -7, -7},
+		{"-2305843009213693.951", -7, 1 - JN_TIME_MAX},
+		{"-2305843009213693.952", -7, -7},
+		{"9223372036854775807", -7, -7},
+		{"1e3", -7, -7},
+	};
+	int failed = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct json_node n = {.kind = JSON_KIND_REAL, .s = want[i].s};
+		int64_t point = -7, offset = -7;
+
+		n.len = strlen(n.s);
+		if (jn_point(&n, &point) != (want[i].point != -7) || point != want[i].point ||
+		    jn_offset(&n, &offset) != (want[i].offset != -7) || offset != want[i].offset) {
+			printf("FAIL: %s is %lld, %lld\n", n.s, (long long)point,
+			       (long long)offset);
+			failed++;
+		}
+	}
+	return failed + jn_point(NULL, NULL) + jn_offset(NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct json_doc doc;
@@ -159,7 +194,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "Usage: check_json_test TRACE...\n");
 		return 1;
 	}
-	failed = corners(&doc);
+	failed = corners(&doc) + times();
 	for (i = 1; i < argc; i++) {
 		FILE *file = fopen(argv[i], "r");
 
