@@ -119,17 +119,6 @@ void find_at(struct check *c, enum level level, uint64_t line, const char *code,
 
 /* ------------------------------------------------------------------ lines */
 
-/* The recording of the file before broke off in this line, and cat put the next file behind it. */
-static bool torn_by_cat(struct check *c, const char *s, size_t len)
-{
-	const char *at = lines_torn_by_cat(s, len);
-
-	if (!at || json_doc__parse(&c->doc, at, len - (at - s)))
-		return false;
-	find(c, FIND_NOTE, "torn", "a torn record, and the header of the next file behind it");
-	return true;
-}
-
 static void parse_failed(struct check *c)
 {
 	const char *code = c->doc.err_utf8 ? "utf8" : c->doc.err_dup ? "key-twice" : "json";
@@ -139,9 +128,9 @@ static void parse_failed(struct check *c)
 }
 
 /* The recording broke off in this line; where it is the first one, nothing tells that there was a recording. */
-static void take_torn(struct check *c, const char *s, size_t len)
+static void take_torn(struct check *c, bool header_behind)
 {
-	if (c->line > 1 || lines_torn_by_cat(s, len))
+	if (c->line > 1 || header_behind)
 		find(c, FIND_NOTE, "torn", "the last record is torn, skipped");
 	else
 		find(c, FIND_ERROR, "header-first",
@@ -152,28 +141,26 @@ static void check_line(struct check *c, const char *s, size_t len, bool whole)
 {
 	enum etype etype;
 	enum kind kind;
-	struct json_doc doc;
+	bool torn;
 	int err;
 
 	c->line++;
-	err = json_doc__parse(&c->doc, s, len);
+	err = lines_parse(&c->doc, &s, &len, &torn);
 	if (err == -ENOMEM) {
 		c->err = err;
 		return;
 	}
-	if (err && !whole) {
-		take_torn(c, s, len);
+	if ((err || torn) && !whole) {
+		take_torn(c, torn);
 		return;
 	}
-	doc = c->doc;
-	if (err && !torn_by_cat(c, s, len)) {
-		c->doc.err = doc.err;
-		c->doc.err_at = doc.err_at;
-		c->doc.err_utf8 = doc.err_utf8;
-		c->doc.err_dup = doc.err_dup;
+	if (err) {
 		parse_failed(c);
 		return;
 	}
+	if (torn)
+		find(c, FIND_NOTE, "torn",
+		     "a torn record, and the header of the next file behind it");
 	if (c->doc.nodes[0].kind != JSON_KIND_OBJ) {
 		find(c, FIND_ERROR, "json", "not an object");
 		rules_record(c, NULL, KIND_OTHER, NR_ETYPES, true);

@@ -888,26 +888,18 @@ static void take_text(struct export *x, const char *s, size_t len)
 static int take_line(void *to, const char *s, size_t len, bool whole)
 {
 	struct export *x = to;
-	const char *next;
+	bool torn;
 	int err;
 
 	x->line++;
 	if (!len)
 		return 0;
 	x->nlines++;
-	err = json_doc__parse(&x->doc, s, len);
-	if (err == -EINVAL) {
-		next = lines_torn_by_cat(s, len);
-		if (next || !whole)
-			x->torn++;
-		if (next) {
-			len -= (size_t)(next - s);
-			s = next;
-			err = json_doc__parse(&x->doc, s, len);
-		} else if (whole) {
-			skip(x, x->doc.err);
-		}
-	}
+	err = lines_parse(&x->doc, &s, &len, &torn);
+	if (torn || (err == -EINVAL && !whole))
+		x->torn++;
+	else if (err == -EINVAL)
+		skip(x, x->doc.err);
 	if (err == -ENOMEM)
 		x->err = err;
 	else if (!err)
@@ -964,15 +956,12 @@ static const struct lines_ops ops = {
 /* The offset that times have from here on. */
 static void first_header(struct export *x, const char *s, size_t len)
 {
-	const char *next = lines_torn_by_cat(s, len);
-	node_t clock;
+	bool torn;
 
-	next = next ? next : s;
 	x->proc->offset = 0;
-	if (json_doc__parse(&x->doc, next, len - (next - s)))
-		return;
-	clock = rec_get(x, &x->doc.nodes[0], "clock");
-	jn_offset(rec_get(x, clock, "realtimeOffset"), &x->proc->offset);
+	if (!lines_parse(&x->doc, &s, &len, &torn))
+		jn_offset(rec_get(x, rec_get(x, &x->doc.nodes[0], "clock"), "realtimeOffset"),
+			  &x->proc->offset);
 }
 
 /* The first number behind a key is the earliest that the line has for it. */

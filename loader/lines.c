@@ -214,8 +214,11 @@ bool lines_have(char *const *paths, const char *path)
 	return false;
 }
 
-/* The last one: a header that another one follows is torn itself. No text within a record looks like it, as its quotes are escaped. */
-const char *lines_torn_by_cat(const char *s, size_t len)
+/*
+ * Where the next file may begin, the last place: a header that another one follows is torn itself. No text within a record looks like
+ * it, as its quotes are escaped. NULL: nowhere.
+ */
+static const char *torn_by_cat(const char *s, size_t len)
 {
 	static const char begin[] = "{\"recordType\":\"header\"";
 	const char *at = NULL, *next = len ? s + 1 : s, *end = s + len;
@@ -223,4 +226,26 @@ const char *lines_torn_by_cat(const char *s, size_t len)
 	while ((next = memmem(next, (size_t)(end - next), begin, sizeof(begin) - 1)))
 		at = next++;
 	return at;
+}
+
+int lines_parse(struct json_doc *doc, const char **s, size_t *len, bool *torn)
+{
+	int err = json_doc__parse(doc, *s, *len);
+	const char *next = err == -EINVAL ? torn_by_cat(*s, *len) : NULL;
+	struct json_doc whole;
+
+	*torn = next;
+	if (!next)
+		return err;
+	whole = *doc;
+	*len -= (size_t)(next - *s);
+	*s = next;
+	err = json_doc__parse(doc, next, *len);
+	if (err == -EINVAL) {
+		doc->err = whole.err;
+		doc->err_at = whole.err_at;
+		doc->err_utf8 = whole.err_utf8;
+		doc->err_dup = whole.err_dup;
+	}
+	return err;
 }

@@ -39,10 +39,13 @@ int lines_visit(const char *path, bool quiet, int (*visit)(void *to, const char 
 /* Whether a file that @paths name, as above, is that at @path: it must not be written over. */
 bool lines_have(char *const *paths, const char *path);
 
+struct json_doc;
+
 /*
- * Where in a line that does not parse the next file may begin: the recording of the one before broke off in this line, and cat put
- * another behind it. NULL: nowhere.
+ * Parses a line. Where it does not parse, a recording may have broken off in it, and cat have put the next file behind it: then @s is
+ * moved to that one's header, this is parsed, and @torn is set, also where it does not parse either. 0, -ENOMEM, or -EINVAL: then
+ * what is wrong with all of the line is in @doc.
  */
-const char *lines_torn_by_cat(const char *s, size_t len);
+int lines_parse(struct json_doc *doc, const char **s, size_t *len, bool *torn);
 
 #endif

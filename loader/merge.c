@@ -75,19 +75,13 @@ static const struct argp argp = {
 
 int merge_parse(struct merge *m, const char **s, size_t *len, bool whole)
 {
-	const char *next;
-	int err = json_doc__parse(&m->doc, *s, *len);
+	bool torn;
+	int err = lines_parse(&m->doc, s, len, &torn);
 
-	if (err == -EINVAL) {
-		next = lines_torn_by_cat(*s, *len);
-		m->torn += !whole || next;
-		m->skipped += whole && !next;
-		if (!next)
-			return err;
-		*len -= (size_t)(next - *s);
-		*s = next;
-		err = json_doc__parse(&m->doc, *s, *len);
-	}
+	if (torn || (err == -EINVAL && !whole))
+		m->torn++;
+	else if (err == -EINVAL)
+		m->skipped++;
 	if (err)
 		return err;
 	if (m->doc.nodes[0].kind == JSON_KIND_OBJ)

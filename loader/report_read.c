@@ -1071,30 +1071,19 @@ static void take_text(struct report_reader *rd, const char *s, size_t len)
 	}
 }
 
-/* The recording of the file before broke off in this line, and cat put the next file, which is left of it, behind it. */
-static bool torn_by_cat(struct report_reader *rd, const char **s, size_t *len)
-{
-	const char *at = lines_torn_by_cat(*s, *len);
-
-	if (!at)
-		return false;
-	*len -= (size_t)(at - *s);
-	*s = at;
-	return !json_doc__parse(rd->doc, at, *len);
-}
-
 static int read_line(void *reader, const char *s, size_t len, bool whole)
 {
 	struct report_reader *rd = reader;
-	int err = json_doc__parse(rd->doc, s, len);
+	bool torn;
+	int err = lines_parse(rd->doc, &s, &len, &torn);
 
 	if (err == -ENOMEM)
 		return err;
-	if (err && (!whole || torn_by_cat(rd, &s, &len)))
+	if ((err || torn) && (!whole || !err))
 		rd->r->totals.torn += !rd->trace.is_copy;
 	else if (err)
 		rd->r->totals.skipped += !rd->trace.is_copy;
-	if (!err || (whole && !rd->doc->err))
+	if (!err && (whole || !torn))
 		take_text(rd, s, len);
 	return rd->r->err;
 }
