@@ -155,6 +155,7 @@ void merge_free(struct merge *m)
 		free_flow(f);
 	}
 	HASH_FREE_ALL(m->origins);
+	HASH_FREE_ALL(m->boots);
 	for (i = 0; i < m->nstreams; i++)
 		for (p = m->streams[i]; p; p = next) {
 			next = p->next;

@@ -32,6 +32,13 @@ struct merge_node {
 
 #define MERGE_NO_NODE UINT32_MAX
 
+/* Which node has a bootId. */
+struct merge_boot {
+	char id[MERGE_UUID];
+	uint32_t node;
+	UT_hash_handle hh;
+};
+
 /* An operation that others worked on (PXN), as its own process has it. */
 struct merge_origin {
 	uint64_t key; /* of node, process and event */
@@ -89,6 +96,7 @@ struct merge {
 	struct json_doc doc;
 	struct merge_node *nodes; /* owned; as many as come */
 	uint32_t nnodes, ref;
+	struct merge_boot *boots;
 	struct merge_proc **streams; /* by number: the first process of each; owned */
 	uint32_t nstreams;
 	struct merge_clock *clock;

@@ -13,6 +13,21 @@
 
 /* ---- Processes ------------------------------------------------------------------------------------------- */
 
+static int add_boot(struct merge *m, const char *id)
+{
+	struct merge_boot *b = calloc(1, sizeof(*b));
+
+	if (b) {
+		memcpy(b->id, id, MERGE_UUID);
+		b->node = m->nnodes;
+		HASH_ADD(hh, m->boots, id, MERGE_UUID, b);
+	}
+	if (b && HASH_ADDED(hh, b))
+		return 0;
+	free(b);
+	return -ENOMEM;
+}
+
 static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t offset,
 			 int64_t error)
 {
@@ -29,7 +44,8 @@ static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t
 		.offset = offset,
 		.offset_error = error,
 		.host = strndup(len ? host->s : "", len < HOST_LEN ? len : HOST_LEN)};
-	if (!n->host) {
+	if (!n->host || add_boot(m, boot)) {
+		free(n->host);
 		m->err = -ENOMEM;
 		return MERGE_NO_NODE;
 	}
@@ -41,15 +57,15 @@ static uint32_t node_of(struct merge_reader *rd, node_t rec)
 {
 	node_t boot = get(rd, rec, "bootId"), clock = get(rd, rec, "clock");
 	struct merge *m = rd->m;
+	struct merge_boot *known;
 	int64_t offset, error = 0;
-	uint32_t i;
 
 	if (!boot || boot->kind != JSON_KIND_STR || boot->len != MERGE_UUID ||
 	    !jn_offset(get(rd, clock, "realtimeOffset"), &offset))
 		return MERGE_NO_NODE;
-	for (i = 0; i < m->nnodes; i++)
-		if (!memcmp(m->nodes[i].boot, boot->s, MERGE_UUID))
-			return i;
+	HASH_FIND(hh, m->boots, boot->s, MERGE_UUID, known);
+	if (known)
+		return known->node;
 	if (m->nnodes == MERGE_NODES_MAX)
 		return MERGE_NO_NODE;
 	get_point(rd, clock, "realtimeError", &error);
