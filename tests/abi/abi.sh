@@ -4,32 +4,18 @@
 # see it: what it exports, needs and calls, and that its USDT notes are what include/scope_probes.h says.
 #
 # Usage: abi.sh [PLUGIN [CC [CLANG [BPFTOOL]]]]
-set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../lib.sh"
 plugin=$(realpath "${1:-$top/build/libnccl-profiler-ncclscope.so}")
 cc=${2:-gcc} clang=${3:-clang} cross=aarch64-linux-gnu-gcc
 bpftool=${4:-$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v bpftool)}
 cd "$top" || exit 1
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0
+needs "${clang%% *}" "${bpftool:-bpftool}"
+own_tmp
 
-# case_ NAME COMMAND...: the command's output is shown if it fails.
-case_() {
-	local name=$1
-	shift
-	if "$@" >"$tmp/out" 2>&1; then
-		echo "ok abi: $name"
-	else
-		echo "not ok abi: $name"
-		sed 's/^/# /' "$tmp/out"
-		failed=1
-	fi
-}
-
+# have COMPILER NAME: or the case is skipped.
 have() {
 	command -v "${1%% *}" >/dev/null && return
-	echo "skip abi: $2: no $1"
+	skip "$2" "no $1"
 	return 1
 }
 
@@ -89,32 +75,30 @@ gcc_btf() {
 }
 
 printf '#include "nccl_profiler.h"\n' >"$tmp/nccl.c"
-have "$clang" "layouts" || exit 77
-have "$bpftool" "layouts" || exit 77
 if "$cc" -gbtf -E - </dev/null >/dev/null 2>&1; then
-	case_ "scope_abi.h as $cc and $clang for BPF" gcc_btf
-	case_ "every struct and member at the same place for both" layouts
+	t "scope_abi.h as $cc and $clang for BPF" gcc_btf
+	t "every struct and member at the same place for both" layouts
 else
-	echo "skip abi: scope_abi.h as $cc and $clang for BPF: $cc writes no BTF"
+	skip "scope_abi.h as $cc and $clang for BPF" "$cc writes no BTF"
 	: >"$tmp/asserts.c"
 fi
 for c in "$cc" "$clang" "$cross" "$clang --target=aarch64-linux-gnu"; do
 	have "$c" "layouts" || continue
 	# shellcheck disable=SC2086 # a command and its options
-	case_ "scope_abi.h has these offsets as $c" compiles "$tmp/asserts.c" $c
+	t "scope_abi.h has these offsets as $c" compiles "$tmp/asserts.c" $c
 	# shellcheck disable=SC2086
-	case_ "scope_abi.h has no padding of the compiler's as $c" compiles "$tmp/all.c" $c -Wpadded
+	t "scope_abi.h has no padding of the compiler's as $c" compiles "$tmp/all.c" $c -Wpadded
 	# shellcheck disable=SC2086
-	case_ "nccl_profiler.h has NCCL's layout as $c" compiles "$tmp/nccl.c" $c
+	t "nccl_profiler.h has NCCL's layout as $c" compiles "$tmp/nccl.c" $c
 done
-case_ "scope_abi.h has these offsets as $clang for BPF on arm64" compiles "$tmp/asserts.c" \
+t "scope_abi.h has these offsets as $clang for BPF on arm64" compiles "$tmp/asserts.c" \
 	"$clang" -target bpf -D__TARGET_ARCH_arm64 -Ivmlinux/arm64 -Wno-unused
 
 # A wrong layout is noticed.
 sed 's/^_Static_assert(__builtin_offsetof(\(.*\)) == \([0-9]*\),/_Static_assert(__builtin_offsetof(\1) == 1\2,/' \
 	"$tmp/asserts.c" >"$tmp/wrong.c"
 # shellcheck disable=SC2016
-[ -s "$tmp/asserts.c" ] && case_ "a moved member would be noticed" \
+[ -s "$tmp/asserts.c" ] && t "a moved member would be noticed" \
 	sh -c '! "$1" -Iinclude -fsyntax-only "$2"' - "$cc" "$tmp/wrong.c"
 
 # ---- Exports and imports ---------------------------------------------------------------------------
@@ -152,15 +136,15 @@ says() {
 	readelf "$@" "$plugin" | grep -E "$what"
 }
 
-case_ "exports seven tables and the control block, nothing else" exports
-case_ "needs libc only" needed
-case_ "calls nothing that allocates, locks or blocks on the event path" imports
-case_ "no executable stack" says 'GNU_STACK.* RW +0x' -Wl
-case_ "RELRO" says 'GNU_RELRO' -Wl
-case_ "bound at load" says 'BIND_NOW|FLAGS_1.*NOW' -d
-case_ "never unmapped" says 'FLAGS_1.*NODELETE' -d
-case_ "build id" says 'Build ID: [0-9a-f]{40}' -n
-case_ "no relocation in its text" sh -c '! readelf -d "$1" | grep TEXTREL' - "$plugin"
+t "exports seven tables and the control block, nothing else" exports
+t "needs libc only" needed
+t "calls nothing that allocates, locks or blocks on the event path" imports
+t "no executable stack" says 'GNU_STACK.* RW +0x' -Wl
+t "RELRO" says 'GNU_RELRO' -Wl
+t "bound at load" says 'BIND_NOW|FLAGS_1.*NOW' -d
+t "never unmapped" says 'FLAGS_1.*NODELETE' -d
+t "build id" says 'Build ID: [0-9a-f]{40}' -n
+t "no relocation in its text" sh -c '! readelf -d "$1" | grep TEXTREL' - "$plugin"
 
 # ---- USDT ------------------------------------------------------------------------------------------
 
@@ -220,11 +204,11 @@ nops() {
 	done
 }
 
-case_ "probes and their arguments are those of scope_probes.h" probes_as_documented
-case_ "arguments are registers" registers_only
-case_ "a semaphore for each probe" semaphores
+t "probes and their arguments are those of scope_probes.h" probes_as_documented
+t "arguments are registers" registers_only
+t "a semaphore for each probe" semaphores
 if readelf -h "$plugin" | grep -q X86-64; then
-	case_ "probe sites are one-byte NOPs" nops
+	t "probe sites are one-byte NOPs" nops
 fi
 
 # The plugin for arm64, as far as a cross compiler without its libraries goes.
@@ -240,6 +224,6 @@ arm64() {
 	notes "$tmp/arm64-probes.o" | awk '{ print $1, $2, NF - 4 }' | sort | diff "$tmp/documented" -
 }
 if have "$cross" "the plugin for arm64"; then
-	case_ "the plugin compiles for arm64 with the same probes" arm64
+	t "the plugin compiles for arm64 with the same probes" arm64
 fi
-exit $failed
+finish
