@@ -13,7 +13,7 @@ function clearTrace()
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
 		procs: [], threads: [], flows: [], comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
-		groupOf: new Map(), beginOf: new Map(), headers: [],
+		groupOf: new Map(), beginOf: new Map(), headers: [], selves: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
 			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,
@@ -26,6 +26,9 @@ function clearTrace()
 	});
 }
 
+/* Its recording goes on in another file, as with each window of record --every; the report takes them for one by the same. */
+const selfOf = head => JSON.stringify([head.bootId, head.pid, head.comm, head.cmdline, head.started]);
+
 /* A process; `head` is its header, or a stand-in for one. */
 function newProc(file, head)
 {
@@ -35,13 +38,14 @@ function newProc(file, head)
 	};
 
 	trace.procs.push(p);
+	if (head.bootId)
+		trace.selves.set(selfOf(head), p);
 	return p;
 }
 
-/* Its recording goes on in another file, as with each window of record --every; the report takes them for one by the same. */
 function sameProc(head)
 {
-	return head.bootId && trace.procs.find(p => p.boot === head.bootId && p.pid === head.pid && p.comm === head.comm && p.head.cmdline === head.cmdline && p.head.started === head.started);
+	return trace.selves.get(selfOf(head));
 }
 
 function newThread(proc, tid)
