@@ -823,61 +823,36 @@ static void comm_name_record(uint64_t ctx, const char *name, uint64_t hash, int 
 	tbuf_commit(tb, sizeof(*r));
 }
 
-/* Copies a v1 to v3 Coll or P2p into v4's places; N() turns v1's enumerations into strings. */
-#define MAP_COLL(v4, old, N_FUNC, N_TYPE, N_ALGO, N_PROTO)                                         \
-	do {                                                                                       \
-		(v4)->coll.seqNumber = (old)->coll.seqNumber;                                      \
-		(v4)->coll.func = N_FUNC((old)->coll.func);                                        \
-		(v4)->coll.sendBuff = (old)->coll.sendBuff;                                        \
-		(v4)->coll.recvBuff = (old)->coll.recvBuff;                                        \
-		(v4)->coll.count = (old)->coll.count;                                              \
-		(v4)->coll.root = (old)->coll.root;                                                \
-		(v4)->coll.datatype = N_TYPE((old)->coll.datatype);                                \
-		(v4)->coll.nChannels = (old)->coll.nMaxChannels;                                   \
-		(v4)->coll.nWarps = (old)->coll.nWarps;                                            \
-		(v4)->coll.algo = N_ALGO((old)->coll.algo);                                        \
-		(v4)->coll.proto = N_PROTO((old)->coll.proto);                                     \
-	} while (0)
-#define MAP_P2P(v4, old, N_FUNC, N_TYPE)                                                           \
-	do {                                                                                       \
-		(v4)->p2p.func = N_FUNC((old)->p2p.func);                                          \
-		(v4)->p2p.buff = (old)->p2p.buff;                                                  \
-		(v4)->p2p.datatype = N_TYPE((old)->p2p.datatype);                                  \
-		(v4)->p2p.count = (old)->p2p.count;                                                \
-		(v4)->p2p.peer = (old)->p2p.peer;                                                  \
-	} while (0)
+/* A Coll or P2p in v4's places; anything else of v1 to v3 is there already. The NAME_ make strings of v1's enumerations. */
+#define MAP_OLD(v, NAME_FUNC, NAME_TYPE, NAME_ALGO, NAME_PROTO)                                    \
+	static const descr *map_v##v(const ncclProfilerEventDescr_v##v##_t *o, descr *d)           \
+	{                                                                                          \
+		memset(d, 0, sizeof(*d));                                                          \
+		if (o->type == ncclProfileColl) {                                                  \
+			d->coll.seqNumber = o->coll.seqNumber;                                     \
+			d->coll.func = NAME_FUNC(o->coll.func);                                    \
+			d->coll.sendBuff = o->coll.sendBuff;                                       \
+			d->coll.recvBuff = o->coll.recvBuff;                                       \
+			d->coll.count = o->coll.count;                                             \
+			d->coll.root = o->coll.root;                                               \
+			d->coll.datatype = NAME_TYPE(o->coll.datatype);                            \
+			d->coll.nChannels = o->coll.nMaxChannels;                                  \
+			d->coll.nWarps = o->coll.nWarps;                                           \
+			d->coll.algo = NAME_ALGO(o->coll.algo);                                    \
+			d->coll.proto = NAME_PROTO(o->coll.proto);                                 \
+		} else {                                                                           \
+			d->p2p.func = NAME_FUNC(o->p2p.func);                                      \
+			d->p2p.buff = o->p2p.buff;                                                 \
+			d->p2p.datatype = NAME_TYPE(o->p2p.datatype);                              \
+			d->p2p.count = o->p2p.count;                                               \
+			d->p2p.peer = o->p2p.peer;                                                 \
+		}                                                                                  \
+		return d;                                                                          \
+	}
 #define AS_IS(x) (x)
-
-/* A Coll or P2p in v4's places; anything else of v1 to v3 is there already. */
-static const descr *map_v1(const ncclProfilerEventDescr_v1_t *o, descr *d)
-{
-	memset(d, 0, sizeof(*d));
-	if (o->type == ncclProfileColl)
-		MAP_COLL(d, o, name_func, name_datatype, name_algo, name_proto);
-	else
-		MAP_P2P(d, o, name_func, name_datatype);
-	return d;
-}
-
-static const descr *map_v2(const ncclProfilerEventDescr_v2_t *o, descr *d)
-{
-	memset(d, 0, sizeof(*d));
-	if (o->type == ncclProfileColl)
-		MAP_COLL(d, o, AS_IS, AS_IS, AS_IS, AS_IS);
-	else
-		MAP_P2P(d, o, AS_IS, AS_IS);
-	return d;
-}
-
-static const descr *map_v3(const ncclProfilerEventDescr_v3_t *o, descr *d)
-{
-	memset(d, 0, sizeof(*d));
-	if (o->type == ncclProfileColl)
-		MAP_COLL(d, o, AS_IS, AS_IS, AS_IS, AS_IS);
-	else
-		MAP_P2P(d, o, AS_IS, AS_IS);
-	return d;
-}
+MAP_OLD(1, name_func, name_datatype, name_algo, name_proto)
+MAP_OLD(2, AS_IS, AS_IS, AS_IS, AS_IS)
+MAP_OLD(3, AS_IS, AS_IS, AS_IS, AS_IS)
 
 #define START_OLD(v)                                                                               \
 	static ncclProfResult_t start_v##v(void *context, void **handle, void *old)                \
