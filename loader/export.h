@@ -217,8 +217,6 @@ void export_read_free(struct export *x);
 
 const struct json_node *rec_get(const struct export *x, const struct json_node *obj,
 				const char *key);
-/* A point in time, as the export has it. */
-bool rec_time(const struct export *x, const struct json_node *n, int64_t *ns);
 /* A span; 0 where there is none. */
 int64_t rec_span(const struct export *x, const struct json_node *obj, const char *key);
 
@@ -247,7 +245,6 @@ struct export_lane *export_lane_of(struct export *x, struct export_group *g, uin
 struct export_lane *export_put(struct export *x, struct export_group *g,
 			       const struct export_slice *s, bool leaf);
 void export_proc_free(struct export_proc *p);
-void export_event_free(struct export_event *ev);
 struct export_seen *export_seen_of(struct export *x, uint64_t addr);
 
 #endif

@@ -31,7 +31,7 @@ struct export_order *export_order__new(void)
 	return calloc(1, sizeof(struct export_order));
 }
 
-void export_event_free(struct export_event *ev)
+static void free_event(struct export_event *ev)
 {
 	struct export_state *s, *next;
 
@@ -51,7 +51,7 @@ void export_order__free(struct export_order *o)
 	if (!o)
 		return;
 	for (i = 0; i < o->heap.n; i++)
-		export_event_free(o->heap.at[i]);
+		free_event(o->heap.at[i]);
 	free(o->heap.at);
 	free(o);
 }
@@ -94,7 +94,7 @@ void export_order__add(struct export *x, struct export_event *ev)
 
 	ev->seq = o->seq++;
 	if (heap__push(&o->heap, ev, before)) {
-		export_event_free(ev);
+		free_event(ev);
 		x->err = -ENOMEM;
 		return;
 	}
@@ -337,7 +337,7 @@ void export_order__write(struct export *x, bool all)
 		heap__pop(&o->heap, before);
 		o->bytes -= size_of(ev);
 		write_event(x, ev);
-		export_event_free(ev);
+		free_event(ev);
 	}
 	if (!all)
 		return;

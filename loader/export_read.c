@@ -61,7 +61,8 @@ node_t rec_get(const struct export *x, node_t obj, const char *key)
 	return jn_get(&x->doc, obj, key);
 }
 
-bool rec_time(const struct export *x, node_t n, int64_t *ns)
+/* A point in time, as the export has it. */
+static bool rec_time(const struct export *x, node_t n, int64_t *ns)
 {
 	if (!jn_point(n, ns))
 		return false;

@@ -144,7 +144,7 @@ static void free_flow(struct merge_flow *f)
 	free(f);
 }
 
-void merge_free(struct merge *m)
+static void merge_free(struct merge *m)
 {
 	struct merge_flow *f, *tmp;
 	struct merge_proc *p, *next;

@@ -124,7 +124,6 @@ int merge_read(struct merge *m, struct streams *files);
 int merge_fit(struct merge *m);
 /* Writes all of @files to @m->to, not closing it. 0 or -errno; @m->err is that of the output. */
 int merge_write(struct merge *m, struct streams *files);
-void merge_free(struct merge *m);
 
 /* The first process of a stream, which leads to the others; NULL: it has none. */
 const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream);

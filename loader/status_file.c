@@ -92,7 +92,7 @@ static pid_t name_pid(const char *name, const char *suffix)
 	return strcmp(again, name) ? 0 : pid;
 }
 
-const char *status_state_name(enum status_state state)
+static const char *status_state_name(enum status_state state)
 {
 	static const char *const names[] = {
 		[STATUS_RUNNING] = "running", [STATUS_SILENT] = "silent", [STATUS_DEAD] = "dead"};

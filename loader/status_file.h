@@ -21,9 +21,6 @@ enum status_state {
 	STATUS_DEAD,   /* killed: its file stayed */
 };
 
-/* "running", "silent", "dead" */
-const char *status_state_name(enum status_state state);
-
 /*
  * Whose file this is, by pid and start time; now_us is CLOCK_MONOTONIC, as in the file. A file that says neither
  * is a dead one's.
