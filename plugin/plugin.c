@@ -12,6 +12,8 @@
 
 /* A record is written to a thread without a buffer too, for the public probes; here. */
 #define SCRATCH_SIZE 128
+/* In ids of events that this version of the ABI does not have; none of enum scope_what. */
+#define WHAT_UNKNOWN 31
 
 typedef ncclProfilerEventDescr_v7_t descr;
 
@@ -425,34 +427,57 @@ static uint64_t start_unheard(void *context, const descr *d, uint32_t what, uint
 	return id;
 }
 
+/*
+ * The number of an event type. One that this version of the ABI does not have gets an id, no record: what lies in its descriptor
+ * is not known, and must not be followed.
+ */
+static inline __attribute__((always_inline)) uint32_t what_of(uint64_t type, int api)
+{
+	/* Event types of a version: bits 0 to n - 1. */
+	static const uint8_t ntypes[] = {0, 6, 6, 8, 8, 12, 15, 16};
+	uint32_t what;
+
+	what = type && !(type & (type - 1)) ? (uint32_t)__builtin_ctzll(type) : SCOPE_NTYPES;
+	return likely(what < ntypes[api]) ? what : WHAT_UNKNOWN;
+}
+
+/* True: NCCL starts a step once more, which is counted, and *handle stays what it was. */
+static inline __attribute__((always_inline)) bool start_again(struct tbuf *tb, void **handle,
+							      const descr *d, uint64_t type,
+							      union scope_sems sems, uint64_t now)
+{
+	struct fold *f = fold_repeat(tb, handle, d);
+
+	if (likely(!f))
+		return false;
+	f->start_repeats += f->start_repeats != UINT32_MAX;
+	f->last_start_ts = now;
+	if (unlikely(sems.start))
+		probe_start(f->id, type, NULL);
+	tbuf_flush_if_old(tb, now);
+	return true;
+}
+
 static inline __attribute__((always_inline)) ncclProfResult_t
 start(void *context, void **handle, const descr *d, uint64_t type, int api)
 {
 	union scope_sems sems = sems_read();
 	struct scope_rec_start *s;
 	struct names n = {0};
-	struct fold *f;
+	struct fold *f = NULL;
 	struct tbuf *tb;
 	uint64_t id, now;
 	uint32_t what, size;
 	bool is_step;
-	/* Event types of a version: bits 0 to n - 1. */
-	static const uint8_t ntypes[] = {0, 6, 6, 8, 8, 12, 15, 16};
 
 	if (unlikely(!handle))
 		return ncclSuccess;
-	/*
-	 * A type that this version of the ABI does not have gets an id, no record: what lies in its
-	 * descriptor is not known, and must not be followed.
-	 */
-	what = type && !(type & (type - 1)) ? (uint32_t)__builtin_ctzll(type) : SCOPE_NTYPES;
-	if (unlikely(what >= ntypes[api]))
-		what = 31;
+	what = what_of(type, api);
 	if (unlikely(what == SCOPE_GROUP_API))
 		kernels_group_begin(d->groupApi.graphCaptured);
 	if (api < 5 && unlikely(what == SCOPE_GROUP))
 		kernels_work(false);
-	if (unlikely(!sems.flush || what == 31)) {
+	if (unlikely(!sems.flush || what == WHAT_UNKNOWN)) {
 		*handle = (void *)(uintptr_t)start_unheard(context, d, what, type, api, sems);
 		return ncclSuccess;
 	}
@@ -463,17 +488,9 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 		return ncclSuccess;
 	}
 	is_step = what == SCOPE_PROXY_STEP;
-	f = NULL;
 	if (likely(is_step)) {
-		f = fold_repeat(tb, handle, d);
-		if (unlikely(f)) {
-			f->start_repeats += f->start_repeats != UINT32_MAX;
-			f->last_start_ts = now;
-			if (unlikely(sems.start))
-				probe_start(f->id, type, NULL);
-			tbuf_flush_if_old(tb, now);
-			return ncclSuccess; /* *handle stays what it was */
-		}
+		if (unlikely(start_again(tb, handle, d, type, sems, now)))
+			return ncclSuccess;
 	} else {
 		take_names(tb, &n, what, d, api);
 	}
