@@ -125,17 +125,12 @@ static void check_all(struct argp_state *state, const struct record_options *o)
 		argp_error(state, "--every must be longer than --for");
 }
 
-static error_t parse_one(int key, char *arg, struct argp_state *state)
+/* How much, how many, how long. */
+static error_t parse_amount(int key, char *arg, struct argp_state *state)
 {
 	struct record_options *o = state->input;
 
 	switch (key) {
-	case 'o':
-		o->dir = arg;
-		return 0;
-	case 'p':
-		options__add_pid(state, arg, o->pids, &o->npids);
-		return 0;
 	case 'd':
 		o->duration_ns = parse_time(state, arg);
 		return 0;
@@ -150,14 +145,39 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	case OPT_DELAY:
 		o->delay_ns = parse_time(state, arg);
 		return 0;
-	case OPT_COMPRESS:
-		o->compress = true;
-		return 0;
 	case OPT_EVERY:
 		o->every_ns = parse_time(state, arg);
 		return 0;
 	case OPT_FOR:
 		o->for_ns = parse_time(state, arg);
+		return 0;
+	case OPT_MEMORY:
+		if (parse_size(arg, &o->memory_bytes) || o->memory_bytes < 64 << 20)
+			argp_error(state,
+				   "'%s' is no size from 64M on: 256M, 4G; without a unit, bytes",
+				   arg);
+		return 0;
+	case OPT_RING:
+		o->ring_bytes = parse_ring(state, arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse_one(int key, char *arg, struct argp_state *state)
+{
+	struct record_options *o = state->input;
+
+	switch (key) {
+	case 'o':
+		o->dir = arg;
+		return 0;
+	case 'p':
+		options__add_pid(state, arg, o->pids, &o->npids);
+		return 0;
+	case OPT_COMPRESS:
+		o->compress = true;
 		return 0;
 	case OPT_MASK:
 		if (event_mask_parse(arg, &o->mask) || !o->mask)
@@ -166,12 +186,6 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 				   "proxyop, proxystep, proxyctrl, kernelch, netplugin, groupapi, "
 				   "collapi, p2papi, kernellaunch, cecoll, cesync, cebatch, "
 				   "kernelphase, all",
-				   arg);
-		return 0;
-	case OPT_MEMORY:
-		if (parse_size(arg, &o->memory_bytes) || o->memory_bytes < 64 << 20)
-			argp_error(state,
-				   "'%s' is no size from 64M on: 256M, 4G; without a unit, bytes",
 				   arg);
 		return 0;
 	case OPT_NET:
@@ -185,9 +199,6 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PLUGIN:
 		o->plugin = arg;
-		return 0;
-	case OPT_RING:
-		o->ring_bytes = parse_ring(state, arg);
 		return 0;
 	case OPT_SCHED:
 		o->sched = parse_mode(state, arg, sched_mode_names);
@@ -211,7 +222,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		check_all(state, o);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_amount(key, arg, state);
 	}
 }
 
