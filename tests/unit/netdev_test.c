@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "netdev.h"
+#include "proc_tree.h"
 
 #define HEADING                                                                                    \
 	"Inter-|   Receive                                                |  Transmit\n"           \
@@ -163,56 +164,16 @@ static void parse_all(const char *text, size_t len)
 	free(copy);
 }
 
-/* Every beginning, and bytes put in at random. */
 static void test_garbage(void **state)
 {
 	static const char *const texts[] = {dev_text, softnet_old, softnet_new, "net:[4026531840]"};
 	static const char bytes[] = "\0\n:[] -019afx|\377";
-	uint64_t seed = 88172645463325252ULL;
-	char text[1024];
-	size_t i, len;
-	int k;
 
 	(void)state;
-	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		for (len = 0; len <= strlen(texts[i]); len++)
-			parse_all(texts[i], len);
-	for (k = 0; k < 8000; k++) {
-		len = strlen(texts[k % 4]);
-		memcpy(text, texts[k % 4], len);
-		for (i = 0; i < 4; i++) {
-			seed ^= seed << 13;
-			seed ^= seed >> 7;
-			seed ^= seed << 17;
-			text[(seed >> 8) % len] = bytes[(seed >> 40) % (sizeof(bytes) - 1)];
-		}
-		parse_all(text, len);
-	}
+	parse_garbage(texts, 4, bytes, sizeof(bytes) - 1, 8000, parse_all);
 }
 
 /* ---- A tree ------------------------------------------------------------------------------------ */
-
-static char root[] = "/tmp/ncclscope-netdev-XXXXXX";
-
-/* Makes a file below the root, and the folders above it. */
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX], *p;
-	FILE *f;
-
-	assert_true(snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path));
-	for (p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-		*p = 0;
-		assert_true(!mkdir(path, 0755) || errno == EEXIST);
-		*p = '/';
-	}
-	if (!text)
-		return;
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
 
 /* A process in a namespace. */
 static void put_process(int pid, const char *ns)
@@ -233,22 +194,6 @@ static void put_dev(int pid, const char *lines)
 	snprintf(name, sizeof(name), "/proc/%d/net/dev", pid);
 	snprintf(text, sizeof(text), HEADING "%s", lines);
 	put(name, text);
-}
-
-static int tree_setup(void **state)
-{
-	(void)state;
-	strcpy(strrchr(root, '-'), "-XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int tree_teardown(void **state)
-{
-	char command[64];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command);
 }
 
 static void test_samples(void **state)
@@ -509,8 +454,6 @@ static void test_real_namespace(void **state)
 		skip();
 	}
 }
-
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, tree_setup, tree_teardown)
 
 int main(void)
 {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "node.h"
+#include "proc_tree.h"
 
 #define TICK 10000000ULL /* of 100 Hz */
 
@@ -251,79 +252,18 @@ static void parse_all(const char *text, size_t len)
 	free(copy);
 }
 
-/* Every beginning, and bytes put in at random. */
 static void test_garbage(void **state)
 {
 	static const char *const texts[] = {stat_text, psi_text,    quota_v1,
 					    quota_v2,  hybrid_text, mount_text};
 	static const char bytes[] = "\0\n\\:, -0189cpu=/\377";
-	uint64_t seed = 88172645463325252ULL;
-	char text[512];
-	size_t i, len;
-	int k;
 
 	(void)state;
-	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		for (len = 0; len <= strlen(texts[i]); len++)
-			parse_all(texts[i], len);
-	for (k = 0; k < 6000; k++) {
-		len = strlen(texts[k % 6]);
-		memcpy(text, texts[k % 6], len);
-		for (i = 0; i < 4; i++) {
-			seed ^= seed << 13;
-			seed ^= seed >> 7;
-			seed ^= seed << 17;
-			text[(seed >> 8) % len] = bytes[(seed >> 40) % (sizeof(bytes) - 1)];
-		}
-		parse_all(text, len);
-	}
+	parse_garbage(texts, 6, bytes, sizeof(bytes) - 1, 6000, parse_all);
 }
 
 /* ---- A tree ------------------------------------------------------------------------------------ */
 
-static char root[] = "/tmp/ncclscope-node-XXXXXX";
-
-/* Makes a file below the root, and the folders above it. */
-static void put(const char *name, const char *text)
-{
-	char path[PATH_MAX], *p;
-	FILE *f;
-
-	assert_true(snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path));
-	for (p = path + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-		*p = 0;
-		assert_true(!mkdir(path, 0755) || errno == EEXIST);
-		*p = '/';
-	}
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void remove_tree(void)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	assert_int_equal(system(command), 0);
-}
-
-static int tree_setup(void **state)
-{
-	(void)state;
-	strcpy(strrchr(root, '-'), "-XXXXXX");
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int tree_teardown(void **state)
-{
-	(void)state;
-	remove_tree();
-	return 0;
-}
-
-/* A line of mountinfo for a folder of the tree, with the device that it really is on. */
 static void mounted(char *text, size_t size, const char *mount_root, const char *point, bool v2)
 {
 	size_t len = strlen(text);
@@ -640,8 +580,6 @@ static void test_real_cgroup(void **state)
 	node_cgroup__close(&d);
 	assert_true(node_cgroup__find(&c, "", INT_MAX) < 0); /* no such process */
 }
-
-#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, tree_setup, tree_teardown)
 
 int main(void)
 {
