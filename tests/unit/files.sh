@@ -96,6 +96,17 @@ by_cat()
 }
 t "report: what cat made of them" by_cat
 
+# The first breaks off within a line, and cat has put the next one there. Only what is a file is looked through for headers first.
+torn()
+{
+	local part
+	{ head -n -1 job/trace_1_pid0000.jsonl && tail -n 1 job/trace_1_pid0000.jsonl | head -c 40 && cat job/trace_1_pid0001.jsonl; } >torn.jsonl
+	part='[.tornLines, (.comms[] | .ranksSeen, [.ops[].n])]'
+	"$tool" report --json torn.jsonl 2>err | jq -c "$part" >want && "$tool" report --json - <torn.jsonl 2>>err | jq -c "$part" >got &&
+		same "$(cat want)" '[1,2,[260]]' && same "$(cat got)" "$(cat want)" && same "$(cat err)" ""
+}
+t "report: a record that cat tore, from standard input as well" torn
+
 # while_read LIMIT: files that have not been read to their end yet get another one of their name, or none. Standard input keeps report from
 # going on: all have been looked through for headers by then, and a piece of each has been read.
 while_read()
