@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The page of `view` in a browser: view_test.mjs OUT NCCLSCOPE BROWSER TOP TMP, from view.sh.
 import {execFileSync, spawnSync} from 'node:child_process';
-import {mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
+import {appendFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync} from 'node:fs';
 import {gzipSync} from 'node:zlib';
 import {launch, open, ready, settle, info, t, ok, same, end} from './browser.mjs';
 import * as hostile from './hostile.mjs';
@@ -429,6 +429,27 @@ await t('ranks by time: a rank that is waited for is light, its peers dark', asy
 	}, OPS);
 
 	ok(ink.every((v, r) => r === 3 || v < ink[3] - 30), ink.join(' '));
+});
+
+await t('ranks by time: a wait that never ended is seen, though no data came that would count as waited for', async () => {
+	const line = o => JSON.stringify(o) + '\n', at = {pid: 1, tid: 1}, event = (type, eventAddr, start, more) => line({recordType: 'event', type, commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, ...at}, eventAddr, unfinished: true, ...more});
+	const file = oneRank(tmp + '/hung.jsonl', [[0, 100]]), recv = {channel: 0, peer: 1, isSend: false};
+
+	appendFileSync(file, event('ncclProfileColl', '0x100', 200, {details: {func: 'AllReduce', seq: 1, count: 4, dtype: 'ncclFloat32'}}) +
+		event('ncclProfileProxyOp', '0x200', 300, {parentObj: '0x100', details: recv, net: {flow: 'a>b', rxBytes: 9, noData: 50}}) +
+		event('ncclProfileProxyStep', '0x300', 400, {parentObj: '0x200', details: {...recv, step: 0}, lastState: 'ProxyStepRecvWait'}) +
+		line({recordType: 'state', eventAddr: '0x300', ts: 1e6 + 400, name: 'ProxyStepRecvWait', id: 10, ...at}) +
+		line({recordType: 'footer', end: 'signal 9', ts: 1e6 + 1e6, pid: 1}) + event('ProfilerLifecycle', '0x400', 1e6, {func: 'ProfilerFinalize', stop: {ts: 2e6, ...at}, unfinished: undefined}));
+	const p = await open(browser, view('hung', file));
+	const [got, all, none] = await p.evaluate(() => {
+		const c = document.getElementById('heat'), d = c.width / c.getBoundingClientRect().width, style = getComputedStyle(document.documentElement);
+		const px = c.getContext('2d').getImageData(Math.round((208 + .6 * (c.width / d - 208)) * d), Math.round(20 * d), 1, 1).data;
+
+		return ['#' + [...px.slice(0, 3)].map(v => v.toString(16).padStart(2, '0')).join(''), ...['--heat3', '--heat0'].map(n => style.getPropertyValue(n).trim())];
+	});
+
+	same([got, all === none], [all, false]);
+	await p.close();
 });
 
 await t('a dropped file takes the place of what was shown, plain and compressed', async () => {
