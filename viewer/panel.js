@@ -193,6 +193,17 @@ function goToOp(op)
 	redraw();
 }
 
+/* How many there are: of a kind with many the report lists the longest only. */
+function slowCount(r, listed)
+{
+	let all = 0;
+
+	for (const comm of Array.isArray(r.comms) ? r.comms : [])
+		for (const kind of Array.isArray(comm?.ops) ? comm.ops : [])
+			all += num(kind?.slow);
+	return all > listed ? count(listed) + ' of ' + count(all) : count(listed);
+}
+
 function slowPane()
 {
 	const r = trace.report, out = [], list = trace.slow.length ? trace.slow : longest();
@@ -205,7 +216,7 @@ function slowPane()
 		out.push(...verdicts.slice(0, 50).map(verdictCard));
 		if (!verdicts.length)
 			out.push(el('p', 'dim', 'Nothing stands out over the whole job: no rank, process or connection held it up.'));
-		out.push(el('h3', '', trace.slow.length ? 'Slow operations, longest first (' + list.length + ')' : 'No slow operations; the longest'));
+		out.push(el('h3', '', trace.slow.length ? 'Slow operations, longest first (' + slowCount(r, list.length) + ')' : 'No slow operations; the longest'));
 	} else {
 		out.push(el('p', 'dim', 'Verdicts come with ncclscope view; these are the longest operations of what was dropped here.'));
 	}

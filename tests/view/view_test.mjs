@@ -586,6 +586,19 @@ await t('operations that end before the first record that is read last to their 
 	await p.close();
 });
 
+await t('slow operations that the report does not list are counted', async () => {
+	const ops = Array.from({length: 40}, (_, n) => [10000 * n, 10000 * n + (n % 2 ? 2000 + n : 100)]), file = oneRank(tmp + '/twenty.jsonl', ops);
+	const heads = async name => {
+		const p = await open(browser, name), found = await p.$$eval('#pane h3', list => list.map(h => h.textContent));
+
+		await p.close();
+		return found;
+	};
+
+	same(await heads(view('twenty', file)), ['Slow operations, longest first (16 of 20)']);
+	same(await heads(view('three', oneRank(tmp + '/three.jsonl', ops.map(([from], n) => [from, from + (n % 10 ? 100 : 2000)])))), ['Slow operations, longest first (3)']);
+});
+
 await t('what is long is seen at any zoom, however many short ones begin in its first column', async () => {
 	const short = Array.from({length: 100}, (_, n) => [20 * n, 20 * n + 10]), p = await open(browser, view('behind', oneRank(tmp + '/behind.jsonl', [...short, [2000, 8e6]])));
 	const box = await lanesBox(p), rows = (await lanes(p)).flatMap((l, n) => l.kind === 'proc' || l.kind === 'events' ? [n] : []);
