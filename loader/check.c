@@ -255,6 +255,7 @@ static void print_end(const struct check *c, uint64_t matched, uint64_t unmatche
 	}
 	if (c->quiet)
 		return;
+	fflush(stdout); /* in one file the sum comes behind what it is of */
 	if (not_shown)
 		pr_info("%llu more findings not shown, see --max-errors\n",
 			(unsigned long long)not_shown);

@@ -87,6 +87,8 @@ expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
 expect directory 0 "$running
 $orphans" "$tool" check .
 grep -q 'PXN: 1 operations joined with their origin, 1 without' stderr || fail "PXN join: $(cat stderr)"
+together=$("$tool" check . 2>&1)
+is "in one file the sum comes last" "$(tail -n 1 <<<"$together" | cut -d, -f2-)" " 78 records, 0 errors, 3 warnings"
 grep -q '4 files, 78 records, 0 errors, 3 warnings' stderr || fail "summary: $(cat stderr)"
 
 # cat of all files, in any order, is a valid trace, torn ends included
