@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "decode_net.h"
 #include "digest.h"
+#include "elf_file.h"
 #include "feed.h"
 #include "header.h"
 #include "job.h"
@@ -28,6 +29,7 @@
 #include "rescue.h"
 #include "report.h"
 #include "rlimits.h"
+#include "scope_probes.h"
 #include "target.h"
 
 #define POLL_MS	       50
@@ -300,10 +302,28 @@ static int check_dir(const struct recorder *r)
 	return out_dir_check(r->opt.dir, uid, gid) ? EXIT_FAILED : EXIT_OK;
 }
 
+/* What has not the plugin's probe is another file, and no fault of the kernel. */
+static bool has_no_probe(const char *path)
+{
+	int fd = elf__open(path), err;
+
+	if (fd < 0)
+		return false;
+	err = elf__usdt(fd, SCOPE_PROVIDER, SCOPE_PROBE_FLUSH, NULL, NULL);
+	close(fd);
+	return err == -ENOENT || err == -ENOEXEC;
+}
+
 static int attach_all(struct recorder *r)
 {
 	int err = scan__init(r, plugin__named(r->opt.plugin) != NULL);
 
+	if (err && has_no_probe(r->plugin)) {
+		pr_err("Failed to attach to the plugin '%s': it is none, as it has no probe "
+		       "ncclscope:flush; 'ncclscope doctor --plugin FILE' tells more\n",
+		       r->plugin);
+		return EXIT_FAILED;
+	}
 	if (err) {
 		pr_err("Failed to attach to the plugin '%s': %s; 'ncclscope doctor' tells more\n",
 		       r->plugin, strerror(-err));

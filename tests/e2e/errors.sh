@@ -64,7 +64,11 @@ t "plugin not found" says np 1 "$tmp/none.so" "No such file" --plugin
 cp "$tmp/bin/libnccl.so.2" "$tmp/other.so"
 timeout 60 "$scope" record --plugin "$tmp/other.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
 rc=$?
-t "a library that is no plugin" says np 4 "$tmp/other.so" "doctor"
+t "a library that is no plugin" says np 1 "$tmp/other.so" "no probe ncclscope:flush" "doctor"
+echo text >"$tmp/text.so"
+timeout 60 "$scope" record --plugin "$tmp/text.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
+rc=$?
+t "a file that is no library" says np 1 "$tmp/text.so" "no probe ncclscope:flush" "doctor"
 sleep 60 &
 record pid1 -p $!
 t "-p of a process without the plugin" says pid1 1 "$!" "no ncclscope plugin"
