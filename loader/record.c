@@ -658,6 +658,15 @@ static void print_rdma(const struct rdma *r)
 			RDMA_DEVICES_MAX, RDMA_PORTS_MAX, RDMA_COUNTERS_MAX);
 }
 
+/* What is most often forgotten: NCCL goes on without a plugin that it is not told of, or does not find. */
+static void print_how_to_load(const struct recorder *r)
+{
+	pr_info("%s%s%s NCCL_PROFILER_PLUGIN=%s; with NCCL_DEBUG=INFO, too, NCCL tells whether it "
+		"has loaded that\n",
+		r->opt.cmd ? "'" : "", r->opt.cmd ? r->opt.cmd[0] : "Start jobs",
+		r->opt.cmd ? "' was started with" : " with", r->plugin);
+}
+
 /* `s`: whose traces they are, or the recorder's own where there are none. */
 static void print_result(const struct recorder *r, const struct session *s)
 {
@@ -669,6 +678,8 @@ static void print_result(const struct recorder *r, const struct session *s)
 		summary__print_capture(&s->summary, stderr);
 	else if (log_level >= LOG_INFO)
 		summary__print(&s->summary, d ? d->path : "", stderr);
+	if (!s->summary.procs && !s->summary.unwritten && !r->opt.npids)
+		print_how_to_load(r);
 	if (log_level >= LOG_INFO && !r->opt.no_report)
 		report_after_record(s->summary.paths, d ? d->path : "", stderr);
 	if (s->summary.malformed || s->bad_records)

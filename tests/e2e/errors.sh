@@ -95,6 +95,13 @@ is "CMD is looked for in PATH" "$rc" 0
 record cdash -- sh -c 'echo "$0 $*"' -- -o x --mask
 is "CMD keeps its options" "$(cat "$tmp/cdash.out")" "-- -o x --mask"
 t "CMD that is no NCCL job: said" grep -q 'no process with the plugin' "$tmp/cdash.err"
+record cenv -- env -u NCCL_PROFILER_PLUGIN "${small[@]}"
+t "CMD that did not load the plugin: what it was started with, and how to see why" says cenv 0 "Trace: none" \
+	"ncclscope: 'env' was started with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
+record cnone -d 200ms
+t "no job at all: how one is to be started" says cnone 0 "Trace: none" "ncclscope: Start jobs with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
+record cquiet -q -d 200ms
+is "no job at all, with -q: nothing" "$(cat "$tmp/cquiet.err")" ""
 record cerr -- "$job" --ranks 2 --fault abort:after=2 --iters 4 --json
 is "a job that fails: its status, its trace" "$rc $(clean cerr >/dev/null 2>&1; echo $?)" "1 0"
 
