@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Kernel context on its way in; see decode_sched.h. */
 #include "decode_sched.h"
+#include "less.h"
 #include "trace.h"
 
 #define KEEP_NS (1 * NSEC_PER_SEC) /* chunks come later than what the kernel did meanwhile */
@@ -171,7 +172,10 @@ void decode_sched__tick(struct session *s, uint64_t now_ns)
 	if (!s->sched_mode)
 		return;
 	HASH_ITER (hh, s->procs, p, ptmp) {
+		/* What a thread did before it called (sched.before) is asked for with the operation, when that is over. */
 		p->oldest_ns = correlate__oldest(&p->corr);
+		if (p->oldest_ns != UINT64_MAX)
+			p->oldest_ns = less(p->oldest_ns, KEEP_NS);
 		keep = p->oldest_ns < keep ? p->oldest_ns : keep;
 	}
 	HASH_ITER (hh, s->sched.threads, t, tmp) {

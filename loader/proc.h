@@ -98,7 +98,7 @@ struct proc {
 	int end_status;		   /* as wait(2) has it */
 	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
-	uint64_t oldest_ns;  /* of its events that are not written, at the scheduler's last tick */
+	uint64_t oldest_ns;  /* what its unwritten events may ask for, at the last tick */
 	struct net_join net; /* what corr.net is, when flows are followed */
 	struct stream *streams;
 	struct thread *threads;

@@ -426,6 +426,51 @@ static void test_before(void **state)
 		"\"blockedIn\":[{\"why\":\"poll\",\"us\":5000000.000}]}}}");
 }
 
+/* Of an operation that takes long it is told as well: that is written more than a second after what was before it. */
+static void test_before_long(void **state)
+{
+	struct k_task *app, *x = k_task(&k, HOG, HOG, "burn", false);
+	uint32_t first, second, group, api;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(100 * MS);
+	group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, group);
+	first = start(app, SCOPE_COLL, api);
+	at(110 * MS);
+	stop(first);
+	stop(api);
+	stop(group);
+	at(130 * MS);
+	k_blocks(&k, 0, POLL, x);
+	at(600 * MS);
+	k_wakeup(&k, app, 0);
+	at(620 * MS);
+	k_preempts(&k, 0, app);
+	at(700 * MS);
+	group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, group);
+	second = start(app, SCOPE_COLL, api);
+	flush(app, SCOPE_FLUSH_AGE);
+	at(1650 * MS);
+	tick();
+	at(1700 * MS);
+	stop(second);
+	stop(api);
+	stop(group);
+	flush(app, SCOPE_FLUSH_TOP);
+	at(9000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(
+		strstr(sched_text(second), "\"before\":{\"threads\":1,\"span\":600000.000,"));
+	assert_non_null(strstr(sched_text(second),
+			       "\"blockedIn\":[{\"why\":\"poll\",\"us\":470000.000}]}}"));
+}
+
 /*
  * A buffer is read from outside while its thread waits, and where it ran in between was lost: what
  * it did then it did not do asleep.
@@ -714,6 +759,7 @@ int main(void)
 		TEST(test_two_at_a_time),
 		TEST(test_open_child_of_another),
 		TEST(test_before),
+		TEST(test_before_long),
 		TEST(test_outside_after_loss),
 		TEST(test_outside_and_clock),
 		TEST(test_late_operation),
