@@ -493,15 +493,21 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 
 /* ---- Operations ---------------------------------------------------------------------------------------------- */
 
-/* Each with each, as in an AlltoAll: who comes late holds up the others, as in a collective. Of two nobody knows. */
+/*
+ * Each with each, as in an AlltoAll, or each with as many as the others, as around a ring: who comes late holds up the others, as in a
+ * collective. A pipeline has ends. Of two nobody knows.
+ */
 static bool is_of_all(const struct report_exchange *x, const struct report_comm *c)
 {
+	uint32_t one = x->sides->nsent;
+	bool each = true, alike = one > 0;
 	const struct side *s;
 
-	for (s = x->sides; s; s = s->next)
-		if (s->nsent + 1 < x->nsides || s->nreceived + 1 < x->nsides)
-			return false;
-	return x->nsides > 2 && x->nsides >= HASH_COUNT(c->members);
+	for (s = x->sides; s; s = s->next) {
+		each &= s->nsent + 1 >= x->nsides && s->nreceived + 1 >= x->nsides;
+		alike &= s->nsent == one && s->nreceived == one;
+	}
+	return (each || alike) && x->nsides > 2 && x->nsides >= HASH_COUNT(c->members);
 }
 
 static struct report_waits *waits_of(struct report *r, struct report_conn *c)

@@ -177,6 +177,57 @@ static void always_late_to_all(void **state)
 	report_free(&r);
 }
 
+/* Around a ring, as one that passes on keys and values; a rank goes on when its neighbours have come. @late ms of rank 2 in the @nr-th. */
+static void around(int n, int nr, double late)
+{
+	static unsigned int group = 1u << 26;
+	double start[RANKS], stop;
+	int i, k, it;
+
+	for (it = 0; it < n; it++) {
+		for (i = 0; i < RANKS; i++)
+			start[i] = job.ms[i] + 5 + (it == nr && i == 2 ? late : 0);
+		for (i = 0; i < RANKS; i++) {
+			stop = start[i];
+			for (k = 1; k < RANKS; k += 2) /* its neighbours */
+				if (start[(i + k) % RANKS] > stop)
+					stop = start[(i + k) % RANKS];
+			stop += 10;
+			message(i, "Send", (i + 1) % RANKS, group, start[i], stop - 2);
+			message(i, "Recv", (i + 3) % RANKS, group, start[i], stop);
+			job.ms[i] = stop;
+		}
+		group++;
+	}
+}
+
+static void around_a_ring(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+	int i;
+
+	(void)state;
+	begin();
+	around(40, 30, 200);
+	end(&r);
+	assert_int_equal(of_kind(&r, "SendRecv")->n, 40);
+	assert_int_equal(late_of(&r, 2), 1);
+	report_free(&r);
+	/* now and then, from the beginning on: it is not what a stage usually waits */
+	begin();
+	for (i = 0; i < 10; i++)
+		around(8, 4, 60);
+	end(&r);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(finds[0]->who->pid, 3);
+	free(finds);
+	report_free(&r);
+}
+
 /* ---- From one to the next -------------------------------------------------------------------------------------- */
 
 /*
@@ -467,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_of_all_ranks),
 		cmocka_unit_test(always_late_to_all),
+		cmocka_unit_test(around_a_ring),
 		cmocka_unit_test(stages_wait_as_they_do),
 		cmocka_unit_test(a_stage_that_is_late),
 		cmocka_unit_test(lines_that_were_lost),
