@@ -422,6 +422,17 @@ static bool is_lossy(const struct causes *c, const struct report_link *l,
 			    (needed(l, far) || l->lost || (far && far->peer_lost)));
 }
 
+/* How much later than its sender a stage of a pipeline called: until then nobody was there to read, however usual that is. */
+static int64_t came_later(const struct report_op *op, const struct report_part *p,
+			  const struct report_part *sender)
+{
+	if (!op->loose)
+		return 0;
+	if (p->proc->clock != sender->proc->clock)
+		return most(0, part_ns(sender) - part_ns(p));
+	return most(0, p->start - sender->start);
+}
+
 static void add_send(struct causes *c, const struct report_part *p, const struct report_link *l)
 {
 	struct report_part *to = report_part_of(c->op, l->peer);
@@ -439,7 +450,8 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 			cause->far = at_peer;
 	}
 	if (!to || !receiver_is_held(c, to, l->rwnd)) {
-		cause = add_flow(c, CODE_RECEIVER, p, l, l->rwnd);
+		cause = add_flow(c, CODE_RECEIVER, p, l,
+				 l->rwnd - (to ? came_later(c->op, to, p) : 0));
 		if (cause && to) { /* it is the receiver's doing */
 			cause->proc = to->proc;
 			cause->rank = to->rank;

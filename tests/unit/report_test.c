@@ -626,6 +626,21 @@ static void limits_of_flows(void **state)
 	asleep(1, "futex", 58 * MS);
 	assert_int_equal(judged(60), CODE_BLOCKED);
 	over();
+	/* a stage that is not there yet does so, too, and that it comes later than the one before may be usual */
+	ring(2);
+	op.p2p = op.loose = true;
+	l = &parts[0]->link[0];
+	l->rwnd = 60 * MS;
+	assert_int_equal(judged(60), CODE_RECEIVER);
+	parts[1]->start += 50 * MS;
+	assert_int_not_equal(judged(60), CODE_RECEIVER);
+	parts[1]->start -= 50 * MS;
+	procs[1].clock = 8; /* by lengths */
+	assert_int_equal(judged(60), CODE_RECEIVER);
+	parts[1]->stop -= 50 * MS;
+	assert_int_not_equal(judged(60), CODE_RECEIVER);
+	op.p2p = op.loose = false;
+	over();
 	ring(3);
 	l = &parts[0]->link[0];
 	l->busy = 90 * MS;
