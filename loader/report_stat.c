@@ -473,11 +473,27 @@ static double share_of(const struct report_part *p, bool send)
 	return whole > 0 ? part < whole ? part / whole : 1 : 0;
 }
 
-static void sum_part(struct report *r, const struct report_op *op, struct report_part *p)
+/* What the others had its rank wait: for data, or before all had come. */
+static int64_t wait_of(const struct report_part *p)
 {
-	struct report_class *k = op->class;
+	return most((int64_t)(share_of(p, false) * (double)part_ns(p)),
+		    least(p->last_start - p->start, part_ns(p)));
+}
+
+static void sum_kind(struct report_class *k, const struct report_part *p)
+{
+	k->op_span += part_ns(p);
+	k->late += least(p->last_start - p->start, part_ns(p));
+	k->no_data += (int64_t)(share_of(p, false) * (double)part_ns(p));
+	k->on += p->proxy.on;
+	k->runq += p->proxy.runq;
+	k->blocked += p->proxy.blocked;
+	k->proxy_span += p->proxy.span;
+}
+
+static void sum_proc(struct report *r, struct report_part *p)
+{
 	struct report_proc *proc = p->proc->self;
-	int64_t d = p->stop - p->start, early = p->last_start - p->start, wait;
 	double gpu = 0, dur = 0;
 	uint32_t i;
 
@@ -485,25 +501,16 @@ static void sum_part(struct report *r, const struct report_op *op, struct report
 		gpu += (double)p->link[i].gpu;
 		dur += (double)p->link[i].dur;
 	}
-	early = early < d ? early : d;
-	wait = (int64_t)(share_of(p, false) * (double)d);
-	k->op_span += d;
-	k->late += early;
-	k->no_data += wait;
-	k->on += p->proxy.on;
-	k->runq += p->proxy.runq;
-	k->blocked += p->proxy.blocked;
-	k->proxy_span += p->proxy.span;
-	proc->op_ns += d;
+	proc->op_ns += part_ns(p);
 	proc->on += p->proxy.on;
 	proc->runq += p->proxy.runq;
 	proc->blocked += p->proxy.blocked;
 	proc->irq += p->proxy.irq;
 	proc->throttled += p->proxy.throttled;
-	proc->wait_peer += wait > early ? wait : early;
-	proc->wait_net += (int64_t)(share_of(p, true) * (double)d);
-	proc->wait_gpu += dur > 0 ? (int64_t)(gpu / dur * (double)d) : 0;
-	report_heat_add(r, p, wait > early ? wait : early);
+	proc->wait_peer += wait_of(p);
+	proc->wait_net += (int64_t)(share_of(p, true) * (double)part_ns(p));
+	proc->wait_gpu += dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
+	report_heat_add(r, p, wait_of(p));
 }
 
 /* NULL: there is no room. Operations before had nothing of it. */
@@ -670,6 +677,15 @@ static void judge_hung(struct report *r, const struct report_op *op)
 	slow_verdict(r, op, causes, n, hist__quantile(&op->class->time, 0.5), true);
 }
 
+/* Up to when it was seen last. Those that came after it, and wait behind it, would be the same time again. */
+static void sum_hung(struct report *r, struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		sum_proc(r, op->parts[i]);
+}
+
 /* Remembers when a process was stopped: it may be late for the next operation because of that. */
 static void note_stop(const struct report *r, struct report_part *p)
 {
@@ -711,8 +727,10 @@ void report_finish(struct report *r, struct report_op *op)
 	}
 	if (!open && known) {
 		k->bytes += (double)op->bytes;
-		for (i = 0; i < op->nparts; i++)
-			sum_part(r, op, op->parts[i]);
+		for (i = 0; i < op->nparts; i++) {
+			sum_kind(k, op->parts[i]);
+			sum_proc(r, op->parts[i]);
+		}
 		if (k->warm) {
 			learn(r, op);
 			judge(r, op);
@@ -793,6 +811,9 @@ void report_end(struct report *r)
 			judge_hung(r, c->hung);
 	judge_reset(r);
 	report_weigh(r);
+	HASH_ITER (hh, r->comms, c, ctmp)
+		if (c->hung)
+			sum_hung(r, c->hung);
 	sort_procs(r);
 	report_heat_end(r->heat);
 }

@@ -991,6 +991,24 @@ static void print_losses(const struct report *r, FILE *f)
 	fputs("\n", f);
 }
 
+/* Their last line is not the recording's end. Of what was read in part that is not known. */
+static void print_unfinished(const struct report *r, FILE *f)
+{
+	uint32_t n = 0, all = 0;
+	const struct report_proc *p;
+
+	for (p = r->procs; p && !r->totals.cut; p = p->next) {
+		all += p->header;
+		n += p->header && !p->footer;
+	}
+	if (n)
+		fprintf(f,
+			"Recordings without an end: %u of %u. They still go on, or broke off: what "
+			"came "
+			"after is not known.\n",
+			n, all);
+}
+
 static void print_notes(const struct report *r, FILE *f)
 {
 	const struct report_totals *t = &r->totals;
@@ -999,6 +1017,7 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->cut)
 		fprintf(f, "Only the first %.0f %% of the trace was read.\n",
 			100.0 * (double)t->bytes / (double)(t->total_bytes ?: 1));
+	print_unfinished(r, f);
 	if (t->ops && !has_kernel(r))
 		fprintf(f,
 			"No kernel context in this trace: who kept threads from running and what "

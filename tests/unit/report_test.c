@@ -1831,6 +1831,11 @@ static void open_and_then_finished(void **state)
 	/* which does not tell more than that NCCL had enqueued it */
 	read_text(&r, enqueued, sizeof(enqueued) - 1);
 	assert_int_equal(r.classes->hung, 1);
+	/* its rank was in it up to then: the table of ranks and the map have that */
+	assert_int_equal(r.procs->op_ns, 2999 * MS);
+	assert_int_equal(report_heat_rows(&r), 1);
+	assert_true(report_heat_cell(&r, 0, 0) >= 0);
+	assert_int_equal(r.classes->op_span, 0);
 	report_free(&r);
 }
 
@@ -1879,6 +1884,34 @@ static void open_where_reading_ends(void **state)
 	assert_int_equal(r.totals.ops, 1);
 	assert_int_equal(r.classes->hung, 0);
 	report_free(&r);
+}
+
+/* A recording has its end in its last line. */
+static void recordings_without_an_end(void **state)
+{
+#define END "{\"recordType\":\"footer\",\"end\":\"exit\",\"exitCode\":0}\n"
+	static const char all[] = HEADER("1") COLL("0", "1", "1000.000", "2000.000") END HEADER("2")
+		COLL("1", "1", "1000.000", "2000.000") END;
+	static const char one[] = HEADER("1") COLL("0", "1", "1000.000", "2000.000") HEADER("2")
+		COLL("1", "1", "1000.000", "2000.000") END;
+	const char *const texts[] = {all, one};
+	char *said = NULL;
+	struct report r;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		read_text(&r, texts[i], strlen(texts[i]));
+		f = open_memstream(&said, &len);
+		assert_non_null(f);
+		report_text(&r, f);
+		fclose(f);
+		assert_int_equal(strstr(said, "Recordings without an end: 1 of 2.") != NULL, i);
+		free(said);
+		report_free(&r);
+	}
 }
 
 /* Objects that are no records, and threads that are known though no operation had ProxyOps. */
@@ -2809,6 +2842,7 @@ int main(void)
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
 		cmocka_unit_test(open_where_reading_ends),
+		cmocka_unit_test(recordings_without_an_end),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
