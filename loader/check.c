@@ -3,8 +3,8 @@
  * `ncclscope check`: holds traces against the schema and against the rules between records, and
  * says file, line and what is wrong. This file takes the lines and prints what is found.
  */
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,21 +13,8 @@
 #include "cmd.h"
 #include "lines.h"
 #include "log.h"
+#include "options.h"
 #include "zst.h"
-
-static const char usage[] =
-	"Usage: ncclscope check [OPTION]... TRACE...\n"
-	"Holds traces against the schema and the rules between records (docs/trace.md).\n"
-	"A TRACE is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "
-	"standard input.\n\n"
-	"  --compat        accept what the original minimal_profiler writes\n"
-	"  --strict        warnings are errors\n"
-	"  --json          findings as one JSON object\n"
-	"  --max-errors N  print at most N errors, N warnings and N notes, 0: all (default 100);\n"
-	"                  all are counted\n"
-	"  -q, --quiet     print nothing, only the exit status counts\n"
-	"  -h, --help      this text\n\n"
-	"Exit status: 0 clean, 1 something is wrong, 2 usage.\n";
 
 /* ------------------------------------------------------------------ findings */
 
@@ -297,69 +284,72 @@ cleanup:
 	return ret;
 }
 
+/* ------------------------------------------------------------------ command line */
+
 enum { OPT_COMPAT = 256, OPT_STRICT, OPT_JSON, OPT_MAX, OPT_DUMP };
 
-static const struct option options[] = {
-	{"compat", no_argument, NULL, OPT_COMPAT},
-	{"strict", no_argument, NULL, OPT_STRICT},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"quiet", no_argument, NULL, 'q'},
-	{"max-errors", required_argument, NULL, OPT_MAX},
-	{"dump-tables", no_argument, NULL, OPT_DUMP}, /* for the test of the schema */
-	{"help", no_argument, NULL, 'h'},
-	{},
+struct options {
+	struct check c;
+	char **paths;
 };
 
-static int parse_max(struct check *c, const char *arg)
-{
-	char *end;
+static const struct argp_option options[] = {
+	{"compat", OPT_COMPAT, NULL, 0, "Accept what the original minimal_profiler writes", 0},
+	{"strict", OPT_STRICT, NULL, 0, "Warnings are errors", 0},
+	{"json", OPT_JSON, NULL, 0, "Findings as one JSON object", 0},
+	{"max-errors", OPT_MAX, "N", 0,
+	 "Print at most N errors, N warnings and N notes, 0: all (default 100); all are counted",
+	 0},
+	{"dump-tables", OPT_DUMP, NULL, OPTION_HIDDEN, NULL, 0}, /* for the test of the schema */
+	{"quiet", 'q', NULL, 0, "Print nothing, only the exit status counts", 0},
+	{0},
+};
 
-	errno = 0;
-	c->max_shown = strtoull(arg, &end, 10);
-	if (*arg >= '0' && *arg <= '9' && !*end && !errno)
+static error_t parse_one(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_COMPAT:
+		o->c.compat = true;
 		return 0;
-	pr_err("--max-errors needs a number, not '%s'\n", arg);
-	return -EINVAL;
+	case OPT_STRICT:
+		o->c.strict = true;
+		return 0;
+	case OPT_JSON:
+		o->c.json = true;
+		return 0;
+	case OPT_MAX:
+		if (parse_count(arg, &o->c.max_shown))
+			argp_error(state, "--max-errors needs a number, not '%s'", arg);
+		return 0;
+	case OPT_DUMP:
+		keys_dump(stdout);
+		exit(EXIT_OK);
+	case 'q':
+		o->c.quiet = true;
+		return 0;
+	default:
+		return options__traces(key, state, &o->paths);
+	}
 }
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_one,
+	.args_doc = "TRACE...",
+	.doc = "Hold traces against the schema and the rules between records (docs/trace.md). A "
+	       "TRACE "
+	       "is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "
+	       "standard "
+	       "input.\v"
+	       "Exit status: 0 clean, 1 something is wrong, 2 usage.",
+};
 
 int cmd_check(int argc, char **argv)
 {
-	struct check c = {.max_shown = 100};
-	int opt;
+	struct options o = {.c = {.max_shown = 100}};
 
-	optind = 0; /* begin anew: the caller has parsed options of its own */
-	while ((opt = getopt_long(argc, argv, "qh", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_COMPAT:
-			c.compat = true;
-			break;
-		case OPT_STRICT:
-			c.strict = true;
-			break;
-		case OPT_JSON:
-			c.json = true;
-			break;
-		case OPT_MAX:
-			if (parse_max(&c, optarg))
-				return EXIT_USAGE;
-			break;
-		case OPT_DUMP:
-			keys_dump(stdout);
-			return EXIT_OK;
-		case 'q':
-			c.quiet = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			fputs(usage, stderr);
-			return EXIT_USAGE;
-		}
-	}
-	if (optind < argc)
-		return check_run(&c, argv + optind);
-	pr_err("check needs a trace: a file, a directory, or - for standard input\n");
-	fputs(usage, stderr);
-	return EXIT_USAGE;
+	options__parse(&argp, argc, argv, 0, &o);
+	return check_run(&o.c, o.paths);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ncclscope doctor: what works on this node, and what to do about what does not. */
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "feat.h"
 #include "log.h"
+#include "options.h"
 
 #ifndef NCCLSCOPE_VERSION
 #define NCCLSCOPE_VERSION "unknown"
@@ -28,26 +29,6 @@ struct doctor {
 	double seconds;
 	bool json, verbose, colour;
 };
-
-static void usage(FILE *out)
-{
-	fprintf(out, "Usage: ncclscope doctor [--json] [-v] [--plugin PATH] [--btf PATH]\n"
-		     "Tries everything that ncclscope needs on this node, and says what to do "
-		     "about what "
-		     "does not work.\n"
-		     "\n"
-		     "      --json         one JSON object instead of a table\n"
-		     "      --plugin PATH  look at this plugin (else NCCLSCOPE_PLUGIN, else the "
-		     "installed)\n"
-		     "      --btf PATH     use this BTF in place of /sys/kernel/btf/vmlinux\n"
-		     "  -v, --verbose      say what each feature is needed for; libbpf's warnings "
-		     "to stderr\n"
-		     "  -h, --help         this text\n"
-		     "\n"
-		     "Exit status: 0 record can work, 1 the plugin is missing or unfit, 2 usage, 3 "
-		     "privilege\n"
-		     "is missing, 4 the kernel lacks something that record requires.\n");
-}
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
@@ -190,50 +171,55 @@ static int print_json(const struct doctor *doctor, int status)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static int parse_options(struct doctor *doctor, int argc, char **argv)
-{
-	enum { OPT_JSON = 256, OPT_PLUGIN, OPT_BTF };
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPT_JSON},
-		{"plugin", required_argument, NULL, OPT_PLUGIN},
-		{"btf", required_argument, NULL, OPT_BTF},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	int c;
+enum { OPT_JSON = 256, OPT_PLUGIN, OPT_BTF };
 
-	optind = 0; /* main() may have used getopt before */
-	while ((c = getopt_long(argc, argv, "vh", options, NULL)) != -1) {
-		switch (c) {
-		case OPT_JSON:
-			doctor->json = true;
-			break;
-		case OPT_PLUGIN:
-			doctor->opts.plugin = optarg;
-			break;
-		case OPT_BTF:
-			doctor->opts.btf = optarg;
-			break;
-		case 'v':
-			doctor->verbose = true;
-			if (log_level < LOG_LIBBPF)
-				log_level = log_level < LOG_DEBUG ? LOG_DEBUG : LOG_LIBBPF;
-			break;
-		case 'h':
-			usage(stdout);
-			exit(EXIT_OK);
-		default:
-			fprintf(stderr, "Try 'ncclscope doctor --help'.\n");
-			return -EINVAL;
-		}
+static const struct argp_option options[] = {
+	{"json", OPT_JSON, NULL, 0, "One JSON object instead of a table", 0},
+	{"plugin", OPT_PLUGIN, "PATH", 0,
+	 "Look at this plugin (else NCCLSCOPE_PLUGIN, else the installed)", 0},
+	{"btf", OPT_BTF, "PATH", 0, "Use this BTF in place of /sys/kernel/btf/vmlinux", 0},
+	{"verbose", 'v', NULL, 0,
+	 "Say what each feature is needed for; libbpf's warnings to stderr", 0},
+	{0},
+};
+
+static error_t parse_one(int key, char *arg, struct argp_state *state)
+{
+	struct doctor *doctor = state->input;
+
+	switch (key) {
+	case OPT_JSON:
+		doctor->json = true;
+		return 0;
+	case OPT_PLUGIN:
+		doctor->opts.plugin = arg;
+		return 0;
+	case OPT_BTF:
+		doctor->opts.btf = arg;
+		return 0;
+	case 'v':
+		doctor->verbose = true;
+		if (log_level < LOG_LIBBPF)
+			log_level = log_level < LOG_DEBUG ? LOG_DEBUG : LOG_LIBBPF;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "doctor takes options only, '%s' is none", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
-	if (optind < argc) {
-		pr_err("Failed to use '%s': doctor takes options only\n", argv[optind]);
-		return -EINVAL;
-	}
-	return 0;
 }
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_one,
+	.doc = "Try everything that ncclscope needs on this node, and say what to do about what "
+	       "does "
+	       "not work.\v"
+	       "Exit status: 0 record can work, 1 the plugin is missing or unfit, 2 usage, 3 "
+	       "privilege "
+	       "is missing, 4 the kernel lacks something that record requires.",
+};
 
 int cmd_doctor(int argc, char **argv)
 {
@@ -242,8 +228,7 @@ int cmd_doctor(int argc, char **argv)
 	uint64_t start = monotonic_ns();
 	int status, err = 0;
 
-	if (parse_options(&doctor, argc, argv))
-		return EXIT_USAGE;
+	options__parse(&argp, argc, argv, 0, &doctor);
 	doctor.colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
 			!(term && !strcmp(term, "dumb"));
 	uname(&doctor.uts);

@@ -3,32 +3,31 @@
  * `ncclscope schema`: prints the JSON Schema of the trace, which the build takes from
  * docs/trace.schema.json, so that the binary and the page cannot differ.
  */
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include "cmd.h"
 #include "log.h"
+#include "options.h"
 #include "trace_schema.h"
 
-static const char usage[] = "Usage: ncclscope schema\n"
-			    "Prints the JSON Schema (draft 2020-12) of one line of a trace.\n\n"
-			    "  -h, --help  this text\n";
+static error_t parse_one(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	argp_error(state, "schema takes no argument, '%s' is one", arg);
+	return 0;
+}
+
+static const struct argp argp = {
+	.parser = parse_one,
+	.doc = "Print the JSON Schema (draft 2020-12) of one line of a trace.",
+};
 
 int cmd_schema(int argc, char **argv)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {}};
-	int opt;
-
-	optind = 0; /* begin anew: the caller has parsed options of its own */
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		fputs(usage, opt == 'h' ? stdout : stderr);
-		return opt == 'h' ? EXIT_OK : EXIT_USAGE;
-	}
-	if (optind < argc) {
-		pr_err("schema takes no argument, '%s' is one\n", argv[optind]);
-		return EXIT_USAGE;
-	}
+	options__parse(&argp, argc, argv, 0, NULL);
 	if (fwrite(trace_schema_json, trace_schema_json_len, 1, stdout) != 1 || fflush(stdout)) {
 		pr_err("Failed to write the schema: %s\n", strerror(errno));
 		return EXIT_FAILED;
