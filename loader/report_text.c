@@ -358,7 +358,8 @@ static int by_comm(const void *a, const void *b)
 /* All that had operations; owned by the caller (free). NULL: no memory. */
 static struct comm_row *list_comms(const struct report *r, uint32_t *n)
 {
-	struct comm_row *list = calloc(HASH_COUNT(r->comms) + 1, sizeof(*list)), key, *row;
+	struct comm_row *list = calloc(HASH_COUNT(r->comms) + 1, sizeof(*list)), *row;
+	struct comm_row key = {0};
 	const struct report_comm *c, *tmp;
 	struct report_find **finds;
 	uint32_t nfinds, i;
@@ -748,8 +749,10 @@ static void print_threads(const struct report *r, FILE *f)
 	uint32_t n, i;
 	struct thread_row *list = list_threads(r, &n);
 
-	if (!list)
+	if (!list) {
 		put_no_memory(f);
+		return;
+	}
 	if (n) {
 		heading(r, f, "Threads, from when they were first seen to the end");
 		fprintf(f, "%-5s %-26s %-6s %10s %8s %9s %7s %8s %10s\n", "rank", "thread", "role",
