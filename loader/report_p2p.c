@@ -499,7 +499,7 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
  */
 static bool is_of_all(const struct report_exchange *x, const struct report_comm *c)
 {
-	uint32_t one = x->sides->nsent;
+	uint32_t one = x->sides ? x->sides->nsent : 0;
 	bool each = true, alike = one > 0;
 	const struct side *s;
 

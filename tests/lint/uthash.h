@@ -13,6 +13,15 @@ struct UT_hash_table {
 	unsigned int num_items;
 };
 
+#define HASH_INITIAL_NUM_BUCKETS 32U
+
+typedef struct UT_hash_bucket {
+	struct UT_hash_handle *head;
+	unsigned int count;
+} UT_hash_bucket;
+
+typedef struct UT_hash_table UT_hash_table;
+
 typedef struct UT_hash_handle {
 	struct UT_hash_table *tbl;
 	void *prev, *next;
