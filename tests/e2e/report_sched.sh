@@ -131,6 +131,10 @@ late_all() {
 wanted late-all && faults late-all late-rank 1 '.*' late_all
 wanted late-all && t "late-all: each with each is one operation" eval \
 	'jq -e ".comms[0].ops | length == 1 and .[0].func == \"SendRecv\" and .[0].n == 30" "$tmp/late-all.report"'
+late_ring() {
+	record "$1" -- "$job" --ranks 3 --op sendrecv --bytes 2M --iters 60 --no-check --json --fault late:rank=1:every=15:ms=60
+}
+wanted late-ring && faults late-ring late-rank 1 '.*' late_ring
 late_stage() {
 	record "$1" -- "$job" --ranks 3 --op pipeline --bytes 256K --iters 400 --sleep-us 3000 --no-check --json --fault late:rank=0:ms=100:every=150
 }
