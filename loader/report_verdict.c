@@ -9,18 +9,26 @@
 #include "report_priv.h"
 
 const char *const report_code_names[NR_CODES] = {
-	[CODE_LATE_RANK] = "late-rank",	      [CODE_LATE_KERNEL] = "late-kernel",
-	[CODE_PREEMPTED] = "proxy-preempted", [CODE_BLOCKED] = "proxy-blocked",
-	[CODE_THROTTLED] = "cpu-throttled",   [CODE_INTERRUPTS] = "interrupts",
-	[CODE_NET_LOSS] = "net-loss",	      [CODE_RECEIVER] = "receiver-limited",
-	[CODE_SENDER] = "sender-limited",     [CODE_BANDWIDTH] = "bandwidth-limited",
-	[CODE_GPU_WAIT] = "gpu-wait",	      [CODE_STOPPED] = "stopped",
-	[CODE_RESET] = "connection-reset",    [CODE_MISSING] = "missing-collective",
+	[CODE_LATE_RANK] = "late-rank",
+	[CODE_LATE_KERNEL] = "late-kernel",
+	[CODE_PREEMPTED] = "proxy-preempted",
+	[CODE_BLOCKED] = "proxy-blocked",
+	[CODE_THROTTLED] = "cpu-throttled",
+	[CODE_BUSY] = "proxy-busy",
+	[CODE_INTERRUPTS] = "interrupts",
+	[CODE_NET_LOSS] = "net-loss",
+	[CODE_RECEIVER] = "receiver-limited",
+	[CODE_SENDER] = "sender-limited",
+	[CODE_BANDWIDTH] = "bandwidth-limited",
+	[CODE_GPU_WAIT] = "gpu-wait",
+	[CODE_STOPPED] = "stopped",
+	[CODE_RESET] = "connection-reset",
+	[CODE_MISSING] = "missing-collective",
 	[CODE_UNKNOWN] = "unknown",
 };
 
 /* What of a part, or (busy) of a connection, is compared with all others'. */
-enum figure { OWN_RUNQ, IRQ_TIME, GPU_TIME, BUSY, NR_FIGURES };
+enum figure { OWN_RUNQ, IRQ_TIME, GPU_TIME, WORK_TIME, BUSY, NR_FIGURES };
 
 struct figures {
 	bool all; /* they are there, and sorted */
@@ -36,6 +44,7 @@ struct causes {
 	uint32_t n;
 	int64_t rest; /* of the operation, once all ranks have come, and their kernels: the others' causes count from there */
 	double least_waiting; /* waiting() of the rank that waits least */
+	bool ring;	      /* all have the same to do */
 };
 
 static double ms(int64_t ns)
@@ -210,19 +219,48 @@ static int64_t gpu_time(const struct report_part *p)
 	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
 }
 
-static int64_t (*const figure_of[NR_FIGURES])(const struct report_part *p) =
-	{[OWN_RUNQ] = own_runq, [IRQ_TIME] = irq_time, [GPU_TIME] = gpu_time};
+#define NO_FIGURE -1
+
+/*
+ * On a CPU with something to do. A progress thread polls while it waits, so what it waited for is taken off; what is spread how is not
+ * known, and taken to be even. Only of those that send and receive: who does one of them has less to do, and that shows nothing.
+ */
+static int64_t work_time(const struct report_part *p)
+{
+	bool sends = false, receives = false;
+	int64_t on = per_thread(p->proxy.on - p->proxy.irq, &p->proxy);
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++) {
+		sends |= p->link[i].send;
+		receives |= !p->link[i].send;
+	}
+	if (!sends || !receives || !p->proxy.span)
+		return NO_FIGURE;
+	return most(0, (int64_t)((double)on * (1 - waiting(p))));
+}
+
+static int64_t (*const figure_of[NR_FIGURES])(const struct report_part *p) = {
+	[OWN_RUNQ] = own_runq,
+	[IRQ_TIME] = irq_time,
+	[GPU_TIME] = gpu_time,
+	[WORK_TIME] = work_time,
+};
 
 /* A figure of all parts, sorted. */
 static const struct figures *sorted(const struct causes *c, enum figure which)
 {
 	struct figures *f = &c->figures[which];
+	int64_t v;
 	uint32_t i;
 
 	if (f->all)
 		return f;
-	for (i = 0; i < c->op->nparts && f->n < REPORT_LATE; i++)
-		f->at[f->n++] = figure_of[which](c->op->parts[i]);
+	for (i = 0; i < c->op->nparts && f->n < REPORT_LATE; i++) {
+		v = figure_of[which](c->op->parts[i]);
+		if (v != NO_FIGURE)
+			f->at[f->n++] = v;
+	}
 	report_median(f->at, f->n);
 	f->all = true;
 	return f;
@@ -292,6 +330,30 @@ static void add_asleep(struct causes *c, const struct report_part *p, int64_t ca
 		cause->culprit = why;
 }
 
+/* A ring gives each rank as much to do as the others; in a tree those in the middle have more. */
+static bool is_ring(const struct report_op *op, const struct names *names)
+{
+	return op->class && !strcmp(names__text(names, op->class->key.algo), "RING");
+}
+
+/* Something else than moving bytes as the others do, or that on a slower CPU. */
+static void add_busy(struct causes *c, const struct report_part *p, int64_t cap)
+{
+	struct report_cause *cause;
+	int64_t ns;
+
+	if (work_time(p) == NO_FIGURE || sorted(c, WORK_TIME)->n < 2)
+		return;
+	/* who is busy sees late that the GPU is ready: what it has waited for that longer than the others may be its GPU's doing */
+	ns = least(cap, beyond_others(c, p, WORK_TIME)) - beyond_others(c, p, GPU_TIME);
+	/* what they wait tells about how long, not to the last percent: a little more is no finding */
+	if (ns <= part_ns(p) / 4)
+		return;
+	cause = add(c, CODE_BUSY, p, ns);
+	if (cause)
+		cause->odd_ns = ns - part_ns(p) / 4;
+}
+
 static void add_threads(struct causes *c, const struct report_part *p)
 {
 	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c, p))), c->rest);
@@ -302,6 +364,8 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
 	add_preempted(c, p, cap);
 	add_asleep(c, p, cap);
+	if (c->ring)
+		add_busy(c, p, cap);
 	cause = add(c, CODE_INTERRUPTS, p, least(irq_time(p), cap));
 	if (cause) {
 		cause->odd_ns = least(cause->ns, beyond_others(c, p, IRQ_TIME));
@@ -627,7 +691,8 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 			   .figures = figures,
 			   .names = names,
 			   .at = causes,
-			   .least_waiting = least_waiting(op)};
+			   .least_waiting = least_waiting(op),
+			   .ring = is_ring(op, names)};
 	const struct report_part *p;
 	uint32_t i, k;
 	int64_t late;
@@ -743,6 +808,7 @@ static const char *const code_says[NR_CODES] = {
 	[CODE_PREEMPTED] = "its progress thread was ready but without a CPU",
 	[CODE_BLOCKED] = "its progress thread was asleep",
 	[CODE_THROTTLED] = "its progress thread was held back by a CPU quota",
+	[CODE_BUSY] = "its progress thread was busy on a CPU, while the others' waited,",
 	[CODE_INTERRUPTS] = "interrupts took the CPU of its progress thread",
 	[CODE_GPU_WAIT] = "its transfers waited for the GPU",
 	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/report_lib.sh"
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone.
-only=${1:-^late|always|hangs|nanosleep|pages|reads|stopped|idle-frozen|missing|killed|^clean}
+only=${1:-^late|always|hangs|nanosleep|busy|pages|reads|stopped|idle-frozen|missing|killed|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -152,6 +152,7 @@ for call in nanosleep poll futex; do
 	[ $call = nanosleep ] && mode=
 	wanted $call && faults $call proxy-blocked 1 "p?(clock_)?$call" pair --bytes 512K --iters 10 "slow-progress:rank=1:us=3000$mode,"
 done
+wanted busy && faults busy proxy-busy 1 '.*' pair --bytes 512K --iters 10 slow-progress:rank=1:us=3000:busy=1,
 if wanted "pages reads" && ! [ -w /dev/fuse ]; then
 	skip "pages, reads" "no /dev/fuse"
 else

@@ -672,6 +672,55 @@ static void the_gpu(void **state)
 	over();
 }
 
+/* A thread that polls while it waits looks as busy as one that is: what it waited tells them apart. */
+static void a_busy_thread(void **state)
+{
+	struct report_class kind;
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	memset(&kind, 0, sizeof(kind));
+	kind.key.algo = name("RING");
+	op.class = &kind;
+	for (i = 0; i < 3; i++)
+		parts[i]->link[1].no_data = 99 * MS;
+	assert_int_equal(judged(80), CODE_UNKNOWN);
+	parts[1]->link[1].no_data = 5 * MS;
+	assert_int_equal(judged(80), CODE_BUSY);
+	assert_int_equal(v.cause.rank, 1);
+	assert_int_equal(v.cause.ns, 94 * MS);
+	assert_int_equal(v.cause.odd_ns, 69 * MS);
+	assert_int_equal(odd(), CODE_BUSY);
+	/* on a CPU, but because of the GPU, an interrupt or not at all */
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 90 * MS;
+	assert_int_equal(judged(80), CODE_GPU_WAIT);
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 0;
+	parts[1]->proxy.irq = 90 * MS;
+	assert_int_equal(judged(80), CODE_INTERRUPTS);
+	parts[1]->proxy.irq = 0;
+	parts[1]->proxy.on = 10 * MS;
+	runq(1, "hog", 9, 90 * MS);
+	assert_int_equal(judged(80), CODE_PREEMPTED);
+	parts[1]->proxy = parts[0]->proxy;
+	/* a little more, and as much as all */
+	parts[1]->link[1].no_data = 75 * MS;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	for (i = 0; i < 3; i++)
+		parts[i]->link[1].no_data = 5 * MS;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	/* who only sends never waits for data; in a tree some have more to do */
+	parts[0]->link[1].no_data = parts[2]->link[1].no_data = 99 * MS;
+	parts[1]->nlinks = 1;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	parts[1]->nlinks = 2;
+	assert_int_equal(odd(), CODE_BUSY);
+	kind.key.algo = name("TREE");
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	op.class = NULL;
+	over();
+}
+
 /* Its own GPU's doing, whatever its thread suffered meanwhile, and whenever its application came. */
 static void the_kernel(void **state)
 {
@@ -1827,15 +1876,15 @@ static void open_and_then_finished(void **state)
 	report_free(&r);
 	read_text(&r, never, sizeof(never) - 1);
 	assert_int_equal(r.classes->hung, 1);
-	report_free(&r);
-	/* which does not tell more than that NCCL had enqueued it */
-	read_text(&r, enqueued, sizeof(enqueued) - 1);
-	assert_int_equal(r.classes->hung, 1);
 	/* its rank was in it up to then: the table of ranks and the map have that */
 	assert_int_equal(r.procs->op_ns, 2999 * MS);
 	assert_int_equal(report_heat_rows(&r), 1);
 	assert_true(report_heat_cell(&r, 0, 0) >= 0);
 	assert_int_equal(r.classes->op_span, 0);
+	report_free(&r);
+	/* which does not tell more than that NCCL had enqueued it */
+	read_text(&r, enqueued, sizeof(enqueued) - 1);
+	assert_int_equal(r.classes->hung, 1);
 	report_free(&r);
 }
 
@@ -2811,6 +2860,7 @@ int main(void)
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
+		cmocka_unit_test(a_busy_thread),
 		cmocka_unit_test(the_kernel),
 		cmocka_unit_test(called_before_the_kernel),
 		cmocka_unit_test(what_follows_from_a_late_rank),
