@@ -329,6 +329,8 @@ struct report_proc {
 	bool is_stopped;     /* a thread of it was, when the recording ended */
 	int64_t reset_ns;    /* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
+	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
+	uint32_t reset_host;	       /* of that one, if it is another */
 	int64_t stop_ns, stop_from,
 		stop_to;	       /* the longest that an operation saw it stopped, and when */
 	struct report_thread *threads; /* owned */

@@ -92,6 +92,10 @@ static inline uint32_t report_log2(uint64_t n)
 	return n ? 63 - (uint32_t)__builtin_clzll(n) : 0;
 }
 
+/* Evidence: which end of a connection did so, and who that is, if the trace knows. */
+void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
+		       size_t len);
+
 /* Records that were lost near its parts. */
 uint64_t report_losses_near(const struct report_op *op);
 

@@ -461,6 +461,9 @@ static void take_flow(struct report_reader *rd, node_t rec)
 	p->reset_ns = ts;
 	p->reset_flow = get_name(rd, rec, "flow");
 	p->reset_why = get_name(rd, rec, "why");
+	p->reset_rank = get_rank(rd, rec, "peerRank");
+	p->reset_pid = get_int(rd, rec, "peerPid", -1);
+	p->reset_host = get_name(rd, rec, "peerHost");
 }
 
 /* ---- sched and net ---------------------------------------------------------------------------------- */

@@ -771,6 +771,7 @@ static void judge_reset(struct report *r)
 	snprintf(f->evidence[0], sizeof(f->evidence[0]),
 		 "a connection was reset (%.20s), then the job failed",
 		 names__text(r->names, first->reset_why));
+	report_tell_reset(first, r->names, f->evidence[1], sizeof(f->evidence[1]));
 }
 
 static int cmp_proc(const void *a, const void *b)

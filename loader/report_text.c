@@ -116,7 +116,6 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 {
 	const struct report_proc *p = f->who;
 	int32_t rank = report_rank(p, f->key.rank);
-
 	char of[32] = "";
 
 	/* of a process that is several ranks: the same number is another one in each communicator */

@@ -903,6 +903,26 @@ static void tell_missing(const struct report_cause *c, struct names *names,
 			 ms(v->duration));
 }
 
+/* Who is told of a reset is not who did it: that was the other end of one that came in. */
+void report_tell_reset(const struct report_proc *p, const struct names *names, char *at, size_t len)
+{
+	bool known = p->reset_rank >= 0 || p->reset_pid >= 0;
+	int n;
+
+	if (strcmp(names__text(names, p->reset_why), "reset-in")) {
+		snprintf(at, len, "it was this end that did so");
+		return;
+	}
+	n = snprintf(at, len, "it was the other end that did so%s", known ? ":" : "");
+	if (p->reset_rank >= 0)
+		n += snprintf(at + n, len - (size_t)n, " rank %d", p->reset_rank);
+	if (p->reset_pid >= 0)
+		n += snprintf(at + n, len - (size_t)n, "%s process %d",
+			      p->reset_rank >= 0 ? "," : "", p->reset_pid);
+	if (known && p->reset_host)
+		snprintf(at + n, len - (size_t)n, " on %.24s", names__text(names, p->reset_host));
+}
+
 static void tell(const struct report_op *op, const struct report_cause *c, struct names *names,
 		 struct report_verdict *v)
 {
@@ -916,6 +936,7 @@ static void tell(const struct report_op *op, const struct report_cause *c, struc
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its connection was reset (%.20s) within the operation",
 			 names__text(names, c->proc->reset_why));
+		report_tell_reset(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
 	} else if (c->link) {
 		tell_flow(op, c, names, v);
 	} else if (c->part) {

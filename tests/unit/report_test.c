@@ -1146,7 +1146,8 @@ static void reset_between_operations(void **state)
 	static const char text[] = HEADER("1") COLL(
 		"0", "1", "1000.000", "2000.000") "{\"recordType\":\"flow\",\"ts\":2500.000,"
 						  "\"flow\":\"10.0.0.1:1>10.0.0.2:2\","
-						  "\"why\":\"reset-in\"}\n"
+						  "\"why\":\"reset-in\",\"peerRank\":1,"
+						  "\"peerPid\":2}\n"
 						  "{\"recordType\":\"footer\",\"ts\":2600.000,"
 						  "\"end\":\"exit\",\"exitCode\":1}\n" HEADER("2")
 							  COLL("1", "1", "1000.000", "2000.000");
@@ -1171,6 +1172,7 @@ static void reset_between_operations(void **state)
 	fclose(f);
 	assert_non_null(strstr(said, "connection-reset"));
 	assert_non_null(strstr(said, "in no operation that was recorded"));
+	assert_non_null(strstr(said, "the other end that did so: rank 1, process 2"));
 	free(said);
 	report_free(&r);
 }
