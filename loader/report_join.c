@@ -62,32 +62,14 @@ static void forget_bytes(struct report *r, struct pending *p)
 
 /* ---- Who has waited for long enough ------------------------------------------------------------------- */
 
-static void due__put(struct heap *h, size_t i, struct pending *p)
+static bool due_first(const void *a, const void *b)
 {
-	h->at[i] = p;
-	p->due_at = i;
+	return ((const struct pending *)a)->due < ((const struct pending *)b)->due;
 }
 
-static int64_t due__of(const struct heap *h, size_t i)
+static void due_moved(void *p, size_t i)
 {
-	return ((const struct pending *)h->at[i])->due;
-}
-
-/* To its place, from @i, which is nobody's. */
-static void due__settle(struct heap *h, size_t i, struct pending *p)
-{
-	size_t kid;
-
-	for (; i && p->due < due__of(h, (i - 1) / 2); i = (i - 1) / 2)
-		due__put(h, i, h->at[(i - 1) / 2]);
-	for (; (kid = 2 * i + 1) < h->n; i = kid) {
-		if (kid + 1 < h->n && due__of(h, kid + 1) < due__of(h, kid))
-			kid++;
-		if (p->due <= due__of(h, kid))
-			break;
-		due__put(h, i, h->at[kid]);
-	}
-	due__put(h, i, p);
+	((struct pending *)p)->due_at = i;
 }
 
 static int64_t due_of(const struct pending *p)
@@ -100,31 +82,18 @@ static int64_t due_of(const struct pending *p)
 /* A part of it has come. That ranks have come that it lacks makes it due later, which is seen when it seems to be. */
 static void set_due(struct report *r, struct pending *p)
 {
-	size_t cap = r->due.cap ? 2 * r->due.cap : 64;
-	void **at;
-
 	p->due = due_of(p);
-	if (p->due_at == NOT_DUE && r->due.n == r->due.cap) {
-		at = reallocarray(r->due.at, cap, sizeof(*at));
-		if (!at) {
-			r->err = -ENOMEM;
-			return;
-		}
-		r->due.at = at;
-		r->due.cap = cap;
-	}
-	due__settle(&r->due, p->due_at == NOT_DUE ? r->due.n++ : p->due_at, p);
+	r->due.moved = due_moved;
+	if (p->due_at != NOT_DUE)
+		heap__settle(&r->due, p->due_at, due_first);
+	else if (heap__push(&r->due, p, due_first))
+		r->err = -ENOMEM;
 }
 
 static void forget_due(struct report *r, struct pending *p)
 {
-	struct pending *last;
-
-	if (p->due_at == NOT_DUE)
-		return;
-	last = r->due.at[--r->due.n];
-	if (last != p)
-		due__settle(&r->due, p->due_at, last);
+	if (p->due_at != NOT_DUE)
+		heap__remove(&r->due, p->due_at, due_first);
 }
 
 /* ---- In order ----------------------------------------------------------------------------------------- */
@@ -513,7 +482,7 @@ void report_expire(struct report *r, int64_t ns)
 		if (p->due < ns)
 			complete(r, p);
 		else
-			due__settle(&r->due, 0, p);
+			heap__settle(&r->due, 0, due_first);
 	}
 	report_p2p_expire(r, ns);
 	r->came_to = ns;
