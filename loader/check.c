@@ -338,12 +338,9 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse_one,
 	.args_doc = "TRACE...",
-	.doc = "Hold traces against the schema and the rules between records (docs/trace.md). A "
-	       "TRACE "
-	       "is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "
-	       "standard "
-	       "input.\v"
-	       "Exit status: 0 clean, 1 something is wrong, 2 usage.",
+	.doc = "Hold traces against the schema and the rules between records "
+	       "(docs/trace.md). " OPTIONS_TRACE
+	       "\vExit status: 0 clean, 1 something is wrong, 2 usage.",
 };
 
 int cmd_check(int argc, char **argv)

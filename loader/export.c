@@ -93,9 +93,8 @@ static const struct argp argp = {
 	.parser = parse_one,
 	.args_doc = "TRACE...",
 	.doc = "Write traces for other tools: a timeline for Perfetto's UI or for viewers of "
-	       "Chrome's JSON, a flame graph, or a table of events. A TRACE is a file, a directory "
-	       "(its trace_*.jsonl and trace_*.jsonl.zst), or - for standard input.\v"
-	       "Exit status: 0 ok, 1 a trace could not be read or the output not be written, 2 "
+	       "Chrome's JSON, a flame graph, or a table of events. " OPTIONS_TRACE
+	       "\vExit status: 0 ok, 1 a trace could not be read or the output not be written, 2 "
 	       "usage.",
 };
 

@@ -20,6 +20,11 @@ void options__parse(const struct argp *argp, int argc, char **argv, unsigned int
  */
 int options__traces(int key, struct argp_state *state, char ***paths);
 
+/* For their help texts. */
+#define OPTIONS_TRACE                                                                              \
+	"A TRACE is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "      \
+	"standard input."
+
 /* The file to write must not be one of those to read: says so, and ends the process. */
 void options__not_input(struct argp_state *state, char *const *paths, const char *output);
 

@@ -84,11 +84,8 @@ static const struct argp argp = {
 	.parser = parse_one,
 	.args_doc = "TRACE...",
 	.doc = "Say why operations were slow, with evidence and how sure that is, from the traces "
-	       "of "
-	       "a node or of a whole job. A TRACE is a file, a directory (its trace_*.jsonl and "
-	       "trace_*.jsonl.zst), or - "
-	       "for standard input.\v"
-	       "Exit status: 0 ok, 1 a trace could not be read, 2 usage.",
+	       "of a node or of a whole job. " OPTIONS_TRACE
+	       "\vExit status: 0 ok, 1 a trace could not be read, 2 usage.",
 };
 
 static int print(const struct report *r)

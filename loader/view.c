@@ -58,11 +58,9 @@ static const struct argp argp = {
 	.parser = parse_one,
 	.args_doc = "TRACE...",
 	.doc = "Make one HTML file of traces, to be opened in a browser, without a network: a "
-	       "timeline "
-	       "of ranks and threads, what the kernel did to them, and why operations were slow. A "
-	       "TRACE is a file, a directory (its trace_*.jsonl and trace_*.jsonl.zst), or - for "
-	       "standard input.\v"
-	       "Exit status: 0 ok, 1 a trace could not be read or the page not be written, 2 "
+	       "timeline of ranks and threads, what the kernel did to them, and why operations "
+	       "were slow. " OPTIONS_TRACE
+	       "\vExit status: 0 ok, 1 a trace could not be read or the page not be written, 2 "
 	       "usage.",
 };
 
