@@ -174,8 +174,8 @@ static void check_fit(struct clock_fit *fit, uint64_t ticks, uint64_t ns)
 }
 
 /*
- * By more than a second: not another CPU's, which is behind by a little. The TSC does where a machine wakes up from ACPI's S3, "even on
- * processors with invariant TSC" (the kernel's arch/x86/kernel/tsc.c). Were the old pairs to stay, none would fit behind them
+ * By more than a second: not another CPU's, which is behind by a little. The TSC can where a machine wakes up from ACPI's S3, also one
+ * that is invariant (see the kernel's arch/x86/kernel/tsc.c). Were the old pairs to stay, none would fit behind them
  * until it has come as far again, and nothing that is made meanwhile had a time.
  */
 static bool begins_anew(const struct clock_fit *fit, const struct clock_pair *last, uint64_t ticks,

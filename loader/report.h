@@ -381,7 +381,6 @@ struct report_comm {
 	struct report_member *members; /* owned: ranks that the input has */
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;
-	uint32_t nclasses;
 	struct report_whole whole;
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */

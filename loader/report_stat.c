@@ -267,7 +267,6 @@ static void add_class(struct report_comm *c, struct report_class *k)
 	else
 		c->classes = k;
 	c->last_class = k;
-	c->nclasses++;
 }
 
 struct report_class *report_class_of(struct report *r, struct report_comm *c,
@@ -494,6 +493,7 @@ static void sum_kind(struct report_class *k, const struct report_part *p)
 static void sum_proc(struct report *r, struct report_part *p)
 {
 	struct report_proc *proc = p->proc->self;
+	int64_t wait = wait_of(p);
 	double gpu = 0, dur = 0;
 	uint32_t i;
 
@@ -507,10 +507,10 @@ static void sum_proc(struct report *r, struct report_part *p)
 	proc->blocked += p->proxy.blocked;
 	proc->irq += p->proxy.irq;
 	proc->throttled += p->proxy.throttled;
-	proc->wait_peer += wait_of(p);
+	proc->wait_peer += wait;
 	proc->wait_net += (int64_t)(share_of(p, true) * (double)part_ns(p));
 	proc->wait_gpu += dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
-	report_heat_add(r, p, wait_of(p));
+	report_heat_add(r, p, wait);
 }
 
 /* NULL: there is no room. Operations before had nothing of it. */

@@ -219,7 +219,7 @@ static int64_t gpu_time(const struct report_part *p)
 	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
 }
 
-#define NO_FIGURE -1
+#define NO_FIGURE (-1)
 
 /*
  * On a CPU with something to do. A progress thread polls while it waits, so what it waited for is taken off; what is spread how is not

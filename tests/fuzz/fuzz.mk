@@ -43,7 +43,7 @@ $(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
 	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
 
 # ---- libFuzzer: what is read of a job's (records, control block, ELF files), and traces ---------------
-# Seeds of decode and control come from the plugin itself, those of check, export and merge are the traces of tests/unit, those
+# Seeds of decode and control come from the plugin itself, those of check, export, merge and job are the traces of tests/unit, those
 # of elf come from the compiler. FUZZ_SECONDS in the environment runs them for longer.
 
 LIBFUZZER_SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined

@@ -110,6 +110,19 @@ static uint64_t late_of(const struct report *r, int32_t rank)
 	return n;
 }
 
+/* That rank is late, and nothing else is wrong. */
+static void is_named(const struct report *r, int32_t rank)
+{
+	struct report_find **finds;
+	uint32_t n;
+
+	finds = report_findings(r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(finds[0]->who->pid - 1, rank);
+	free(finds);
+}
+
 /* ---- All to all ---------------------------------------------------------------------------------------------- */
 
 /* Each with each in a group, also itself, of which nothing tells the end; @late ms of rank 2 in the @nr-th. */
@@ -159,9 +172,7 @@ static void groups_of_all_ranks(void **state)
 
 static void always_late_to_all(void **state)
 {
-	struct report_find **finds;
 	struct report r;
-	uint32_t n;
 	int i;
 
 	(void)state;
@@ -169,11 +180,7 @@ static void always_late_to_all(void **state)
 	for (i = 0; i < 40; i++)
 		all_to_all(1, 0, 20);
 	end(&r);
-	finds = report_findings(&r, &n);
-	assert_int_equal(n, 1);
-	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
-	assert_int_equal(finds[0]->who->pid, 3);
-	free(finds);
+	is_named(&r, 2);
 	report_free(&r);
 }
 
@@ -203,9 +210,7 @@ static void around(int n, int nr, double late)
 
 static void around_a_ring(void **state)
 {
-	struct report_find **finds;
 	struct report r;
-	uint32_t n;
 	int i;
 
 	(void)state;
@@ -220,11 +225,7 @@ static void around_a_ring(void **state)
 	for (i = 0; i < 10; i++)
 		around(8, 4, 60);
 	end(&r);
-	finds = report_findings(&r, &n);
-	assert_int_equal(n, 1);
-	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
-	assert_int_equal(finds[0]->who->pid, 3);
-	free(finds);
+	is_named(&r, 2);
 	report_free(&r);
 }
 

@@ -370,6 +370,26 @@ static void test_open_child_of_another(void **state)
 	assert_non_null(strstr(sched_text(coll), "\"proxy\":{\"threads\":2,\"span\":4000.000"));
 }
 
+/* Calls a collective, and waits for something else then; what is called is in @group and @first. */
+static struct k_task *calls_and_waits(struct k_task *x, uint32_t *group, uint32_t *first)
+{
+	struct k_task *app = job_thread(0, 0, "python3");
+	uint32_t api;
+
+	communicator(app);
+	at(100 * MS);
+	*group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, *group);
+	*first = start(app, SCOPE_COLL, api);
+	at(110 * MS);
+	stop(*first);
+	stop(api);
+	stop(*group);
+	at(130 * MS);
+	k_blocks(&k, 0, POLL, x);
+	return app;
+}
+
 /*
  * What the application's thread did between two calls, also where most of that time's slices are forgotten; nothing
  * is told of before the first call, and other events of the thread do not count.
@@ -381,18 +401,7 @@ static void test_before(void **state)
 	const char *text;
 
 	(void)state;
-	app = job_thread(0, 0, "python3");
-	communicator(app);
-	at(100 * MS);
-	group = start(app, SCOPE_GROUP_API, 0);
-	api = start(app, SCOPE_COLL_API, group);
-	first = start(app, SCOPE_COLL, api);
-	at(110 * MS);
-	stop(first);
-	stop(api);
-	stop(group);
-	at(130 * MS);
-	k_blocks(&k, 0, POLL, x);
+	app = calls_and_waits(x, &group, &first);
 	flush(app, SCOPE_FLUSH_TOP);
 	at(5130 * MS);
 	tick();
@@ -433,18 +442,7 @@ static void test_before_long(void **state)
 	uint32_t first, second, group, api;
 
 	(void)state;
-	app = job_thread(0, 0, "python3");
-	communicator(app);
-	at(100 * MS);
-	group = start(app, SCOPE_GROUP_API, 0);
-	api = start(app, SCOPE_COLL_API, group);
-	first = start(app, SCOPE_COLL, api);
-	at(110 * MS);
-	stop(first);
-	stop(api);
-	stop(group);
-	at(130 * MS);
-	k_blocks(&k, 0, POLL, x);
+	app = calls_and_waits(x, &group, &first);
 	at(600 * MS);
 	k_wakeup(&k, app, 0);
 	at(620 * MS);
