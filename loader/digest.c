@@ -157,6 +157,7 @@ static void session_init(struct session *s, const struct session *like)
 	s->compress = like->compress;
 	s->uid = like->uid;
 	s->gid = like->gid;
+	s->retain = like->retain;
 	s->echo = true;
 }
 

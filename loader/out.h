@@ -76,6 +76,8 @@ struct out_batch {
  */
 int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid);
 const char *out_dir_error(int err);
+/* The same way to one that is there, for looking at what is in it (O_PATH). An fd or -errno. */
+int out_dir_find(const char *path, bool links, uid_t uid);
 /*
  * Before there is anything to write: makes the directory `dir`, or (NULL) sees that one can be made where we are: a mistake in its name
  * should not cost a trace. 0 or -errno, which has been told.

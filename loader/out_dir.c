@@ -202,18 +202,37 @@ static int give(int fd, uid_t uid, gid_t gid)
 	return fchown(fd, uid, gid) ? -errno : 0;
 }
 
+/* The whole way: w->at is there, or -errno. */
+static int walk_to(struct walk *w, const char *path, bool *made)
+{
+	if (!*path)
+		return -ENOENT;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	strcpy(w->rest, path);
+	return walk(w, made);
+}
+
+int out_dir_find(const char *path, bool links, uid_t uid)
+{
+	struct walk w = {.at = -1, .uid = uid, .links = links};
+	bool made = false;
+	int err = walk_to(&w, path, &made);
+
+	if (!err)
+		return w.at;
+	if (w.at >= 0)
+		close(w.at);
+	return err;
+}
+
 int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
 {
 	struct walk w = {.at = -1, .uid = uid, .links = links, .make = true};
 	bool made = false;
 	int fd = -1, err;
 
-	if (!*path)
-		return -ENOENT;
-	if (strlen(path) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	strcpy(w.rest, path);
-	err = walk(&w, &made);
+	err = walk_to(&w, path, &made);
 	if (!err) {
 		fd = open_beneath(w.at, ".", O_RDONLY | O_DIRECTORY, 0);
 		err = fd < 0 ? fd : 0;

@@ -5,6 +5,7 @@
 #include "decode_net.h"
 #include "log.h"
 #include "proc.h"
+#include "retain.h"
 #include "session.h"
 #include "trace.h"
 
@@ -239,6 +240,8 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	if (p->out.write_lost)
 		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
 	summary__proc_end(&s->summary, p);
+	if (s->retain && p->out.path)
+		retain__add(s->retain, p->out.path, p->out.fd);
 	out_file__close(&p->out);
 	target__close(&p->target);
 	if (s->sched_mode)

@@ -17,6 +17,7 @@
 #include "elf_file.h"
 #include "feed.h"
 #include "header.h"
+#include "human.h"
 #include "job.h"
 #include "log.h"
 #include "notify.h"
@@ -28,6 +29,7 @@
 #include "recorder.h"
 #include "rescue.h"
 #include "report.h"
+#include "retain.h"
 #include "rlimits.h"
 #include "scope_probes.h"
 #include "target.h"
@@ -265,6 +267,7 @@ static int session_init(struct recorder *r)
 
 	s->dir = r->opt.dir;
 	s->raw = r->raw;
+	s->retain = r->retain;
 	s->compress = r->opt.compress;
 	s->mute = s->live = true;
 	invoking_user(&s->uid, &s->gid);
@@ -433,6 +436,12 @@ static void close_raw(struct recorder *r)
 }
 
 /* What can be known to be wrong before anything is attached, or started. */
+static int no_memory(void)
+{
+	pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
+	return EXIT_FAILED;
+}
+
 static int prepare(struct recorder *r)
 {
 	time_t t = time(NULL);
@@ -456,13 +465,10 @@ static int prepare(struct recorder *r)
 	if (status)
 		return status;
 	strftime(r->stamp, sizeof(r->stamp), "%Y%m%d-%H%M%S", localtime_r(&t, &tm));
-	return EXIT_OK;
-}
-
-static int no_memory(void)
-{
-	pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
-	return EXIT_FAILED;
+	if (!r->opt.keep_bytes)
+		return EXIT_OK;
+	r->retain = retain__new(r->opt.keep_bytes, RETAIN_FILES_MAX, !r->opt.dir);
+	return r->retain ? EXIT_OK : no_memory();
 }
 
 static int setup(struct recorder *r)
@@ -717,18 +723,25 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 	}
 }
 
+static bool follow_one_another(const struct recorder *r)
+{
+	return r->opt.every_ns && r->opt.every_ns == r->opt.for_ns;
+}
+
 /*
  * When the next window begins: when the real clock shows a multiple of --every, so that the recorders of all nodes record
- * the same operations, whenever they were started. 0: there is none.
+ * the same operations, whenever they were started. Where windows follow one another the first one is the longer for it, if it
+ * were less than half. 0: there is none.
  */
 static uint64_t next_window(const struct recorder *r)
 {
-	uint64_t now = monotonic_ns(), error_ns, real;
+	uint64_t now = monotonic_ns(), every = r->opt.every_ns, error_ns, real, left;
 
-	if (!r->opt.every_ns)
+	if (!every)
 		return 0;
 	real = now + (uint64_t)realtime_offset_ns(&error_ns);
-	return now + r->opt.every_ns - real % r->opt.every_ns;
+	left = every - real % every;
+	return now + left + (follow_one_another(r) && left < every / 2 ? every : 0);
 }
 
 /* When the window that begins now ends. -d counts from when the first one was attached. */
@@ -739,6 +752,8 @@ static uint64_t end_of_window(struct recorder *r)
 	if (!r->until_ns)
 		r->until_ns = r->opt.duration_ns ? now + r->opt.duration_ns : UINT64_MAX;
 	r->next_window_ns = next_window(r);
+	if (follow_one_another(r))
+		end = r->next_window_ns;
 	return end < r->until_ns ? end : r->until_ns;
 }
 
@@ -759,6 +774,21 @@ static void watch_end(void)
 		pr_debug("Was kept from its CPU for long, and made real-time, %u times\n", n);
 }
 
+/* What --keep has no room for any more. */
+static void delete_old(struct recorder *r)
+{
+	struct retain_deleted before = retain__deleted(r->retain), now;
+	char size[HUMAN_CELL];
+
+	retain__end_recording(r->retain, r->opt.dir, r->s.uid);
+	now = retain__deleted(r->retain);
+	if (now.recordings > before.recordings)
+		pr_info("Deleted %llu traces of %llu earlier recordings, %s, for --keep\n",
+			(unsigned long long)(now.files - before.files),
+			(unsigned long long)(now.recordings - before.recordings),
+			human__bytes(size, now.bytes - before.bytes));
+}
+
 static int record(struct recorder *r)
 {
 	const struct session *s = &r->s;
@@ -776,6 +806,8 @@ static int record(struct recorder *r)
 		s = digest__end(r->s.digest);
 	watch_end();
 	print_result(r, s);
+	if (r->retain)
+		delete_old(r);
 	r->lost |= summary__lost(&s->summary) != 0;
 	r->failed |= summary__nothing_written(&s->summary);
 	return status;
@@ -873,6 +905,7 @@ int cmd_record(int argc, char **argv)
 	if (!status)
 		status = windows(&r);
 	close_raw(&r);
+	retain__free(r.retain);
 	leave_job(&r);
 	return status ? status : exit_status(&r);
 }

@@ -19,6 +19,7 @@ enum {
 	OPT_DELAY,
 	OPT_EVERY,
 	OPT_FOR,
+	OPT_KEEP,
 	OPT_MASK,
 	OPT_MEMORY,
 	OPT_NET,
@@ -48,7 +49,11 @@ static const struct argp_option options[] = {
 	{"compress", OPT_COMPRESS, NULL, 0, "Compress the traces by zstd: trace_*.jsonl.zst", 0},
 	{"every", OPT_EVERY, "TIME", 0,
 	 "With --for: a recording every TIME, with files of its own, and nothing in between", 0},
-	{"for", OPT_FOR, "TIME", 0, "The length of each recording of --every", 0},
+	{"for", OPT_FOR, "TIME", 0,
+	 "The length of each recording of --every; the same TIME: one behind the other", 0},
+	{"keep", OPT_KEEP, "SIZE", 0,
+	 "With --every: delete the traces of the oldest recordings when all take more than SIZE",
+	 0},
 	{"mask", OPT_MASK, "LIST", 0,
 	 "Event types: a list such as coll,proxystep, a number, or all (default). A type brings "
 	 "its "
@@ -121,8 +126,13 @@ static void check_all(struct argp_state *state, const struct record_options *o)
 		argp_error(state, "either --pid or CMD: a job that is started has no PID yet");
 	if (!o->every_ns != !o->for_ns)
 		argp_error(state, "--every and --for go together: --every 10m --for 5s");
-	if (o->every_ns && o->every_ns <= o->for_ns)
-		argp_error(state, "--every must be longer than --for");
+	if (o->every_ns < o->for_ns)
+		argp_error(state, "--every must not be shorter than --for");
+	if (o->keep_bytes && !o->every_ns)
+		argp_error(state, "--keep is about the recordings of --every: --every 1m --for 1m "
+				  "--keep 10G");
+	if (o->keep_bytes && o->raw && !o->dir)
+		argp_error(state, "--keep is about traces, and --raw makes none without -o");
 }
 
 /* How much, how many, how long. */
@@ -150,6 +160,10 @@ static error_t parse_amount(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FOR:
 		o->for_ns = parse_time(state, arg);
+		return 0;
+	case OPT_KEEP:
+		if (parse_size(arg, &o->keep_bytes) || !o->keep_bytes)
+			argp_error(state, "'%s' is no size: 512M, 16G; without a unit, bytes", arg);
 		return 0;
 	case OPT_MEMORY:
 		if (parse_size(arg, &o->memory_bytes) || o->memory_bytes < 64 << 20)

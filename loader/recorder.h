@@ -28,6 +28,7 @@ struct record_options {
 	int npids;
 	uint64_t delay_ns, duration_ns;
 	uint64_t every_ns, for_ns; /* windows; 0: one recording */
+	uint64_t keep_bytes;	   /* of their traces; 0: all */
 	uint64_t collectives;	   /* of each process; 0: no end */
 	uint32_t mask;
 	char *plugin;
@@ -50,6 +51,7 @@ struct recorder {
 	struct attach *attach;
 	struct ksyms ksyms;
 	struct raw_writer *raw; /* NULL: none; goes on over all windows */
+	struct retain *retain;	/* likewise, by --keep */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
 	uint32_t rdma_ports;	 /* as the pipeline knows them */

@@ -74,6 +74,7 @@ struct self_cost {
 
 struct digest;
 struct raw_writer;
+struct retain;
 
 struct session {
 	/* options */
@@ -127,6 +128,7 @@ struct session {
 	uint64_t chunk_bytes;
 	uint64_t context_lost;	/* of kernel context, of no process that is recorded */
 	bool begun, finished;	/* by inputs */
+	struct retain *retain;	/* that is told of each whole trace; NULL: none; not owned */
 	struct raw_writer *raw; /* that takes all inputs; NULL: none; not owned */
 	struct digest *digest;	/* likewise */
 	uint32_t trims;

@@ -19,7 +19,10 @@ while read -r word opts; do
 done <<-'END'
 	--for --every 10s
 	--for --for 10s
-	longer --every 1s --for 1s
+	shorter --every 1s --for 2s
+	--every --keep 1G
+	size --every 1s --for 1s --keep much
+	-o --every 1s --for 1s --keep 1G --raw capture
 	'0' --collectives 0
 	'-1' --collectives -1
 	duration --delay never
@@ -104,6 +107,32 @@ is "windows: when a process started is the same in all, and what /proc says" \
 	"$(for r in "${ranks[@]}"; do awk '{ print $1, $22 }' "/proc/$r/stat"; done | sort)"
 is "windows: report knows that they are of the same processes" \
 	"$("$scope" report "$tmp/win" | sed -n '1s/.*files, \(.* processes\) on.*/\1/p') $("$scope" report --json "$tmp/win" | jq -c '[.ranks[].rank]')" "2 processes [0,1]"
+kill -INT "$starter"
+wait "$starter"
+
+# ---- One behind the other, of which the newest stay
+
+job_bg keep --ranks 2 --bytes 256K --iters 100000 --sleep-us 20000 --no-check
+ranks_of 2
+mkdir "$tmp/keep"
+echo "somebody's notes" >"$tmp/keep/trace_notes.jsonl"
+record_bg keep --every 2s --for 2s --keep 1 -d 9s
+until_true 8 eval '[ "$(find "$tmp/keep" -name "*_pid*.jsonl" -size +4k | wc -l)" -ge 2 ]'
+first=$(find "$tmp/keep" -name '*_pid*.jsonl' | sort | head -1)
+mv "$first" "$first.mine"
+wait "$recorder"
+rc=$?
+t "--keep 1: of all that follow one another the newest stays" eval '[ "$rc $(find "$tmp/keep" -name "*_pid*.jsonl" | wc -l)" = "0 2" ]'
+t "--keep: and what is somebody else's, or was taken away" [ -s "$tmp/keep/trace_notes.jsonl" -a -s "$first.mine" ]
+t "--keep: says what it deletes" eval '[ "$(grep -c "^ncclscope: Deleted [12] traces of 1 earlier recordings, .* for --keep$" "$tmp/keep.err")" -ge 2 ]'
+rm "$tmp/keep/trace_notes.jsonl"
+t "--keep: the newest is as always" cut_well keep
+record_bg follow --every 3s --for 3s --keep 1G -d 7s
+wait "$recorder"
+t "windows that follow one another: a few seconds at most in between, all kept" holds follow '
+	(records("header") | length) as $n | (events | of("Coll") | map(.start.ts) | sort) as $t
+	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 200000)]
+	| $n >= 6 and length == $n / 2 - 1 and all(. < 4e6)'
 kill -INT "$starter"
 wait "$starter"
 
