@@ -60,7 +60,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      view view_read view_page \
 	      copies merge merge_read merge_messages merge_ends merge_clock merge_write \
 	      doctor feat feat_bpf feat_net feat_sys \
-	      status status_file status_field status_self status_show live human \
+	      status status_file status_field status_self status_show metrics live human \
 	      top top_model top_text top_screen
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo -pthread

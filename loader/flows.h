@@ -28,6 +28,13 @@ struct flow_counts {
 	uint32_t pad;		     /* they are compared as a whole */
 };
 
+/* Several together. */
+struct flow_sums {
+	uint64_t n;
+	uint64_t bytes[2], empty_ns[2]; /* as above */
+	uint64_t retrans, dsack, needed;
+};
+
 struct flow_point {
 	uint64_t ts_ns;
 	struct flow_counts c;

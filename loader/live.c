@@ -176,31 +176,45 @@ json_t *live__doc(const struct proc *p, struct corr_comm *comm)
 	return o;
 }
 
+static void add_flow(struct flow_sums *sums, const struct flow_counts *c)
+{
+	int dir;
+
+	for (dir = 0; dir < 2; dir++) {
+		sums->bytes[dir] += c->bytes[dir];
+		sums->empty_ns[dir] += c->empty_ns[dir];
+	}
+	sums->n++;
+	sums->retrans += c->retrans;
+	sums->dsack += c->dsack;
+	if (c->retrans > c->dsack)
+		sums->needed += c->retrans - c->dsack;
+}
+
+void live__flow_end(struct proc *p, const struct flow_counts *c)
+{
+	add_flow(&p->flows_over, c);
+}
+
 json_t *live__net(const struct proc *p)
 {
 	const struct session *s = p->session;
+	struct flow_sums sums = p->flows_over;
 	const struct flow *flow, *tmp;
 	const struct flow_point *at;
-	struct flow_counts c = {0};
-	uint64_t needed = 0;
-	json_int_t n = 0;
 
 	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
-		at = flow->tgid == p->key.tgid ? flow__last(flow) : NULL;
+		at = flow->tgid == p->key.tgid && !flow->gone ? flow__last(flow) : NULL;
 		if (!at)
 			continue;
-		n++;
-		c.bytes[SCOPE_TX] += at->c.bytes[SCOPE_TX];
-		c.bytes[SCOPE_RX] += at->c.bytes[SCOPE_RX];
-		c.empty_ns[SCOPE_TX] += at->c.empty_ns[SCOPE_TX];
-		c.empty_ns[SCOPE_RX] += at->c.empty_ns[SCOPE_RX];
-		if (at->c.retrans > at->c.dsack)
-			needed += at->c.retrans - at->c.dsack;
+		add_flow(&sums, &at->c);
 	}
-	if (!n)
+	if (!sums.n)
 		return NULL;
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "flows", n, "txBytes",
-			 (json_int_t)c.bytes[SCOPE_TX], "rxBytes", (json_int_t)c.bytes[SCOPE_RX],
-			 "retransNeeded", (json_int_t)needed, "noDataUs", us(c.empty_ns[SCOPE_RX]),
-			 "noRoomUs", us(c.empty_ns[SCOPE_TX]));
+	return json_pack(
+		"{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "flows",
+		(json_int_t)(sums.n - p->flows_over.n), "txBytes", (json_int_t)sums.bytes[SCOPE_TX],
+		"rxBytes", (json_int_t)sums.bytes[SCOPE_RX], "retrans", (json_int_t)sums.retrans,
+		"dsack", (json_int_t)sums.dsack, "retransNeeded", (json_int_t)sums.needed,
+		"noDataUs", us(sums.empty_ns[SCOPE_RX]), "noRoomUs", us(sums.empty_ns[SCOPE_TX]));
 }

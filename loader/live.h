@@ -25,6 +25,11 @@ struct live {
 	struct sched_span recent; /* the same since live__doc() was last asked */
 };
 
+struct flow_counts;
+
+/* One of the process' is over: these are its last figures. */
+void live__flow_end(struct proc *p, const struct flow_counts *c);
+
 /* An operation is being written. */
 void live__event(const struct proc *p, const struct corr_event *ev, const struct sched_join *join);
 
@@ -34,7 +39,7 @@ void live__event(const struct proc *p, const struct corr_event *ev, const struct
  */
 json_t *live__doc(const struct proc *p, struct corr_comm *comm);
 
-/* The TCP flows of a process together, since they were opened; NULL: it has none. */
+/* The TCP flows of a process together, also those that are over; NULL: it has had none. */
 json_t *live__net(const struct proc *p);
 
 #endif

@@ -32,6 +32,7 @@ static const struct {
 	{"record", cmd_record, "record the NCCL events of this node's jobs"},
 	{"status", cmd_status, "tell who records what on this node, and what it asks of jobs"},
 	{"top", cmd_top, "show what each rank on this node does now"},
+	{"metrics", cmd_metrics, "print what recorders count, for Prometheus"},
 	{"convert", cmd_convert, "make traces from a capture of record --raw"},
 	{"report", cmd_report, "say why operations were slow"},
 	{"export", cmd_export,

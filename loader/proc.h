@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "correlate.h"
+#include "flows.h"
 #include "hash.h"
 #include "netdev.h"
 #include "node.h"
@@ -98,8 +99,9 @@ struct proc {
 	int end_status;		   /* as wait(2) has it */
 	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
-	uint64_t oldest_ns;  /* what its unwritten events may ask for, at the last tick */
-	struct net_join net; /* what corr.net is, when flows are followed */
+	uint64_t oldest_ns;	     /* what its unwritten events may ask for, at the last tick */
+	struct net_join net;	     /* what corr.net is, when flows are followed */
+	struct flow_sums flows_over; /* for live__net() */
 	struct stream *streams;
 	struct thread *threads;
 	struct interned strings[SCOPE_STRINGS];

@@ -2,6 +2,7 @@
 /* The network as JSON: net of events, flows, drops. */
 #include <stdio.h>
 #include <string.h>
+#include "live.h"
 #include "session.h"
 #include "trace.h"
 #include "trace_keys.h"
@@ -381,8 +382,10 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 	}
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_FLOW);
-	if (end)
+	if (end) {
 		summary__flow(&p->session->summary, flow, &now, jiffy_ns);
+		live__flow_end(p, &now);
+	}
 	flow__resent_forget(flow, nresent);
 	flow->told = now;
 	flow->told_tcp = flow->tcp;

@@ -113,6 +113,15 @@ t "ranks, and how old the last record is" j -e 'all(.recorders[]; .updatedUs as 
 	.ranks[0].nranks == 2 and .lastRecordUs > 0 and .lastRecordUs < $now and .lastRecordUs > $now - 60e6))'
 t "own CPU time and memory" j -e 'all(.recorders[].self; .cpuUs > 0 and .memory > 1e6 and .heap > 1e5 and .heap < .memory and .statusUs > 0)'
 
+# The same counts for Prometheus, from the same files.
+metric() {
+	awk -v name="$1" -v r="recorder=\"$2\"" -v p="pid=\"$3\"" 'index($1, name "{") == 1 && index($1, r) && index($1, p) { print $2 }' "$tmp/metrics"
+}
+"$scope" metrics >"$tmp/metrics"
+is "metrics: both recorders" "$? $(grep -c '^ncclscope_recorder_up{.*} 1$' "$tmp/metrics") $(grep '^ncclscope_recorders ' "$tmp/metrics")" "0 2 ncclscope_recorders 2"
+is "metrics: events of each process in each trace" "$(for r in $a $b; do for p in "${ranks[@]}"; do metric ncclscope_process_events_total $r "$p"; done; done | xargs)" \
+	"$(for r in $a $b; do for p in "${ranks[@]}"; do j --argjson r "$r" --argjson p "$p" '.recorders[] | select(.pid == $r).processes[] | select(.hostPid == $p).events'; done; done | xargs)"
+
 keys=$(j '[paths | map(strings) | last] | unique[]' | while read -r key; do
 	grep -qw "$key" "$top/man/ncclscope-status.1" || echo "$key"
 done | xargs)

@@ -80,6 +80,16 @@ t "no names of the job's" printable "$tmp/top"
 t "as wide as other tables" eval '! grep -nE "^.{101}" "$tmp/top"'
 t "another user sees the same" eval 'setpriv --reuid 65534 --regid 65534 --clear-groups "$scope" top -b -n 1 >"$tmp/top" && [ "$(cell 1 3)" -gt 0 ]'
 
+# The same for Prometheus: what its rate() sees of a rank in three seconds.
+grown() {
+	local name=$1 before
+	before=$("$scope" metrics | awk -v name="$name" -v r="$2" 'index($1, name "{") == 1 && index($1, r) { print $2 }')
+	sleep 3
+	"$scope" metrics | awk -v name="$name" -v r="$2" -v before="$before" 'index($1, name "{") == 1 && index($1, r) { print $2 - before }'
+}
+t "metrics: 50 operations a second" eval 'awk -v n="$(grown ncclscope_operations_total "rank=\"1\"")" "BEGIN { print n; exit !(n >= 100 && n <= 250) }"'
+t "metrics: 64 KiB each, as bus bandwidth has it" eval 'awk -v n="$(grown ncclscope_operation_bus_bytes_total "rank=\"0\"")" "BEGIN { print n; exit !(n >= 100 * 65536 && n <= 250 * 65536) }"'
+
 # ---- Several recorders of the same processes
 
 # records: of the last reading, a second

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include "sched_job.h"
 #include "decode_net.h"
+#include "live.h"
 
 #define PEER	  (JOB + 1000) /* the process at the other end */
 #define SEND_WAIT 9
@@ -879,6 +880,48 @@ static void test_flow_lines(void **state)
 	assert_string_equal(line_with(A_FLOW, 3), "");
 }
 
+/* What is told of the job's connections now. */
+static void must_tell(json_int_t flows, json_int_t tx, json_int_t rx, json_int_t retrans)
+{
+	struct proc *p, *tmp;
+	json_t *net = NULL;
+
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->key.tgid == JOB)
+			net = live__net(p);
+	assert_non_null(net);
+	assert_int_equal(json_integer_value(json_object_get(net, "flows")), flows);
+	assert_int_equal(json_integer_value(json_object_get(net, "txBytes")), tx);
+	assert_int_equal(json_integer_value(json_object_get(net, "rxBytes")), rx);
+	assert_int_equal(json_integer_value(json_object_get(net, "retrans")), retrans);
+	json_decref(net);
+}
+
+/* Counts only grow: what a connection had stays when it goes, while it is remembered and later. */
+static void test_live(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = connect_it(0, JOB, SCOPE_FLOW_OPEN);
+	used(c, proxy, SCOPE_TX, 1000);
+	used(c, proxy, SCOPE_RX, 500);
+	retrans(c, 2);
+	look_on(500 * MS);
+	must_tell(1, 1000, 500, 2);
+	c = connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	used(c, proxy, SCOPE_TX, 24);
+	look_on(1000 * MS);
+	must_tell(2, 1024, 500, 2);
+	gone(&conns[0]);
+	look_on(1500 * MS);
+	must_tell(1, 1024, 500, 2);
+	look_on(60000 * MS);
+	must_tell(1, 1024, 500, 2);
+	finish();
+}
+
 /* --net=flows: with every sample, while it moves. */
 static void test_flows_mode(void **state)
 {
@@ -1333,6 +1376,7 @@ int main(void)
 		TEST(test_resent_later),
 		TEST(test_resent_lost),
 		TEST(test_flow_lines),
+		TEST(test_live),
 		TEST_WITH(test_flows_mode, setup_flows),
 		TEST(test_short_flows),
 		TEST(test_cut_reading),

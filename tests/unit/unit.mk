@@ -130,6 +130,7 @@ TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan backlog_tsan plugin cuda linke
 	      "tests/unit/export.sh $(BUILD)/ncclscope" "tests/unit/nccl_capture.sh $(BUILD)/ncclscope" \
 	      "tests/unit/merge.sh $(BUILD)/tests/view/ncclscope" \
 	      "tests/unit/files.sh $(BUILD)/tests/view/ncclscope" \
+	      "tests/unit/metrics.sh $(BUILD)/tests/view/ncclscope" \
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"
 
