@@ -138,7 +138,12 @@ def goals: .targets[] | "* \(.what): \(.value | num) \(.unit), wanted \(if .min 
 '
 # section NAME FILTER: prints what the filter makes of its result, if there is one.
 section() {
-	[ ! -e "$work/$1.json" ] || jq -r "$defs $2" "$work/$1.json" || failed=1
+	[ ! -e "$work/$1.json" ] || jq -r --argjson point "$(point_ns)" "$defs $2" "$work/$1.json" || failed=1
+}
+
+# point_ns: at most what a disarmed plugin takes where NCCL would call it, by the part on callbacks; or null
+point_ns() {
+	jq '.cases[] | select(.name == "disarmed").above.ci[1]' "$work/callback.json" 2>/dev/null || echo null
 }
 
 # Of job and nccl.
@@ -146,6 +151,12 @@ section() {
 job_table='
 	(["", "ms an AllReduce", "noise, %", "disarmed, %", "everything recorded, %", "captured, %", "empty programs, %", "the recorder, % of a CPU", "for a capture", "traces done, ms after the end"] | row), "|---|---|---|---|---|---|---|---|---|---|",
 	(.cases[] | [.case, (.us.median / 1000 | num), (.noise | of("")), (.disarmed | of("")), (.everything | of("")), (.captured | of("")), (.hooked | of("")), (.recorder | num), (.capture | num), (.after | num)] | row), "", goals,
+	(select($point and .cases[0].points) | "\nNo job is quiet enough to show 0.1 %. What a disarmed plugin costs is that NCCL looks at its mask wherever it would call: at most \($point | num) ns each",
+	"(the upper end of the interval in the table of callbacks). All ranks'\'' looks, one behind the other, are of an AllReduce:\n",
+	(["", "points where NCCL would call", "%"] | row), "|---|---|---|",
+	(.cases[] | [.case, (.points | tostring), (.points * $point / 10 / .us.median | . * 10000 | round / 10000 | tostring)] | row), "",
+	({value: ([.cases[] | .points * $point / 10 / .us.median] | max), max: 0.1} | .met = (.value <= .max) | .within = false
+	| "* disarmed, by its points, the most of these: \(.value | . * 10000 | round / 10000) %, wanted at most 0.1: \(verdict)")),
 	(select(.cases[0].begins) | "\nms of its time that the job loses while the recorder gets ready, and from the end of the recording until all is done: once for a",
 	"recording, however long it is.\n", (["", "at the beginning", "at the end"] | row), "|---|---|---|", (.cases[] | [.case, (.begins | of("")), (.ends | of(""))] | row)),
 	(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low."),

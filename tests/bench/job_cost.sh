@@ -54,9 +54,13 @@ now() {
 
 # job_of CASE PLUGIN OPTION...: becomes the job.
 job_of() {
-	local bytes=${1#*x} on=()
-	[ "$bytes" = "${bytes%@one}" ] || on=(taskset -c "$one")
-	NCCL_PROFILER_PLUGIN=$2 exec "${on[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "${bytes%@*}" --no-check --json "${@:3}"
+	local on=()
+	[ "$1" = "${1%@one}" ] || on=(taskset -c "$one")
+	NCCL_PROFILER_PLUGIN=$2 exec "${on[@]}" "$job" --ranks "${1%x*}" --op allreduce --bytes "$(bytes_of "$1")" --no-check --json "${@:3}"
+}
+bytes_of() {
+	local bytes=${1#*x}
+	echo "${bytes%@*}"
 }
 
 # look_for CASE: how long a look at it lasts, $look: at least the seconds that were asked for, and six operations.
@@ -164,6 +168,16 @@ with_recorders() {
 	job_end "$1"
 }
 
+# points_of CASE: how often NCCL comes to where it may call the plugin for an AllReduce, all ranks together, and what it does so at the
+# job's begin and end.
+points_of() {
+	record points --sched=off --net=off -- "$job" --ranks "${1%x*}" --op allreduce --bytes "$(bytes_of "$1")" --iters 20 --no-check
+	note "[\"$1\", \"points\"]" "$(cat "$tmp"/points/*.jsonl | jq -n '[inputs | if .recordType == "footer" then {points: (2 * .counts.event + .counts.state)}
+		elif .type == "ncclProfileColl" then {rank, one: 1} else empty end]
+		| (map(.points // 0) | add) / (map(select(.one)) | group_by(.rank)[0] | length)')"
+	rm -rf "$tmp/points"
+}
+
 # without_recorder CASE WHAT PLUGIN
 without_recorder() {
 	job_begin "$1" "$3"
@@ -176,6 +190,8 @@ for case in "${cases[@]}"; do
 	[ "$case" = "${case%@two}" ] || share=$two
 	taskset -cp "$share" $$ >/dev/null
 	look_for "$case"
+	round=1
+	points_of "$case"
 	with_recorders "$case"
 	for round in $(seq "$rounds"); do
 		[ $((round % 2)) = 0 ] || without_recorder "$case" nothing none
@@ -193,7 +209,7 @@ jq -s --argjson rounds "$rounds" --argjson seconds "$seconds" --argjson lost "$(
 	| {rounds: $rounds, seconds: $seconds, lossy: $lost, disturbed: $others, cases: (group_by(.key[0]) | map(.[0].key[0] as $case
 		| (group_by(.round) | map(group_by(.key[1]) | map({(.[0].key[1]): map(.value)}) | add)) as $r
 		| {case: $case, us: ($r | map((.before + .between + .behind + .after)[]) | spread),
-			noise: ($r | map(more(.between[0]; .before[0]), more(.behind[0]; .between[0]), more(.after[0]; .behind[0])) | spread),
+			points: ($r[0].points[0] | round), noise: ($r | map(more(.between[0]; .before[0]), more(.behind[0]; .between[0]), more(.after[0]; .behind[0])) | spread),
 			disarmed: ($r | map(more(.disarmed[0]; .nothing[0])) | spread),
 			everything: ($r | map(more(.everything[0]; (.before[0] + .between[0]) / 2)) | spread),
 			captured: ($r | map(more(.captured[0]; (.between[0] + .behind[0]) / 2)) | spread),
@@ -211,7 +227,7 @@ if [ -n "$json" ]; then
 	exit 0
 fi
 jq -r "$stats"'def num: . * 100 | round / 100 | tostring; def of: "\(.median | num)% (\(.ci | map(num) | join("..")))";
-	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end, \(.begins.median | num) ms of the job lost at the beginning and \(.ends.median | num) at the end"),
+	(.cases[] | "\(.case): \(.us.median / 1000 | num) ms, noise \(.noise | of), disarmed \(.disarmed | of), everything \(.everything | of), captured \(.captured | of), \(.points) points where NCCL may call, empty programs \(.hooked | of), the recorder \(.recorder | num)% of a CPU, for a capture \(.capture | num)%, traces done \(.after | num) ms after the end, \(.begins.median | num) ms of the job lost at the beginning and \(.ends.median | num) at the end"),
 	(.targets[] | "\(.what): at most \(.max)% \(verdict)"),
 	(select(.disturbed > 0) | "Another recorder was there in \(.disturbed) windows: the figures are worth less"),
 	(select(.lossy > 0) | "Something was lost in \(.lossy) recordings: the figures are too low")' "$tmp/result"
