@@ -778,14 +778,16 @@ static void watch_end(void)
 static void delete_old(struct recorder *r)
 {
 	struct retain_deleted before = retain__deleted(r->retain), now;
+	unsigned long long files, recordings;
 	char size[HUMAN_CELL];
 
 	retain__end_recording(r->retain, r->opt.dir, r->s.uid);
 	now = retain__deleted(r->retain);
-	if (now.recordings > before.recordings)
-		pr_info("Deleted %llu traces of %llu earlier recordings, %s, for --keep\n",
-			(unsigned long long)(now.files - before.files),
-			(unsigned long long)(now.recordings - before.recordings),
+	files = now.files - before.files;
+	recordings = now.recordings - before.recordings;
+	if (recordings)
+		pr_info("Deleted %llu trace%s of %llu earlier recording%s, %s, for --keep\n", files,
+			files == 1 ? "" : "s", recordings, recordings == 1 ? "" : "s",
 			human__bytes(size, now.bytes - before.bytes));
 }
 

@@ -124,7 +124,7 @@ wait "$recorder"
 rc=$?
 t "--keep 1: of all that follow one another the newest stays" eval '[ "$rc $(find "$tmp/keep" -name "*_pid*.jsonl" | wc -l)" = "0 2" ]'
 t "--keep: and what is somebody else's, or was taken away" [ -s "$tmp/keep/trace_notes.jsonl" -a -s "$first.mine" ]
-t "--keep: says what it deletes" eval '[ "$(grep -c "^ncclscope: Deleted [12] traces of 1 earlier recordings, .* for --keep$" "$tmp/keep.err")" -ge 2 ]'
+t "--keep: says what it deletes" eval '[ "$(grep -c "^ncclscope: Deleted [12] traces\\? of 1 earlier recording, .* for --keep$" "$tmp/keep.err")" -ge 2 ]'
 rm "$tmp/keep/trace_notes.jsonl"
 t "--keep: the newest is as always" cut_well keep
 record_bg follow --every 3s --for 3s --keep 1G -d 7s
