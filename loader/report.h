@@ -2,7 +2,7 @@
 /*
  * Between the parts of `ncclscope report`. Data flows one way: report_read.c makes parts of operations of
  * lines, report_join.c and, of Sends and Recvs, report_p2p.c join the parts of all ranks, report_stat.c sums up, report_verdict.c says of one
- * operation why it took so long, report_text.c and report_json.c print. All times are ns.
+ * operation why it took so long, report_text*.c and report_json.c print. All times are ns.
  */
 #ifndef NCCLSCOPE_REPORT_H
 #define NCCLSCOPE_REPORT_H

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The report for people, who did it: tables of ranks and of threads, and the map of who waited when. */
+#include <stdlib.h>
+#include "report_text_priv.h"
+
+#define ROWS_MAX 32 /* that are told of one by one */
+#define TURN	 8  /* threads */
+
+/* ---- Ranks and threads -------------------------------------------------------------------------------------------- */
+
+/* "-" where nothing tells: without the scheduler's context, or of operations without ProxyOps. */
+static const char *span_if(bool known, int64_t ns)
+{
+	return known ? words__span(ns) : "-";
+}
+
+static void rank_row(const struct report *r, const struct report_proc *p, FILE *f)
+{
+	bool sched = p->on + p->runq + p->blocked > 0;
+	char name[64], irq[16] = "-";
+
+	snprintf(name, sizeof(name), "%.14s[%d]", words__name(r, p->comm, 14), p->host_pid);
+	if (sched)
+		snprintf(irq, sizeof(irq), "%.0f%%", percent(p->irq, p->on));
+	fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", p->rank, name,
+		words__span(p->op_ns), span_if(sched, p->on), span_if(sched, p->runq),
+		span_if(sched, p->blocked), irq, words__span(p->wait_peer),
+		words__span(p->wait_net), words__span(p->wait_gpu));
+}
+
+/* All that there are, in their order, of each process one; owned by the caller (free). NULL: no memory. */
+static struct report_row *list_procs(const struct report *r, bool in_ops, uint32_t *n)
+{
+	struct report_row *list = calloc(r->nprocs + 1, sizeof(*list));
+	const struct report_proc *p;
+
+	*n = 0;
+	for (p = r->procs; p && list; p = p->next) {
+		if (in_ops && !p->op_ns)
+			continue;
+		list[*n] = (struct report_row){.proc = p, .rank = -1, .nr = *n};
+		++*n;
+	}
+	return list;
+}
+
+static void put_more(uint32_t more, const char *what, FILE *f)
+{
+	if (more)
+		fprintf(f, "(%u more %s%s: see --json)\n", more, what, more == 1 ? "" : "s");
+}
+
+void report_text_ranks(const struct report *r, FILE *f)
+{
+	uint32_t n, i;
+	struct report_row *list = list_procs(r, true, &n);
+
+	if (!list) {
+		words__no_memory(f);
+		return;
+	}
+	if (n) {
+		words__heading(r, f, "Where the time of the ranks' operations went");
+		fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank", "process",
+			"in ops", "on CPU", "runnable", "asleep", "irq", "no data", "no room",
+			"GPU");
+	}
+	report_pick_rows(r, list, n, ROWS_MAX);
+	for (i = 0; i < n && i < ROWS_MAX; i++)
+		rank_row(r, list[i].proc, f);
+	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "rank", f);
+	free(list);
+}
+
+struct thread_row {
+	const struct report_proc *proc;
+	const struct report_thread *thread;
+	uint32_t nr;	/* its place in the table of all */
+	uint32_t place; /* of its process, by what there is to be said of that */
+	uint32_t turn;	/* some of each process, then some more */
+};
+
+static int64_t thread_ns(const struct report_thread *t)
+{
+	return t->on + t->runq + t->blocked + t->unknown;
+}
+
+static int64_t kept_ns(const struct thread_row *row)
+{
+	return row->thread->runq + row->thread->irq + row->thread->throttled;
+}
+
+/* Of each process, those that were kept from running most. */
+static int most_kept(const void *a, const void *b)
+{
+	const struct thread_row *x = a, *y = b;
+	int64_t i = kept_ns(x), k = kept_ns(y);
+
+	return compare_u32(x->place, y->place)
+		       ?: (i != k ? (i > k ? -1 : 1) : compare_u32(x->nr, y->nr));
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct thread_row *x = a, *y = b;
+
+	return compare_u32(x->turn, y->turn) ?: compare_u32(x->place, y->place) ?: most_kept(a, b);
+}
+
+static int by_nr(const void *a, const void *b)
+{
+	return compare_u32(((const struct thread_row *)a)->nr, ((const struct thread_row *)b)->nr);
+}
+
+/* NULL: no memory. */
+static struct thread_row *list_threads(const struct report *r, uint32_t *n)
+{
+	const struct report_thread *t, *tmp;
+	const struct report_proc *p;
+	struct thread_row *list;
+	uint32_t max = 0, nr = 0;
+
+	for (p = r->procs; p; p = p->next)
+		max += HASH_COUNT(p->threads);
+	list = calloc(max + 1, sizeof(*list));
+	*n = 0;
+	for (p = r->procs; p && list; p = p->next, nr++)
+		HASH_ITER (hh, p->threads, t, tmp)
+			if (thread_ns(t)) {
+				list[*n] = (struct thread_row){
+					.proc = p, .thread = t, .nr = *n, .place = nr};
+				++*n;
+			}
+	return list;
+}
+
+/* Of more than there are lines for, those of the ranks that are told of first, in the order of all. */
+static void pick_threads(const struct report *r, struct thread_row *list, uint32_t n)
+{
+	uint32_t nprocs, i, from = 0;
+	struct report_row *procs = list_procs(r, false, &nprocs);
+	uint32_t *place = calloc(nprocs + 1, sizeof(*place));
+
+	if (procs && place) {
+		report_order_rows(r, procs, nprocs);
+		for (i = 0; i < nprocs; i++)
+			place[procs[i].nr] = i;
+		for (i = 0; i < n; i++)
+			list[i].place = place[list[i].place];
+	}
+	free(procs);
+	free(place);
+	qsort(list, n, sizeof(*list), most_kept);
+	for (i = 0; i < n; i++) {
+		from = list[i].place == list[from].place ? from : i;
+		list[i].turn = (i - from) / TURN;
+	}
+	qsort(list, n, sizeof(*list), by_turn);
+	qsort(list, ROWS_MAX, sizeof(*list), by_nr);
+}
+
+static void thread_row(const struct report *r, const struct thread_row *row, FILE *f)
+{
+	const struct report_thread *t = row->thread;
+	int64_t all = thread_ns(t);
+
+	fprintf(f, "%-5d %-16.16s %9u %-6.6s %10s %7.1f%% %8.1f%% %6.1f%%", row->proc->rank,
+		words__name(r, t->comm, 16), t->tid, words__name(r, t->role, 6), words__span(all),
+		percent(t->on, all), percent(t->runq, all), percent(t->blocked, all));
+	fprintf(f, " %7.1f%% %9.1f%%\n", percent(t->irq, all), percent(t->throttled, all));
+}
+
+void report_text_threads(const struct report *r, FILE *f)
+{
+	uint32_t n, i;
+	struct thread_row *list = list_threads(r, &n);
+
+	if (!list) {
+		words__no_memory(f);
+		return;
+	}
+	if (n) {
+		words__heading(r, f, "Threads, from when they were first seen to the end");
+		fprintf(f, "%-5s %-26s %-6s %10s %8s %9s %7s %8s %10s\n", "rank", "thread", "role",
+			"time", "on CPU", "runnable", "asleep", "irq", "throttled");
+	}
+	if (n > ROWS_MAX)
+		pick_threads(r, list, n);
+	for (i = 0; i < n && i < ROWS_MAX; i++)
+		thread_row(r, &list[i], f);
+	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "thread", f);
+	free(list);
+}
+
+/* ---- Heat map ----------------------------------------------------------------------------------------------------------- */
+
+static void heat_line(const struct report *r, uint32_t row, uint32_t cols, FILE *f)
+{
+	static const char shades[] = " .:-=+*#%@";
+	const struct report_proc *p;
+	uint32_t col;
+	int32_t rank;
+	double v;
+
+	p = report_heat_row(r, row, &rank);
+	fprintf(f, "%4d %-16.16s |", rank, words__name(r, p->host, 16));
+	for (col = 0; col < cols; col++) {
+		v = report_heat_cell(r, row, col);
+		fputc(v < 0 ? ' ' : shades[1 + (int)(v > 0.999 ? 8 : v * 9)], f);
+	}
+	fputs("|\n", f);
+}
+
+static void put_rows_left(const struct report *r, uint32_t more, FILE *f)
+{
+	if (more)
+		fprintf(f, "(%u more rank%s%s)\n", more, more == 1 ? "" : "s",
+			report_heat_left(r) ? ", and those for which there was no room" : "");
+}
+
+void report_text_heat(const struct report *r, FILE *f)
+{
+	uint32_t rows = report_heat_rows(r), row, col, used = 0, i;
+	struct report_row *list;
+
+	for (row = 0; row < rows; row++)
+		for (col = used; col < HEAT_COLS; col++)
+			if (report_heat_cell(r, row, col) >= 0)
+				used = col + 1;
+	if (rows < 2 || used < 2)
+		return;
+	words__heading(r, f, "Waiting for others, rank x time, a column is %s",
+		       words__span(report_heat_width(r)));
+	list = report_heat_list(r);
+	if (!list) {
+		words__no_memory(f);
+		return;
+	}
+	report_pick_rows(r, list, rows, ROWS_MAX);
+	for (i = 0; i < rows && i < ROWS_MAX; i++)
+		heat_line(r, list[i].nr, used, f);
+	free(list);
+	put_rows_left(r, rows > ROWS_MAX ? rows - ROWS_MAX : 0, f);
+	fprintf(f, "%21s  %s\n", "",
+		". none of its time ... @ all of it; the rank that others wait for is light");
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Words of the report for people: names, times, headings. */
+#include <stdarg.h>
+#include <string.h>
+#include "clock.h"
+#include "report_text_priv.h"
+
+void report_clean(char *to, size_t len, const char *s)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < len && s[i]; i++)
+		to[i] = s[i] >= 0x20 && s[i] < 0x7f ? s[i] : '?';
+	to[i] = 0;
+}
+
+const char *words__name(const struct report *r, uint32_t name, size_t max)
+{
+	static char text[4][96];
+	static unsigned int turn;
+	char *to = text[turn++ % 4];
+
+	report_clean(to, max + 1 < sizeof(text[0]) ? max + 1 : sizeof(text[0]),
+		     names__text(r->names, name));
+	return to;
+}
+
+void words__heading(const struct report *r, FILE *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs(r->opt.color ? "\n\033[1m" : "\n", f);
+	va_start(ap, fmt);
+	vfprintf(f, fmt, ap);
+	va_end(ap);
+	fputs(r->opt.color ? "\033[0m\n" : "\n", f);
+}
+
+const char *words__span(int64_t ns)
+{
+	static char text[16][24];
+	static unsigned int turn;
+	char *to = text[turn++ % 16];
+
+	if (ns >= 10 * NSEC_PER_SEC)
+		snprintf(to, sizeof(text[0]), "%.1f s", (double)ns / 1e9);
+	else if (ns >= NSEC_PER_SEC)
+		snprintf(to, sizeof(text[0]), "%.2f s", (double)ns / 1e9);
+	else if (ns >= 1000000)
+		snprintf(to, sizeof(text[0]), "%.1f ms", (double)ns / 1e6);
+	else
+		snprintf(to, sizeof(text[0]), "%.1f us", (double)ns / 1e3);
+	return to;
+}
+
+void words__no_memory(FILE *f)
+{
+	fputs("\n(A table is left out: there is no memory for it.)\n", f);
+}
+
+const char *words__comm(const struct report *r, const struct report_comm *c)
+{
+	static char text[24];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)c->hash);
+	return c->name ? words__name(r, c->name, 12) : text;
+}
