@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between report_join.c, which has the operations, report_late.c and report_verdict.c, which judge one, and report_chain.c and report_stat.c, which see all. */
+/* Between report_join.c, which has the operations, report_late.c, report_verdict.c and report_evidence.c, which judge one, and report_chain.c and report_stat.c, which see all. */
 #ifndef NCCLSCOPE_REPORT_PRIV_H
 #define NCCLSCOPE_REPORT_PRIV_H
 
@@ -92,6 +92,23 @@ static inline uint32_t report_log2(uint64_t n)
 	return n ? 63 - (uint32_t)__builtin_clzll(n) : 0;
 }
 
+/* Of a time that all threads of a role have together, what it is of one. */
+static inline int64_t report_per_thread(int64_t ns, const struct report_role *role)
+{
+	return role->threads > 1 ? ns / role->threads : ns;
+}
+
+/* The part of the time, 0..1, in which its transfers waited for other ranks. */
+double report_waiting(const struct report_part *p);
+/*
+ * Segments that had to be sent again, by the ProxyOps of both ends, of which the receiver's may be NULL: a sender's
+ * is over when the kernel has taken its bytes, and the last of these may be lost after that.
+ */
+uint32_t report_needed(const struct report_link *l, const struct report_link *far);
+
+/* Evidence, for that cause of a verdict whose duration is known. */
+void report_tell(const struct report_op *op, const struct report_cause *c, struct names *names,
+		 struct report_verdict *v);
 /* Evidence: which end of a connection did so, and who that is, if the trace knows. */
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
 		       size_t len);

@@ -43,14 +43,9 @@ struct causes {
 	struct report_cause *at;
 	uint32_t n;
 	int64_t rest; /* of the operation, once all ranks have come, and their kernels: the others' causes count from there */
-	double least_waiting; /* waiting() of the rank that waits least */
+	double least_waiting; /* report_waiting() of the rank that waits least */
 	bool ring;	      /* all have the same to do */
 };
-
-static double ms(int64_t ns)
-{
-	return (double)ns / 1e6;
-}
 
 /* Said of a rank in the operation as a whole, whatever its threads and connections suffered. */
 static bool is_of_rank(enum report_code code)
@@ -97,8 +92,7 @@ static struct report_cause *add(struct causes *c, enum report_code code,
 
 /* ---- A rank's own threads --------------------------------------------------------------------------------- */
 
-/* The part of the time, 0..1, in which its transfers waited for other ranks. */
-static double waiting(const struct report_part *p)
+double report_waiting(const struct report_part *p)
 {
 	double data = 0, room = 0, recv = 0, send = 0;
 	uint32_t i;
@@ -126,7 +120,7 @@ static double waiting(const struct report_part *p)
  */
 static double waits_more(const struct causes *c, const struct report_part *p)
 {
-	return waiting(p) - c->least_waiting;
+	return report_waiting(p) - c->least_waiting;
 }
 
 static double least_waiting(const struct report_op *op)
@@ -135,7 +129,7 @@ static double least_waiting(const struct report_op *op)
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
-		w = waiting(op->parts[i]);
+		w = report_waiting(op->parts[i]);
 		least = w < least ? w : least;
 	}
 	return least;
@@ -160,11 +154,6 @@ static uint32_t process_name(struct names *names, uint32_t comm, int32_t pid)
 	return names__printf(names, "%s[%d]", text, pid);
 }
 
-static int64_t per_thread(int64_t ns, const struct report_role *role)
-{
-	return role->threads > 1 ? ns / role->threads : ns;
-}
-
 /*
  * Its time behind other ranks (@own) or behind everybody else, and who was most of that. The trace names four: what is
  * beyond them was behind many others, for less time each.
@@ -186,7 +175,7 @@ static int64_t behind(const struct report_part *p, bool own, const struct report
 	}
 	if (!own && i == REPORT_WHO)
 		sum += most(0, p->proxy.runq - p->proxy.throttled - all);
-	return per_thread(sum, &p->proxy);
+	return report_per_thread(sum, &p->proxy);
 }
 
 static int64_t own_runq(const struct report_part *p)
@@ -204,7 +193,7 @@ static int64_t irq_time(const struct report_part *p)
 
 	for (i = 0; i < REPORT_WHO; i++)
 		ns += p->proxy.behind[i].softirq ? p->proxy.behind[i].ns : 0;
-	return per_thread(ns, &p->proxy);
+	return report_per_thread(ns, &p->proxy);
 }
 
 static int64_t gpu_time(const struct report_part *p)
@@ -228,7 +217,7 @@ static int64_t gpu_time(const struct report_part *p)
 static int64_t work_time(const struct report_part *p)
 {
 	bool sends = false, receives = false;
-	int64_t on = per_thread(p->proxy.on - p->proxy.irq, &p->proxy);
+	int64_t on = report_per_thread(p->proxy.on - p->proxy.irq, &p->proxy);
 	uint32_t i;
 
 	for (i = 0; i < p->nlinks; i++) {
@@ -237,7 +226,7 @@ static int64_t work_time(const struct report_part *p)
 	}
 	if (!sends || !receives || !p->proxy.span)
 		return NO_FIGURE;
-	return most(0, (int64_t)((double)on * (1 - waiting(p))));
+	return most(0, (int64_t)((double)on * (1 - report_waiting(p))));
 }
 
 static int64_t (*const figure_of[NR_FIGURES])(const struct report_part *p) = {
@@ -279,11 +268,11 @@ static void add_preempted(struct causes *c, const struct report_part *p, int64_t
 {
 	const struct report_who *who;
 	/* who ran while a quota kept it from running is not to blame */
-	int64_t runq = per_thread(p->proxy.runq - p->proxy.throttled, &p->proxy);
+	int64_t runq = report_per_thread(p->proxy.runq - p->proxy.throttled, &p->proxy);
 	int64_t ns = least(least(behind(p, false, &who), cap), runq);
 	struct report_cause *cause = add(c, CODE_PREEMPTED, p, ns);
 
-	if (cause && who && per_thread(who->ns, &p->proxy) > ns / 4)
+	if (cause && who && report_per_thread(who->ns, &p->proxy) > ns / 4)
 		cause->culprit = process_name(c->names, who->name, who->pid);
 	else if (cause)
 		cause->culprit = names__printf(c->names, "many processes");
@@ -311,7 +300,7 @@ static int64_t asleep_in(const struct report_role *role, struct names *names, bo
 		if (is_stop == stopped)
 			*why = *why ?: role->in[i].name;
 	}
-	return per_thread(stopped ? in_stop : most(0, role->blocked - in_stop), role);
+	return report_per_thread(stopped ? in_stop : most(0, role->blocked - in_stop), role);
 }
 
 static void add_asleep(struct causes *c, const struct report_part *p, int64_t cap)
@@ -359,7 +348,8 @@ static void add_threads(struct causes *c, const struct report_part *p)
 	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c, p))), c->rest);
 	struct report_cause *cause;
 
-	cause = add(c, CODE_THROTTLED, p, least(per_thread(p->proxy.throttled, &p->proxy), cap));
+	cause = add(c, CODE_THROTTLED, p,
+		    least(report_per_thread(p->proxy.throttled, &p->proxy), cap));
 	if (cause)
 		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
 	add_preempted(c, p, cap);
@@ -374,7 +364,7 @@ static void add_threads(struct causes *c, const struct report_part *p)
 	}
 	/* a thread that does not run does not see that the GPU is ready */
 	if (p->proxy.span)
-		cap = least(cap, per_thread(p->proxy.on, &p->proxy));
+		cap = least(cap, report_per_thread(p->proxy.on, &p->proxy));
 	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(p), cap));
 	if (cause)
 		cause->odd_ns = least(cause->ns, beyond_others(c, p, GPU_TIME));
@@ -407,11 +397,7 @@ static void add_threads_of(struct causes *c, const struct report_part *p)
 
 /* ---- Connections -------------------------------------------------------------------------------------------- */
 
-/*
- * Segments that had to be sent again, by the ProxyOps of both ends, of which the receiver's may be NULL: a sender's
- * is over when the kernel has taken its bytes, and the last of these may be lost after that.
- */
-static uint32_t needed(const struct report_link *l, const struct report_link *far)
+uint32_t report_needed(const struct report_link *l, const struct report_link *far)
 {
 	int64_t retrans = most(l->retrans, far ? far->peer_retrans : 0);
 
@@ -483,7 +469,7 @@ static bool is_lossy(const struct causes *c, const struct report_link *l,
 		     const struct report_link *far)
 {
 	return l->drops || (!within_node(c->names, l->flow) &&
-			    (needed(l, far) || l->lost || (far && far->peer_lost)));
+			    (report_needed(l, far) || l->lost || (far && far->peer_lost)));
 }
 
 /* How much later than its sender a stage of a pipeline called: until then nobody was there to read, however usual that is. */
@@ -508,7 +494,8 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 
 	if (lossy) {
 		if (at_peer)
-			ns = at_peer->loss_wait + (needed(l, at_peer) ? at_peer->maybe_wait : 0);
+			ns = at_peer->loss_wait +
+			     (report_needed(l, at_peer) ? at_peer->maybe_wait : 0);
 		cause = add_flow(c, CODE_NET_LOSS, p, l, most(ns, l->room_wait));
 		if (cause)
 			cause->far = at_peer;
@@ -752,203 +739,6 @@ static int plain(const struct report_cause *c)
 	}
 }
 
-/* By the sender; or, if that is not in the input, by what the receiver saw. */
-static void tell_loss(const struct report_cause *c, struct names *names, struct report_verdict *v)
-{
-	const struct report_link *l = c->link;
-	uint32_t n =
-		l->send ? (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0) : l->ooo;
-	const char *s = n == 1 ? "" : "s";
-	char what[80];
-
-	if (l->send)
-		snprintf(what, sizeof(what), "%u segment%s sent again (%u needed)", n, s,
-			 needed(l, c->far));
-	else
-		snprintf(what, sizeof(what), "%u segment%s came out of order", n, s);
-	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "%s, %u dropped here%s%.40s; waited %.1f ms", what, l->drops,
-		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
-}
-
-static void tell_flow(const struct report_op *op, const struct report_cause *c, struct names *names,
-		      struct report_verdict *v)
-{
-	const struct report_link *l = c->link;
-	char peer[32] = "its other peers";
-
-	if (l->peer >= 0)
-		snprintf(peer, sizeof(peer), "rank %d", report_rank_in(op->comm, l->peer));
-	snprintf(v->evidence[1], sizeof(v->evidence[1]),
-		 "flow of rank %d %s %s: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
-		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from", peer,
-		 ms(l->busy), ms(l->rtt), ms(l->rtt_min));
-	switch (c->code) {
-	case CODE_NET_LOSS:
-		tell_loss(c, names, v);
-		break;
-	case CODE_RECEIVER:
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "the receiver's window was shut for %.1f ms of %.1f ms", ms(c->ns),
-			 ms(v->duration));
-		break;
-	case CODE_SENDER:
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "the send buffer was too small for %.1f ms of %.1f ms", ms(c->ns),
-			 ms(v->duration));
-		break;
-	default:
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "data was on its way for %.1f ms of %.1f ms, with neither end in the way",
-			 ms(c->ns), ms(v->duration));
-	}
-}
-
-static const char *const code_says[NR_CODES] = {
-	[CODE_PREEMPTED] = "its progress thread was ready but without a CPU",
-	[CODE_BLOCKED] = "its progress thread was asleep",
-	[CODE_THROTTLED] = "its progress thread was held back by a CPU quota",
-	[CODE_BUSY] = "its progress thread was busy on a CPU, while the others' waited,",
-	[CODE_INTERRUPTS] = "interrupts took the CPU of its progress thread",
-	[CODE_GPU_WAIT] = "its transfers waited for the GPU",
-	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",
-};
-
-/* One state, if there was much of it: how long, and most of that in or behind what. */
-static int tell_state(char *at, size_t len, bool first, const char *state, int64_t ns, int64_t span,
-		      const char *how, const struct report_who *who, const struct names *names)
-{
-	const char *sep = first ? "" : ", ";
-	int n;
-
-	if (ns < span / 10)
-		return 0;
-	n = !who->name ? snprintf(at, len, "%s%s %.1f ms", sep, state, ms(ns))
-		       : snprintf(at, len, "%s%s %.1f ms (%s%.24s %.1f)", sep, state, ms(ns), how,
-				  names__text(names, who->name), ms(who->ns));
-	return n < (int)len ? n : (int)len - 1;
-}
-
-/* What the application's thread did until it called. */
-static void tell_before(const struct report_part *p, const struct names *names, char *at,
-			size_t len)
-{
-	static const struct report_who nobody;
-	const struct report_role *b = &p->before;
-	size_t n = (size_t)snprintf(at, len,
-				    "in the %.1f ms before, its application (thread %d) was ",
-				    ms(b->span), p->tid),
-	       begin = n;
-
-	n += (size_t)tell_state(at + n, len - n, true, "on a CPU", b->on, b->span, "", &nobody,
-				names);
-	n += (size_t)tell_state(at + n, len - n, n == begin, "asleep", b->blocked, b->span, "",
-				&b->in[0], names);
-	n += (size_t)tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq,
-				b->span, "behind ", &b->behind[0], names);
-	if (n == begin)
-		snprintf(at + n, len - n, "not seen");
-}
-
-static void tell_late(const struct report_op *op, const struct report_cause *c,
-		      const struct names *names, struct report_verdict *v)
-{
-	if (report_op_duration(op) - op->own > c->ns / 10)
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "took %.1f ms longer than its peers from the operation before, which had "
-			 "held ranks up",
-			 ms(c->ns));
-	else
-		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
-			 ms(c->ns),
-			 c->trust != 1 ? "by how long each rank was in it"
-			 : c->ns <= report_late_on_node(op)
-				 ? "by their node's clock"
-				 : "by the clock that their nodes were merged into");
-	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
-		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
-	else
-		snprintf(v->evidence[1], sizeof(v->evidence[1]),
-			 "until then its application (thread %d) had not called NCCL for this; "
-			 "%u rank%s seen",
-			 c->part->tid, op->nparts, op->nparts == 1 ? "" : "s");
-}
-
-static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
-{
-	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "its GPU began the kernel %.1f ms after its application had come, "
-		 "%.1f ms later than its peers' (+-%.3f)",
-		 ms(c->part->kernel.at - c->part->start), ms(c->ns), ms(c->part->kernel.error));
-	snprintf(v->evidence[1], sizeof(v->evidence[1]),
-		 "the GPU had something else to do: what is before it in its stream, or of another "
-		 "process");
-}
-
-static void tell_missing(const struct report_cause *c, struct names *names,
-			 struct report_verdict *v)
-{
-	if (c->code == CODE_STOPPED)
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
-			 "which the others wait for %.1f ms",
-			 ms(v->duration));
-	else if (c->died)
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "its process ended by %.40s, the others wait for it",
-			 names__text(names, c->proc->end));
-	else
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "did not call this operation, in which the others wait for %.1f ms",
-			 ms(v->duration));
-}
-
-/* Who is told of a reset is not who did it: that was the other end of one that came in. */
-void report_tell_reset(const struct report_proc *p, const struct names *names, char *at, size_t len)
-{
-	bool known = p->reset_rank >= 0 || p->reset_pid >= 0;
-	int n;
-
-	if (strcmp(names__text(names, p->reset_why), "reset-in")) {
-		snprintf(at, len, "it was this end that did so");
-		return;
-	}
-	n = snprintf(at, len, "it was the other end that did so%s", known ? ":" : "");
-	if (p->reset_rank >= 0)
-		n += snprintf(at + n, len - (size_t)n, " rank %d", p->reset_rank);
-	if (p->reset_pid >= 0)
-		n += snprintf(at + n, len - (size_t)n, "%s process %d",
-			      p->reset_rank >= 0 ? "," : "", p->reset_pid);
-	if (known && p->reset_host)
-		snprintf(at + n, len - (size_t)n, " on %.24s", names__text(names, p->reset_host));
-}
-
-static void tell(const struct report_op *op, const struct report_cause *c, struct names *names,
-		 struct report_verdict *v)
-{
-	if (c->code == CODE_LATE_RANK) {
-		tell_late(op, c, names, v);
-	} else if (c->code == CODE_LATE_KERNEL) {
-		tell_late_kernel(c, v);
-	} else if (c->code == CODE_MISSING || (c->code == CODE_STOPPED && !c->part)) {
-		tell_missing(c, names, v);
-	} else if (c->code == CODE_RESET) {
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "its connection was reset (%.20s) within the operation",
-			 names__text(names, c->proc->reset_why));
-		report_tell_reset(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
-	} else if (c->link) {
-		tell_flow(op, c, names, v);
-	} else if (c->part) {
-		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
-			 code_says[c->code], ms(c->ns), ms(v->duration));
-		snprintf(v->evidence[1], sizeof(v->evidence[1]),
-			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
-			 ms(per_thread(c->part->proxy.on, &c->part->proxy)),
-			 100 * waiting(c->part));
-	}
-}
-
 uint64_t report_losses_near(const struct report_op *op)
 {
 	uint64_t n = 0;
@@ -996,7 +786,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "no cause explains %.0f %% or more of the %.1f ms too much",
-			 100 * EXPLAINS, ms(v->excess));
+			 100 * EXPLAINS, (double)v->excess / 1e6);
 		return;
 	}
 	v->cause = *best;
@@ -1010,5 +800,5 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		v->confidence *= 0.5;
 	if (v->confidence > 0.99)
 		v->confidence = 0.99;
-	tell(op, best, names, v);
+	report_tell(op, best, names, v);
 }

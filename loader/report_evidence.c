@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a verdict is told with: two lines of figures, of the cause that report_verdict.c has found. */
+#include <string.h>
+#include "report_priv.h"
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+/* By the sender; or, if that is not in the input, by what the receiver saw. */
+static void tell_loss(const struct report_cause *c, struct names *names, struct report_verdict *v)
+{
+	const struct report_link *l = c->link;
+	uint32_t n =
+		l->send ? (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0) : l->ooo;
+	const char *s = n == 1 ? "" : "s";
+	char what[80];
+
+	if (l->send)
+		snprintf(what, sizeof(what), "%u segment%s sent again (%u needed)", n, s,
+			 report_needed(l, c->far));
+	else
+		snprintf(what, sizeof(what), "%u segment%s came out of order", n, s);
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "%s, %u dropped here%s%.40s; waited %.1f ms", what, l->drops,
+		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
+}
+
+static void tell_flow(const struct report_op *op, const struct report_cause *c, struct names *names,
+		      struct report_verdict *v)
+{
+	const struct report_link *l = c->link;
+	char peer[32] = "its other peers";
+
+	if (l->peer >= 0)
+		snprintf(peer, sizeof(peer), "rank %d", report_rank_in(op->comm, l->peer));
+	snprintf(v->evidence[1], sizeof(v->evidence[1]),
+		 "flow of rank %d %s %s: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
+		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from", peer,
+		 ms(l->busy), ms(l->rtt), ms(l->rtt_min));
+	switch (c->code) {
+	case CODE_NET_LOSS:
+		tell_loss(c, names, v);
+		break;
+	case CODE_RECEIVER:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "the receiver's window was shut for %.1f ms of %.1f ms", ms(c->ns),
+			 ms(v->duration));
+		break;
+	case CODE_SENDER:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "the send buffer was too small for %.1f ms of %.1f ms", ms(c->ns),
+			 ms(v->duration));
+		break;
+	default:
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "data was on its way for %.1f ms of %.1f ms, with neither end in the way",
+			 ms(c->ns), ms(v->duration));
+	}
+}
+
+static const char *const code_says[NR_CODES] = {
+	[CODE_PREEMPTED] = "its progress thread was ready but without a CPU",
+	[CODE_BLOCKED] = "its progress thread was asleep",
+	[CODE_THROTTLED] = "its progress thread was held back by a CPU quota",
+	[CODE_BUSY] = "its progress thread was busy on a CPU, while the others' waited,",
+	[CODE_INTERRUPTS] = "interrupts took the CPU of its progress thread",
+	[CODE_GPU_WAIT] = "its transfers waited for the GPU",
+	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",
+};
+
+/* One state, if there was much of it: how long, and most of that in or behind what. */
+static int tell_state(char *at, size_t len, bool first, const char *state, int64_t ns, int64_t span,
+		      const char *how, const struct report_who *who, const struct names *names)
+{
+	const char *sep = first ? "" : ", ";
+	int n;
+
+	if (ns < span / 10)
+		return 0;
+	n = !who->name ? snprintf(at, len, "%s%s %.1f ms", sep, state, ms(ns))
+		       : snprintf(at, len, "%s%s %.1f ms (%s%.24s %.1f)", sep, state, ms(ns), how,
+				  names__text(names, who->name), ms(who->ns));
+	return n < (int)len ? n : (int)len - 1;
+}
+
+/* What the application's thread did until it called. */
+static void tell_before(const struct report_part *p, const struct names *names, char *at,
+			size_t len)
+{
+	static const struct report_who nobody;
+	const struct report_role *b = &p->before;
+	size_t n = (size_t)snprintf(at, len,
+				    "in the %.1f ms before, its application (thread %d) was ",
+				    ms(b->span), p->tid),
+	       begin = n;
+
+	n += (size_t)tell_state(at + n, len - n, true, "on a CPU", b->on, b->span, "", &nobody,
+				names);
+	n += (size_t)tell_state(at + n, len - n, n == begin, "asleep", b->blocked, b->span, "",
+				&b->in[0], names);
+	n += (size_t)tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq,
+				b->span, "behind ", &b->behind[0], names);
+	if (n == begin)
+		snprintf(at + n, len - n, "not seen");
+}
+
+static void tell_late(const struct report_op *op, const struct report_cause *c,
+		      const struct names *names, struct report_verdict *v)
+{
+	if (report_op_duration(op) - op->own > c->ns / 10)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "took %.1f ms longer than its peers from the operation before, which had "
+			 "held ranks up",
+			 ms(c->ns));
+	else
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
+			 ms(c->ns),
+			 c->trust != 1 ? "by how long each rank was in it"
+			 : c->ns <= report_late_on_node(op)
+				 ? "by their node's clock"
+				 : "by the clock that their nodes were merged into");
+	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
+		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
+	else
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "until then its application (thread %d) had not called NCCL for this; "
+			 "%u rank%s seen",
+			 c->part->tid, op->nparts, op->nparts == 1 ? "" : "s");
+}
+
+static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
+{
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "its GPU began the kernel %.1f ms after its application had come, "
+		 "%.1f ms later than its peers' (+-%.3f)",
+		 ms(c->part->kernel.at - c->part->start), ms(c->ns), ms(c->part->kernel.error));
+	snprintf(v->evidence[1], sizeof(v->evidence[1]),
+		 "the GPU had something else to do: what is before it in its stream, or of another "
+		 "process");
+}
+
+static void tell_missing(const struct report_cause *c, struct names *names,
+			 struct report_verdict *v)
+{
+	if (c->code == CODE_STOPPED)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
+			 "which the others wait for %.1f ms",
+			 ms(v->duration));
+	else if (c->died)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "its process ended by %.40s, the others wait for it",
+			 names__text(names, c->proc->end));
+	else
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "did not call this operation, in which the others wait for %.1f ms",
+			 ms(v->duration));
+}
+
+/* Who is told of a reset is not who did it: that was the other end of one that came in. */
+void report_tell_reset(const struct report_proc *p, const struct names *names, char *at, size_t len)
+{
+	bool known = p->reset_rank >= 0 || p->reset_pid >= 0;
+	int n;
+
+	if (strcmp(names__text(names, p->reset_why), "reset-in")) {
+		snprintf(at, len, "it was this end that did so");
+		return;
+	}
+	n = snprintf(at, len, "it was the other end that did so%s", known ? ":" : "");
+	if (p->reset_rank >= 0)
+		n += snprintf(at + n, len - (size_t)n, " rank %d", p->reset_rank);
+	if (p->reset_pid >= 0)
+		n += snprintf(at + n, len - (size_t)n, "%s process %d",
+			      p->reset_rank >= 0 ? "," : "", p->reset_pid);
+	if (known && p->reset_host)
+		snprintf(at + n, len - (size_t)n, " on %.24s", names__text(names, p->reset_host));
+}
+
+void report_tell(const struct report_op *op, const struct report_cause *c, struct names *names,
+		 struct report_verdict *v)
+{
+	if (c->code == CODE_LATE_RANK) {
+		tell_late(op, c, names, v);
+	} else if (c->code == CODE_LATE_KERNEL) {
+		tell_late_kernel(c, v);
+	} else if (c->code == CODE_MISSING || (c->code == CODE_STOPPED && !c->part)) {
+		tell_missing(c, names, v);
+	} else if (c->code == CODE_RESET) {
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "its connection was reset (%.20s) within the operation",
+			 names__text(names, c->proc->reset_why));
+		report_tell_reset(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
+	} else if (c->link) {
+		tell_flow(op, c, names, v);
+	} else if (c->part) {
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
+			 code_says[c->code], ms(c->ns), ms(v->duration));
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
+			 ms(report_per_thread(c->part->proxy.on, &c->part->proxy)),
+			 100 * report_waiting(c->part));
+	}
+}
