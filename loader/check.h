@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between the parts of `ncclscope check`: check.c walks the inputs and prints findings,
- * check_keys.c knows the keys of each record, check_rules.c and check_net.c what must hold between
- * records.
+ * check_keys.c knows the keys of each record, check_rules.c, check_events.c, check_sched.c and
+ * check_net.c what must hold between records.
  */
 #ifndef NCCLSCOPE_CHECK_H
 #define NCCLSCOPE_CHECK_H
@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include "check_json.h"
 #include "progress.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define ULL(n)	      ((unsigned long long)(n)) /* for printf */
 
 enum level { FIND_ERROR, FIND_WARNING, FIND_NOTE, NR_FIND };
 
@@ -104,6 +107,7 @@ void keys_dump(FILE *to);
 /* Reading keys that the tables have vouched for; 0 for one that is absent. */
 int64_t get_time(struct check *c, const struct json_node *obj, const char *key);
 uint64_t get_u64(struct check *c, const struct json_node *obj, const char *key);
+int64_t get_i64(struct check *c, const struct json_node *obj, const char *key);
 bool get_true(struct check *c, const struct json_node *obj, const char *key);
 uint64_t mix(uint64_t x);
 uint64_t hash_text(const struct json_node *n);

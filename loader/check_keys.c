@@ -37,8 +37,6 @@ struct object {
 	bool open; /* further keys are expected, not just tolerated */
 };
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
 static bool is_str(const struct json_node *n)
 {
 	return n->kind == JSON_KIND_STR;

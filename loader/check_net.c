@@ -11,9 +11,6 @@
 #include "check_net.h"
 #include "hash.h"
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define ULL(n)	      ((unsigned long long)(n))
-
 /* The writer takes each time by itself from the kernel's units. */
 #define NET_NS 2
 /* flows and drops are cut after so many. */

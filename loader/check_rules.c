@@ -1,95 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What must hold between the keys of a record and between the records of a process. A rule is a
- * function in one of three tables: record_rules (one record), event_rules (an event with its
- * states, parent and children, when the process ends) and process_rules (the file as a whole).
- * Those of the network are in check_net.c.
+ * function in one of three tables: record_rules (one record), event_rules of check_events.c (an event
+ * with its states, parent and children, when the process ends) and process_rules (the file as a whole).
+ * Those of the kernel's context are in check_sched.c and check_net.c.
  *
  * Memory: one struct event (200 bytes) for each event of the process being read, given back
  * at its end, and 24 bytes for each of its threads with slices; 8 bytes for each Coll and P2p of all
  * processes, as PXN events refer to them.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "check.h"
-#include "check_net.h"
+#include "check_priv.h"
 #include "clock.h"
 #include "fnv.h"
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define BIT(n)	      (1U << (n))
-#define ULL(n)	      ((unsigned long long)(n))
-
-/* Two threads' times come from one clock fit, which is good to 1 us; one thread's are exact. */
-#define CROSS_THREAD_NS 1000
-/* sched: the parts are rounded each for itself. */
-#define SCHED_NS 1000
-/* behind and blockedIn are cut after so many. */
-#define SCHED_LIST 4
-/* As many as Linux can have. */
-#define NR_CPUS 8192
 /* What is told while it is open has been so, and has not moved, for so long. */
 #define OPEN_NS NSEC_PER_SEC
-
-enum {
-	EV_SEEN = 1, /* its event record, not just states */
-	EV_UNFINISHED = 2,
-	EV_PXN = 4,
-	EV_ORPHAN = 8,
-	EV_IS_SEND = 16,
-	EV_HAS_DIR = 32, /* isSend is known */
-	EV_HAS_OP = 64,	 /* a ProxyStep that says its channel and peer */
-	EV_LATE_CHILD = 128,
-	EV_HAS_BYTES = 256, /* of net */
-};
-
-enum exec_source { EXEC_NONE, EXEC_PROXY, EXEC_KERNEL, EXEC_ENQUEUE };
-
-struct event {
-	uint64_t id, parent, group, comm;
-	int64_t start, stop, exec_stop;	     /* ns; stop only if not unfinished */
-	int64_t st_first, st_last;	     /* of its states */
-	int64_t proxy_end, proxy_max, k_end; /* of its children, 0: none stopped */
-	uint64_t step, steps, nr_steps, channel;
-	uint64_t bytes[2], child_bytes[2]; /* of net: sent, received; its children's */
-	uint32_t pid; /* --compat only: one file may mix processes without headers */
-	uint32_t
-		open_line; /* last told while open; until it is seen, start and type are from there */
-	uint32_t line, st_line, st_first_line, st_last_line, states;
-	uint32_t types; /* all types that this id has had (--compat: addresses come again) */
-	int32_t peer;
-	uint16_t flags;
-	uint8_t type, exec_source;
-};
-
-/* The last slice of a thread. */
-struct slice_end {
-	uint32_t tid;
-	uint32_t line; /* 0: this place is free */
-	int64_t ts, end;
-};
-
-struct proc {
-	struct event *events;
-	uint32_t nr, cap;
-	uint32_t *index; /* open addressing, 0: free, else event number + 1 */
-	uint32_t index_size;
-	struct slice_end *slices; /* open addressing, by tid */
-	uint32_t nr_slices, slices_size;
-	bool header, footer, after_footer, any;
-	bool pid_known; /* false after a header with faults */
-	bool broken;	/* a record could not be taken: what it would explain is not reported */
-	bool uncounted; /* nor can the footer's sums be checked */
-	uint64_t boot;
-	int64_t pid, clock_ts;
-	uint64_t counts[NR_KINDS + 1];
-	uint64_t nr_lost, lost[8]; /* of NCCL's records; of all, by cause */
-	uint64_t header_line, footer_line;
-	unsigned int min_api, max_api;
-	struct net_rules net;
-};
 
 struct keys64 {
 	uint64_t *keys;
@@ -134,72 +62,6 @@ static void keys64_add(struct check *c, struct keys64 *set, uint64_t key)
 	set->keys[set->nr++] = key;
 }
 
-/* ------------------------------------------------------------------ the events of a process */
-
-static uint32_t *index_slot(const struct proc *p, uint64_t id, uint32_t pid)
-{
-	uint32_t mask = p->index_size - 1, i = mix(id + ((uint64_t)pid << 48)) & mask;
-
-	while (p->index[i] &&
-	       (p->events[p->index[i] - 1].id != id || p->events[p->index[i] - 1].pid != pid))
-		i = (i + 1) & mask;
-	return &p->index[i];
-}
-
-static int index_grow(struct proc *p)
-{
-	uint32_t size = p->index_size ? p->index_size * 2 : 1024, i;
-	uint32_t *index = calloc(size, sizeof(*index));
-
-	if (!index)
-		return -ENOMEM;
-	free(p->index);
-	p->index = index;
-	p->index_size = size;
-	for (i = 0; i < p->nr; i++)
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nr > 0 has both */
-		*index_slot(p, p->events[i].id, p->events[i].pid) = i + 1;
-	return 0;
-}
-
-static struct event *event_find(const struct proc *p, uint64_t id, uint32_t pid)
-{
-	uint32_t *slot = p->index_size ? index_slot(p, id, pid) : NULL;
-
-	return slot && *slot ? &p->events[*slot - 1] : NULL;
-}
-
-/* Finds or makes it; NULL: out of memory. Moves the other events: hold no pointer across it. */
-static struct event *event_get(struct check *c, uint64_t id, uint32_t pid)
-{
-	struct proc *p = c->proc;
-	struct event *ev = event_find(p, id, pid);
-
-	if (ev)
-		return ev;
-	if (p->nr == p->cap) {
-		uint32_t cap = p->cap ? p->cap + p->cap / 2 : 512;
-
-		ev = realloc(p->events, cap * sizeof(*ev));
-		if (!ev)
-			goto nomem;
-		p->events = ev;
-		p->cap = cap;
-	}
-	if (p->nr + 1 > p->index_size / 2 && index_grow(p))
-		goto nomem;
-	ev = &p->events[p->nr++];
-	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): cap > nr has events */
-	memset(ev, 0, sizeof(*ev));
-	ev->id = id;
-	ev->pid = pid;
-	*index_slot(p, id, pid) = p->nr;
-	return ev;
-nomem:
-	c->err = -ENOMEM;
-	return NULL;
-}
-
 /* ------------------------------------------------------------------ reading keys */
 
 int64_t get_time(struct check *c, const struct json_node *obj, const char *key)
@@ -218,7 +80,7 @@ uint64_t get_u64(struct check *c, const struct json_node *obj, const char *key)
 	return val;
 }
 
-static int64_t get_i64(struct check *c, const struct json_node *obj, const char *key)
+int64_t get_i64(struct check *c, const struct json_node *obj, const char *key)
 {
 	int64_t val = 0;
 
@@ -249,175 +111,7 @@ const char *us(int64_t ns)
 	return to;
 }
 
-/* ------------------------------------------------------------------ what the kernel did to a thread */
-
-/*
- * The figures of an event, of one role of an operation's threads, or of a thread's life. @at is where
- * in the record they are, for messages, and ends with a dot unless they are the record's own.
- */
-
-/* The sum of behind or blockedIn; 0 if the list is none that a sum may be taken of. */
-static int64_t sched_list(struct check *c, const struct json_node *sched, const char *at,
-			  const char *key)
-{
-	const struct json_node *list = jn_get(&c->doc, sched, key);
-	int64_t sum = 0, last = INT64_MAX, ns;
-	bool sorted = true;
-	unsigned int nr = 0;
-	uint32_t i;
-
-	for (i = list ? list->first : 0; i; i = c->doc.nodes[i].next) {
-		if (++nr > SCHED_LIST) {
-			find(c, FIND_ERROR, "sched-list", "%s%s has more than %d entries", at, key,
-			     SCHED_LIST);
-			return 0;
-		}
-		ns = get_time(c, &c->doc.nodes[i], "us");
-		sorted &= ns <= last;
-		last = ns;
-		sum = ns > INT64_MAX - sum ? INT64_MAX : sum + ns;
-	}
-	if (!sorted)
-		find(c, FIND_ERROR, "sched-list", "%s%s is not in order, most first", at, key);
-	return sum;
-}
-
-/* What is contained in the parts, and is thus no more than they. */
-static void sched_contained(struct check *c, const struct json_node *sched, const char *at)
-{
-	int64_t on_cpu = get_time(c, sched, "onCpu"), runq = get_time(c, sched, "runq");
-	int64_t blocked = get_time(c, sched, "blocked");
-	int64_t behind = sched_list(c, sched, at, "behind");
-	int64_t blocked_in = sched_list(c, sched, at, "blockedIn");
-
-	if (get_time(c, sched, "irq") > on_cpu)
-		find(c, FIND_ERROR, "sched-irq", "%sirq is more than %sonCpu", at, at);
-	if (get_time(c, sched, "throttled") > runq)
-		find(c, FIND_ERROR, "sched-throttled", "%sthrottled is more than %srunq", at, at);
-	if (behind > runq)
-		find(c, FIND_ERROR, "sched-behind", "%sbehind is %s together, %srunq only %s", at,
-		     us(behind), at, us(runq));
-	if (blocked_in > blocked)
-		find(c, FIND_ERROR, "sched-blocked",
-		     "%sblockedIn is %s together, %sblocked only %s", at, us(blocked_in), at,
-		     us(blocked));
-}
-
-/* The states of a thread fill the time, each within it. @what: the time's name. */
-static void sched_fills(struct check *c, const struct json_node *sched, const char *at,
-			int64_t time, const char *what)
-{
-	static const char *const parts[] = {"onCpu", "runq", "blocked", "unknown"};
-	uint64_t sum = 0; /* of four times, as 63 bits hold three */
-	int64_t part;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(parts); i++) {
-		part = get_time(c, sched, parts[i]);
-		sum += part;
-		if (part <= time)
-			continue;
-		find(c, FIND_ERROR, "sched-part", "%s%s is %s, %s only %s", at, parts[i], us(part),
-		     what, us(time));
-		return;
-	}
-	if (sum > (uint64_t)time + SCHED_NS || sum + SCHED_NS < (uint64_t)time)
-		find(c, FIND_ERROR, "sched-sum",
-		     "%sonCpu + runq + blocked + unknown is %s, %s is %s", at, us(sum), what,
-		     us(time));
-}
-
-/* Each thread counts for no longer than the operation took; of app there is but one. */
-static void sched_span(struct check *c, const struct json_node *rec, const struct json_node *part,
-		       const char *at, uint64_t threads)
-{
-	const struct json_node *exec = jn_get(&c->doc, rec, "exec");
-	uint64_t span = get_time(c, part, "span"), duration = get_time(c, exec, "duration");
-
-	if (!exec || get_true(c, rec, "unfinished"))
-		return;
-	if (threads ? span / threads + !!(span % threads) > duration : span)
-		find(c, FIND_ERROR, "sched-span",
-		     "%sspan is %s, of %llu threads and an exec.duration of %s", at, us(span),
-		     ULL(threads), us(duration));
-}
-
-static void cpus_of(struct check *c, const struct json_node *sched, uint64_t cpus[NR_CPUS / 64])
-{
-	const struct json_node *list = jn_get(&c->doc, sched, "cpus");
-	uint64_t cpu;
-	uint32_t i;
-
-	for (i = list ? list->first : 0; i; i = c->doc.nodes[i].next)
-		if (jn_u64(&c->doc.nodes[i], &cpu) && cpu < NR_CPUS)
-			cpus[cpu / 64] |= 1ULL << cpu % 64;
-}
-
-/* The figures of the operation are those of app and proxy together. */
-static void sched_total(struct check *c, const struct json_node *sched, const struct json_node *app,
-			const struct json_node *proxy)
-{
-	static const char *const times[] = {"span",    "onCpu", "runq",	    "blocked",
-					    "unknown", "irq",	"throttled"};
-	static const char *const counts[] = {"switches", "preemptions", "migrations"};
-	uint64_t all[NR_CPUS / 64] = {}, parts[NR_CPUS / 64] = {};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(times); i++) {
-		int64_t sum = get_time(c, app, times[i]) + get_time(c, proxy, times[i]);
-
-		if (get_time(c, sched, times[i]) != sum)
-			find(c, FIND_ERROR, "sched-total", "sched.%s is %s, app and proxy have %s",
-			     times[i], us(get_time(c, sched, times[i])), us(sum));
-	}
-	for (i = 0; i < ARRAY_SIZE(counts); i++) {
-		uint64_t sum = get_u64(c, app, counts[i]) + get_u64(c, proxy, counts[i]);
-
-		if (get_u64(c, sched, counts[i]) != sum)
-			find(c, FIND_ERROR, "sched-total",
-			     "sched.%s is %llu, app and proxy have %llu", counts[i],
-			     ULL(get_u64(c, sched, counts[i])), ULL(sum));
-	}
-	cpus_of(c, sched, all);
-	cpus_of(c, app, parts);
-	cpus_of(c, proxy, parts);
-	if (memcmp(all, parts, sizeof(all)))
-		find(c, FIND_ERROR, "sched-total", "sched.cpus are not those of app and proxy");
-}
-
-/* On a Coll and P2p: the threads that served it, as a whole and by role. */
-static void sched_operation(struct check *c, const struct json_node *rec,
-			    const struct json_node *sched)
-{
-	const struct json_node *app = jn_get(&c->doc, sched, "app");
-	const struct json_node *proxy = jn_get(&c->doc, sched, "proxy");
-	const struct json_node *before = jn_get(&c->doc, sched, "before");
-
-	sched_fills(c, sched, "sched.", get_time(c, sched, "span"), "span");
-	if (app) {
-		sched_contained(c, app, "sched.app.");
-		sched_fills(c, app, "sched.app.", get_time(c, app, "span"), "span");
-		sched_span(c, rec, app, "sched.app.", 1);
-	}
-	if (proxy) {
-		sched_contained(c, proxy, "sched.proxy.");
-		sched_fills(c, proxy, "sched.proxy.", get_time(c, proxy, "span"), "span");
-		sched_span(c, rec, proxy, "sched.proxy.", get_u64(c, proxy, "threads"));
-	}
-	if (before) {
-		sched_contained(c, before, "sched.before.");
-		sched_fills(c, before, "sched.before.", get_time(c, before, "span"), "span");
-	}
-	sched_total(c, sched, app, proxy);
-}
-
 /* ------------------------------------------------------------------ rules of one record */
-
-/* The seed computes with doubles, which are 2 ns apart at the times of its traces. */
-static int64_t slack(const struct check *c)
-{
-	return c->compat ? 5 : 0;
-}
 
 static void rule_event_times(struct check *c, const struct json_node *rec, enum etype etype)
 {
@@ -517,19 +211,6 @@ static void rule_event_gpu(struct check *c, const struct json_node *rec, enum et
 		find(c, FIND_ERROR, "gpu-order", "gpuStop %s is after stop %s", us(stop), us(seen));
 }
 
-static void rule_event_sched(struct check *c, const struct json_node *rec, enum etype etype)
-{
-	const struct json_node *sched = jn_get(&c->doc, rec, "sched");
-
-	if (!sched)
-		return;
-	sched_contained(c, sched, "sched.");
-	if (etype == ET_COLL || etype == ET_P2P)
-		sched_operation(c, rec, sched);
-	else if (!get_true(c, rec, "unfinished"))
-		sched_fills(c, sched, "sched.", get_time(c, rec, "duration"), "duration");
-}
-
 static void rule_event_net(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	net_rules__event(c, &c->proc->net, rec, etype);
@@ -589,8 +270,6 @@ static uint64_t pxn_key(uint64_t boot, int64_t pid, uint64_t id)
 	return mix(mix(boot ^ mix(pid)) ^ id);
 }
 
-static void rule_states(struct check *c, const struct proc *p, const struct event *ev);
-
 static void rule_event_take(struct check *c, const struct json_node *rec, enum etype etype)
 {
 	int64_t pid = get_i64(c, jn_get(&c->doc, rec, "start"), "pid");
@@ -611,7 +290,7 @@ static void rule_event_take(struct check *c, const struct json_node *rec, enum e
 	event_fill(c, ev, rec, etype);
 	if (c->compat) {
 		/* The seed's addresses come again: what is known now is all that belongs here. */
-		rule_states(c, p, ev);
+		event_check_states(c, p, ev);
 		ev->st_line = 0;
 	}
 	if (ev->flags & EV_ORPHAN) {
@@ -649,23 +328,6 @@ static void rule_open_times(struct check *c, const struct json_node *rec, enum e
 		     us(state));
 	if (more && !get_u64(c, rec, "more"))
 		find(c, FIND_ERROR, "open-more", "more is 0: leave it out");
-}
-
-static void rule_open_sched(struct check *c, const struct json_node *rec, enum etype etype)
-{
-	const struct json_node *sched = jn_get(&c->doc, rec, "sched");
-	const struct json_node *app = jn_get(&c->doc, sched, "app");
-
-	if (!sched)
-		return;
-	sched_contained(c, sched, "sched.");
-	if (etype != ET_COLL && etype != ET_P2P)
-		sched_fills(c, sched, "sched.", get_time(c, rec, "age"), "age");
-	else
-		sched_operation(c, rec, sched);
-	if (app && get_time(c, app, "span") > get_time(c, rec, "age"))
-		find(c, FIND_ERROR, "sched-span", "sched.app.span is %s, of an age of %s",
-		     us(get_time(c, app, "span")), us(get_time(c, rec, "age")));
 }
 
 static void rule_open_net(struct check *c, const struct json_node *rec, enum etype etype)
@@ -792,72 +454,13 @@ static void rule_thread(struct check *c, const struct json_node *rec, enum etype
 	}
 	if (!jn_get(&c->doc, rec, "since"))
 		return;
-	sched_contained(c, rec, "");
-	sched_fills(c, rec, "", stop - since, "stop - since");
-}
-
-static struct slice_end *slice_slot(const struct proc *p, uint32_t tid)
-{
-	uint32_t mask = p->slices_size - 1, i = mix(tid) & mask;
-
-	while (p->slices[i].line && p->slices[i].tid != tid)
-		i = (i + 1) & mask;
-	return &p->slices[i];
-}
-
-static int slices_grow(struct proc *p)
-{
-	uint32_t old_size = p->slices_size, i;
-	struct slice_end *old = p->slices;
-
-	p->slices = calloc(old_size ? old_size * 2 : 64, sizeof(*p->slices));
-	if (!p->slices) {
-		p->slices = old;
-		return -ENOMEM;
-	}
-	p->slices_size = old_size ? old_size * 2 : 64;
-	for (i = 0; i < old_size; i++)
-		if (old[i].line)
-			*slice_slot(p, old[i].tid) = old[i];
-	free(old);
-	return 0;
-}
-
-/* A thread is in one state at a time, and its slices come as they were. */
-static void slice_follows(struct check *c, uint32_t tid, int64_t ts, int64_t end)
-{
-	struct proc *p = c->proc;
-	struct slice_end *last;
-
-	if (p->nr_slices + 1 > p->slices_size / 2 && slices_grow(p)) {
-		c->err = -ENOMEM;
-		return;
-	}
-	last = slice_slot(p, tid);
-	if (!last->line)
-		p->nr_slices++;
-	else if (ts < last->ts)
-		find(c, FIND_ERROR, "slice-order",
-		     "slice of thread %u at %s comes after one at %s (line %u)", tid, us(ts),
-		     us(last->ts), last->line);
-	else if (ts < last->end)
-		find(c, FIND_ERROR, "slice-overlap",
-		     "slice of thread %u at %s begins before the last one ends, at %s (line %u)",
-		     tid, us(ts), us(last->end), last->line);
-	*last = (struct slice_end){.tid = tid, .line = c->line, .ts = ts, .end = end};
+	sched_rules__thread(c, rec, stop - since);
 }
 
 static void rule_slice(struct check *c, const struct json_node *rec, enum etype etype)
 {
-	int64_t ts = get_time(c, rec, "ts"), dur = get_time(c, rec, "dur");
-	bool host = jn_get(&c->doc, rec, "hostTid");
-
 	(void)etype;
-	if (get_time(c, rec, "irq") > dur)
-		find(c, FIND_ERROR, "sched-irq", "irq is more than dur");
-	if (get_time(c, rec, "throttled") > dur)
-		find(c, FIND_ERROR, "sched-throttled", "throttled is more than dur");
-	slice_follows(c, get_i64(c, rec, host ? "hostTid" : "tid"), ts, ts + dur);
+	sched_rules__slice(c, &c->proc->sched, rec);
 }
 
 static void rule_flow(struct check *c, const struct json_node *rec, enum etype etype)
@@ -947,7 +550,7 @@ static const struct {
 } record_rules[] = {
 	{KIND_EVENT, rule_event_times}, {KIND_EVENT, rule_event_ids},
 	{KIND_EVENT, rule_event_pxn},	{KIND_EVENT, rule_event_exec},
-	{KIND_EVENT, rule_event_gpu},	{KIND_EVENT, rule_event_sched},
+	{KIND_EVENT, rule_event_gpu},	{KIND_EVENT, sched_rules__event},
 	{KIND_EVENT, rule_event_net},	{KIND_EVENT, rule_event_api},
 	{KIND_EVENT, rule_event_take},	{KIND_STATE, rule_state},
 	{KIND_HEADER, rule_header},	{KIND_THREAD, rule_thread},
@@ -955,321 +558,9 @@ static const struct {
 	{KIND_LOST, rule_lost},		{KIND_FOOTER, rule_footer},
 	{KIND_FLOW, rule_flow},		{KIND_DROP, rule_drop},
 	{KIND_OPEN, rule_event_ids},	{KIND_OPEN, rule_event_pxn},
-	{KIND_OPEN, rule_open_times},	{KIND_OPEN, rule_open_sched},
+	{KIND_OPEN, rule_open_times},	{KIND_OPEN, sched_rules__open},
 	{KIND_OPEN, rule_open_net},	{KIND_OPEN, rule_open_take},
 };
-
-/* ------------------------------------------------------------------ rules of an event */
-
-#define S(n) BIT(n)
-static const uint32_t states_of[NR_ETYPES] = {
-	[ET_GROUP_API] = S(23) | S(24),
-	[ET_PROXY_OP] = 0xff | S(19),
-	[ET_PROXY_STEP] = S(8) | S(9) | S(20) | S(10) | S(11) | S(12),
-	[ET_PROXY_CTRL] = S(13) | S(14) | S(15) | S(16) | S(17) | S(18),
-	[ET_NET_PLUGIN] = S(21),
-	[ET_KERNEL_CH] = S(22),
-	[ET_CE_COLL] = S(25) | S(26),
-	[ET_CE_SYNC] = S(27) | S(28),
-	[ET_CE_BATCH] = S(29) | S(30),
-	[ET_KERNEL_PHASE] = S(31),
-};
-#define SEND_STATES (S(8) | S(9) | S(20))
-#define RECV_STATES (S(10) | S(11) | S(12))
-
-static const char *state_of(uint32_t mask)
-{
-	return mask ? state_names[__builtin_ctz(mask)] : "no state";
-}
-
-/*
- * Something that should be in the file is not. While a process runs, or where its recording broke
- * off, events are open; and what was lost explains a gap, then it is no error of the file.
- */
-__attribute__((format(printf, 5, 6))) static void
-gap(struct check *c, const struct proc *p, uint32_t line, const char *code, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	if (!p->footer || p->broken)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	find_at(c, p->nr_lost ? FIND_WARNING : FIND_ERROR, line, code, "%s", text);
-}
-
-static void rule_states(struct check *c, const struct proc *p, const struct event *ev)
-{
-	uint32_t wrong = ev->states & ~states_of[ev->type];
-
-	if (!ev->st_line)
-		return;
-	if (!(ev->flags & EV_SEEN)) {
-		gap(c, p, ev->st_line, "state-event",
-		    "%s belongs to event 0x%llx, which is not in the file", state_of(ev->states),
-		    ULL(ev->id));
-		return;
-	}
-	if (ev->st_first < ev->start - slack(c))
-		find_at(c, FIND_ERROR, ev->st_first_line, "state-time",
-			"state at %s is before its event 0x%llx starts at %s (line %u)",
-			us(ev->st_first), ULL(ev->id), us(ev->start), ev->line);
-	if (!(ev->flags & EV_UNFINISHED) && ev->st_last > ev->stop + slack(c))
-		find_at(c, FIND_ERROR, ev->st_last_line, "state-time",
-			"state at %s is after its event 0x%llx stopped at %s (line %u)",
-			us(ev->st_last), ULL(ev->id), us(ev->stop), ev->line);
-	if (ev->type == ET_PROXY_STEP && (ev->flags & EV_HAS_DIR) && !wrong)
-		wrong = ev->states & (ev->flags & EV_IS_SEND ? RECV_STATES : SEND_STATES);
-	if (wrong)
-		find_at(c, FIND_ERROR, ev->st_line, "state-type",
-			"%s is no state of %s 0x%llx (line %u)", state_of(wrong),
-			etype_names[ev->type], ULL(ev->id), ev->line);
-}
-
-static void rule_open(struct check *c, const struct proc *p, const struct event *ev)
-{
-	if (ev->open_line && !(ev->flags & EV_SEEN))
-		gap(c, p, ev->open_line, "open-event",
-		    "event 0x%llx was open and is not in the file", ULL(ev->id));
-}
-
-#define T(type) BIT(ET_##type)
-
-static uint32_t parents_of(const struct proc *p, enum etype type)
-{
-	static const uint32_t parents[NR_ETYPES] = {
-		[ET_COLL_API] = T(GROUP_API),
-		[ET_P2P_API] = T(GROUP_API),
-		[ET_KERNEL_LAUNCH] = T(GROUP_API),
-		[ET_PROXY_OP] = T(COLL) | T(P2P),
-		[ET_PROXY_STEP] = T(PROXY_OP),
-		[ET_KERNEL_CH] = T(COLL) | T(P2P),
-		[ET_NET_PLUGIN] = T(PROXY_STEP),
-		[ET_CE_COLL] = T(COLL_API),
-		[ET_CE_SYNC] = T(CE_COLL),
-		[ET_CE_BATCH] = T(CE_COLL),
-		[ET_KERNEL_PHASE] = T(KERNEL_CH) | T(COLL) | T(P2P),
-	};
-	uint32_t group = p->min_api < 5 ? T(GROUP) : 0;
-
-	/* API 5 put CollApi and P2pApi between; which one is in use the lifecycle records say. */
-	if (type == ET_COLL)
-		return group | (!p->max_api || p->max_api >= 5 ? T(COLL_API) : 0);
-	if (type == ET_P2P)
-		return group | (!p->max_api || p->max_api >= 5 ? T(P2P_API) : 0);
-	return parents[type];
-}
-
-static void parent_fits(struct check *c, const struct proc *p, const struct event *ev,
-			const struct event *parent)
-{
-	const char *name = etype_names[ev->type], *parent_name = etype_names[parent->type];
-
-	if (!(parent->types & parents_of(p, ev->type))) {
-		find_at(c, FIND_ERROR, ev->line, "parent-type",
-			"%s 0x%llx has a %s for parent (0x%llx, line %u)", name, ULL(ev->id),
-			parent_name, ULL(parent->id), parent->line);
-		return;
-	}
-	if (c->compat)
-		return;
-	if (ev->start + CROSS_THREAD_NS < parent->start)
-		find_at(c, FIND_ERROR, ev->line, "parent-time",
-			"%s 0x%llx starts at %s, before its parent at %s (line %u)", name,
-			ULL(ev->id), us(ev->start), us(parent->start), parent->line);
-	/* A group may span communicators, and NCCL gives it to the first of them. */
-	if (parent->type != ET_GROUP_API && ev->comm != parent->comm)
-		find_at(c, FIND_ERROR, ev->line, "parent-comm",
-			"%s 0x%llx has commId %llu, its parent %llu (line %u)", name, ULL(ev->id),
-			ULL(ev->comm), ULL(parent->comm), parent->line);
-}
-
-static void rule_parent(struct check *c, const struct proc *p, const struct event *ev)
-{
-	const struct event *parent = ev->parent ? event_find(p, ev->parent, ev->pid) : NULL;
-
-	if (!(ev->flags & EV_SEEN))
-		return;
-	if (ev->parent && !parents_of(p, ev->type)) {
-		find_at(c, FIND_ERROR, ev->line, "parent-type", "%s 0x%llx has a parent",
-			etype_names[ev->type], ULL(ev->id));
-		return;
-	}
-	if (!ev->parent && parents_of(p, ev->type) && !c->compat && !(ev->flags & EV_ORPHAN)) {
-		/* A recording that begins within a group has not seen the group begin. */
-		bool api = parents_of(p, ev->type) == T(GROUP_API);
-
-		find_at(c, api ? FIND_WARNING : FIND_ERROR, ev->line, "parent-none",
-			"%s 0x%llx has no parent", etype_names[ev->type], ULL(ev->id));
-	}
-	/* The parent is in another process, or was never seen and the writer says so. */
-	if (!ev->parent || (ev->flags & EV_ORPHAN) ||
-	    ((ev->flags & EV_PXN) && ev->type == ET_PROXY_OP))
-		return;
-	if (parent && parent->types)
-		parent_fits(c, p, ev, parent);
-	else
-		gap(c, p, ev->line, "parent-missing",
-		    "%s 0x%llx has the parent 0x%llx, which is not in the file",
-		    etype_names[ev->type], ULL(ev->id), ULL(ev->parent));
-}
-
-static void rule_group(struct check *c, const struct proc *p, const struct event *ev)
-{
-	const struct event *group = ev->group ? event_find(p, ev->group, ev->pid) : NULL;
-
-	if (!(ev->flags & EV_SEEN) || !ev->group)
-		return;
-	if (group && (group->types & ~T(GROUP)))
-		find_at(c, FIND_ERROR, ev->line, "parent-type",
-			"parentGroup of %s 0x%llx is a %s (0x%llx, line %u)", etype_names[ev->type],
-			ULL(ev->id), etype_names[group->type], ULL(group->id), group->line);
-	else if (!group || !group->types)
-		gap(c, p, ev->line, "parent-missing",
-		    "%s 0x%llx has the parentGroup 0x%llx, which is not in the file",
-		    etype_names[ev->type], ULL(ev->id), ULL(ev->group));
-}
-
-static void rule_step(struct check *c, const struct proc *p, const struct event *ev)
-{
-	const struct event *op = ev->parent ? event_find(p, ev->parent, ev->pid) : NULL;
-	bool stopped = op && !((ev->flags | op->flags) & EV_UNFINISHED);
-
-	if (ev->type != ET_PROXY_STEP || !(ev->flags & EV_SEEN) || c->compat || !op ||
-	    !(op->flags & EV_SEEN) || op->type != ET_PROXY_OP)
-		return;
-	if (ev->step >= op->steps)
-		find_at(c, FIND_ERROR, ev->line, "step-range",
-			"step %llu of a ProxyOp of %llu steps (0x%llx, line %u)", ULL(ev->step),
-			ULL(op->steps), ULL(op->id), op->line);
-	if (ev->start < op->start || (stopped && ev->stop > op->stop))
-		find_at(c, FIND_ERROR, ev->line, "step-time",
-			"ProxyStep 0x%llx from %s to %s is not within its ProxyOp, from %s to %s "
-			"(line %u)",
-			ULL(ev->id), us(ev->start), stopped ? us(ev->stop) : "its end",
-			us(op->start), stopped ? us(op->stop) : "its end", op->line);
-	if (((ev->flags & EV_HAS_OP) && (ev->channel != op->channel || ev->peer != op->peer)) ||
-	    ((ev->flags & EV_HAS_DIR) && (ev->flags & EV_IS_SEND) != (op->flags & EV_IS_SEND)))
-		find_at(c, FIND_ERROR, ev->line, "step-op",
-			"channel, peer or isSend differ from those of its ProxyOp (0x%llx, line "
-			"%u)",
-			ULL(op->id), op->line);
-	if ((ev->flags & EV_PXN) != (op->flags & EV_PXN))
-		find_at(c, FIND_ERROR, ev->line, "step-op",
-			"isPxn differs from that of its ProxyOp (0x%llx, line %u)", ULL(op->id),
-			op->line);
-}
-
-static void rule_steps(struct check *c, const struct proc *p, const struct event *ev)
-{
-	(void)p;
-	if ((ev->flags & EV_SEEN) && ev->type == ET_PROXY_OP && ev->nr_steps > ev->steps &&
-	    !c->compat)
-		find_at(c, FIND_ERROR, ev->line, "step-count",
-			"ProxyOp 0x%llx of %llu steps has %llu ProxySteps", ULL(ev->id),
-			ULL(ev->steps), ULL(ev->nr_steps));
-}
-
-static void rule_exec(struct check *c, const struct proc *p, const struct event *ev)
-{
-	bool kernel = ev->exec_source == EXEC_KERNEL;
-	int64_t end = kernel ? ev->k_end : ev->proxy_end;
-	int64_t last = kernel ? ev->k_end : ev->proxy_max;
-	/* A child that came later than the writer waits is no mistake of the writer. */
-	enum level level = ev->flags & EV_LATE_CHILD ? FIND_WARNING : FIND_ERROR;
-
-	if (!(ev->flags & EV_SEEN) || ev->exec_source == EXEC_NONE)
-		return;
-	if (ev->exec_source == EXEC_ENQUEUE && (ev->proxy_max || ev->k_end))
-		find_at(c, level, ev->line, "exec-source",
-			"exec.source is enqueue but a child of %s 0x%llx stopped at %s",
-			etype_names[ev->type], ULL(ev->id),
-			us(ev->proxy_max > ev->k_end ? ev->proxy_max : ev->k_end));
-	if (ev->exec_source == EXEC_ENQUEUE)
-		return;
-	if (!last)
-		gap(c, p, ev->line, "exec-source",
-		    "exec.source is %s but %s 0x%llx has no such child that stopped",
-		    kernel ? "kernel" : "proxy", etype_names[ev->type], ULL(ev->id));
-	else if (ev->exec_stop < end)
-		find_at(c, level, ev->line, "exec-children",
-			"exec.stop of %s 0x%llx is %s, but a child stopped at %s",
-			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(end));
-	else if (!kernel && ev->exec_stop > last)
-		/* The line of the last one may be among what is lost. */
-		find_at(c, p->nr_lost ? FIND_WARNING : level, ev->line, "exec-children",
-			"exec.stop of %s 0x%llx is %s, but its last child stopped at %s",
-			etype_names[ev->type], ULL(ev->id), us(ev->exec_stop), us(last));
-}
-
-/* What an operation moved, its ProxyOps moved, and what these did, their steps. */
-static void rule_net_sum(struct check *c, const struct proc *p, const struct event *ev)
-{
-	static const char *const keys[] = {"txBytes", "rxBytes"};
-	enum level level = ev->flags & EV_LATE_CHILD || p->nr_lost ? FIND_WARNING : FIND_ERROR;
-	int dir;
-
-	if (p->broken)
-		return;
-	for (dir = 0; dir < 2; dir++)
-		if (ev->flags & EV_HAS_BYTES && ev->child_bytes[dir] > ev->bytes[dir])
-			find_at(c, level, ev->line, "net-sum",
-				"net.%s of %s 0x%llx is %llu, its children have %llu", keys[dir],
-				etype_names[ev->type], ULL(ev->id), ULL(ev->bytes[dir]),
-				ULL(ev->child_bytes[dir]));
-}
-
-/* Rules of an event with all that belongs to it, run at the end of its process. */
-static void (*const event_rules[])(struct check *c, const struct proc *p,
-				   const struct event *ev) = {
-	rule_states, rule_open,	 rule_parent, rule_group,
-	rule_step,   rule_steps, rule_exec,   rule_net_sum,
-};
-
-static void max_of(int64_t *max, int64_t val)
-{
-	if (val > *max)
-		*max = val;
-}
-
-/* Hands what a child knows up to its parent: steps to ProxyOps first, these to Coll and P2p. */
-static void sum_children(struct proc *p, enum etype type)
-{
-	struct event *parent, *ev;
-	uint32_t i;
-
-	for (i = 0; i < p->nr; i++) {
-		ev = &p->events[i];
-		if (!(ev->flags & EV_SEEN) || ev->type != type || !ev->parent ||
-		    ((ev->flags & EV_PXN) && type == ET_PROXY_OP))
-			continue;
-		parent = event_find(p, ev->parent, ev->pid);
-		if (!parent || !(parent->flags & EV_SEEN))
-			continue;
-		if (ev->line > parent->line)
-			parent->flags |= EV_LATE_CHILD;
-		if (type == ET_PROXY_STEP)
-			parent->nr_steps++;
-		parent->child_bytes[0] += ev->bytes[0];
-		parent->child_bytes[1] += ev->bytes[1];
-		if (type == ET_PROXY_OP && ev->proxy_max) {
-			/* NCCL stops the ops of one batch together, the last step is the end */
-			max_of(&parent->proxy_end, ev->proxy_max);
-			max_of(&parent->proxy_max, ev->proxy_max);
-		}
-		if (ev->flags & EV_UNFINISHED)
-			continue;
-		/* Without steps its own stop counts; where they may be among what is lost, it may be too late. */
-		if (type == ET_PROXY_OP && !ev->proxy_max && !p->nr_lost)
-			max_of(&parent->proxy_end, ev->stop);
-		if (type != ET_KERNEL_CH)
-			max_of(&parent->proxy_max, ev->stop);
-		else
-			max_of(&parent->k_end, ev->k_end ? ev->k_end : ev->stop);
-	}
-}
 
 /* ------------------------------------------------------------------ rules of a process */
 
@@ -1296,7 +587,7 @@ static void proc_reset(struct proc *p)
 {
 	free(p->events);
 	free(p->index);
-	free(p->slices);
+	sched_rules__free(&p->sched);
 	net_rules__free(&p->net);
 	memset(p, 0, sizeof(*p));
 }
@@ -1304,15 +595,9 @@ static void proc_reset(struct proc *p)
 void rules_end_process(struct check *c)
 {
 	struct proc *p = c->proc;
-	uint32_t i;
 	size_t k;
 
-	sum_children(p, ET_PROXY_STEP);
-	sum_children(p, ET_PROXY_OP);
-	sum_children(p, ET_KERNEL_CH);
-	for (i = 0; i < p->nr; i++)
-		for (k = 0; k < ARRAY_SIZE(event_rules); k++)
-			event_rules[k](c, p, &p->events[i]);
+	events_check(c);
 	net_rules__late(c, &p->net);
 	for (k = 0; !c->compat && k < ARRAY_SIZE(process_rules); k++)
 		process_rules[k](c, p);
