@@ -153,11 +153,6 @@ static node_t sibling(const struct report_reader *rd, node_t n)
 	return n->next ? &rd->doc->nodes[n->next] : NULL;
 }
 
-static int64_t longest(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Whether there is room for another thing, of all processes together; it is taken. */
 static bool take_room(struct report *r, size_t size)
 {
@@ -536,81 +531,6 @@ static void take_net(const struct report_reader *rd, node_t net, struct report_l
 	l->flow = get_name(rd, net, "flow");
 }
 
-/* How much a flow is worth being named. */
-int64_t report_link_badness(const struct report_link *l)
-{
-	return l->rwnd + l->sndbuf + l->loss_wait + l->maybe_wait + l->busy +
-	       (l->lost + l->drops) * INT64_C(1000000);
-}
-
-void report_link_merge(struct report_link *to, const struct report_link *l)
-{
-	int64_t worst = report_link_badness(l);
-
-	if (!to->n || worst > to->worst) {
-		to->worst = worst;
-		to->flow = l->flow;
-	}
-	to->n++;
-	to->dur += l->dur;
-	to->no_data += l->no_data;
-	to->no_room += l->no_room;
-	to->gpu += l->gpu;
-	to->gpu_n += l->gpu_n;
-	to->gpu_from += l->gpu_from;
-	to->gpu_to += l->gpu_to;
-	to->loss_wait = longest(to->loss_wait, l->loss_wait);
-	to->maybe_wait = longest(to->maybe_wait, l->maybe_wait);
-	to->room_wait = longest(to->room_wait, l->room_wait);
-	to->data_wait = longest(to->data_wait, l->data_wait);
-	to->rwnd = longest(to->rwnd, l->rwnd);
-	to->sndbuf = longest(to->sndbuf, l->sndbuf);
-	to->busy = longest(to->busy, l->busy);
-	if (l->rtt > to->rtt) {
-		to->rtt = l->rtt;
-		to->rtt_min = l->rtt_min;
-	}
-	to->retrans += l->retrans;
-	to->lost += l->lost;
-	to->dsack += l->dsack;
-	to->ooo += l->ooo;
-	to->peer_retrans += l->peer_retrans;
-	to->peer_lost += l->peer_lost;
-	to->peer_dsack += l->peer_dsack;
-	if (!to->drops)
-		to->reason = l->reason;
-	to->drops += l->drops;
-}
-
-bool report_links_full(const struct report_link *link, uint32_t n, uint32_t max, bool send)
-{
-	bool other = false;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		other |= link[i].send != send;
-	return n + !other >= max;
-}
-
-struct report_link *report_link_to(struct report_link *link, uint32_t *n, uint32_t max,
-				   int32_t peer, bool send)
-{
-	struct report_link *l = report_link_of(link, *n, peer, send);
-	uint32_t i;
-
-	if (l)
-		return l;
-	if (report_links_full(link, *n, max, send)) {
-		for (i = *n - 1; i && link[i].send != send; i--)
-			;
-		link[i].peer = -1;
-		return &link[i];
-	}
-	link[*n].peer = peer;
-	link[*n].send = send;
-	return &link[(*n)++];
-}
-
 /* ---- Children ---------------------------------------------------------------------------------------- */
 
 static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
@@ -630,15 +550,15 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 	if (s) {
 		/* that it was posted ahead, while another one was at the network, is no wait */
 		s->to = s->gpu ? stop : s->to;
-		s->from = longest(longest(s->from, start), sums->last);
-		sums->gpu += longest(s->to - s->from, 0);
+		s->from = most(most(s->from, start), sums->last);
+		sums->gpu += most(s->to - s->from, 0);
 		if (!sums->gpu_to && s->to > s->from) {
 			sums->gpu_from = s->from;
 			sums->gpu_to = s->to;
 		}
 		forget_entry(rd->steps, s);
 	}
-	sums->last = longest(sums->last, stop);
+	sums->last = most(sums->last, stop);
 	if (lost)
 		sums->loss += no_data;
 	else if (maybe)
@@ -653,7 +573,7 @@ static void extend(struct report_reader *rd, uint64_t parent, int64_t stop)
 	HASH_FIND(hh, rd->waiting, &parent, sizeof(parent), w);
 	if (!w || w->open || w->timed || stop < w->part->start)
 		return;
-	w->part->stop = longest(w->part->stop, stop);
+	w->part->stop = most(w->part->stop, stop);
 	w->part->known = true;
 }
 
@@ -666,7 +586,7 @@ static void reopen(struct report_reader *rd, uint64_t parent)
 	if (!w || w->open)
 		return;
 	w->part->unfinished = w->part->known = true;
-	w->part->stop = longest(rd->proc->last, w->part->start);
+	w->part->stop = most(rd->proc->last, w->part->start);
 }
 
 static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
@@ -679,8 +599,8 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct links *ls;
 
 	if (sums) {
-		l.loss_wait = longest(0, sums->loss < l.dur ? sums->loss : l.dur);
-		l.maybe_wait = longest(0, sums->maybe < l.dur ? sums->maybe : l.dur);
+		l.loss_wait = most(0, sums->loss < l.dur ? sums->loss : l.dur);
+		l.maybe_wait = most(0, sums->maybe < l.dur ? sums->maybe : l.dur);
 		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
 		l.gpu_n = sums->gpu_to != 0;
 		l.gpu_from = (double)sums->gpu_from;
@@ -873,11 +793,11 @@ static void set_stop(struct report_reader *rd, node_t rec, struct report_part *p
 	part->unfinished = get_bool(rd, rec, "unfinished") || (ls && ls->open) ||
 			   get_num(rd, exec, "openChildren");
 	part->known = part->unfinished || (exec && !jn_is(get(rd, exec, "source"), "enqueue"));
-	part->stop = longest(part->start, stop);
+	part->stop = most(part->start, stop);
 	if (part->unfinished)
-		part->stop = longest(rd->proc->last, part->start);
+		part->stop = most(rd->proc->last, part->start);
 	else if (exec && get_point(rd, exec, "stop", &stop))
-		part->stop = longest(part->start, stop);
+		part->stop = most(part->start, stop);
 }
 
 static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t start, int64_t stop)
@@ -969,7 +889,7 @@ static void take_event(struct report_reader *rd, node_t rec)
 		copies__extend(&rd->when, to);
 	else
 		to = get_bool(rd, rec, "unfinished") ? rd->proc->last : from;
-	to = longest(to, from);
+	to = most(to, from);
 	if (rd->proc->pid < 0)
 		rd->proc->pid = rd->proc->host_pid = get_int(rd, start, "pid", -1);
 	move_to(rd, to);
