@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `ncclscope export`: traces for other tools. export_read.c makes events of lines and export_lanes.c puts them into order and
- * onto tracks, one process after the other; what is then written is a format's, one file for each.
+ * `ncclscope export`: traces for other tools. export_read.c makes records of lines, export_record.c events of these, and
+ * export_lanes.c puts them into order and onto tracks, one process after the other; what is then written is a format's, one file for
+ * each.
  */
 #ifndef NCCLSCOPE_EXPORT_H
 #define NCCLSCOPE_EXPORT_H
@@ -215,8 +216,20 @@ void export_flush(struct export *x, bool all);
 int export_read(struct export *x, char *const *paths);
 void export_read_free(struct export *x);
 
+/* ---- export_record.c ------------------------------------------------------------------------------------ */
+
+/* Takes what has been parsed; errors stay in x->err. */
+void export_record(struct export *x, const struct json_node *rec);
+/* The file, or what is in it of a process, is over. */
+void export_end_proc(struct export *x);
+/* Counts a line that tells nothing, and notes where the first one was. */
+void export_skip(struct export *x, const char *why);
+void export_records_free(struct export *x);
+
 const struct json_node *rec_get(const struct export *x, const struct json_node *obj,
 				const char *key);
+/* False: it is none. By the real clock, from x->base on. */
+bool rec_time(const struct export *x, const struct json_node *n, int64_t *ns);
 /* A span; 0 where there is none. */
 int64_t rec_span(const struct export *x, const struct json_node *obj, const char *key);
 
