@@ -8,7 +8,6 @@
 
 #include "check.h"
 
-/* Of one process; all zero at its beginning. */
 /* A finding that waits for what may explain it. */
 struct net_late {
 	uint64_t line;
@@ -16,6 +15,7 @@ struct net_late {
 	char text[200];
 };
 
+/* Of one process; all zero at its beginning. */
 struct net_rules {
 	struct net_flow *flows; /* uthash: by name and namespace, and by name alone */
 	uint64_t step_bytes[2]; /* that all ProxySteps together moved: sent, received */
