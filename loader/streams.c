@@ -47,7 +47,7 @@ struct stream {
 	char *buf; /* owned */
 	size_t len, cap;
 	bool eof, too_long;
-	bool told; /* what went wrong has been */
+	bool told; /* what went wrong has been; read once more, it will again */
 	void *reader;
 	int64_t now; /* how far its reader has come, when it was last asked */
 };
@@ -387,7 +387,7 @@ static int open_stream(struct streams *f, struct stream *s)
 	s->at = s->begin;
 	s->fd_at = 0;
 	s->len = s->ahead_at = s->ahead_len = 0;
-	s->too_long = s->told = false;
+	s->too_long = false;
 	err = open_file(f, s, 0);
 	if (err)
 		return err;
@@ -559,6 +559,7 @@ static int read_all(struct streams *f)
 			continue;
 		if (!s->told)
 			say_error(f, s->path, err);
+		s->told = true;
 		close_stream(f, s);
 		first = first ?: err;
 		err = 0;

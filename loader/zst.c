@@ -118,6 +118,7 @@ void zst_writer__free(struct zst_writer *z)
 struct zst_reader {
 	ZSTD_DCtx *ctx;
 	ZSTD_inBuffer in;
+	bool any; /* text, or all of a frame that has none */
 	char buf[READ_BYTES];
 };
 
@@ -203,6 +204,7 @@ static struct zst_reader *reader_new(const void *data, size_t len)
 	}
 	memcpy(z->buf, data, len);
 	z->in = (ZSTD_inBuffer){z->buf, len, 0};
+	z->any = false;
 	return z;
 }
 
@@ -229,18 +231,21 @@ static ssize_t more(struct zst_reader *z, int fd)
 static ssize_t reader_read(struct zst_reader *z, int fd, void *buf, size_t size)
 {
 	ZSTD_outBuffer out = {buf, size, 0};
+	size_t left;
 	ssize_t n;
 
 	for (;;) {
-		if (ZSTD_isError(ZSTD_decompressStream(z->ctx, &out, &z->in)))
+		left = ZSTD_decompressStream(z->ctx, &out, &z->in);
+		if (ZSTD_isError(left))
 			return -EPROTO;
+		z->any |= out.pos || !left;
 		if (out.pos)
 			return (ssize_t)out.pos;
 		if (z->in.pos < z->in.size)
 			continue;
 		n = more(z, fd);
 		if (n <= 0)
-			return n;
+			return n || z->any ? n : -ENOLINK;
 	}
 }
 
@@ -275,6 +280,9 @@ const char *zst_text__error(int err)
 	if (err == -ENOMEDIUM)
 		return "it is a capture of record --raw, compressed by zstd: 'ncclscope convert' "
 		       "makes traces of what 'zstd -d' makes of it";
+	if (err == -ENOLINK)
+		return "it is compressed, and cut before its first record is whole: whoever wrote "
+		       "it was killed then, or the disk was full; leave it out";
 	return err == -EPROTO ? "its compression is damaged" : strerror(-err);
 }
 

@@ -460,6 +460,22 @@ if command -v zstd >/dev/null; then
 else
 	echo 'skip export: compressed captures: no zstd'
 fi
+# cut_at BYTES: a compressed trace whose recorder came no further; each command says so, and that there is nothing more to be had of it.
+cut_at()
+{
+	local command cut="it is compressed, and cut before its first record is whole"
+	head -c "$1" way/to/trace.zst >cut.zst
+	for command in report "export --to csv" "view -o cut.html" merge; do
+		says 1 "Failed to read 'cut.zst': $cut" "$tool" $command cut.zst || return 1
+		same "$("$tool" $command cut.zst 2>&1 | wc -l)" 1 "lines that $command says" || return 1
+	done
+	says 1 "Failed to read '-': $cut" sh -c 'cat cut.zst | "$1" report -' sh "$tool" && says 1 "cut.zst: error: it could not be read: $cut" "$tool" check cut.zst
+}
+if command -v zstd >/dev/null; then
+	for bytes in 4 9 100; do t "cut within its first block, after $bytes bytes" cut_at $bytes; done
+	: | zstd -qc >nothing.zst
+	t "nothing, compressed, is empty and not cut" says 1 "the file is empty" "$tool" check nothing.zst
+fi
 t "one of two is not there" says 1 "Failed to read 'nowhere'" "$tool" export --to csv -o two.csv nowhere "$traces/good.jsonl"
 t "the other one is exported" same "$(wc -l <two.csv)" "$(($(grep -c '"recordType":"event"' "$traces/good.jsonl") + 1))"
 # broken_off FORMAT: of a file whose compression is damaged all before that is exported, and belongs to that process

@@ -67,6 +67,15 @@ compressed()
 }
 t "compressed, of a directory, into a file" compressed
 
+# Traces are read twice, and what of one cannot be read is told once.
+unreadable()
+{
+	mkdir bad && zstd -qc "$traces/net.jsonl" | head -c 100 >bad/trace_1_pid1.jsonl.zst && cp "$traces/good.jsonl" bad/trace_2_pid2.jsonl || return 1
+	"$tool" merge -o merged.jsonl bad 2>err
+	same "$?: $(grep -c 'Failed to read' err)" "1: 1" && same "$(wc -l <merged.jsonl)" "$(wc -l <"$traces/good.jsonl")"
+}
+t "what cannot be read is told once" unreadable
+
 by_cat()
 {
 	# the first breaks off within a line, and cat has put the next one there; and into one compressed file
