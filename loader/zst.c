@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 #include "raw.h"
 #include "zst.h"
 
@@ -14,8 +15,13 @@
  * Of the table that matches are looked up in: 8 KiB, which stay in a core's first cache. Lines of a trace are like those
  * right before; a larger table finds older ones, which are no longer worth the miss.
  */
-#define HASH_LOG   11
-#define READ_BYTES (128 << 10)
+#define HASH_LOG 11
+/*
+ * Of what is read: 8 MiB, which is what every reader of zstd is to take (RFC 8878, 3.1.1.1.2), and all levels up to -19 ask for
+ * no more. libzstd would hold 128 MiB, of each of hundreds of traces side by side, and a few KiB of a file can make it do so.
+ */
+#define READ_WINDOW_LOG 23
+#define READ_BYTES	(128 << 10)
 
 /* An empty block that is the last one (RFC 8878, 3.1.1.2): ends a frame without a checksum after any flush. */
 static const char last_block[] = {1, 0, 0};
@@ -198,7 +204,9 @@ static struct zst_reader *reader_new(const void *data, size_t len)
 	if (!z)
 		return NULL;
 	z->ctx = ZSTD_createDCtx();
-	if (!z->ctx) {
+	if (!z->ctx ||
+	    ZSTD_isError(ZSTD_DCtx_setParameter(z->ctx, ZSTD_d_windowLogMax, READ_WINDOW_LOG))) {
+		ZSTD_freeDCtx(z->ctx);
 		free(z);
 		return NULL;
 	}
@@ -236,6 +244,8 @@ static ssize_t reader_read(struct zst_reader *z, int fd, void *buf, size_t size)
 
 	for (;;) {
 		left = ZSTD_decompressStream(z->ctx, &out, &z->in);
+		if (ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge)
+			return -EOVERFLOW;
 		if (ZSTD_isError(left))
 			return -EPROTO;
 		z->any |= out.pos || !left;
@@ -280,6 +290,10 @@ const char *zst_text__error(int err)
 	if (err == -ENOMEDIUM)
 		return "it is a capture of record --raw, compressed by zstd: 'ncclscope convert' "
 		       "makes traces of what 'zstd -d' makes of it";
+	if (err == -EOVERFLOW)
+		return "it is compressed with a window of more than 8 MiB, as by zstd --long or "
+		       "--ultra: unpack it, 'zstd -d --long=31', or compress it by 'zstd -19' at "
+		       "most";
 	if (err == -ENOLINK)
 		return "it is compressed, and cut before its first record is whole: whoever wrote "
 		       "it was killed then, or the disk was full; leave it out";

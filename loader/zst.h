@@ -51,7 +51,7 @@ struct zst_text {
 
 /*
  * As read(2), but for -errno, and no EINTR. 0 also where the file ends within a frame, but -ENOLINK: before any of its text;
- * -EPROTO: it is damaged; or as zst_file_refuse().
+ * -EPROTO: it is damaged; -EOVERFLOW: its window is larger than we take; or as zst_file_refuse().
  */
 ssize_t zst_text__read(struct zst_text *t, int fd, void *buf, size_t size);
 

@@ -473,6 +473,17 @@ cut_at()
 }
 if command -v zstd >/dev/null; then
 	for bytes in 4 9 100; do t "cut within its first block, after $bytes bytes" cut_at $bytes; done
+	# of a size that is not known beforehand, so that the window is not made smaller
+	for level in --long --ultra\ -20; do
+		# shellcheck disable=SC2086
+		zstd -qc $level <"$traces/good.jsonl" >window.zst
+		for command in report "export --to csv" "view -o window.html" merge; do
+			t "a window that is too large, $level, ${command%% *}" says 1 "Failed to read 'window.zst': it is compressed with a window of more than 8 MiB" "$tool" $command window.zst
+		done
+		t "a window that is too large, $level, check" says 1 "window.zst: error: it could not be read: it is compressed with a window" "$tool" check window.zst
+	done
+	zstd -qc -19 <"$traces/good.jsonl" >window.zst
+	t "the largest window" says 0 "1 files, 1 processes" "$tool" export --to csv -o window.csv window.zst
 	: | zstd -qc >nothing.zst
 	t "nothing, compressed, is empty and not cut" says 1 "the file is empty" "$tool" check nothing.zst
 fi
