@@ -211,13 +211,15 @@ static int open_capture(struct convert *c)
 
 static int run(struct convert *c)
 {
-	int err;
+	int err, made = -1;
 
 	c->begin_ns = monotonic_ns();
 	session_init(c);
-	err = out_dir_check(c->opt.dir, c->s.uid, c->s.gid);
+	err = out_dir_check(c->opt.dir, c->s.uid, c->s.gid, &made);
 	if (!err)
 		err = open_capture(c);
+	if (err && made >= 0)
+		out_dir_unmake(c->opt.dir, made);
 	if (err)
 		return EXIT_FAILED;
 	c->threads = c->s.out_threads = out_threads__new(c->opt.threads);

@@ -80,9 +80,12 @@ const char *out_dir_error(int err);
 int out_dir_find(const char *path, bool links, uid_t uid);
 /*
  * Before there is anything to write: makes the directory `dir`, or (NULL) sees that one can be made where we are: a mistake in its name
- * should not cost a trace. 0 or -errno, which has been told.
+ * should not cost a trace. 0 or -errno, which has been told. Where `dir` was not there before, *made is the caller's, for
+ * out_dir_unmake(); else it stays as it is. May be NULL.
  */
-int out_dir_check(const char *dir, uid_t uid, gid_t gid);
+int out_dir_check(const char *dir, uid_t uid, gid_t gid, int *made);
+/* Nothing came to be written: takes the directory away again if it is empty, and closes `made`. */
+void out_dir_unmake(const char *dir, int made);
 
 /* `name` below dirfd, by no link and no way out of it: an fd or -errno. */
 int open_beneath(int dirfd, const char *name, int flags, mode_t mode);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -226,18 +227,19 @@ int out_dir_find(const char *path, bool links, uid_t uid)
 	return err;
 }
 
-int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
+/* *made: it was not there. */
+static int make_or_open(const char *path, bool links, uid_t uid, gid_t gid, bool *made)
 {
 	struct walk w = {.at = -1, .uid = uid, .links = links, .make = true};
-	bool made = false;
 	int fd = -1, err;
 
-	err = walk_to(&w, path, &made);
+	*made = false;
+	err = walk_to(&w, path, made);
 	if (!err) {
 		fd = open_beneath(w.at, ".", O_RDONLY | O_DIRECTORY, 0);
 		err = fd < 0 ? fd : 0;
 	}
-	if (!err && made && uid != (uid_t)-1)
+	if (!err && *made && uid != (uid_t)-1)
 		err = give(fd, uid, gid);
 	/* Root may write anywhere but where the file system itself says no: find that out now. */
 	if (!err && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
@@ -247,6 +249,13 @@ int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
 	if (err && fd >= 0)
 		close(fd);
 	return err ? err : fd;
+}
+
+int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
+{
+	bool made;
+
+	return make_or_open(path, links, uid, gid, &made);
 }
 
 static int check_cwd(void)
@@ -261,19 +270,42 @@ static int check_cwd(void)
 	return err;
 }
 
-int out_dir_check(const char *dir, uid_t uid, gid_t gid)
+int out_dir_check(const char *dir, uid_t uid, gid_t gid, int *made)
 {
+	bool is_made;
 	int fd;
 
 	if (!dir)
 		return check_cwd();
-	fd = out_dir_open(dir, true, uid, gid);
+	fd = make_or_open(dir, true, uid, gid, &is_made);
 	if (fd < 0) {
 		pr_err("Failed to open the directory '%s' for traces: %s; %sname another with -o\n",
 		       dir, out_dir_error(fd),
 		       fd == -ENOENT && *dir ? "its parent must exist; " : "");
 		return fd;
 	}
-	close(fd);
+	if (made && is_made)
+		*made = fd;
+	else
+		close(fd);
 	return 0;
+}
+
+/* A directory that was made has the last name of the way to it: nothing is made behind a link. */
+void out_dir_unmake(const char *dir, int fd)
+{
+	int parent = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char copy[PATH_MAX], *name;
+	struct stat ours, there;
+
+	snprintf(copy, sizeof(copy), "%s", dir);
+	name = basename(copy);
+	/* not what somebody else has put in its place */
+	if (parent >= 0 && !fstat(fd, &ours) &&
+	    !fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) && ours.st_dev == there.st_dev &&
+	    ours.st_ino == there.st_ino)
+		unlinkat(parent, name, AT_REMOVEDIR);
+	if (parent >= 0)
+		close(parent);
+	close(fd);
 }

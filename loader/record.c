@@ -294,7 +294,7 @@ static int open_rdma(struct recorder *r)
 }
 
 /* A capture alone needs no directory. */
-static int check_dir(const struct recorder *r)
+static int check_dir(struct recorder *r)
 {
 	uid_t uid;
 	gid_t gid;
@@ -302,7 +302,7 @@ static int check_dir(const struct recorder *r)
 	if (r->opt.raw && !r->opt.dir)
 		return EXIT_OK;
 	invoking_user(&uid, &gid);
-	return out_dir_check(r->opt.dir, uid, gid) ? EXIT_FAILED : EXIT_OK;
+	return out_dir_check(r->opt.dir, uid, gid, &r->made_dir) ? EXIT_FAILED : EXIT_OK;
 }
 
 /* What has not the plugin's probe is another file, and no fault of the kernel. */
@@ -895,7 +895,7 @@ static int exit_status(const struct recorder *r)
 
 int cmd_record(int argc, char **argv)
 {
-	static struct recorder r;
+	static struct recorder r = {.made_dir = -1};
 	int status;
 
 	record_options__parse(&r.opt, argc, argv);
@@ -906,6 +906,8 @@ int cmd_record(int argc, char **argv)
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
+	if (status && r.made_dir >= 0)
+		out_dir_unmake(r.opt.dir, r.made_dir);
 	close_raw(&r);
 	retain__free(r.retain);
 	leave_job(&r);

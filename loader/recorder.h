@@ -61,6 +61,7 @@ struct recorder {
 	/* Processes hand in their buffers at so many times the usual age; 0: none has been told yet. */
 	uint32_t age_times;
 	char plugin[PATH_MAX];
+	int made_dir;	/* that of -o, if it was not there; else -1 */
 	char stamp[32]; /* YYYYMMDD-HHMMSS of the first window, in the directory's name */
 	struct pollfd pidfds[MAX_PIDS]; /* of -p's processes */
 	pid_t job;

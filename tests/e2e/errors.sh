@@ -79,6 +79,9 @@ t "-p of no process" says pid2 1 4194304 "No such process" "ncclscope status"
 # ---- The job
 
 record c127 -- "$tmp/nosuch" arg
+t "CMD does not exist: no directory stays" [ ! -e "$tmp/c127" ]
+mkdir "$tmp/cthere" && record cthere -- "$tmp/nosuch"
+t "CMD does not exist: a directory that was there does" [ "$rc" = 127 -a -d "$tmp/cthere" ]
 t "CMD does not exist" says c127 127 "$tmp/nosuch" "No such file"
 is "CMD does not exist, with its path: PATH is not blamed" "$(grep -c PATH "$tmp/c127.err")" 0
 SUDO_UID=0 SUDO_GID=0 record csudo -- ncclscope-no-such-command

@@ -456,6 +456,7 @@ if command -v zstd >/dev/null; then
 	t "a compressed capture, convert" says 1 "Failed to read 'way/to/capture.zst': $packed_to_convert" "$tool" convert -o converted way/to/capture.zst
 	t "a compressed capture from a pipe, convert" says 1 "Failed to read '-': $packed_to_convert" sh -c 'cat way/to/capture.zst | "$@"' sh "$tool" convert -o converted -
 	zstd -q "$traces/good.jsonl" -o way/to/trace.zst
+	t "what cannot be converted leaves no directory" [ ! -e converted ]
 	t "a compressed trace, convert" says 1 "it is no capture of 'ncclscope record --raw'" "$tool" convert -o converted way/to/trace.zst
 else
 	echo 'skip export: compressed captures: no zstd'

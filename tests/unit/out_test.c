@@ -109,6 +109,37 @@ static void test_names(void **state)
 	out_file__close(&c);
 }
 
+/* Away goes only what was made, is empty, and is still where it was. */
+static void test_unmake(void **state)
+{
+	char path[512];
+	int made = -1, kept;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/brief/", dir);
+	assert_int_equal(out_dir_check(path, (uid_t)-1, (gid_t)-1, &made), 0);
+	assert_true(made >= 0);
+	kept = made;
+	assert_int_equal(out_dir_check(path, (uid_t)-1, (gid_t)-1, &made), 0);
+	assert_int_equal(made, kept); /* there already */
+	out_dir_unmake(path, made);
+	assert_int_equal(faccessat(dirfd_, "brief", F_OK, 0), -1);
+	made = -1;
+	assert_int_equal(out_dir_check(path, (uid_t)-1, (gid_t)-1, &made), 0);
+	assert_int_equal(mkdirat(dirfd_, "brief/file", 0700), 0);
+	out_dir_unmake(path, made);
+	assert_int_equal(faccessat(dirfd_, "brief/file", F_OK, 0), 0);
+	assert_int_equal(unlinkat(dirfd_, "brief/file", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(dirfd_, "brief", AT_REMOVEDIR), 0);
+	made = -1;
+	assert_int_equal(out_dir_check(path, (uid_t)-1, (gid_t)-1, &made), 0);
+	assert_int_equal(renameat(dirfd_, "brief", dirfd_, "moved"), 0);
+	assert_int_equal(mkdirat(dirfd_, "brief", 0700), 0); /* another one of its name */
+	out_dir_unmake(path, made);
+	assert_int_equal(unlinkat(dirfd_, "brief", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(dirfd_, "moved", AT_REMOVEDIR), 0);
+}
+
 static void test_directories(void **state)
 {
 	char path[512];
@@ -523,6 +554,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_unmake),
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_no_threads),

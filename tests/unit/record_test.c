@@ -141,7 +141,7 @@ static void test_no_command(void **state)
 
 static void check_dir(char *dir)
 {
-	_exit(out_dir_check(dir, getuid(), getgid()) ? EXIT_FAILED : EXIT_OK);
+	_exit(out_dir_check(dir, getuid(), getgid(), NULL) ? EXIT_FAILED : EXIT_OK);
 }
 
 static void test_no_parent(void **state)
