@@ -21,7 +21,7 @@ struct options {
 enum { OPT_MASK = 256 };
 
 static const struct argp_option arm_options[] = {
-	{"pid", 'p', "PID", 0, "The process, which has the plugin; may be repeated", 0},
+	{"pid", 'p', "PID", 0, "The process; may be repeated", 0},
 	{"mask", OPT_MASK, "LIST", 0,
 	 "Event types: a list such as coll,proxystep, a number, or all (default)", 0},
 	{0},

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "check.h"
 #include "cmd.h"
+#include "human.h"
 #include "lines.h"
 #include "log.h"
 #include "options.h"
@@ -244,14 +245,17 @@ static void print_end(const struct check *c, uint64_t matched, uint64_t unmatche
 		return;
 	fflush(stdout); /* in one file the sum comes behind what it is of */
 	if (not_shown)
-		pr_info("%llu more findings not shown, see --max-errors\n",
-			(unsigned long long)not_shown);
+		pr_info("%llu more finding%s not shown, see --max-errors\n",
+			(unsigned long long)not_shown, human__s(not_shown));
 	if (matched + unmatched)
-		pr_info("PXN: %llu operations joined with their origin, %llu without it\n",
-			(unsigned long long)matched, (unsigned long long)unmatched);
-	pr_info("%llu files, %llu records, %llu errors, %llu warnings\n",
-		(unsigned long long)c->nr_files, (unsigned long long)c->nr_records,
-		(unsigned long long)c->nr[FIND_ERROR], (unsigned long long)c->nr[FIND_WARNING]);
+		pr_info("PXN: %llu operation%s joined with their origin, %llu without it\n",
+			(unsigned long long)matched, human__s(matched),
+			(unsigned long long)unmatched);
+	pr_info("%llu file%s, %llu record%s, %llu error%s, %llu warning%s\n",
+		(unsigned long long)c->nr_files, human__s(c->nr_files),
+		(unsigned long long)c->nr_records, human__s(c->nr_records),
+		(unsigned long long)c->nr[FIND_ERROR], human__s(c->nr[FIND_ERROR]),
+		(unsigned long long)c->nr[FIND_WARNING], human__s(c->nr[FIND_WARNING]));
 }
 
 static int check_run(struct check *c, char **paths)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "cmd.h"
 #include "export.h"
+#include "human.h"
 #include "log.h"
 #include "options.h"
 
@@ -116,22 +117,24 @@ void export_flush(struct export *x, bool all)
 
 static void tell(const struct export *x)
 {
+	char more[96] = "";
+
 	copies__warn(&x->copies);
 	if (x->torn)
-		pr_warn("%" PRIu64 " torn lines: the recording broke off there, skipped\n",
-			x->torn);
+		pr_warn("%" PRIu64 " torn line%s: the recording broke off there, skipped\n",
+			x->torn, human__s(x->torn));
 	if (x->skipped)
-		pr_warn("%" PRIu64 " lines could not be used, skipped; the first: %s ('ncclscope "
+		pr_warn("%" PRIu64 " line%s could not be used, skipped; the first: %s ('ncclscope "
 			"check' tells more)\n",
-			x->skipped, x->why);
-	if (x->fmt == &export_csv)
-		pr_info("%" PRIu64 " files, %" PRIu64 " processes, %" PRIu64 " lines; %" PRIu64
-			" events exported\n",
-			x->files, x->procs, x->nlines, x->events);
-	else
-		pr_info("%" PRIu64 " files, %" PRIu64 " processes, %" PRIu64 " lines; %" PRIu64
-			" events, %" PRIu64 " states, %" PRIu64 " other records exported\n",
-			x->files, x->procs, x->nlines, x->events, x->states, x->others);
+			x->skipped, human__s(x->skipped), x->why);
+	/* csv has events only */
+	if (x->fmt != &export_csv)
+		snprintf(more, sizeof(more), ", %" PRIu64 " state%s, %" PRIu64 " other record%s",
+			 x->states, human__s(x->states), x->others, human__s(x->others));
+	pr_info("%" PRIu64 " file%s, %" PRIu64 " process%s, %" PRIu64 " line%s; %" PRIu64
+		" event%s%s exported\n",
+		x->files, human__s(x->files), x->procs, human__es(x->procs), x->nlines,
+		human__s(x->nlines), x->events, human__s(x->events), more);
 }
 
 static int run(struct export *x, char *const *paths)

@@ -15,6 +15,16 @@
  */
 const char *human__clean(char buf[HUMAN_CELL], const char *s, size_t width, bool keep_end);
 
+/* What a noun ends in behind a number: nothing or "s"; nothing or "es". */
+static inline const char *human__s(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+static inline const char *human__es(uint64_t n)
+{
+	return n == 1 ? "" : "es";
+}
+
 /* "123", "12.30e9" */
 const char *human__count(char buf[HUMAN_CELL], uint64_t n);
 /* "1.2M": of 1024 */

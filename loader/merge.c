@@ -261,9 +261,9 @@ static void warn_clocks(const struct merge *m)
 				"taken for as right as its real clock is\n",
 				human__clean(host, m->nodes[i].host, 64, false));
 	if (m->headless)
-		pr_warn("%" PRIu64 " processes without a header: nothing tells of their clock, and "
-			"their times stay as they are\n",
-			m->headless);
+		pr_warn("%" PRIu64 " process%s without a header: nothing tells of a clock, and the "
+			"times stay as they are\n",
+			m->headless, human__es(m->headless));
 }
 
 static void tell(const struct merge *m)
@@ -274,16 +274,16 @@ static void tell(const struct merge *m)
 	uint64_t procs;
 
 	if (m->torn)
-		pr_warn("%" PRIu64 " torn lines: the recording broke off there, left out\n",
-			m->torn);
+		pr_warn("%" PRIu64 " torn line%s: the recording broke off there, left out\n",
+			m->torn, human__s(m->torn));
 	if (m->skipped)
-		pr_warn("%" PRIu64 " lines could not be used, left out; the first: %s ('ncclscope "
+		pr_warn("%" PRIu64 " line%s could not be used, left out; the first: %s ('ncclscope "
 			"check' tells more)\n",
-			m->skipped, m->why);
+			m->skipped, human__s(m->skipped), m->why);
 	if (m->unknown)
-		pr_warn("%" PRIu64 " records of kinds that this version does not know: their times "
+		pr_warn("%" PRIu64 " record%s of kinds that this version does not know: the times "
 			"stay as they are\n",
-			m->unknown);
+			m->unknown, human__s(m->unknown));
 	if (m->pxn_lost)
 		pr_info("%" PRIu64 " of %" PRIu64
 			" PXN events: the process that they are of is not "
@@ -300,8 +300,8 @@ static void tell(const struct merge *m)
 			 span_text(text, worst, false));
 	}
 	procs = m->procs - m->copies.n;
-	pr_info("%u node%s, %" PRIu64 " process%s, %" PRIu64 " lines%s\n", m->nnodes,
-		m->nnodes == 1 ? "" : "s", procs, procs == 1 ? "" : "es", m->lines, clocks);
+	pr_info("%u node%s, %" PRIu64 " process%s, %" PRIu64 " line%s%s\n", m->nnodes,
+		human__s(m->nnodes), procs, human__es(procs), m->lines, human__s(m->lines), clocks);
 	if (m->ties)
 		pr_info("%" PRIu64 " connections have their other end on another of these nodes\n",
 			m->ties / 2);

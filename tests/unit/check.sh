@@ -78,6 +78,8 @@ orphans='[^ ]*: warning: ncclProfileKernelCh 0x2d0000000040 is an orphan: its pa
 running='[^ ]*:7: note: the last record is torn, skipped \[torn\]
 [^ ]*:1: warning: process 4713 has no footer: [^[]* \[footer-missing\]'
 expect pxn 0 '' "$tool" check --strict trace_1_pid4712.jsonl
+"$tool" check trace_1_pid4713.jsonl >/dev/null 2>stderr
+is "one is one, and none are several" "$(sed 's/.*: \(1 file\), [0-9]* records\(.*\)/\1\2/' stderr)" "1 file, 0 errors, 1 warning"
 expect sched 0 '' "$tool" check --strict "$traces/sched.jsonl"
 expect net 0 '' "$tool" check --strict "$traces/net.jsonl"
 expect open 0 '' "$tool" check --strict "$traces/open.jsonl"
@@ -86,7 +88,7 @@ expect orphans-strict 1 "${orphans//warning/error}" "$tool" check --strict trace
 expect running 0 "$running" "$tool" check trace_1_pid4713.jsonl
 expect directory 0 "$running
 $orphans" "$tool" check .
-grep -q 'PXN: 1 operations joined with their origin, 1 without' stderr || fail "PXN join: $(cat stderr)"
+grep -q 'PXN: 1 operation joined with their origin, 1 without' stderr || fail "PXN join: $(cat stderr)"
 together=$("$tool" check . 2>&1)
 is "in one file the sum comes last" "$(tail -n 1 <<<"$together" | cut -d, -f2-)" " 78 records, 0 errors, 3 warnings"
 grep -q '4 files, 78 records, 0 errors, 3 warnings' stderr || fail "summary: $(cat stderr)"
@@ -95,7 +97,7 @@ grep -q '4 files, 78 records, 0 errors, 3 warnings' stderr || fail "summary: $(c
 for order in "1 2 3 4" "4 3 1 2" "2 3 4 1"; do
 	for i in $order; do cat "trace_1_pid471$i.jsonl"; done >all.jsonl
 	expect "cat $order" 0 '.*is an orphan.*' "$tool" check all.jsonl
-	grep -q 'PXN: 1 operations joined with their origin, 1 without' stderr ||
+	grep -q 'PXN: 1 operation joined with their origin, 1 without' stderr ||
 		fail "PXN join in cat $order"
 	expect "cat $order to stdin" 0 '\(stdin\):.*' sh -c "'$tool' check - <all.jsonl"
 	grep -q ', 78 records, 0 errors, 3 warnings' stderr || fail "cat $order: $(cat stderr)"

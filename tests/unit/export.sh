@@ -284,13 +284,13 @@ t "standard input and output" eval '"$tool" export -q --to csv - <"$traces/good.
 
 # ---- Broken off, and broken
 
-t "torn: counted and told" eval '"$tool" export --to csv -o a.csv "$traces/running.jsonl" 2>err && grep -q "warning: 1 torn lines" err'
+t "torn: counted and told" eval '"$tool" export --to csv -o a.csv "$traces/running.jsonl" 2>err && grep -q "warning: 1 torn line:" err'
 head -c 3000 "$traces/good.jsonl" >torn.jsonl
 cat other.jsonl >>torn.jsonl
-t "torn amid, another behind it" eval '"$tool" export --to csv -o a.csv torn.jsonl 2>err && grep -q "1 torn lines" err && grep -q " 2 processes" err'
+t "torn amid, another behind it" eval '"$tool" export --to csv -o a.csv torn.jsonl 2>err && grep -q "1 torn line:" err && grep -q " 2 processes" err'
 head -c 100 "$traces/good.jsonl" >torn.jsonl
 cat torn.jsonl other.jsonl >headers.jsonl
-t "torn within the header, another behind it" eval '"$tool" export --to csv -o a.csv headers.jsonl 2>err && grep -q "1 torn lines" err && grep -q " 1 processes" err && "$tool" export -q --to csv -o b.csv other.jsonl && cmp a.csv b.csv'
+t "torn within the header, another behind it" eval '"$tool" export --to csv -o a.csv headers.jsonl 2>err && grep -q "1 torn line:" err && grep -q " 1 process," err && "$tool" export -q --to csv -o b.csv other.jsonl && cmp a.csv b.csv'
 { head -c 3000 "$traces/good.jsonl" && cat torn.jsonl torn.jsonl other.jsonl; } >headers.jsonl
 t "torn, and three headers in that line" eval '"$tool" export --to csv -o a.csv headers.jsonl 2>err && "$tool" export -q --to csv -o b.csv "$traces/good.jsonl" other.jsonl && same "$(grep -c ,5811, a.csv)" "$(grep -c ,5811, b.csv)"'
 
@@ -484,7 +484,7 @@ if command -v zstd >/dev/null; then
 		t "a window that is too large, $level, check" says 1 "window.zst: error: it could not be read: it is compressed with a window" "$tool" check window.zst
 	done
 	zstd -qc -19 <"$traces/good.jsonl" >window.zst
-	t "the largest window" says 0 "1 files, 1 processes" "$tool" export --to csv -o window.csv window.zst
+	t "the largest window" says 0 "1 file, 1 process, " "$tool" export --to csv -o window.csv window.zst
 	: | zstd -qc >nothing.zst
 	t "nothing, compressed, is empty and not cut" says 1 "the file is empty" "$tool" check nothing.zst
 fi

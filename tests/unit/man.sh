@@ -35,6 +35,12 @@ short=$(for c in $(commands); do
 done)
 verdict help-short "$short"
 
+# A text that is as wide as its column makes argp put a line of blanks behind it.
+blank=$(for c in $(commands); do
+	"$scope" "$c" --help | grep -nE '^ +$' | sed "s/^/$c: a line of blanks, /"
+done)
+verdict help-blank "$blank"
+
 for c in $(commands); do
 	page=$top/man/ncclscope-$c.1
 	if [ -e "$page" ]; then

@@ -82,7 +82,7 @@ by_cat()
 	{ head -n 20 "$traces/good.jsonl" && sed -n 21p "$traces/good.jsonl" | head -c 40 && cat b0.jsonl; } >cat.jsonl
 	"$tool" merge cat.jsonl >merged.jsonl 2>err || return 1
 	zstd -qf cat.jsonl && "$tool" merge -q cat.jsonl.zst >again.jsonl 2>>err
-	grep -q '1 torn lines' err && same "$(wc -l <merged.jsonl)" $((20 + $(wc -l <b0.jsonl))) && cmp merged.jsonl again.jsonl
+	grep -q '1 torn line:' err && same "$(wc -l <merged.jsonl)" $((20 + $(wc -l <b0.jsonl))) && cmp merged.jsonl again.jsonl
 }
 t "what cat has put behind a torn line" by_cat
 
@@ -305,7 +305,7 @@ unusable()
 	{ cat "$traces/good.jsonl" && echo '{"recordType":"state","ts":"soon","eventAddr":"0x1"}' && echo '[1]' &&
 		echo '{"recordType":"foo","at":1.000}'; } >odd.jsonl
 	"$tool" merge odd.jsonl >merged.jsonl 2>err || return 1
-	grep -q '2 lines could not be used, left out; the first: odd.jsonl, line 50 of process 5711 ' err && grep -q '1 records of kinds' err &&
+	grep -q '2 lines could not be used, left out; the first: odd.jsonl, line 50 of process 5711 ' err && grep -q '1 record of kinds' err &&
 		same "$(wc -l <merged.jsonl)" $(($(wc -l <"$traces/good.jsonl") + 1))
 }
 t "lines of no use, and of other kinds" unusable
