@@ -15,6 +15,7 @@
 #include "lines.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 #include "zst.h"
 
 /* ------------------------------------------------------------------ findings */
@@ -274,10 +275,8 @@ static int check_run(struct check *c, char **paths)
 	progress__end(&c->progress);
 	rules_join_pxn(c, &matched, &unmatched);
 	print_end(c, matched, unmatched);
-	if (fflush(stdout) || ferror(stdout)) {
-		pr_err("Failed to write the findings: %s\n", strerror(errno));
+	if (output__flush())
 		goto cleanup;
-	}
 	if (!err && !c->nr[FIND_ERROR])
 		ret = EXIT_OK;
 cleanup:

@@ -13,6 +13,7 @@
 #include "feat.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 
 #ifndef NCCLSCOPE_VERSION
 #define NCCLSCOPE_VERSION "unknown"
@@ -242,10 +243,10 @@ int cmd_doctor(int argc, char **argv)
 		err = print_json(&doctor, status);
 	else
 		print_text(&doctor, status);
-	if (fflush(stdout) || ferror(stdout))
-		err = errno ? -errno : -EIO;
+	if (output__flush())
+		return EXIT_FAILED;
 	if (err) {
-		pr_err("Failed to write '(stdout)': %s\n", strerror(-err));
+		pr_err("Failed to write: %s\n", strerror(-err));
 		return EXIT_FAILED;
 	}
 	return status;

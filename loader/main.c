@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ncclscope: one binary, sub-commands like git's and perf's. */
-#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -63,10 +62,8 @@ static void usage(FILE *f)
 /* What was printed last may not have gone anywhere; commands that write much have seen it before. */
 static void check_output(void)
 {
-	if (!fflush(stdout) && !ferror(stdout))
-		return;
-	pr_err("Failed to write '%s': %s\n", output__name(NULL), strerror(errno));
-	_exit(EXIT_FAILED);
+	if (output__flush())
+		_exit(EXIT_FAILED);
 }
 
 int main(int argc, char **argv)

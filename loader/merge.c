@@ -13,6 +13,7 @@
 #include "log.h"
 #include "merge.h"
 #include "options.h"
+#include "output.h"
 
 enum { OPT_CLOCKS = 256, OPT_JSON };
 
@@ -317,8 +318,8 @@ static int write_clocks(const struct merge *m, bool json)
 		err = tell_clocks_json(m);
 	else
 		tell_clocks(m);
-	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = -errno;
+	if (output__flush())
+		return -EIO;
 	if (err)
 		pr_err("Failed to write: %s\n", strerror(-err));
 	return err;

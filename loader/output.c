@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "job.h"
+#include "log.h"
 #include "output.h"
 #include "write_all.h"
 
@@ -119,6 +120,18 @@ const char *output__name(const char *path)
 int output__write(const struct output *o, const void *data, size_t len)
 {
 	return write_all(o->fd, data, len);
+}
+
+/* stdio keeps what it could not write, and would fail again whenever somebody looks. */
+int output__flush(void)
+{
+	static int err;
+
+	if (err || (!fflush(stdout) && !ferror(stdout)))
+		return err;
+	err = errno ? -errno : -EIO;
+	pr_err("Failed to write '%s': %s\n", output__name(NULL), strerror(-err));
+	return err;
 }
 
 int output__close(struct output *o, bool ok)

@@ -25,6 +25,8 @@ int output__open(struct output *o, const char *path, mode_t mode);
 const char *output__name(const char *path);
 /* 0 or -errno. */
 int output__write(const struct output *o, const void *data, size_t len);
+/* What was printed to stdout is where it goes; else that is told, once for all calls. 0 or -errno. */
+int output__flush(void);
 /* Into its place if @ok, else away with it. 0 or -errno; safe twice. */
 int output__close(struct output *o, bool ok);
 

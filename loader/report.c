@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 #include "report.h"
 
 #define AFTER_RECORD_NS (3 * NSEC_PER_SEC) /* what the end of a recording may be delayed by */
@@ -98,8 +99,8 @@ static int print(const struct report *r)
 		report_csv(r, stdout);
 	else
 		report_text(r, stdout);
-	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = -errno;
+	if (output__flush())
+		return -EIO;
 	if (err)
 		pr_err("Failed to write the report: %s\n", strerror(-err));
 	return err;

@@ -4,12 +4,10 @@
  * docs/trace.schema.json, so that the binary and the page cannot differ.
  */
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include "cmd.h"
-#include "log.h"
 #include "options.h"
+#include "output.h"
 #include "trace_schema.h"
 
 static error_t parse_one(int key, char *arg, struct argp_state *state)
@@ -28,9 +26,6 @@ static const struct argp argp = {
 int cmd_schema(int argc, char **argv)
 {
 	options__parse(&argp, argc, argv, 0, NULL);
-	if (fwrite(trace_schema_json, trace_schema_json_len, 1, stdout) != 1 || fflush(stdout)) {
-		pr_err("Failed to write the schema: %s\n", strerror(errno));
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	fwrite(trace_schema_json, trace_schema_json_len, 1, stdout);
+	return output__flush() ? EXIT_FAILED : EXIT_OK;
 }

@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 #include "pid_stat.h"
 #include "status_file.h"
 #include "status_show.h"
@@ -281,10 +282,10 @@ static int show(const struct options *o, const json_t *doc, uint64_t now_us)
 		err = status_show__json(doc, stdout);
 	else
 		status_show__table(doc, now_us, o->npids, stdout);
-	if (!err && fflush(stdout))
-		err = -errno;
+	if (output__flush())
+		return EXIT_FAILED;
 	if (err)
-		pr_err("Failed to write to standard output: %s\n", strerror(-err));
+		pr_err("Failed to write: %s\n", strerror(-err));
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "cmd.h"
 #include "log.h"
 #include "options.h"
+#include "output.h"
 #include "top.h"
 
 struct options {
@@ -82,7 +83,7 @@ static int print(const struct top *t)
 		puts(line);
 	}
 	puts("");
-	return fflush(stdout) || ferror(stdout) ? -errno : 0;
+	return output__flush();
 }
 
 static int run_batch(struct top *t, const struct options *o)
@@ -100,11 +101,8 @@ static int run_batch(struct top *t, const struct options *o)
 			pr_err("Failed to read what recorders tell: %s\n", strerror(-err));
 			return EXIT_FAILED;
 		}
-		err = print(t);
-		if (err) {
-			pr_err("Failed to write to standard output: %s\n", strerror(-err));
+		if (print(t))
 			return EXIT_FAILED;
-		}
 	}
 	return EXIT_OK;
 }

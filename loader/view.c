@@ -212,7 +212,7 @@ static int make_page(const struct view_inputs *in, const char *name, int *bad)
 	else if (err == -ENODATA)
 		pr_err("No records in '%s': is it a trace?\n", in->list[0].given);
 	else if (err)
-		pr_err("Failed to write '%s': %s\n", name, strerror(-err));
+		pr_err("Failed to write '%s': %s\n", output__name(name), strerror(-err));
 	else
 		say_where(&out);
 	return err;

@@ -318,6 +318,7 @@ t "usage: said on stderr" grep -q unknown "$tmp/err"
 doctor 2 argument
 "$scope" doctor >/dev/full 2>"$tmp/err"
 t "full disk: exit status 1" [ $? = 1 ]
+is "full disk: said, once" "$(cat "$tmp/err")" "ncclscope: error: Failed to write 'standard output': No space left on device"
 t "full disk: said" grep -q 'No space left' "$tmp/err"
 
 finish

@@ -502,6 +502,22 @@ if command -v zstd >/dev/null; then
 fi
 t "a place that is not there" says 1 "Failed to write 'no/where.csv': No such file" "$tool" export --to csv -o no/where.csv "$traces/good.jsonl"
 [ -e /dev/full ] && t "a full disk" says 1 "Failed to write '/dev/full': No space left" "$tool" export --to csv -o /dev/full "$traces/good.jsonl"
+# full COMMAND...: standard output on a full disk is told of once, by its name
+full()
+{
+	"$tool" "$@" 2>say3 >/dev/full
+	same "$?: $(grep error: say3)" "1: ncclscope: error: Failed to write 'standard output': No space left on device"
+}
+if [ -e /dev/full ]; then
+	for command in report "report --json" "report --csv" "check --json" "export -q --to csv" "merge -q" "merge --clocks" "merge --clocks --json" "view -o -"; do
+		# shellcheck disable=SC2086
+		t "standard output is full, $command" full $command "$traces/good.jsonl"
+	done
+	for command in "status --json" "top -b -n 1" schema version --help "report --help"; do
+		# shellcheck disable=SC2086
+		t "standard output is full, $command" full $command
+	done
+fi
 t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'
 if command -v script >/dev/null; then
 	t "binary is nothing for a terminal" eval 'script -qec "$tool export --to perfetto $traces/good.jsonl" /dev/null </dev/null >say2; grep -q "nothing for a terminal" say2'
