@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "clock.h"
 #include "cmd.h"
+#include "human.h"
 #include "log.h"
 #include "options.h"
 #include "output.h"
@@ -18,7 +19,8 @@
 #include "target.h"
 #include "text.h"
 
-#define COMMS_MAX 64 /* of one process that are listed */
+#define COMMS_MAX    64 /* of one process that are listed */
+#define HIDDEN_NAMED 4
 
 struct options {
 	pid_t pids[MAX_PIDS];
@@ -194,8 +196,45 @@ static bool is_kernel_thread(pid_t pid)
 	return !pid_stat__read(pid, &p) && p.flags & PF_KTHREAD;
 }
 
-/* Those of the whole node that have the plugin; `hidden` counts those that we may not look into. */
-static int scan(json_t *all, json_int_t *hidden)
+/* Those that we may not look into; the first ones are named. */
+struct hidden {
+	json_int_t n;
+	char names[256];
+};
+
+/* Its name is for everybody, where its number is; a process may choose any. */
+static void hide(struct hidden *h, pid_t pid)
+{
+	size_t len = strlen(h->names);
+	struct text_file file = {0};
+	char path[32], comm[HUMAN_CELL] = "";
+
+	if (h->n++ >= HIDDEN_NAMED)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	if (!text_file__read(&file, "", path, 64) && file.len) {
+		file.at[file.len - 1] = 0; /* its newline */
+		human__clean(comm, file.at, 40, false);
+	}
+	text_file__free(&file);
+	snprintf(h->names + len, sizeof(h->names) - len, "%s%d%s%s%s", len ? ", " : ": ", pid,
+		 *comm ? " (" : "", comm, *comm ? ")" : "");
+}
+
+static void tell_hidden(const struct hidden *h)
+{
+	char more[32] = "";
+
+	if (!h->n)
+		return;
+	if (h->n > HIDDEN_NAMED)
+		snprintf(more, sizeof(more), " and %lld more", (long long)h->n - HIDDEN_NAMED);
+	pr_info("%lld process%s may not be looked into%s%s%s\n", (long long)h->n,
+		human__es((uint64_t)h->n), geteuid() ? ", but by root" : "", h->names, more);
+}
+
+/* Those of the whole node that have the plugin. */
+static int scan(json_t *all, struct hidden *hidden)
 {
 	struct dirent *d;
 	json_t *doc;
@@ -215,7 +254,7 @@ static int scan(json_t *all, json_int_t *hidden)
 		if (!err)
 			json_array_append_new(all, doc);
 		else if ((err == -EACCES || err == -EPERM) && !is_kernel_thread(pid))
-			++*hidden;
+			hide(hidden, pid);
 		else if (err == -EPROTO || err == -EREMOTE)
 			pr_warn("Process %d: %s; skipping\n", pid, target__error(err));
 	}
@@ -294,7 +333,7 @@ int cmd_status(int argc, char **argv)
 	json_t *recorders, *processes = json_array(), *doc = NULL;
 	uint64_t now_us = monotonic_ns() / 1000;
 	struct options o = {0};
-	json_int_t hidden = 0;
+	struct hidden hidden = {0};
 	int status = EXIT_OK;
 
 	options__parse(&argp, argc, argv, 0, &o);
@@ -302,7 +341,7 @@ int cmd_status(int argc, char **argv)
 	narrow(&o, recorders);
 	status = o.npids ? look_at(&o, processes) : scan(processes, &hidden);
 	doc = json_pack("{s:i,s:O,s:O,s:I}", "schema", 1, "recorders", recorders, "processes",
-			processes, "hidden", hidden);
+			processes, "hidden", hidden.n);
 	if (!doc) {
 		pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
 		status = EXIT_FAILED;
@@ -311,9 +350,7 @@ int cmd_status(int argc, char **argv)
 	}
 	if (!status && !json_array_size(recorders) && !json_array_size(processes))
 		pr_info("No recorder, and no process with the plugin\n");
-	if (hidden)
-		pr_info("%lld process%s may not be looked into%s\n", (long long)hidden,
-			hidden == 1 ? "" : "es", geteuid() ? ", but by root" : "");
+	tell_hidden(&hidden);
 	json_decref(recorders);
 	json_decref(processes);
 	json_decref(doc);

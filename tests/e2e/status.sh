@@ -133,7 +133,11 @@ is "every key is in ncclscope-status(1)" "$keys" ""
 is "as a user: exit status" $? 0
 is "as a user: recorders and their counts" "$(grep -cE "^ *($a|$b) +(running|${ranks[0]}|${ranks[1]}|all) " "$tmp/user")" 8
 is "as a user: others' processes are not looked into, which is said" \
-	"$(grep -c "^PID" "$tmp/user") $(grep -cE '^ncclscope: [0-9]+ processes? may not be looked into, but by root$' "$tmp/user.err")" "0 1"
+	"$(grep -c "^PID" "$tmp/user") $(grep -cE '^ncclscope: [0-9]+ processes? may not be looked into, but by root: 1 \(.*[^,] and [0-9]+ more$' "$tmp/user.err")" "0 1"
+# the shell, which has a process id namespace of its own, takes the name
+timeout 20 "${alone[@]}" sh -c 'printf "s\\033[31m\\n\\177" >/proc/self/comm; "$@"; :' sh "${user[@]}" "$scope" status >/dev/null 2>"$tmp/user.err"
+is "as a user: which ones, whatever their names" "$(tail -n 1 "$tmp/user.err")" \
+	'ncclscope: 1 process may not be looked into, but by root: 1 (s\x1b[31m\x0a\x7f)'
 "${user[@]}" "$scope" status -p "${ranks[0]}" >/dev/null 2>"$tmp/user.err"
 is "as a user, -p of another's process" "$? $(grep -c 'run as root or as its user' "$tmp/user.err")" "3 1"
 if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]; then
