@@ -778,7 +778,7 @@ static void watch_end(void)
 static void delete_old(struct recorder *r)
 {
 	struct retain_deleted before = retain__deleted(r->retain), now;
-	unsigned long long files, recordings;
+	uint64_t files, recordings;
 	char size[HUMAN_CELL];
 
 	retain__end_recording(r->retain, r->opt.dir, r->s.uid);
@@ -786,9 +786,9 @@ static void delete_old(struct recorder *r)
 	files = now.files - before.files;
 	recordings = now.recordings - before.recordings;
 	if (recordings)
-		pr_info("Deleted %llu trace%s of %llu earlier recording%s, %s, for --keep\n", files,
-			files == 1 ? "" : "s", recordings, recordings == 1 ? "" : "s",
-			human__bytes(size, now.bytes - before.bytes));
+		pr_info("Deleted %llu trace%s of %llu earlier recording%s, %s, for --keep\n",
+			(unsigned long long)files, human__s(files), (unsigned long long)recordings,
+			human__s(recordings), human__bytes(size, now.bytes - before.bytes));
 }
 
 static int record(struct recorder *r)
