@@ -5,7 +5,7 @@ const FILTERS = [
 	{key: 'comm', label: 'Communicator'}, {key: 'rank', label: 'Rank'}, {key: 'type', label: 'Type'},
 	{key: 'func', label: 'Function'}, {key: 'verdict', label: 'Verdict'},
 ];
-const chosen = {comm: '', rank: '', type: '', func: '', verdict: ''};
+const chosen = {comm: '', rank: '', type: '', func: '', verdict: '', changes: 0};
 const selects = {};
 
 /* An event is its operation's where it has one. */
@@ -110,6 +110,8 @@ function clearFilters()
 
 function filtered()
 {
+	chosen.changes++;
+	atOnce(arrange());
 	buildLayout();
 	runSearch(false);
 	tellShown();

@@ -57,7 +57,7 @@ function recvWait(c)
 }
 
 /* Children by parent, as states are by event. */
-function linkChildren()
+function *linkChildren()
 {
 	const e = trace.events, first = new Uint32Array(e.n + 1), list = new Uint32Array(e.n);
 
@@ -68,9 +68,15 @@ function linkChildren()
 		first[i + 1] += first[i];
 	const at = first.slice();
 
-	for (const i of trace.byStart)
+	yield;
+	for (let n = 0; n < e.n; n++) {
+		const i = trace.byStart[n];
+
 		if (e.parent[i] >= 0)
 			list[at[e.parent[i]]++] = i;
+		if (!(n & PART))
+			yield;
+	}
 	trace.kids = {first, list};
 }
 
@@ -81,16 +87,19 @@ function childrenOf(i, max = Infinity)
 	return [...trace.kids.list.subarray(from, Math.min(trace.kids.first[i + 1], from + max))];
 }
 
-function buildHeat()
+function *buildHeat()
 {
 	const e = trace.events, rows = new Map(), known = new Map(), all = Math.max(1, trace.t1 - trace.t0);
+	let n = 0;
 
-	linkChildren();
+	yield* linkChildren();
 	for (const {proc, rank} of unitsOf(nodesOf(false)))
 		rows.set(unitKey(proc, rank), {proc, rank, op: new Float64Array(HEAT_COLS), wait: new Float64Array(HEAT_COLS)});
 	for (const [i, op] of trace.opOf) {
 		const row = rows.get(unitKey(trace.procs[e.proc[i]], e.rank[i])), begin = beganAt(i);
 
+		if (!(++n & 255))
+			yield;
 		if (!row || begin < trace.t0)
 			continue;
 		const share = waitShare(i, op, childrenOf(i), known);

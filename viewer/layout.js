@@ -6,9 +6,10 @@
 
 const ROWS_MAX = 24; // of events of a kind that overlap; more share the last one
 const FLOWS_SHOWN = 4;
+const OPEN_UNITS = 8; // of ranks, before anybody has folded one
 const H = {node: 20, proc: 24, thread: 18, flows: 18, row: 18, low: 13, kernel: 16, flow: 36, gap: 6};
 
-const layout = {lanes: [], height: 0, laneOf: new Int32Array(0), headOf: new Int32Array(0), closed: new Map(), shown: null};
+const layout = {lanes: [], height: 0, laneOf: new Int32Array(0), headOf: new Int32Array(0), closed: new Map(), by: new Map(), rows: new Map()};
 
 /* A row of events that follow each other; @ev: their numbers, in order of what @from says of them. */
 function newRow(ev, from = i => trace.events.start[i])
@@ -72,11 +73,15 @@ function bandLabel(i)
 const partOf = (t, rank) => t.proc.many ? t.index + '/' + rank : t.index;
 
 /* What is shown of each thread, or a rank's part of it: to (band to events). */
-function collect()
+function *collect()
 {
 	const e = trace.events, by = new Map();
 
-	for (const i of trace.byStart) {
+	for (let n = 0; n < trace.byStart.length; n++) {
+		const i = trace.byStart[n];
+
+		if (!(n & PART))
+			yield;
 		if (!matches(i) || e.type[i] === T_LIFE)
 			continue;
 		const part = partOf(trace.threads[e.thread[i]], e.rank[i]);
@@ -92,6 +97,37 @@ function collect()
 			bands.set(key, [i]);
 	}
 	return by;
+}
+
+/* Rows of what is shown of a band; it is shown again with every fold. */
+function rowsOf(list)
+{
+	if (!layout.rows.has(list))
+		layout.rows.set(list, pack(list));
+	return layout.rows.get(list);
+}
+
+/* What lanes are made of, for as long as neither trace nor filters change. */
+function *arrange()
+{
+	let by, filters, place = 0;
+
+	do {
+		filters = chosen.changes;
+		by = yield* collect();
+	} while (filters !== chosen.changes);
+	layout.by = by;
+	layout.rows = new Map();
+	for (const {proc, rank} of unitsOf(nodesOf(true))) {
+		if (isClosed(unitKey(proc, rank), place++ >= OPEN_UNITS))
+			continue;
+		for (const t of proc.threads.values()) {
+			for (const list of (by.get(partOf(t, rank)) || new Map()).values()) {
+				rowsOf(list);
+				yield;
+			}
+		}
+	}
 }
 
 function push(lane)
@@ -117,7 +153,7 @@ function pushBand(key, list, t, depth)
 	const type = TYPES[trace.events.type[list[0]]];
 	let label = bandLabel(list[0]);
 
-	for (const row of pack(list)) {
+	for (const row of rowsOf(list)) {
 		for (const i of row.ev)
 			layout.laneOf[i] = layout.lanes.length;
 		push({kind: 'events', h: type.low ? H.low : H.row, label, depth, row, thread: t, low: !!type.low});
@@ -191,7 +227,7 @@ const unitKey = (p, rank) => 'p' + p.index + (p.many ? '/' + rank : '');
 /* A process, or a rank of one that has several. */
 function pushUnit({proc: p, rank}, by, depth, place)
 {
-	const key = unitKey(p, rank), closed = isClosed(key, place >= 8), threads = [...p.threads.values()];
+	const key = unitKey(p, rank), closed = isClosed(key, place >= OPEN_UNITS), threads = [...p.threads.values()];
 
 	push({kind: 'proc', h: H.proc, key, closed, depth, proc: p, label: procLabel(p, rank), row: summaryRow(p, rank, by)});
 	const head = layout.lanes.length - 1;
@@ -234,7 +270,7 @@ const unitsOf = nodes => [...nodes.values()].flatMap(n => n.units);
 
 function buildLayout()
 {
-	const nodes = nodesOf(true), by = collect();
+	const nodes = nodesOf(true), by = layout.by;
 	let place = 0;
 
 	Object.assign(layout, {lanes: [], height: 0, laneOf: new Int32Array(trace.events.n).fill(-1), headOf: new Int32Array(trace.events.n).fill(-1)});

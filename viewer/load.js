@@ -80,6 +80,19 @@ async function lineAt(pos)
 	return text.slice(from, to < 0 ? text.length : to);
 }
 
+/* Work that can be paused, to its end or until somebody else's turn; drawing comes in between. */
+async function inSlots(work, mine)
+{
+	let until = performance.now() + SLOT_MS;
+
+	while (!mine.over && !work.next().done) {
+		if (performance.now() < until)
+			continue;
+		await breathe();
+		until = performance.now() + SLOT_MS;
+	}
+}
+
 async function parseBlock(parser, text, pos, mine)
 {
 	let from = 0, n = 0, until = performance.now() + SLOT_MS;
@@ -94,18 +107,18 @@ async function parseBlock(parser, text, pos, mine)
 		from = to + 1;
 		if (++n % 256 || performance.now() < until)
 			continue;
-		await progressed();
+		await progressed(mine);
 		until = performance.now() + SLOT_MS;
 	}
 }
 
 /* What has come is drawn first as soon as there is something, then whenever it has doubled. */
-async function progressed()
+async function progressed(mine)
 {
 	if (trace.records > 2 * loading.parsed + 20000) {
 		loading.parsed = trace.records;
-		digest();
-		changed();
+		await inSlots(digest(), mine);
+		await inSlots(changed(), mine);
 	}
 	showProgress();
 	await breathe();
@@ -119,16 +132,18 @@ function beginLoading(total, dropped = false)
 	document.documentElement.dataset.state = 'loading';
 }
 
-function endLoading()
+async function endLoading(mine)
 {
-	loading.done = true;
-	digest();
-	if (trace.open.size) {
+	await inSlots(digest(), mine);
+	if (trace.open.size && !mine.over) {
 		for (const open of trace.open.values())
 			new Parser(open.proc.file).addOpen(open);
-		digest();
+		await inSlots(digest(), mine);
 	}
-	changed();
+	loading.done = true;
+	await inSlots(changed(), mine);
+	if (mine.over)
+		return;
 	showProgress();
 	document.documentElement.dataset.state = 'ready';
 	performance.mark('ncclscope-ready');
@@ -199,7 +214,7 @@ async function loadPage(mine)
 		return;
 	if (!trace.files.length)
 		showEmpty();
-	endLoading();
+	await endLoading(mine);
 }
 
 function takeReport(text)
@@ -360,7 +375,7 @@ async function loadTraces(traces, mine)
 		if (mine.over)
 			return;
 	}
-	endLoading();
+	await endLoading(mine);
 }
 
 let looked = Promise.resolve();

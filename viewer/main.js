@@ -110,15 +110,16 @@ function title()
 }
 
 /* More of the trace is there than before. */
-function changed()
+function *changed()
 {
 	const all = view.all;
 
 	trace.commList = [...trace.comms.values()];
 	nameRanks();
 	fillFilters();
+	yield* arrange();
+	yield* buildHeat();
 	buildLayout();
-	buildHeat();
 	if (!all || (view.t0 <= all[0] && view.t1 >= all[1]))
 		wholeTrace();
 	view.all = [trace.t0, trace.t1];
@@ -136,7 +137,7 @@ function resetView()
 {
 	Object.assign(view, {scroll: 0, selected: null, ruler: null, op: null, all: null, painted: false});
 	Object.assign(search, {hits: [], at: -1});
-	Object.assign(layout, {lanes: [], height: 0});
+	Object.assign(layout, {lanes: [], height: 0, by: new Map(), rows: new Map()});
 	layout.closed.clear();
 	heat.rows = [];
 	forgetFilters();
@@ -226,13 +227,13 @@ Object.defineProperty(window, 'ncclscope', {value: Object.freeze({
 clearTrace();
 readColours();
 view.dark = matchMedia('(prefers-color-scheme: dark)').matches;
-digest();
+atOnce(digest());
 trace.commList = [];
 makeFilters();
 makeTabs();
 makeKeys();
 buildLayout();
-buildHeat();
+atOnce(buildHeat());
 listen();
 makeLegend();
 renderPane();

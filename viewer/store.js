@@ -106,7 +106,6 @@ class Ids {
 	constructor()
 	{
 		this.seed = Math.random() * 0x7fffffff | 0; // whoever makes ids cannot make them meet
-		this.n = 0;
 		this.resize(1 << 12);
 	}
 
@@ -115,10 +114,7 @@ class Ids {
 		this.mask = size - 1;
 		this.head = new Int32Array(size).fill(-1);
 		this.next = new Int32Array(trace.events.cap);
-		const n = this.n;
-
-		for (this.n = 0; this.n < n;)
-			this.add();
+		this.n = 0;
 	}
 
 	slot(proc, hi, lo)
@@ -141,14 +137,17 @@ class Ids {
 	}
 
 	/* All events that have come since. */
-	update()
+	*update()
 	{
 		const n = trace.events.n;
 
 		if (n > this.next.length || n > this.head.length)
 			this.resize(2 ** Math.ceil(Math.log2(n + 1)));
-		while (this.n < n)
+		while (this.n < n) {
 			this.add();
+			if (!(this.n & PART))
+				yield;
+		}
 	}
 
 	find(proc, hi, lo, at)
@@ -170,6 +169,12 @@ class Ids {
 
 /* ---- What follows from the records ------------------------------------------------------------------ */
 
+/*
+ * It takes seconds of a trace of millions, so all of it can be paused, at each `yield`. What is drawn meanwhile is of before: whole columns and
+ * lists are made aside and take the place of the old ones at once, or else each of their values is as good as the one before.
+ */
+const PART = (1 << 13) - 1; // of a loop from one pause to the next, some ms
+
 const UP_MAX = 16; // nothing is nested deeper; a circle of parents ends there
 
 /* The operation that an event is of: itself, or above it. */
@@ -184,51 +189,60 @@ function operationOf(i)
 }
 
 /* CollApi to its operation: what is below an Api event has no operation above it. */
-function linkEvents()
+function *linkEvents()
 {
 	const e = trace.events, ids = trace.ids;
 
-	ids.update();
-	for (let i = 0; i < e.n; i++)
-		e.parent[i] = ids.find(e.proc[i], e.pHi[i], e.pLo[i], e.start[i]);
-	for (let i = 0; i < e.n; i++)
-		if (e.parent[i] === i)
-			e.parent[i] = -1;
-	for (let i = 0; i < e.n; i++)
+	yield* ids.update();
+	for (let i = 0; i < e.n; i++) {
+		const parent = ids.find(e.proc[i], e.pHi[i], e.pLo[i], e.start[i]);
+
+		e.parent[i] = parent === i ? -1 : parent;
+		if (!(i & PART))
+			yield;
+	}
+	for (let i = 0; i < e.n; i++) {
 		e.op[i] = operationOf(i);
+		if (!(i & PART))
+			yield;
+	}
 }
 
 /* States by event, in order of time: those of event i are trace.stateOrder[s0 .. s0 + sn). */
-function linkStates()
+function *linkStates()
 {
-	const e = trace.events, s = trace.states, ids = trace.ids;
+	const e = trace.events, s = trace.states, ids = trace.ids, s0 = new Uint32Array(e.cap), sn = new Uint32Array(e.cap);
 
-	e.sn.fill(0);
 	for (let i = 0; i < s.n; i++) {
 		s.ev[i] = ids.find(s.proc[i], s.aHi[i], s.aLo[i], s.ts[i]);
 		if (s.ev[i] >= 0)
-			e.sn[s.ev[i]]++;
+			sn[s.ev[i]]++;
+		if (!(i & PART))
+			yield;
 	}
 	let at = 0;
 
 	for (let i = 0; i < e.n; i++) {
-		e.s0[i] = at;
-		at += e.sn[i];
-		e.sn[i] = 0;
+		s0[i] = at;
+		at += sn[i];
+		sn[i] = 0;
 	}
 	const order = new Uint32Array(at);
 
 	for (let i = 0; i < s.n; i++) {
 		const ev = s.ev[i];
 
+		if (!(i & PART))
+			yield;
 		if (ev < 0)
 			continue;
-		let k = e.s0[ev] + e.sn[ev]++;
+		let k = s0[ev] + sn[ev]++;
 
-		for (; k > e.s0[ev] && s.ts[order[k - 1]] > s.ts[i] && e.sn[ev] < 4096; k--)
+		for (; k > s0[ev] && s.ts[order[k - 1]] > s.ts[i] && sn[ev] < 4096; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
 	}
+	Object.assign(e, {s0, sn});
 	trace.stateOrder = order;
 }
 
@@ -295,7 +309,7 @@ function upTo(s, i, x, to)
 }
 
 /* Other profilers do not tell when an operation has ended: with the last of its proxy operations, else of its kernels. */
-function closeOperations()
+function *closeOperations()
 {
 	const e = trace.events;
 
@@ -307,6 +321,8 @@ function closeOperations()
 
 			if (op >= 0 && op !== i && !(e.flags[op] & (F_EXEC | F_OPEN)))
 				last.set(op, Math.max(last.get(op) ?? -Infinity, e.end[i])); // times before `base` are below 0
+			if (!(i & PART))
+				yield;
 		}
 		for (const [op, end] of last)
 			e.end[op] = Math.max(e.stop[op], end);
@@ -407,22 +423,53 @@ function opSpan(op)
 	return [a, b];
 }
 
-/* All that follows; called now and then while a trace comes in, and when it is there. */
-function digest()
+/* From two parts that are in order, which follow each other, one. */
+function *mergeParts(from, to, a, middle, end, compare)
 {
-	const e = trace.events;
+	for (let at = a, b = middle; at < end; at++) {
+		to[at] = b >= end || (a < middle && compare(from[a], from[b]) <= 0) ? from[a++] : from[b++];
+		if (!(at & PART))
+			yield;
+	}
+}
 
-	if (!trace.ids || trace.ids.n > e.n)
+/* What is around others before these. */
+function *sortedByStart()
+{
+	const e = trace.events, compare = (a, b) => e.start[a] - e.start[b] || e.end[b] - e.end[a];
+	let from = new Uint32Array(e.n).map((_, i) => i), to = new Uint32Array(e.n);
+
+	for (let at = 0; at < e.n; at += PART) {
+		from.subarray(at, at + PART).sort(compare);
+		yield;
+	}
+	for (let size = PART; size < e.n; size *= 2) {
+		for (let at = 0; at < e.n; at += 2 * size)
+			yield* mergeParts(from, to, at, Math.min(e.n, at + size), Math.min(e.n, at + 2 * size), compare);
+		[from, to] = [to, from];
+	}
+	return from;
+}
+
+/* All that follows; called now and then while a trace comes in, and when it is there. */
+function *digest()
+{
+	if (!trace.ids || trace.ids.n > trace.events.n)
 		trace.ids = new Ids();
-	linkEvents();
+	yield* linkEvents();
 	openOperations();
 	closeOpen();
-	closeOperations();
-	linkStates();
-	for (const t of trace.threads)
+	yield;
+	yield* closeOperations();
+	yield* linkStates();
+	for (const t of trace.threads) {
 		if (t.slices)
 			sumSlices(t);
-	trace.byStart = new Uint32Array(e.n).map((_, i) => i).sort((a, b) => e.start[a] - e.start[b] || e.end[b] - e.end[a]);
+		yield;
+	}
+	trace.byStart = yield* sortedByStart();
+	yield;
 	queueOperations();
+	yield;
 	joinOperations();
 }

@@ -156,3 +156,10 @@ function breathe()
 		channel.port2.postMessage(0);
 	});
 }
+
+/* Work that can be paused, without a pause. */
+function atOnce(work)
+{
+	while (!work.next().done)
+		;
+}

@@ -2,10 +2,15 @@
 // perf_test.mjs OUT BROWSER PAGE SLICES: from perf.sh.
 import {launch, open, info, t, ok, same, end} from './browser.mjs';
 
-const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100;
+const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100, BUSY_MS = 100;
 const [out, executable, file, slices] = process.argv.slice(2);
 const browser = await launch(out, executable);
-const page = await open(browser, file);
+/* Tasks of 50 ms and more: for as long as one runs nothing is drawn, and no key is heard. */
+const listen = () => {
+	window.tasks = [];
+	new PerformanceObserver(list => window.tasks.push(...list.getEntries().map(t => t.duration))).observe({type: 'longtask'});
+};
+const page = await open(browser, file, {first: listen});
 const mark = name => page.evaluate(n => performance.getEntriesByName(n)[0].startTime, name);
 
 /* 60 frames of a hand on the wheel: from one to the next, drawing on the screen included. */
@@ -33,6 +38,12 @@ await t('first paint', async () => {
 
 	console.log(`# first paint ${first.toFixed(0)} ms (meant: ${PAINT_MS}), all read ${all.toFixed(0)} ms`);
 	ok(first < FAR * PAINT_MS, 'far too late');
+});
+await t('reading gives way to drawing and to keys', async () => {
+	const tasks = (await page.evaluate(() => window.tasks)).sort((a, b) => b - a);
+
+	console.log(`# busy for ${(tasks[0] || 0).toFixed(0)} ms at worst (meant: ${BUSY_MS}), ${tasks.length} times for 50 ms or more`);
+	ok(!(tasks[0] >= FAR * BUSY_MS), 'far too long');
 });
 for (const how of ['zoom', 'pan'])
 	await t(`60 frames of ${how}`, async () => {
