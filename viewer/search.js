@@ -8,33 +8,80 @@ const HITS_MAX = 100000;
 const SIGHT_MAX = 2000; // outlines in a frame
 const search = {hits: [], at: -1, query: ''};
 
-/* All that an event can be found by, in lower case. */
-function wordsOf(i)
-{
-	const e = trace.events, t = trace.threads[e.thread[i]], c = trace.commList[e.comm[i]], v = verdictOf(i);
-	let s = eventName(i) + ' ' + TYPES[e.type[i]].short + ' ' + texts[e.func[i]] + ' rank=' + rankOf(i) + ' ' + t.comm + ' ' + t.role + ' ' + t.tid +
-		' ' + c.hash + ' ' + c.name;
+/* What there is in eventName() but the names of functions and types: figures, arrows, "ch", "rank" and "step". */
+const IN_FIGURES = /^[-#?+.\dacehknprst\u2190\u2192 ]*$/;
 
-	if (e.flow[i])
-		s += ' ' + texts[e.flow[i]];
-	if (e.behind[i])
-		s += ' behind ' + texts[e.behind[i]];
-	if (v)
-		s += ' ' + v.code + ' ' + (v.culprit || '');
-	if (e.flags[i] & F_OPEN)
-		s += ' unfinished';
-	if (e.flags[i] & F_RETRANS)
-		s += ' retransmission';
-	for (let k = 0; k < Math.min(e.sn[i], 8); k++)
-		s += ' ' + texts[trace.states.name[trace.stateOrder[e.s0[i] + k]]];
-	return s.toLowerCase();
+/*
+ * A word that is asked for. No word has a space in it, so it is in one of an event's parts or in none; and most parts are shared by many events,
+ * so whether it is in them is found out once.
+ */
+class Word {
+	constructor(word)
+	{
+		this.word = /^(#|rank=)\d+$/.test(word) ? word + ' ' : word;
+		this.figures = IN_FIGURES.test(this.word);
+		this.open = this.within('unfinished');
+		this.retrans = this.within('retransmission');
+		this.behind = this.within('behind');
+		this.types = TYPES.map(t => this.within(t.short));
+		this.texts = new Uint8Array(texts.length); // 0: not known; 1: no; 2: yes
+		this.threads = trace.threads.map(t => this.within(t.comm + ' ' + t.role + ' ' + t.tid));
+		this.comms = trace.commList.map(c => this.within(c.hash + ' ' + c.name));
+		this.ranks = new Map();
+	}
+
+	within(words)
+	{
+		return (words + ' ').toLowerCase().includes(this.word);
+	}
+
+	inText(nr)
+	{
+		if (!this.texts[nr])
+			this.texts[nr] = 1 + this.within(texts[nr]);
+		return this.texts[nr] === 2;
+	}
+
+	isRank(nr)
+	{
+		if (!this.ranks.has(nr))
+			this.ranks.set(nr, this.within(' rank=' + nr));
+		return this.ranks.get(nr);
+	}
+
+	inStates(i)
+	{
+		const e = trace.events;
+
+		for (let k = 0; k < Math.min(e.sn[i], 8); k++)
+			if (this.inText(trace.states.name[trace.stateOrder[e.s0[i] + k]]))
+				return true;
+		return false;
+	}
+
+	inVerdict(i)
+	{
+		const v = verdictOf(i);
+
+		return v && this.within(v.code + ' ' + (v.culprit || ''));
+	}
+
+	/* In anything that an event can be found by. */
+	inEvent(i)
+	{
+		const e = trace.events;
+
+		return this.types[e.type[i]] || this.threads[e.thread[i]] || this.comms[e.comm[i]] || this.inText(e.func[i]) || this.inText(e.flow[i]) || this.inStates(i) ||
+			(e.behind[i] > 0 && (this.behind || this.inText(e.behind[i]))) || (this.open && e.flags[i] & F_OPEN) || (this.retrans && e.flags[i] & F_RETRANS) ||
+			this.isRank(rankOf(i)) || this.inVerdict(i) || (this.figures && this.within(eventName(i)));
+	}
 }
 
 const asked = () => $('query').value.trim().toLowerCase().replace(/\brank\s+(\d+)/g, 'rank=$1').split(/\s+/).filter(Boolean);
 
 function runSearch(go = true)
 {
-	const q = asked().map(w => /^(#|rank=)\d+$/.test(w) ? w + ' ' : w), n = trace.events.n;
+	const q = asked().map(w => new Word(w)), n = trace.byStart.length;
 
 	search.query = asked().join(' ');
 	search.hits = [];
@@ -44,9 +91,7 @@ function runSearch(go = true)
 
 		if (trace.events.type[i] === T_LIFE || !laneOfEvent(i))
 			continue;
-		const s = wordsOf(i);
-
-		if (q.every(w => s.includes(w)))
+		if (q.every(w => w.inEvent(i)))
 			search.hits.push(i);
 	}
 	search.starts = Float64Array.from(search.hits, i => trace.events.start[i]);

@@ -2,7 +2,7 @@
 // perf_test.mjs OUT BROWSER PAGE SLICES: from perf.sh.
 import {launch, open, info, t, ok, same, end} from './browser.mjs';
 
-const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100, BUSY_MS = 100;
+const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100, BUSY_MS = 100, SEARCH_MS = 100;
 const [out, executable, file, slices] = process.argv.slice(2);
 const browser = await launch(out, executable);
 /* Tasks of 50 ms and more: for as long as one runs nothing is drawn, and no key is heard. */
@@ -52,6 +52,18 @@ for (const how of ['zoom', 'pan'])
 		console.log(`# ${how}: median ${f.median.toFixed(1)} ms (meant: ${FRAME_MS}), worst ${f.worst.toFixed(1)} ms`);
 		ok(f.median < FAR * FRAME_MS, 'far too slow');
 	});
+await t('searches', async () => {
+	const asked = ['allreduce #15', 'nothing that is there', 'late-rank recvgpuwait', 'ch1 \u2192'], times = await page.evaluate(words => words.map(w => {
+		const query = document.getElementById('query'), begun = performance.now();
+
+		query.value = w;
+		query.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}));
+		return performance.now() - begun;
+	}), asked);
+
+	console.log(`# ${asked.map((w, n) => `'${w}' ${times[n].toFixed(0)} ms`).join(', ')} (meant: ${SEARCH_MS})`);
+	ok(Math.max(...times) < FAR * SEARCH_MS, 'far too slow');
+});
 await page.screenshot({path: out + '/big.png'});
 same(page.told, []);
 await browser.close();
