@@ -11,7 +11,7 @@ const BLOCK_MAX = 64 << 20; // more text than that is in no block that we have m
 const LINE_MAX = 1 << 20;
 const HEAD_MAX = 2 * LINE_MAX; // of a dropped file: a whole record is in it, if it is a trace
 
-const loading = {at: 0, total: 0, done: false, dropped: false, begun: performance.now(), parsed: 0};
+const loading = {at: 0, total: 0, done: false, full: false, dropped: false, begun: performance.now(), parsed: 0};
 
 const unpack = stream => stream.pipeThrough(new DecompressionStream('gzip'));
 
@@ -124,26 +124,45 @@ async function progressed(mine)
 	await breathe();
 }
 
+/* What takes memory of the trace's size. Browsers give some GB to a page: where that is at its end, what has been read by then is shown. */
+async function withRoom(work)
+{
+	try {
+		await work();
+	} catch (err) {
+		if (!(err instanceof RangeError))
+			throw err;
+		loading.full = true;
+	}
+}
+
+const noRoom = () => 'This browser has no memory for all of the trace: what is shown is what was read first' +
+	(loading.total > 1 ? ', ' + percent(loading.at / loading.total) + ' of it. ' : '. ') + 'Make pages of fewer of its files each (ncclscope view FILE...).';
+
 function beginLoading(total, dropped = false)
 {
 	clearTrace();
 	trace.ids = null;
-	Object.assign(loading, {at: 0, total, done: false, dropped, begun: performance.now(), parsed: 0});
+	Object.assign(loading, {at: 0, total, done: false, full: false, dropped, begun: performance.now(), parsed: 0});
 	document.documentElement.dataset.state = 'loading';
 }
 
 async function endLoading(mine)
 {
-	await inSlots(digest(), mine);
-	if (trace.open.size && !mine.over) {
-		for (const open of trace.open.values())
-			new Parser(open.proc.file).addOpen(open);
+	await withRoom(async () => {
 		await inSlots(digest(), mine);
-	}
+		if (trace.open.size && !mine.over) {
+			for (const open of trace.open.values())
+				new Parser(open.proc.file).addOpen(open);
+			await inSlots(digest(), mine);
+		}
+	});
 	loading.done = true;
-	await inSlots(changed(), mine);
+	await withRoom(() => inSlots(changed(), mine));
 	if (mine.over)
 		return;
+	if (loading.full)
+		showNotice([noRoom()]);
 	showProgress();
 	document.documentElement.dataset.state = 'ready';
 	performance.mark('ncclscope-ready');
@@ -183,21 +202,32 @@ async function nextBlock()
 	}
 }
 
+/* Apart from whoever reads a block: what is kept for as long as the page is open must not keep its text as well. */
+const unpacker = packed => async () => textOf(await all(unpack(new Blob([packed]).stream()), BLOCK_MAX));
+
 async function loadPage(mine)
 {
-	let parser = null;
+	let parser = null, seen = 0;
 
 	beginLoading(document.readyState === 'loading' ? 0 : 1);
-	for (let e; !mine.over && (e = await nextBlock());) {
-		const {kind, name} = e.dataset, get = async () => textOf(await all(unpack(new Blob([packed]).stream()), BLOCK_MAX));
-		let text, packed;
+	for (let e; !mine.over && (e = await nextBlock()); loading.at += !loading.full) {
+		const {kind, name} = e.dataset;
+		let text, get;
 
+		if (document.readyState !== 'loading' && loading.total <= 1)
+			loading.total = seen + document.querySelectorAll('script[data-kind]').length;
+		seen++;
 		e.remove();
+		if (loading.full)
+			continue;
 		try {
-			packed = fromBase64(e.textContent);
+			get = unpacker(fromBase64(e.textContent));
 			text = await get();
-		} catch (err) { // the file has broken off in it
-			trace.truncated++;
+		} catch (err) {
+			if (err instanceof RangeError)
+				loading.full = true;
+			else // the file has broken off in it
+				trace.truncated++;
 			continue;
 		}
 		if (kind === 'report') {
@@ -208,7 +238,7 @@ async function loadPage(mine)
 			trace.files.push({name: name || ''});
 			parser = new Parser(trace.files.at(-1));
 		}
-		await parseBlock(parser, text, addSource(text, get), mine);
+		await withRoom(() => parseBlock(parser, text, addSource(text, get), mine));
 	}
 	if (mine.over)
 		return;
@@ -347,7 +377,7 @@ async function loadFile(file, mine)
 		if (packed) {
 			const again = await all(new Blob([raw]).stream().pipeThrough(new CompressionStream('gzip')), BLOCK_MAX);
 
-			get = async () => textOf(await all(unpack(new Blob([again]).stream()), BLOCK_MAX));
+			get = unpacker(again);
 		} else {
 			const part = file.slice(at, at + raw.length);
 
@@ -369,6 +399,10 @@ async function loadTraces(traces, mine)
 		try {
 			await loadFile(f, mine);
 		} catch (err) {
+			if (err instanceof RangeError) {
+				loading.full = true;
+				break;
+			}
 			trace.truncated++;
 			trace.files.at(-1).error = err instanceof Error ? err.message : 'cannot be read';
 		}

@@ -75,13 +75,15 @@ function summary()
 		if (trace.slices)
 			parts.push(count(trace.slices) + ' slices');
 	}
-	s.replaceChildren(loading.done ? '' : 'Reading: ', el('b', '', parts.join('  \u00b7  ')));
+	s.replaceChildren(loading.done ? '' : loading.total > 1 ? 'Reading, ' + percent(loading.at / loading.total) + ': ' : 'Reading: ', el('b', '', parts.join('  \u00b7  ')));
 	if (trace.unreadable)
 		add(s, '  \u00b7  ', el('span', 'bad', count(trace.unreadable) + (trace.unreadable === 1 ? ' torn line' : ' torn lines')));
 	const lost = [...trace.lost.values()].reduce((a, b) => a + b, 0);
 
 	if (lost)
 		add(s, '  \u00b7  ', el('span', 'bad', count(lost) + ' records lost'));
+	if (loading.full)
+		add(s, '  \u00b7  ', el('span', 'bad', 'not all of it'));
 	if (trace.truncated)
 		add(s, '  \u00b7  ', el('span', 'bad', 'damaged: ' + count(trace.truncated)));
 	if (loading.done && !trace.records)

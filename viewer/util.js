@@ -107,19 +107,23 @@ class Table {
 			this[name] = new type(cap);
 	}
 
-	/* A row more, all zero. */
+	/* A row more, all zero. A RangeError: there is no memory for it, and nothing has changed. */
 	add()
 	{
-		if (this.n === this.cap) {
-			this.cap *= 2;
-			for (const [name, type] of this.spec) {
-				const old = this[name];
-
-				this[name] = new type(this.cap);
-				this[name].set(old);
-			}
-		}
+		if (this.n === this.cap)
+			this.grow(2 * this.cap);
 		return this.n++;
+	}
+
+	grow(cap)
+	{
+		for (const [name, type] of this.spec) {
+			const old = this[name];
+
+			this[name] = new type(cap);
+			this[name].set(old);
+		}
+		this.cap = cap;
 	}
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Two million slices and half a million events: how long until something is drawn, how long the page is busy at a time while it reads, how long a
 # frame takes, what `view` takes of memory and time. Prints the figures; fails only far off, at five times what is meant to be (first paint 2 s,
-# busy and frame 100 ms), as others are at work on the machine.
+# busy and frame 100 ms; of memory a third more), as others are at work on the machine.
 #
 # Usage: perf.sh [BUILD DIR [SLICES [OPERATIONS]]]
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // perf_test.mjs OUT BROWSER PAGE SLICES: from perf.sh.
+import {readFileSync, readdirSync, statSync} from 'node:fs';
 import {launch, open, info, t, ok, same, end} from './browser.mjs';
 
 const FAR = 5, PAINT_MS = 2000, FRAME_MS = 100, BUSY_MS = 100, SEARCH_MS = 100;
@@ -44,6 +45,31 @@ await t('reading gives way to drawing and to keys', async () => {
 
 	console.log(`# busy for ${(tasks[0] || 0).toFixed(0)} ms at worst (meant: ${BUSY_MS}), ${tasks.length} times for 50 ms or more`);
 	ok(!(tasks[0] >= FAR * BUSY_MS), 'far too long');
+});
+/* Of the largest of the browser's processes, which is the page's; MB. */
+function memory()
+{
+	const status = pid => {
+		try {
+			return readFileSync(`/proc/${pid}/status`, 'utf8');
+		} catch (err) { // it has ended
+			return '';
+		}
+	};
+	const all = readdirSync('/proc').filter(pid => /^\d+$/.test(pid)).map(pid => [Number(pid), status(pid)]), ours = new Set([browser.process().pid]);
+
+	for (let n = 0; n < 4; n++)
+		for (const [pid, text] of all)
+			if (ours.has(Number(/PPid:\s+(\d+)/.exec(text)?.[1])))
+				ours.add(pid);
+	return Math.max(...all.filter(([pid, text]) => ours.has(pid) && text).map(([, text]) => Number(/VmRSS:\s+(\d+)/.exec(text)?.[1] || 0))) / 1024;
+}
+
+await t('memory', async () => {
+	const mb = memory(), page = statSync(file).size / 2 ** 20;
+
+	console.log(`# ${mb.toFixed(0)} MB, of a page of ${page.toFixed(0)} MB (meant: 100 MB, and 9 times the page)`);
+	ok(mb < 100 + 12 * page, 'far too much');
 });
 for (const how of ['zoom', 'pan'])
 	await t(`60 frames of ${how}`, async () => {

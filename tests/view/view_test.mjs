@@ -683,6 +683,47 @@ await t('a page that broke off says so, and shows the rest', async () => {
 	}
 });
 
+/* For a page that is opened: columns of more than 8192 doubles find no memory. */
+const cramped = `{
+	const Real = window.Float64Array;
+
+	window.Float64Array = class extends Real {
+		constructor(...args)
+		{
+			if (args[0] > 8192)
+				throw new RangeError('Array buffer allocation failed');
+			super(...args);
+		}
+	};
+}`;
+
+await t('what the browser has no memory for is said, and the rest shown', async () => {
+	const p = await open(browser, `${tmp}/small.html`, {first: cramped}), told = 'no memory for all of the trace';
+	const dropped = () => p.evaluate(() => document.getElementById('notice').hidden);
+
+	same([(await info(p)).states, (await info(p)).procs < 8], [8192, true], 'states, processes');
+	ok((await lanes(p)).some(l => l.kind === 'events' && l.n > 100), 'lanes');
+	ok((await $text(p, '#notice')).includes(told) && (await $text(p, '#summary')).includes('not all of it'), await $text(p, '#notice') + await $text(p, '#summary'));
+	same(await p.$$eval('script[data-kind]', all => all.length), 0, 'what is left of the page');
+	await drop(p, [['s.jsonl', readFileSync(seed)]]);
+	ok(await dropped() && !(await $text(p, '#summary')).includes('not all'), 'what was said is of another trace');
+	await drop(p, [['all.jsonl', Buffer.concat(small.map(f => readFileSync(f)))]]);
+	ok((await $text(p, '#notice')).includes(told), await $text(p, '#notice'));
+	same(p.told, []);
+	await p.close();
+});
+
+await t('while the page is read, it says how far it is', async () => {
+	const p = await open(browser, `${tmp}/small.html`, {first: `
+		window.said = [];
+		new MutationObserver(() => window.said.push(document.getElementById('summary')?.textContent)).observe(document, {childList: true, subtree: true});`});
+	const parts = (await p.evaluate(() => window.said)).map(s => /^Reading, ([0-9.]+) %:/.exec(s || '')).filter(Boolean).map(m => Number(m[1]));
+
+	ok(parts.length > 1 && parts.every((n, k) => n >= (parts[k - 1] ?? 0) && n <= 100), parts.join(' '));
+	same(await p.$eval('#progress', b => b.hidden), true);
+	await p.close();
+});
+
 await t('hostile text is text', async () => {
 	const name = '"><img src=x onerror=alert(9)>.jsonl';
 
