@@ -5,6 +5,7 @@
  */
 
 const GIVE_UP_NS = 90e9; // what began so long after the other had ended is another operation
+const TOLD_NS = 1000; // what the report says of a message is as exact as the trace
 const CLOCKS_NS = 10e9; // real clocks of nodes are no further apart, or nothing can be said
 
 const opKey = (comm, func, seq) => comm + ' ' + func + ' ' + seq;
@@ -189,7 +190,7 @@ function joinMessages()
 
 /* ---- Verdicts --------------------------------------------------------------------------------------------- */
 
-/* Of those of one number the one that took as long as the report says. */
+/* The one that took as long as the report says. */
 function opTold(ops, ns)
 {
 	let best, least = Infinity;
@@ -205,13 +206,29 @@ function opTold(ops, ns)
 	return best;
 }
 
+/*
+ * Messages have no number but the report's own: it is the one that took as long, to the us, and no other, whether or not it waited for those
+ * before it; of those that never ended the first that its rank has to do with.
+ */
+function messageTold(messages, v, ns)
+{
+	const e = trace.events, of = i => v.rank === undefined || rankOf(i) === v.rank || e.peer[i] === v.rank;
+
+	if (v.hung === true)
+		return messages.filter(op => !op.verdict && op.parts.some(i => e.flags[i] & F_OPEN && of(i))).sort((x, y) => e.start[x.parts[0]] - e.start[y.parts[0]])[0];
+	return messages.find(op => op.parts.some(i => Math.abs(e.end[i] - e.start[i] - ns) <= TOLD_NS || Math.abs(e.end[i] - beganAt(i) - ns) <= TOLD_NS));
+}
+
 /* What report says of operations; its list of slow ones has the longest. */
 function joinVerdicts(numbers)
 {
+	const messages = trace.ops.filter(op => trace.events.type[op.parts[0]] === T_P2P);
+
 	trace.slow = [];
 	for (const v of trace.report && Array.isArray(trace.report.slow) ? trace.report.slow : []) {
 		const comm = trace.comms.get(String(v.commHash)), ns = Number(v.duration) * 1e3;
-		const op = comm && opTold(numbers.get(opKey(comm.index, String(v.func), Number(v.seq)))?.ops || [], ns);
+		const op = comm && (v.func === 'SendRecv' ? messageTold(messages.filter(m => trace.events.comm[m.parts[0]] === comm.index), v, ns) :
+			opTold(numbers.get(opKey(comm.index, String(v.func), Number(v.seq)))?.ops || [], ns));
 
 		if (op)
 			op.verdict = v;

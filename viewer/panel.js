@@ -153,8 +153,10 @@ function longest()
 
 function opTitle(s)
 {
+	const i = s.op?.parts[0];
+
 	if (s.op)
-		return eventName(s.op.parts[0]);
+		return (trace.events.type[i] === T_P2P ? 'rank ' + trace.events.rank[i] + ': ' : '') + eventName(i);
 	return clean(s.verdict.func, 60) + ' #' + s.verdict.seq;
 }
 

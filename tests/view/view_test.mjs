@@ -1219,5 +1219,26 @@ await t('a Send of one window is not received in another', async () => {
 	await p.close();
 });
 
+await t('what report says of a message leads to that, if it is in the trace, and to one that hangs', async () => {
+	const [sends, recvs] = messages(upTo(30), upTo(30)), dir = tmp + '/told messages', slow = more => ({commHash: '0xabc', func: 'SendRecv', seq: 7, expected: 1e3, code: 'late-rank', rank: 0, ...more});
+
+	sends[17][1] += 4; // ms
+	recvs[17][1] += 4;
+	sends[29][0] -= .5;
+	sends[29].splice(3, 1, {stop: null, exec: undefined, unfinished: true});
+	const p = await open(browser, withReport('told messages', view('messages', ofRank(dir, 0, 10, sends), ofRank(dir, 1, 11, recvs)), {slow: [slow({duration: 5e3}), slow({duration: 3e3}), slow({duration: 1, hung: true, rank: 1})]}));
+	const titles = await p.$$eval('#slow .what', list => list.map(e => [e.textContent, e.closest('button').disabled]));
+
+	same(titles, [['rank 0: Send \u2192 1', false], ['rank 0: Send \u2192 1', false], ['SendRecv #7', true]]);
+	for (const [n, at] of [[0, 290], [1, 170]]) {
+		await p.evaluate(k => document.querySelectorAll('#slow button')[k].click(), n);
+		await settle(p);
+		const {t0, t1, from} = await info(p);
+
+		ok(t0 - from < at * 1e6 && t1 - from > at * 1e6 && t1 - t0 < 10e6, `${at} ms: in sight ${t0 - from}..${t1 - from}`);
+	}
+	await p.close();
+});
+
 await browser.close();
 end();
