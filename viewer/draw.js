@@ -179,7 +179,7 @@ function drawWords(ctx)
 	ctx.font = '10.5px ' + FONT;
 	ctx.textBaseline = 'middle';
 	for (const [x, y, w, s, ink] of words) {
-		const n = Math.floor(w / glyph), cut = s.length > n ? s.slice(0, Math.max(1, n - 1)) + '\u2026' : s;
+		const n = Math.floor(w / glyph), cut = s.length > n ? s.slice(0, Math.max(1, n - 2)) + '\u2026' : s; // as wide as two
 
 		ctx.fillStyle = ink === 'plain' ? colour.text : ink === 'faint' ? colour.dim : '#10161d';
 		ctx.fillText(cut, x, y);
@@ -196,23 +196,35 @@ function drawLabels(ctx)
 	ctx.fillRect(0, view.axis, view.gutter, view.h);
 	ctx.textBaseline = 'middle';
 	eachLane((lane, top) => {
-		const indent = 10 + lane.depth * 11, head = lane.key !== undefined, big = lane.kind === 'proc' || lane.kind === 'node';
-
-		if (big) {
-			ctx.fillStyle = colour.head;
-			ctx.fillRect(0, top, view.gutter, lane.h);
-		}
-		if (head)
-			triangle(ctx, indent - 4, top + Math.min(lane.h, 24) / 2, lane.closed);
-		ctx.font = (lane.kind === 'proc' ? '600 12px ' : big || head ? '11.5px ' : '10.5px ') + FONT;
-		ctx.fillStyle = head ? colour.text : colour.dim;
-		const room = Math.floor((view.gutter - indent - 14) / (lane.kind === 'proc' ? 6.7 : head ? 6.2 : 5.7));
-
-		ctx.fillText(lane.label.length > room ? lane.label.slice(0, room - 1) + '\u2026' : lane.label, indent + (head ? 6 : 0), top + Math.min(lane.h, 24) / 2 + .5);
+		if (lane.kind !== 'proc' && lane.kind !== 'node')
+			return;
+		ctx.fillStyle = colour.head;
+		ctx.fillRect(0, top, view.gutter, lane.h);
 	});
 	ctx.fillStyle = colour.line;
 	ctx.fillRect(view.gutter - 1, view.axis, 1, view.h);
 	ctx.restore();
+	ctx.save();
+	ctx.beginPath();
+	ctx.rect(0, view.axis, view.w, view.h);
+	ctx.clip();
+	ctx.textBaseline = 'middle';
+	eachLane((lane, top) => drawLabel(ctx, lane, top));
+	ctx.restore();
+}
+
+/* Of heads that have nothing beside them the label may be as long as it is. */
+function drawLabel(ctx, lane, top)
+{
+	const indent = 10 + lane.depth * 11, head = lane.key !== undefined, y = top + Math.min(lane.h, 24) / 2;
+	const [font, glyphs] = lane.kind === 'proc' ? ['600 12px ', 6.7] : head ? ['11.5px ', 6.2] : ['10.5px ', 5.7];
+	const room = Math.floor(((head && !lane.row ? view.w : view.gutter) - indent - 14) / glyphs);
+
+	if (head)
+		triangle(ctx, indent - 4, y, lane.closed);
+	ctx.font = font + FONT;
+	ctx.fillStyle = head ? colour.text : colour.dim;
+	ctx.fillText(lane.label.length > room ? lane.label.slice(0, room - 1) + '\u2026' : lane.label, indent + (head ? 6 : 0), y + .5);
 }
 
 function triangle(ctx, x, y, closed)

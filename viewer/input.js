@@ -87,7 +87,7 @@ function hold(key)
 
 const bound = {
 	'0': wholeTrace, home: wholeTrace, f: zoomToSelection, n: () => stepHit(1), N: () => stepHit(-1), j: () => stepSlow(1), k: () => stepSlow(-1),
-	'[': () => stepRow(-1), ']': () => stepRow(1), p: togglePanel, '?': () => $('keys').showModal(), '/': () => $('query').select(),
+	'[': () => stepRow(-1), ']': () => stepRow(1), p: togglePanel, '?': showKeys, '/': () => $('query').select(),
 	Escape: () => {
 		view.ruler = null;
 		view.op = null;

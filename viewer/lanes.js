@@ -137,7 +137,7 @@ function drawEvents(lane, row, top, low)
 		if (b > drawn) {
 			drawEvent(i, a, Math.min(b, raster.w + 4), y0, y1, px, low);
 			drawn = b;
-			if (b - a > 34 * d && a >= said) {
+			if (b - a > 34 * d && a >= said - 1) { // they may share a column
 				const split = e.flags[i] & F_SCHED ? (low ? 2 : 4) : 0;
 
 				say(a / d + 3, top + (lane.h - split) / 2, Math.min(b, raster.w) / d - a / d - 6, eventLabel(i, low), e.type[i] === T_STEP && e.sn[i] ? 'onbright' : 'plain');

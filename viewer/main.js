@@ -36,6 +36,13 @@ function makeKeys()
 			[add(el('span', 'inks'), ...inks.split(' ').map(ink => swatch(ink, ''))), what])))), add(el('p'), close));
 }
 
+/* From its top: where the window is small, its button is below what can be seen, and browsers go there. */
+function showKeys()
+{
+	$('keys').showModal();
+	$('keys').scrollTop = 0;
+}
+
 function showEmpty()
 {
 	$('drop').hidden = trace.records > 0 || !loading.done;
@@ -191,7 +198,7 @@ function listen()
 	$('prev').addEventListener('click', () => stepHit(-1));
 	$('fit').addEventListener('click', wholeTrace);
 	$('side').addEventListener('click', togglePanel);
-	$('help').addEventListener('click', () => $('keys').showModal());
+	$('help').addEventListener('click', showKeys);
 	window.addEventListener('dragover', ev => {
 		ev.preventDefault();
 		$('drop').hidden = false;

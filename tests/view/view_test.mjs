@@ -1240,5 +1240,24 @@ await t('what report says of a message leads to that, if it is in the trace, and
 	await p.close();
 });
 
+await t('in a narrow window nothing is cut off that says what was lost, nor what the keys are', async () => {
+	const file = oneRank(tmp + '/narrow.jsonl', [[0, 100]]);
+
+	appendFileSync(file, JSON.stringify({recordType: 'lost', from: 1e6, to: 1e6 + 50, n: 1234567, cause: 'ring-full'}) + '\n');
+	const p = await open(browser, view('narrow', file));
+
+	await p.setViewport({width: 900, height: 500});
+	await settle(p);
+	const [right, cut] = await p.$eval('#summary', s => [s.querySelector('.bad').getBoundingClientRect().right, s.scrollWidth > s.clientWidth]);
+
+	same([right < 900, cut], [true, false], await $text(p, '#summary'));
+	await p.keyboard.press('?');
+	await settle(p);
+	same(await p.$eval('#keys', k => [k.scrollTop, k.scrollHeight > k.clientHeight]), [0, true]);
+	await p.keyboard.press('Escape');
+	await p.screenshot({path: out + '/narrow.png'});
+	await p.close();
+});
+
 await browser.close();
 end();
