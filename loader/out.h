@@ -87,6 +87,12 @@ int out_dir_check(const char *dir, uid_t uid, gid_t gid, int *made);
 /* Nothing came to be written: takes the directory away again if it is empty, and closes `made`. */
 void out_dir_unmake(const char *dir, int made);
 
+/*
+ * Takes what is open as `fd` away from dirfd, where it has the last name of `path`; not what somebody else has put in its place.
+ * `flags` as unlinkat(2) has them.
+ */
+void unlink_ours(int dirfd, const char *path, int fd, int flags);
+
 /* `name` below dirfd, by no link and no way out of it: an fd or -errno. */
 int open_beneath(int dirfd, const char *name, int flags, mode_t mode);
 

@@ -291,20 +291,25 @@ int out_dir_check(const char *dir, uid_t uid, gid_t gid, int *made)
 	return 0;
 }
 
+void unlink_ours(int dirfd, const char *path, int fd, int flags)
+{
+	char copy[PATH_MAX], *name;
+	struct stat ours, there;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	name = basename(copy);
+	if (!fstat(fd, &ours) && !fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) &&
+	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+		unlinkat(dirfd, name, flags);
+}
+
 /* A directory that was made has the last name of the way to it: nothing is made behind a link. */
 void out_dir_unmake(const char *dir, int fd)
 {
 	int parent = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char copy[PATH_MAX], *name;
-	struct stat ours, there;
 
-	snprintf(copy, sizeof(copy), "%s", dir);
-	name = basename(copy);
-	/* not what somebody else has put in its place */
-	if (parent >= 0 && !fstat(fd, &ours) &&
-	    !fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) && ours.st_dev == there.st_dev &&
-	    ours.st_ino == there.st_ino)
-		unlinkat(parent, name, AT_REMOVEDIR);
+	if (parent >= 0)
+		unlink_ours(parent, dir, fd, AT_REMOVEDIR);
 	if (parent >= 0)
 		close(parent);
 	close(fd);

@@ -29,32 +29,33 @@ static size_t padded(size_t size)
 /* ---- Writing ----------------------------------------------------------------------------------- */
 
 struct raw_writer {
-	int fd;
-	int err; /* why nothing more is written */
+	int fd, dirfd; /* dirfd: where it was made */
+	int err;       /* why nothing more is written */
 	char *path;
 	uint64_t size; /* whole records in the file */
 	size_t len;
 	unsigned char buf[WRITE_BYTES];
 };
 
-static int open_file(const char *path, uid_t uid, gid_t gid)
+/* *dirfd is the caller's if there is a file. */
+static int open_file(const char *path, uid_t uid, gid_t gid, int *dirfd)
 {
 	char *dir = strdup(path), *name = strdup(path);
-	int dirfd, fd;
+	int fd;
 
 	if (!dir || !name) {
 		free(dir);
 		free(name);
 		return -ENOMEM;
 	}
-	dirfd = out_dir_open(dirname(dir), true, uid, gid);
-	fd = dirfd < 0 ? dirfd
-		       : open_beneath(dirfd, basename(name), O_WRONLY | O_CREAT | O_EXCL | O_APPEND,
-				      0600);
+	*dirfd = out_dir_open(dirname(dir), true, uid, gid);
+	fd = *dirfd < 0 ? *dirfd
+			: open_beneath(*dirfd, basename(name),
+				       O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
 	if (fd >= 0 && fchown(fd, uid, gid))
 		pr_debug("Failed to give '%s' to user %d: %s\n", path, (int)uid, strerror(errno));
-	if (dirfd >= 0)
-		close(dirfd);
+	if (fd < 0 && *dirfd >= 0)
+		close(*dirfd);
 	free(dir);
 	free(name);
 	return fd;
@@ -85,7 +86,7 @@ struct raw_writer *raw_writer__open(const char *path, uid_t uid, gid_t gid, int 
 		return NULL;
 	memset(w, 0, offsetof(struct raw_writer, buf));
 	w->path = strdup(path);
-	w->fd = w->path ? open_file(path, uid, gid) : -ENOMEM;
+	w->fd = w->path ? open_file(path, uid, gid, &w->dirfd) : -ENOMEM;
 	if (w->fd < 0) {
 		*err = w->fd;
 		free(w->path);
@@ -153,9 +154,19 @@ int raw_writer__close(struct raw_writer *w)
 	err = raw_writer__flush(w);
 	if (close(w->fd) && !err)
 		err = -errno;
+	close(w->dirfd);
 	free(w->path);
 	free(w);
 	return err;
+}
+
+void raw_writer__abandon(struct raw_writer *w)
+{
+	unlink_ours(w->dirfd, w->path, w->fd, 0);
+	close(w->fd);
+	close(w->dirfd);
+	free(w->path);
+	free(w);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------- */

@@ -425,6 +425,11 @@ static void close_raw(struct recorder *r)
 
 	if (!r->raw)
 		return;
+	if (!r->until_ns) { /* no recording has begun: once more with the same name shall be possible */
+		raw_writer__abandon(r->raw);
+		r->raw = NULL;
+		return;
+	}
 	raw_writer__flush(r->raw);
 	bytes = raw_writer__bytes(r->raw);
 	if (raw_writer__close(r->raw))
@@ -435,13 +440,13 @@ static void close_raw(struct recorder *r)
 	r->raw = NULL;
 }
 
-/* What can be known to be wrong before anything is attached, or started. */
 static int no_memory(void)
 {
 	pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
 	return EXIT_FAILED;
 }
 
+/* What can be known to be wrong before anything is attached, or started. */
 static int prepare(struct recorder *r)
 {
 	time_t t = time(NULL);

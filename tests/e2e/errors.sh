@@ -82,6 +82,10 @@ record c127 -- "$tmp/nosuch" arg
 t "CMD does not exist: no directory stays" [ ! -e "$tmp/c127" ]
 mkdir "$tmp/cthere" && record cthere -- "$tmp/nosuch"
 t "CMD does not exist: a directory that was there does" [ "$rc" = 127 -a -d "$tmp/cthere" ]
+for _ in 1 2; do
+	timeout 60 "$scope" record --plugin "$plugin" --raw "$tmp/c.raw" -- "$tmp/nosuch" 2>"$tmp/craw.err"
+	is "CMD does not exist: no capture stays, that would be in the way" "$? $(ls "$tmp/c.raw" 2>/dev/null)" "127 "
+done
 t "CMD does not exist" says c127 127 "$tmp/nosuch" "No such file"
 is "CMD does not exist, with its path: PATH is not blamed" "$(grep -c PATH "$tmp/c127.err")" 0
 SUDO_UID=0 SUDO_GID=0 record csudo -- ncclscope-no-such-command
