@@ -145,28 +145,31 @@ uint64_t raw_writer__bytes(const struct raw_writer *w)
 	return w->size;
 }
 
-int raw_writer__close(struct raw_writer *w)
+static int writer_free(struct raw_writer *w)
 {
-	int err;
+	int err = close(w->fd) ? -errno : 0;
 
-	if (!w)
-		return 0;
-	err = raw_writer__flush(w);
-	if (close(w->fd) && !err)
-		err = -errno;
 	close(w->dirfd);
 	free(w->path);
 	free(w);
 	return err;
 }
 
+int raw_writer__close(struct raw_writer *w)
+{
+	int err, end;
+
+	if (!w)
+		return 0;
+	err = raw_writer__flush(w);
+	end = writer_free(w);
+	return err ? err : end;
+}
+
 void raw_writer__abandon(struct raw_writer *w)
 {
 	unlink_ours(w->dirfd, w->path, w->fd, 0);
-	close(w->fd);
-	close(w->dirfd);
-	free(w->path);
-	free(w);
+	writer_free(w);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
