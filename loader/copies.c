@@ -8,6 +8,7 @@
 #include "copies.h"
 #include "fnv.h"
 #include "hash.h"
+#include "human.h"
 #include "log.h"
 
 struct copy {
@@ -194,7 +195,7 @@ void copies__warn(const struct copies *c)
 	if (c->n)
 		pr_warn("Traces of %" PRIu64 " process%s are given more than once, and taken once; "
 			"the first that was left out: '%s'\n",
-			c->n, c->n == 1 ? "" : "es", c->first);
+			c->n, human__es(c->n), c->first);
 	warn_longer(c);
 }
 

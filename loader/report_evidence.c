@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a verdict is told with: two lines of figures, of the cause that report_verdict.c has found. */
 #include <string.h>
+#include "human.h"
 #include "report_priv.h"
 
 static double ms(int64_t ns)
@@ -14,7 +15,7 @@ static void tell_loss(const struct report_cause *c, struct names *names, struct 
 	const struct report_link *l = c->link;
 	uint32_t n =
 		l->send ? (uint32_t)most(l->retrans, c->far ? c->far->peer_retrans : 0) : l->ooo;
-	const char *s = n == 1 ? "" : "s";
+	const char *s = human__s(n);
 	char what[80];
 
 	if (l->send)
@@ -127,7 +128,7 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "until then its application (thread %d) had not called NCCL for this; "
 			 "%u rank%s seen",
-			 c->part->tid, op->nparts, op->nparts == 1 ? "" : "s");
+			 c->part->tid, op->nparts, human__s(op->nparts));
 }
 
 static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)

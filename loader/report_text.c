@@ -2,6 +2,7 @@
 /* The report for people: 100 columns, plain text, colour only on a terminal; see report.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "human.h"
 #include "report_text_priv.h"
 
 #define COLUMNS 100
@@ -53,7 +54,7 @@ static void put_operations(const struct report_find *f, FILE *out)
 		return;
 	}
 	fprintf(out, "     in %llu operation%s, %llu of them slow", (unsigned long long)n,
-		n == 1 ? "" : "s", (unsigned long long)f->slow);
+		human__s(n), (unsigned long long)f->slow);
 	if (f->hung)
 		fprintf(out, ", %llu never ended", (unsigned long long)f->hung);
 }
@@ -328,7 +329,7 @@ static void print_notes(const struct report *r, FILE *f)
 		fprintf(f,
 			"%llu operation%s did not wait for all ranks: more than fit were under "
 			"way.\n",
-			(unsigned long long)t->hurried, t->hurried == 1 ? "" : "s");
+			(unsigned long long)t->hurried, human__s(t->hurried));
 	if (t->hung_left)
 		fprintf(f, "Why %llu operations never ended is not told: more than fit.\n",
 			(unsigned long long)t->hung_left);
@@ -352,10 +353,10 @@ void report_text(const struct report *r, FILE *f)
 			last = p->last + p->offset;
 	}
 	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operation%s, %llu record%s\n",
-		(unsigned long long)t->files, t->files == 1 ? "" : "s", procs_of(r),
-		procs_of(r) == 1 ? "" : "es", nodes_of(r), nodes_of(r) == 1 ? "" : "s",
+		(unsigned long long)t->files, human__s(t->files), procs_of(r),
+		human__es(procs_of(r)), nodes_of(r), human__s(nodes_of(r)),
 		last ? words__span(last - first) : "0 s", (unsigned long long)t->ops,
-		t->ops == 1 ? "" : "s", (unsigned long long)t->records, t->records == 1 ? "" : "s");
+		human__s(t->ops), (unsigned long long)t->records, human__s(t->records));
 	print_losses(r, f);
 	print_notes(r, f);
 	print_findings(r, f, REPORT_TOP);

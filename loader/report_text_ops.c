@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fnv.h"
+#include "human.h"
 #include "report_text_priv.h"
 
 #define COMMS 16 /* that are told of one by one */
@@ -313,7 +314,7 @@ static void put_more_comms(const struct comm_group *g, uint32_t n, FILE *f)
 	}
 	if (!more)
 		return;
-	fprintf(f, "\n(%u more communicator%s", more, more == 1 ? "" : "s");
+	fprintf(f, "\n(%u more communicator%s", more, human__s(more));
 	if (hung)
 		fprintf(f, ", of which %u hang%s", hung, hung == 1 ? "s" : "");
 	else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The report for people, who did it: tables of ranks and of threads, and the map of who waited when. */
 #include <stdlib.h>
+#include "human.h"
 #include "report_text_priv.h"
 
 #define ROWS_MAX 32 /* that are told of one by one */
@@ -47,7 +48,7 @@ static struct report_row *list_procs(const struct report *r, bool in_ops, uint32
 static void put_more(uint32_t more, const char *what, FILE *f)
 {
 	if (more)
-		fprintf(f, "(%u more %s%s: see --json)\n", more, what, more == 1 ? "" : "s");
+		fprintf(f, "(%u more %s%s: see --json)\n", more, what, human__s(more));
 }
 
 void report_text_ranks(const struct report *r, FILE *f)
@@ -214,7 +215,7 @@ static void heat_line(const struct report *r, uint32_t row, uint32_t cols, FILE 
 static void put_rows_left(const struct report *r, uint32_t more, FILE *f)
 {
 	if (more)
-		fprintf(f, "(%u more rank%s%s)\n", more, more == 1 ? "" : "s",
+		fprintf(f, "(%u more rank%s%s)\n", more, human__s(more),
 			report_heat_left(r) ? ", and those for which there was no room" : "");
 }
 

@@ -2,6 +2,7 @@
 /* What `record` prints at its end; see summary.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "human.h"
 #include "nccl_names.h"
 #include "out.h"
 #include "session.h"
@@ -263,10 +264,10 @@ static void print_net(const struct summary *s, FILE *f)
 		"  %llu segment%s sent again, %llu of them needlessly; %llu packet%s dropped on "
 		"this "
 		"node\n",
-		(unsigned long long)s->flows, s->flows == 1 ? "" : "s", (double)s->tx_bytes / 1e9,
-		(double)s->rx_bytes / 1e9, (unsigned long long)s->again, s->again == 1 ? "" : "s",
+		(unsigned long long)s->flows, human__s(s->flows), (double)s->tx_bytes / 1e9,
+		(double)s->rx_bytes / 1e9, (unsigned long long)s->again, human__s(s->again),
 		(unsigned long long)(s->again - s->needed), (unsigned long long)s->drops,
-		s->drops == 1 ? "" : "s");
+		human__s(s->drops));
 	for (i = 0; i < s->nworst; i++)
 		print_worst(&s->worst[i], f);
 }
@@ -289,14 +290,14 @@ static void print_loss(const struct summary *s, FILE *f)
 		fprintf(f,
 			"The kernel skipped %llu run%s of the recorder's BPF programs: a thread's "
 			"state or a step's connection may be missing\n",
-			(unsigned long long)s->skipped, s->skipped == 1 ? "" : "s");
+			(unsigned long long)s->skipped, human__s(s->skipped));
 }
 
 void summary__print_capture(const struct summary *s, FILE *f)
 {
 	if (s->procs)
 		fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n",
-			(unsigned long long)s->records, s->procs, s->procs == 1 ? "" : "es");
+			(unsigned long long)s->records, s->procs, human__es(s->procs));
 	else
 		fprintf(f, "\nRecords: none, no process with the plugin made a communicator\n");
 	print_loss(s, f);
@@ -310,20 +311,20 @@ bool summary__nothing_written(const struct summary *s)
 static void print_unwritten(const struct summary *s, FILE *f)
 {
 	fprintf(f, "%s of %u process%s could not be written: %s; name another directory with -o\n",
-		s->files ? "Traces" : "Trace: none, those", s->unwritten,
-		s->unwritten == 1 ? "" : "es", out_dir_error(s->unwritten_err));
+		s->files ? "Traces" : "Trace: none, those", s->unwritten, human__es(s->unwritten),
+		out_dir_error(s->unwritten_err));
 }
 
 static void print_files(const struct summary *s, const char *dir, FILE *f)
 {
 	if (s->files)
 		fprintf(f, "Trace: %u file%s of %u process%s in %s/\n", s->files,
-			s->files == 1 ? "" : "s", s->procs, s->procs == 1 ? "" : "es", dir);
+			human__s(s->files), s->procs, human__es(s->procs), dir);
 	if (s->unwritten)
 		print_unwritten(s, f);
 	else if (!s->files && s->procs)
 		fprintf(f, "Trace: none, of %u process%s nothing was to be recorded\n", s->procs,
-			s->procs == 1 ? "" : "es");
+			human__es(s->procs));
 	else if (!s->files)
 		fprintf(f, "Trace: none, no process with the plugin made a communicator\n");
 }
@@ -337,8 +338,7 @@ void summary__print(const struct summary *s, const char *dir, FILE *f)
 	print_loss(s, f);
 	if (s->hung)
 		fprintf(f, "%llu event%s seemed hung, the longest for %.1f s\n",
-			(unsigned long long)s->hung, s->hung == 1 ? "" : "s",
-			(double)s->hung_ns / 1e9);
+			(unsigned long long)s->hung, human__s(s->hung), (double)s->hung_ns / 1e9);
 	if (s->malformed || s->evicted)
 		fprintf(f, "Malformed records: %llu, events given up: %llu\n",
 			(unsigned long long)s->malformed, (unsigned long long)s->evicted);

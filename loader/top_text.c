@@ -38,8 +38,8 @@ void top_text__head(const struct top *t, char line[TOP_LINE])
 	if (localtime_r(&now, &tm))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	snprintf(line, TOP_LINE, "ncclscope top %s  %u process%s, %zu rank%s  %s records/s  ",
-		 clock, t->processes, t->processes == 1 ? "" : "es", t->nrows,
-		 t->nrows == 1 ? "" : "s", human__count(records, (uint64_t)t->records));
+		 clock, t->processes, human__es(t->processes), t->nrows, human__s(t->nrows),
+		 human__count(records, (uint64_t)t->records));
 	if (t->lost)
 		snprintf(line + strlen(line), TOP_LINE - strlen(line),
 			 "LOST %" PRIu64 " (+%" PRIu64 ")", t->lost, t->lost_new);
@@ -58,7 +58,7 @@ void top_text__recorders(const struct top *t, char line[TOP_LINE])
 	}
 	snprintf(line, TOP_LINE,
 		 "%u recorder%s%s, %.1f%% of a CPU, %s memory, ring %.0f%% full%s%s%s",
-		 t->recorders, t->recorders == 1 ? "" : "s",
+		 t->recorders, human__s(t->recorders),
 		 t->silent ? " (silent: stopped, or without a CPU)" : "", t->cpu * 100,
 		 human__bytes(memory, t->memory), t->ring * 100,
 		 !t->captures		      ? ""
