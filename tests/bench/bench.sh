@@ -138,13 +138,11 @@ def goals: .targets[] | "* \(.what): \(.value | num) \(.unit), wanted \(if .min 
 '
 # section NAME FILTER: prints what the filter makes of its result, if there is one.
 section() {
-	[ ! -e "$work/$1.json" ] || jq -r --argjson point "$(point_ns)" "$defs $2" "$work/$1.json" || failed=1
+	[ ! -e "$work/$1.json" ] || jq -r --argjson point "$point" "$defs $2" "$work/$1.json" || failed=1
 }
 
-# point_ns: at most what a disarmed plugin takes where NCCL would call it, by the part on callbacks; or null
-point_ns() {
-	jq '.cases[] | select(.name == "disarmed").above.ci[1]' "$work/callback.json" 2>/dev/null || echo null
-}
+# ns, at most, that a disarmed plugin takes where NCCL would call it, by the part on callbacks; or null.
+point=$(jq '[.cases[] | select(.name == "disarmed").above.ci[1]] | .[0]' "$work/callback.json" 2>/dev/null || echo null)
 
 # Of job and nccl.
 # shellcheck disable=SC2016 # jq's
