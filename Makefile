@@ -46,7 +46,7 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime target \
+LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime fexit target \
 	      patience pace rescue blocks backlog digest thread \
 	      ksyms job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names \

@@ -769,7 +769,23 @@ int BPF_PROG(scope_net_recv, struct sock *sk, int ret, int flags)
 	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
 }
 
-/* Before 6.3: when bytes have been copied to a reader. Nobody tells of one that finds none. */
+/* Before 6.3. */
+SEC("?fexit/tcp_recvmsg")
+int BPF_PROG(scope_recvmsg_f, struct sock *sk, struct msghdr *msg, size_t len, int flags,
+	     int *addr_len, int ret)
+{
+	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+}
+
+/* Before 5.19, which has moved MSG_DONTWAIT into flags. */
+SEC("?fexit/tcp_recvmsg")
+int BPF_PROG(scope_recvmsg_f6, struct sock *sk, struct msghdr *msg, size_t len, int nonblock,
+	     int flags, int *addr_len, int ret)
+{
+	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+}
+
+/* Where there is no fexit: when bytes have been copied to a reader. Nobody tells of one that finds none. */
 SEC("?tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(scope_net_adj, struct sock *sk)
 {

@@ -334,6 +334,13 @@ int scope_p_rcvadj(void *ctx)
 	return 0;
 }
 
+SEC("?fexit/tcp_recvmsg")
+int scope_p_recvf(void *ctx)
+{
+	hit_if_ours();
+	return 0;
+}
+
 SEC("?fexit/tcp_sendmsg")
 int scope_p_sendf(void *ctx)
 {

@@ -68,6 +68,15 @@ int tracepoint_args(const struct btf *btf, const char *name)
 	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1; /* the first is not the caller's */
 }
 
+int function_args(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
+}
+
 /*
  * Programs that depend on the kernel's age: by tracepoints, or by functions, which not every kernel lets us
  * have, where the kernel has no tracepoint while the memory of a dying thread is still there.
@@ -239,7 +248,7 @@ static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_fe
 	bool net = f->net, sched = f->sched;
 
 	if (err && net) {
-		f->net = f->net_calls = f->drops = f->drop_reasons = false;
+		f->net = f->net_calls = f->no_data = f->drops = f->drop_reasons = false;
 		err = try_both(a, ring_bytes, f);
 	}
 	if (err && sched) {

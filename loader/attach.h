@@ -18,7 +18,8 @@ struct attach_features {
 	bool quota;	   /* throttling by a cgroup */
 	bool why;	   /* the system call that a thread sleeps in */
 	bool net;	   /* TCP connections */
-	bool net_calls;	   /* by tracepoints at their calls; else by functions: no noData */
+	bool net_calls;	   /* by tracepoints at their calls; else by functions */
+	bool no_data;	   /* of these, also reads that find nothing */
 	bool drops;	   /* packets of theirs that the kernel drops */
 	bool drop_reasons; /* and why */
 };

@@ -9,6 +9,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "attach_priv.h"
+#include "fexit.h"
 #include "log.h"
 #include "scope.skel.h"
 
@@ -20,7 +21,6 @@
 #define NET_PROGRAMS(skel)                                                                         \
 	{(skel)->progs.scope_net_send, &(skel)->links.scope_net_send, true},                       \
 		{(skel)->progs.scope_net_recv, &(skel)->links.scope_net_recv, true},               \
-		{(skel)->progs.scope_net_adj, &(skel)->links.scope_net_adj, true},                 \
 		{(skel)->progs.scope_net_state, &(skel)->links.scope_net_state, true},             \
 		{(skel)->progs.scope_net_gone, &(skel)->links.scope_net_gone, true},               \
 		{(skel)->progs.scope_retrans2, &(skel)->links.scope_retrans2, false},              \
@@ -37,6 +37,12 @@
 		(skel)->progs.scope_sendmsg_k, &(skel)->links.scope_sendmsg_k, true                \
 	}
 
+/* Reads, the same; one that finds nothing is not seen. */
+#define READ_PROGRAMS(skel)                                                                        \
+	{                                                                                          \
+		(skel)->progs.scope_net_adj, &(skel)->links.scope_net_adj, true                    \
+	}
+
 #define DROP_PROGRAMS(skel)                                                                        \
 	{(skel)->progs.scope_drop2, &(skel)->links.scope_drop2, false},                            \
 	{                                                                                          \
@@ -49,6 +55,7 @@ void net_ask(struct attach_features *f, const struct btf *btf)
 	/* Both came in 6.3. */
 	f->net_calls = f->net && tracepoint_args(btf, "sock_send_length") > 0 &&
 		       tracepoint_args(btf, "sock_recv_length") > 0;
+	f->no_data = f->net_calls;
 	f->drops = f->net && tracepoint_args(btf, "kfree_skb") > 1;
 	f->drop_reasons = f->drops && tracepoint_args(btf, "kfree_skb") > 2; /* 5.17 */
 }
@@ -57,13 +64,17 @@ void net_choose(struct scope_bpf *skel, const struct attach_features *f, const s
 		bool functions)
 {
 	bool by_function = f->net && !f->net_calls;
+	bool fexit = by_function && functions && fexit_may_sleep(btf);
+	int recvmsg_args = fexit ? function_args(btf, "tcp_recvmsg") : -1;
 	/* Its third argument, err, came with telling of attempts that failed. */
 	bool err = btf && tracepoint_args(btf, "tcp_retransmit_skb") > 2;
 
 	program_enable(skel->progs.scope_net_send, f->net_calls);
 	program_enable(skel->progs.scope_net_recv, f->net_calls);
 	program_enable(skel->progs.scope_net_adj, by_function);
-	program_enable(skel->progs.scope_sendmsg_f, by_function && functions);
+	program_enable(skel->progs.scope_recvmsg_f, recvmsg_args == 5);
+	program_enable(skel->progs.scope_recvmsg_f6, recvmsg_args == 6);
+	program_enable(skel->progs.scope_sendmsg_f, fexit);
 	program_enable(skel->progs.scope_sendmsg_k, by_function);
 	program_enable(skel->progs.scope_sendmsg_r, by_function);
 	program_enable(skel->progs.scope_net_state, f->net);
@@ -106,18 +117,32 @@ static bool attach_flows(struct attach *a)
 }
 
 /* By fexit if we can: it may load and still not attach (arm64 before 6.4). */
-static bool attach_sendmsg(struct scope_bpf *skel)
+static bool attach_fexit(struct bpf_program *prog, struct bpf_link **link)
+{
+	if (!bpf_program__autoload(prog))
+		return false;
+	*link = bpf_program__attach(prog);
+	if (!*link)
+		pr_debug("Failed to attach '%s': %s, trying without fexit\n",
+			 bpf_program__name(prog), strerror(errno));
+	return *link;
+}
+
+static bool attach_sends(struct scope_bpf *skel)
 {
 	const struct context_program kprobes[] = {KPROBE_PROGRAMS(skel)};
 
-	if (bpf_program__autoload(skel->progs.scope_sendmsg_f)) {
-		skel->links.scope_sendmsg_f = bpf_program__attach(skel->progs.scope_sendmsg_f);
-		if (skel->links.scope_sendmsg_f)
-			return true;
-		pr_debug("Failed to attach '%s': %s, trying a kprobe\n",
-			 bpf_program__name(skel->progs.scope_sendmsg_f), strerror(errno));
-	}
-	return attach_group(kprobes, ARRAY_SIZE(kprobes), "connections");
+	return attach_fexit(skel->progs.scope_sendmsg_f, &skel->links.scope_sendmsg_f) ||
+	       attach_group(kprobes, ARRAY_SIZE(kprobes), "connections");
+}
+
+static bool attach_reads(struct scope_bpf *skel, struct attach_features *f)
+{
+	const struct context_program reads[] = {READ_PROGRAMS(skel)};
+
+	f->no_data = attach_fexit(skel->progs.scope_recvmsg_f, &skel->links.scope_recvmsg_f) ||
+		     attach_fexit(skel->progs.scope_recvmsg_f6, &skel->links.scope_recvmsg_f6);
+	return f->no_data || attach_group(reads, ARRAY_SIZE(reads), "connections");
 }
 
 /* BPF's CPUs, by number. Without it, nothing of theirs is known. */
@@ -146,13 +171,14 @@ static void learn_reasons(struct attach_net *net, const struct btf *btf)
 	}
 }
 
-static bool attach_all(struct attach *a, const struct attach_features *f)
+static bool attach_all(struct attach *a, struct attach_features *f)
 {
 	const struct context_program net[] = {NET_PROGRAMS(a->skel)};
 
 	if (!attach_flows(a) || !attach_group(net, ARRAY_SIZE(net), "connections"))
 		return false;
-	if (f->net_calls || attach_sendmsg(a->skel))
+	/* Reads last: what follows them is no use without sends. */
+	if (f->net_calls || (attach_sends(a->skel) && attach_reads(a->skel, f)))
 		return true;
 	detach_group(net, ARRAY_SIZE(net));
 	return false;
@@ -168,6 +194,7 @@ void net_attach(struct attach *a, struct attach_features *f)
 	f->net = attach_all(a, f);
 	f->drops = f->net && f->drops && attach_group(drops, ARRAY_SIZE(drops), "packet drops");
 	f->net_calls = f->net && f->net_calls;
+	f->no_data = f->net && f->no_data;
 	f->drop_reasons = f->drops && f->drop_reasons;
 	if (f->drop_reasons)
 		learn_reasons(&a->net, a->btf);

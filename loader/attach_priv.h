@@ -87,6 +87,9 @@ void *array_map(const struct bpf_map *map, int prot, size_t *size);
 /* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */
 int tracepoint_args(const struct btf *btf, const char *name);
 
+/* The same of a function. */
+int function_args(const struct btf *btf, const char *name);
+
 bool has_enumerator(const struct btf *btf, const char *type, const char *name);
 
 /* Before load: whether the kernel can take the flush probe without CAP_SYS_ADMIN. */

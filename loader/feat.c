@@ -33,9 +33,15 @@ static const char without_net[] = "record does without what the network did (--n
 				  "it: a kernel from 5.10 on with CONFIG_INET, CONFIG_BPF_EVENTS "
 				  "and CONFIG_DEBUG_INFO_BTF.";
 
-static const char by_functions[] = "Nothing to do: record follows tcp_rcv_space_adjust and "
-				   "tcp_sendmsg instead, and cannot say "
-				   "how long a receiver had no data. To have it: Linux 6.3.";
+static const char send_by_function[] = "Nothing to do: record follows tcp_sendmsg instead.";
+
+static const char recv_by_function[] =
+	"Nothing to do: record follows tcp_recvmsg instead, or tcp_rcv_space_adjust where there is "
+	"no fexit, and cannot say then how long a receiver had no data. To have it: Linux 6.3.";
+
+static const char no_recv_fexit[] =
+	"Nothing to do where tp_btf-sock_recv_length works. Else record follows "
+	"tcp_rcv_space_adjust, and cannot say how long a receiver had no data.";
 
 static const char before_6_3[] =
 	"Nothing to do where tp_btf-sock_send_length works, or one of fexit-tcp_sendmsg and "
@@ -263,16 +269,20 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 	[FEAT_NET_SEND] = {
 		"tp_btf-sock_send_length", NETWORK, false,
 		"which thread sent how much on which connection, and when it found no room",
-		by_functions},
+		send_by_function},
 	[FEAT_NET_RECV] = {
 		"tp_btf-sock_recv_length", NETWORK, false,
 		"which thread received how much on which connection, and when it found nothing",
-		by_functions},
+		recv_by_function},
+	[FEAT_NET_RECV_FEXIT] = {
+		"fexit-tcp_recvmsg", NETWORK, false,
+		"the same before Linux 6.3",
+		no_recv_fexit},
 	[FEAT_NET_ADJUST] = {
 		"tp_btf-rcv_space_adjust", NETWORK, false,
-		"the same for receivers before Linux 6.3 (tcp_rcv_space_adjust)",
-		"Nothing to do where tp_btf-sock_recv_length works."},
-	[FEAT_NET_FEXIT] = {
+		"which thread received how much, where there is no fexit (tcp_rcv_space_adjust)",
+		"Nothing to do where tp_btf-sock_recv_length or fexit-tcp_recvmsg works."},
+	[FEAT_NET_SEND_FEXIT] = {
 		"fexit-tcp_sendmsg", NETWORK, false,
 		"the same for senders before Linux 6.3",
 		before_6_3},

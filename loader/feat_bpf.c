@@ -27,6 +27,7 @@
 #include <sys/sdt.h>
 #include "clock.h"
 #include "feat_priv.h"
+#include "fexit.h"
 #include "node.h"
 #include "realtime.h"
 #include "scope_probe_io.h"
@@ -71,8 +72,8 @@ struct run {
 	const char *stage;
 };
 
-/* OWN_OBJECT: it is refused by kernels, or by those who harden them, that take all others. */
-enum { NOTHING = 0, MAP_RING = 1, MAP_USDT = 2, OWN_OBJECT = 4 };
+/* OWN_OBJECT: it is refused by kernels, or by those who harden them, that take all others; SLEEPS: at the return of a function that does. */
+enum { NOTHING = 0, MAP_RING = 1, MAP_USDT = 2, OWN_OBJECT = 4, SLEEPS = 8 };
 
 struct trial {
 	enum feat_id id;
@@ -721,7 +722,8 @@ static const struct trial trials[] = {
 	{FEAT_NET_DROP, "scope_p_drop", NULL, fire_chance, NULL, NOTHING},
 	{FEAT_NET_REASON, "scope_p_dropwhy", NULL, fire_chance, judge_reason, NOTHING},
 	{FEAT_FENTRY, "scope_p_fentry", NULL, fire_child, NULL, OWN_OBJECT},
-	{FEAT_NET_FEXIT, "scope_p_sendf", NULL, fire_talk, NULL, OWN_OBJECT},
+	{FEAT_NET_RECV_FEXIT, "scope_p_recvf", NULL, fire_talk, NULL, OWN_OBJECT | SLEEPS},
+	{FEAT_NET_SEND_FEXIT, "scope_p_sendf", NULL, fire_talk, NULL, OWN_OBJECT | SLEEPS},
 };
 
 static void run_prepare(struct run *run)
@@ -830,7 +832,7 @@ static void explain_failure(struct run *run, int err)
 		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
 	if (id == FEAT_SYSCALL && err == -EINVAL)
 		feat_fails(ctx, id, 0, "%s: this kernel has no bpf_task_pt_regs", run->stage);
-	if (id == FEAT_NET_FEXIT && err == -EPERM)
+	if ((id == FEAT_NET_RECV_FEXIT || id == FEAT_NET_SEND_FEXIT) && err == -EPERM)
 		feat_fails(ctx, id, err, "%s, refused by the kernel to root as well", run->stage);
 	if (id == FEAT_NET_REASON && err == -EACCES) /* the verifier's word on a third argument */
 		feat_fails(ctx, id, 0, "%s: this kernel does not say", run->stage);
@@ -843,20 +845,28 @@ static void explain_failure(struct run *run, int err)
 		feat_fails(ctx, id, 0, "%s: tracefs is not mounted", run->stage);
 }
 
+/* Why it is not to be tried on this kernel, or NULL. */
+static const char *harm_of(const struct feat_ctx *ctx, const struct trial *trial)
+{
+	if (ctx->ring_sleeps && trial->needs & MAP_RING)
+		return REALTIME_RING_SLEEPS;
+	return !ctx->fexit_may_sleep && trial->needs & SLEEPS ? FEXIT_HARMS : NULL;
+}
+
 /* `err`: of its load, at `stage`. */
 static void try_feature(struct feat_ctx *ctx, const struct trial *trial, struct probe_bpf *skel,
 			int err, const char *stage)
 {
 	struct run run = {.ctx = ctx, .trial = trial, .skel = skel, .link_fd = -1, .stage = stage};
-	bool harms = ctx->ring_sleeps && trial->needs & MAP_RING;
+	const char *harm = harm_of(ctx, trial);
 	enum feat_id second;
 
-	if (!err && !harms) {
+	if (!err && !harm) {
 		run.prog = bpf_object__find_program_by_name(skel->obj, trial->prog);
 		err = run_attach_and_fire(&run);
 	}
-	if (harms)
-		feat_fails(ctx, trial->id, 0, "not tried: " REALTIME_RING_SLEEPS);
+	if (harm)
+		feat_fails(ctx, trial->id, 0, "not tried: %s", harm);
 	else if (err)
 		explain_failure(&run, err);
 	else if (!io(&run)->hits && run.excuse)
@@ -935,6 +945,7 @@ static void probe_btf(struct feat_ctx *ctx)
 	else
 		feat_works(ctx, FEAT_BTF, "%s, %u types", path, btf__type_cnt(btf));
 	ctx->ring_sleeps = realtime_ring_sleeps_here(btf);
+	ctx->fexit_may_sleep = fexit_may_sleep(btf);
 	btf__free(btf);
 	clock_sample(&ctx->middle); /* somewhere in the middle, after what takes long anyway */
 }

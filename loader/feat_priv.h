@@ -21,6 +21,7 @@ struct feat_ctx {
 	bool init_userns;
 	bool privileged;  /* no capability is missing: who refuses us does so for other reasons */
 	bool ring_sleeps; /* writing to the ring may, on this kernel */
+	bool fexit_may_sleep;
 	struct clock_sample first, middle;
 	/* the USDT program's record, and the time around it */
 	unsigned long long bpf_ts_ns, bpf_before_ns, bpf_after_ns;

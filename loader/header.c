@@ -319,6 +319,8 @@ static void put_features(struct json *j, const struct session *s)
 	}
 	if (s->net_mode) {
 		key_str(j, "net", s->features.net_calls ? "sockets" : "functions");
+		key(j, ",", "noData");
+		json_bool(j, s->features.no_data);
 		if (s->features.drops)
 			key_str(j, "drops", s->features.drop_reasons ? "reasons" : "locations");
 	}

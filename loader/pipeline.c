@@ -48,6 +48,8 @@ static void set_features(struct session *s, const struct input_session *in)
 					       .why = in->features & INPUT_WHY,
 					       .net = in->net_mode,
 					       .net_calls = in->features & INPUT_NET_CALLS,
+					       .no_data = in->features &
+							  (INPUT_NET_CALLS | INPUT_NO_DATA),
 					       .drops = in->features & INPUT_DROPS,
 					       .drop_reasons = in->features & INPUT_DROP_REASONS};
 }

@@ -149,6 +149,7 @@ static json_t *features_doc(const struct session *s)
 	}
 	if (s->net_mode) {
 		json_object_set_new(o, "net", json_string(f->net_calls ? "sockets" : "functions"));
+		json_object_set_new(o, "noData", json_boolean(f->no_data));
 		if (f->drops)
 			json_object_set_new(o, "drops",
 					    json_string(f->drop_reasons ? "reasons" : "locations"));

@@ -113,9 +113,9 @@ static void put_figures(struct json *j, const struct proc *p, const struct flow_
 	KEY_US(j, "busy", fig->busy_ns);
 	KEY_US(j, "sndbufLimited", fig->sndbuf_ns);
 	KEY_US(j, "rwndLimited", fig->rwnd_ns);
-	if (p->session->features.net_calls && rx)
+	if (p->session->features.no_data && rx)
 		KEY_US(j, "noData", fig->empty_ns[SCOPE_RX]);
-	if (p->session->features.net_calls && tx)
+	if (tx)
 		KEY_US(j, "noRoom", fig->empty_ns[SCOPE_TX]);
 	if (p->session->features.drops)
 		put_drops(j, p, fig);

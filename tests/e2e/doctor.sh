@@ -110,7 +110,7 @@ t "the man page names rows that there are (${#rows[@]})" json \
 	"[.features[].name] as \$there | [$(printf '"%s",' "${rows[@]}")empty] | length > 5 and all(IN(\$there[]))"
 t "network: senders and receivers, by tracepoint or by function" json '[.features[] |
 	select(.status == "works") | .name] | (contains(["tp_btf-sock_send_length"]) and
-	contains(["tp_btf-sock_recv_length"])) or (contains(["tp_btf-rcv_space_adjust"]) and
+	contains(["tp_btf-sock_recv_length"])) or ((contains(["fexit-tcp_recvmsg"]) or contains(["tp_btf-rcv_space_adjust"])) and
 	(contains(["fexit-tcp_sendmsg"]) or contains(["kprobe-tcp_sendmsg"])))'
 t "network: why a packet was dropped, if the kernel says" \
 	grep -qE '^(a refused connection: [A-Z_]+|attached, none came|load: this kernel does not say)' \

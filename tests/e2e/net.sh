@@ -160,7 +160,7 @@ is "a process that is not recorded: none of them is in an event" "$(fact named)"
 programs() {
 	bpf_of prog "$1" | jq -c 'map(.name) | unique'
 }
-networks='map(select(test("^scope_(net|rst|retrans|drop|sendmsg)")))'
+networks='map(select(test("^scope_(net|rst|retrans|drop|sendmsg|recvmsg)")))'
 # mode NAME OPTION...: records a job that is started meanwhile; $loaded tells of its programs.
 mode() {
 	record_bg "$@"

@@ -776,8 +776,8 @@ static struct session *session_begin(size_t how)
 	s->net_mode = how & 8 ? NET_MODE_FLOWS : NET_MODE_EVENTS;
 	if (how % 31 == 0)
 		s->net_mode = NET_MODE_OFF;
-	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
-		s->net_mode != NET_MODE_OFF;
+	s->features.net = s->features.net_calls = s->features.no_data = s->features.drops =
+		s->features.drop_reasons = s->net_mode != NET_MODE_OFF;
 	s->live = s->mute = how % 13 == 0;
 	name_drops(&s->net.names);
 	decode_net__init(s, 4000000);

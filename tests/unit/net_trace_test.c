@@ -238,8 +238,8 @@ static int begin_net(enum net_mode mode)
 	unread = false;
 	cut = 0;
 	s->net_mode = mode;
-	s->features.net = s->features.net_calls = s->features.drops = s->features.drop_reasons =
-		mode != NET_MODE_OFF;
+	s->features.net = s->features.net_calls = s->features.no_data = s->features.drops =
+		s->features.drop_reasons = mode != NET_MODE_OFF;
 	name_drops();
 	decode_net__init(s, 4 * MS);
 	at(10 * MS);
@@ -533,6 +533,56 @@ static void test_receive_and_peer(void **state)
 	must_have(net_text(step),
 		  "\"peer\":{\"pid\":5,\"hostPid\":2000001000,\"rank\":1,\"retrans\":0,");
 	must_have(line_with(A_FLOW ",\"tid\"", 1), "\"peerRank\":1,\"channel\":3,\"isSend\":true");
+}
+
+/* A send that found no room, and a receive that found no data, by a kernel whose functions tell of calls. */
+static void waits_by_function(bool reads, uint32_t *send, uint32_t *receive)
+{
+	uint32_t tx_op, rx_op;
+	struct conn *tx, *rx;
+
+	s->features.net_calls = false;
+	s->features.no_data = reads;
+	both_ends(&tx, &rx, SCOPE_FLOW_FOUND);
+	both_operations(&tx_op, &rx_op);
+	at(100 * MS);
+	tx->side[SCOPE_TX].empty_ns = 500 * US;
+	*send = quick_step(proxy, tx_op, tx, SCOPE_TX, 50000);
+	at(102 * MS);
+	rx->side[SCOPE_RX].empty_ns = 600 * US;
+	*receive = quick_step(other, rx_op, rx, SCOPE_RX, 50000);
+	stop(rx_op);
+	stop(tx_op);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	flush(other, SCOPE_FLUSH_AGE);
+	look_on(2000 * MS);
+	finish();
+}
+
+static void test_functions(void **state)
+{
+	uint32_t send, receive;
+
+	(void)state;
+	waits_by_function(true, &send, &receive);
+	must_have(net_text(send), "\"noRoom\":500.000");
+	must_have(net_text(receive), "\"noData\":600.000");
+	must_have(line_with("\"recordType\":\"header\"", 0),
+		  "\"net\":\"functions\",\"noData\":true");
+}
+
+/* Where nobody tells of a read that finds nothing, how long there was no data is not known. */
+static void test_functions_but_reads(void **state)
+{
+	uint32_t send, receive;
+
+	(void)state;
+	waits_by_function(false, &send, &receive);
+	must_have(net_text(send), "\"noRoom\":500.000");
+	must_have(net_text(receive), "\"rxBytes\":50000");
+	must_lack(net_text(receive), "noData");
+	must_have(line_with("\"recordType\":\"header\"", 0),
+		  "\"net\":\"functions\",\"noData\":false");
 }
 
 /* The last call is not told of by a record before the step is written, but a sample has it. */
@@ -1365,6 +1415,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_send),
 		TEST(test_receive_and_peer),
+		TEST(test_functions),
+		TEST(test_functions_but_reads),
 		TEST(test_open_calls),
 		TEST(test_gathered),
 		TEST(test_bad_uses),

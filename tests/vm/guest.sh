@@ -27,6 +27,36 @@ t "record a job: the flow of every step is known" holds job 'events | of("ProxyS
 t "record a job: a step's bytes are NCCL's, and the size ahead of them" holds job \
 	'events | of("ProxyStep") | map(select(.net.txBytes + .net.rxBytes != .details.transSize + 8)) | length <= length / 50'
 
+record waits -- "$job" --ranks 2 --channels 1 --bytes 256K --iters 4 --op allreduce --no-check --json --fault slow-progress:rank=1:us=5000
+is "a peer that is late: the job's exit status" "$rc" 0
+t "a peer that is late: how long a receiver had no data, and a sender no room, is known of every step" holds waits 'events | of("ProxyStep")
+	| (length > 0 and all(if .details.isSend then .net | has("noRoom") and (has("noData") | not) else .net | has("noData") and (has("noRoom") | not) end))'
+t "a peer that is late: most of a receiver's time it had no data" holds waits 'events | of("ProxyOp") | map(select(.rank == 0 and .details.isSend == false))
+	| length > 0 and (map(.net.noData) | add) > 0.5 * (map(.duration) | add)'
+
+# Whoever sleeps in a function of the kernel when our programs come to its return, and go again, wakes up there later.
+cat >"$tmp/sleeper.pl" <<-'END'
+	use IO::Socket::INET;
+	my $l = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die;
+	my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $l->sockport) or die;
+	my $s = $l->accept or die;
+	$| = 1;
+	$SIG{USR1} = sub { syswrite $s, "data" };
+	if (!fork) { print "reads\n"; sysread $c, my $got, 4; print "$got\n"; exit }
+	print "waits\n";
+	sleep 1 until waitpid -1, 1;
+END
+record_bg sleeper
+perl "$tmp/sleeper.pl" >"$tmp/sleeper.got" 2>&1 &
+sleeper=$!
+until_true 30 grep -q reads "$tmp/sleeper.got"
+sleep 1
+stop_recorder
+"$scope" doctor --plugin "$plugin" >"$tmp/doctor-again" 2>&1
+sleep 1
+kill -USR1 $sleeper
+t "a reader that slept when we came and went: gets its data" until_true 10 grep -q data "$tmp/sleeper.got"
+
 # A cgroup's quota that another thread of it uses up, while the progress thread sleeps or waits for the CPU: nothing happens to that
 # one itself until the quota is there again.
 cgroup=/sys/fs/cgroup/scope-guest
