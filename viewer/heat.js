@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Above the lanes: ranks by time over the whole trace, the darker the more of its operations a rank spent waiting for others. It had
- * come before its peers, or its progress thread had looked for data and found none (noData); without figures of flows, and where it still
+ * come before its peers, or its progress thread had looked for data and found none (noData); without figures of that, and where it still
  * waits, as noData ends when data comes, steps were in RecvWait. Also the scroll bar: the part in sight is framed, and can be dragged.
  */
 
@@ -34,7 +34,7 @@ function waitShare(i, op, kids, known)
 		if (e.type[c] !== T_OP || e.flags[c] & F_SEND)
 			continue;
 		all += e.end[c] - e.start[c];
-		wait += e.flags[c] & F_NET && !(e.flags[c] & F_OPEN) ? e.noData[c] : Math.max(e.noData[c], recvWait(c));
+		wait += e.flags[c] & F_NO_DATA && !(e.flags[c] & F_OPEN) ? e.noData[c] : Math.max(e.noData[c], recvWait(c));
 	}
 	return d > 0 ? Math.min(1, Math.max(all > 0 ? wait / all : 0, early / d)) : 0;
 }

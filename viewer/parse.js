@@ -179,7 +179,7 @@ class Parser {
 			const n = objectOf(o.net), peer = objectOf(n.peer);
 
 			/* What the peer had to send again is what a step that receives has waited for. */
-			e.flags[i] |= F_NET | (num(n.retrans) > num(n.dsack) || num(peer.retrans) > num(peer.dsack) ? F_RETRANS : 0);
+			e.flags[i] |= (n.noData !== undefined ? F_NO_DATA : 0) | (num(n.retrans) > num(n.dsack) || num(peer.retrans) > num(peer.dsack) ? F_RETRANS : 0);
 			e.noData[i] = num(n.noData) * 1e3;
 			e.noRoom[i] = num(n.noRoom) * 1e3;
 			e.flow[i] = textId(str(n.flow));

@@ -431,16 +431,18 @@ await t('ranks by time: a rank that is waited for is light, its peers dark', asy
 	ok(ink.every((v, r) => r === 3 || v < ink[3] - 30), ink.join(' '));
 });
 
-await t('ranks by time: a wait that never ended is seen, though no data came that would count as waited for', async () => {
-	const line = o => JSON.stringify(o) + '\n', at = {pid: 1, tid: 1}, event = (type, eventAddr, start, more) => line({recordType: 'event', type, commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, ...at}, eventAddr, unfinished: true, ...more});
-	const file = oneRank(tmp + '/hung.jsonl', [[0, 100]]), recv = {channel: 0, peer: 1, isSend: false};
+/* A rank whose one operation has a receive that is in RecvWait to its end; net: of that, more: of its events. Whether the row is dark, and not light. */
+async function waitIsDark(name, net, more)
+{
+	const line = o => JSON.stringify(o) + '\n', at = {pid: 1, tid: 1}, event = (type, eventAddr, start, rest) => line({recordType: 'event', type, commHash: '0xabc', rank: 0, start: {ts: 1e6 + start, ...at}, eventAddr, ...more, ...rest});
+	const file = oneRank(tmp + '/' + name + '.jsonl', [[0, 100]]), recv = {channel: 0, peer: 1, isSend: false};
 
 	appendFileSync(file, event('ncclProfileColl', '0x100', 200, {details: {func: 'AllReduce', seq: 1, count: 4, dtype: 'ncclFloat32'}}) +
-		event('ncclProfileProxyOp', '0x200', 300, {parentObj: '0x100', details: recv, net: {flow: 'a>b', rxBytes: 9, noData: 50}}) +
+		event('ncclProfileProxyOp', '0x200', 300, {parentObj: '0x100', details: recv, net}) +
 		event('ncclProfileProxyStep', '0x300', 400, {parentObj: '0x200', details: {...recv, step: 0}, lastState: 'ProxyStepRecvWait'}) +
 		line({recordType: 'state', eventAddr: '0x300', ts: 1e6 + 400, name: 'ProxyStepRecvWait', id: 10, ...at}) +
 		line({recordType: 'footer', end: 'signal 9', ts: 1e6 + 1e6, pid: 1}) + event('ProfilerLifecycle', '0x400', 1e6, {func: 'ProfilerFinalize', stop: {ts: 2e6, ...at}, unfinished: undefined}));
-	const p = await open(browser, view('hung', file));
+	const p = await open(browser, view(name, file));
 	const [got, all, none] = await p.evaluate(() => {
 		const c = document.getElementById('heat'), d = c.width / c.getBoundingClientRect().width, style = getComputedStyle(document.documentElement);
 		const px = c.getContext('2d').getImageData(Math.round((208 + .6 * (c.width / d - 208)) * d), Math.round(20 * d), 1, 1).data;
@@ -448,9 +450,15 @@ await t('ranks by time: a wait that never ended is seen, though no data came tha
 		return ['#' + [...px.slice(0, 3)].map(v => v.toString(16).padStart(2, '0')).join(''), ...['--heat3', '--heat0'].map(n => style.getPropertyValue(n).trim())];
 	});
 
-	same([got, all === none], [all, false]);
 	await p.close();
-});
+	return [got === all, all === none];
+}
+
+await t('ranks by time: a wait that never ended is seen, though no data came that would count as waited for', async () =>
+	same(await waitIsDark('hung', {flow: 'a>b', rxBytes: 9, noData: 50}, {unfinished: true}), [true, false]));
+
+await t('ranks by time: a wait is seen where the kernel did not tell how long there was no data', async () =>
+	same(await waitIsDark('old-kernel', {flow: 'a>b', rxBytes: 9}, {stop: {ts: 2e6, pid: 1, tid: 1}, duration: 999700}), [true, false]));
 
 await t('a dropped file takes the place of what was shown, plain and compressed', async () => {
 	const raw = readFileSync(seed), want = countsByJq([seed]);
