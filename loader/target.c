@@ -191,6 +191,51 @@ static int served_by(const char *mounts, bool theirs, const struct mapping *m)
 	return err;
 }
 
+/* The number of the mount that a mapping's file is in, or -1. O_PATH: whoever serves the file is not asked. */
+static int mount_of(const struct target *t, const struct mapping *m)
+{
+	char path[64], *line = NULL;
+	int fd, id = -1;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, m->start,
+		 m->end);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && getline(&line, &room, f) > 0 && sscanf(line, "mnt_id: %d", &id) != 1)
+		;
+	free(line);
+	if (f)
+		fclose(f);
+	close(fd);
+	return id;
+}
+
+static bool is_overlay(const char *mounts, int mount)
+{
+	char *line = NULL, *type;
+	bool overlay = false;
+	size_t room = 0;
+	FILE *f = fopen(mounts, "re");
+	int id;
+
+	while (f && getline(&line, &room, f) > 0) {
+		if (sscanf(line, "%d", &id) != 1 || id != mount)
+			continue;
+		type = strstr(line, " - ");
+		overlay = type && !strncmp(type, " - overlay ", 11);
+		break;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return overlay;
+}
+
 /* Whether a process is in our user namespace. */
 static bool is_in_our_userns(pid_t pid)
 {
@@ -210,6 +255,7 @@ static bool is_in_our_userns(pid_t pid)
 static int check_served(const struct target *t, const struct mapping *m)
 {
 	char path[64];
+	bool ours;
 	int err;
 
 	if (t->uid && t->uid == geteuid())
@@ -218,9 +264,11 @@ static int check_served(const struct target *t, const struct mapping *m)
 	if (err != -ENOENT)
 		return err;
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", t->pid);
-	err = served_by(path, !is_in_our_userns(t->pid), m);
+	ours = is_in_our_userns(t->pid);
+	err = served_by(path, !ours, m);
+	/* Linux 6.1 gives the device of an overlay's layer, which need not be mounted: who has mounted the overlay has chosen it. */
 	if (err == -ENOENT)
-		err = m->dev_major ? 0 : -EREMOTE;
+		err = m->dev_major || (ours && is_overlay(path, mount_of(t, m))) ? 0 : -EREMOTE;
 	return err;
 }
 

@@ -4,6 +4,7 @@
 # work on this kernel, and what is in the trace of a thread that dies with records in its buffer?
 #
 # docs/kernels.md has the answers as a table; a kernel that does better or worse than it says is a failure.
+E2E_TIMEOUT=360
 . "$(dirname "$0")/../e2e/lib.sh"
 dying=$build/tests/vm/dying
 
@@ -33,6 +34,16 @@ t "a peer that is late: how long a receiver had no data, and a sender no room, i
 	| (length > 0 and all(if .details.isSend then .net | has("noRoom") and (has("noData") | not) else .net | has("noData") and (has("noRoom") | not) end))'
 t "a peer that is late: most of a receiver's time it had no data" holds waits 'events | of("ProxyOp") | map(select(.rank == 0 and .details.isSend == false))
 	| length > 0 and (map(.net.noData) | add) > 0.5 * (map(.duration) | add)'
+
+# What it has done last lies in its threads' buffers, which nobody hands in.
+record_bg away
+job_bg away-job --ranks 2 --channels 1 --bytes 64K --iters 6 --no-check --fault late:rank=1:every=4:ms=100000
+ranks_of 2
+until_true 30 eval 'grep -qs "\"seq\":2" "$tmp"/away/*.jsonl'
+sleep 10
+stop_recorder
+kill_job
+is "a rank that stays away: report names it" "$("$scope" report --json "$tmp/away" | jq -c '.verdicts[0] | [.code, .rank]')" '["missing-collective",1]'
 
 # Whoever sleeps in a function of the kernel when our programs come to its return, and go again, wakes up there later.
 cat >"$tmp/sleeper.pl" <<-'END'
