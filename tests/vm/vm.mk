@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The product on other kernels, in qemu: make check-vm [VM_KERNELS="5.10 6.18"]. Not part of `make check`:
-# it gets a Debian kernel for each, some 100 MB, and takes a minute each. make check-vm-rdma: RDMA counters, there.
+# it gets a Debian kernel for each, some 100 MB, and takes three minutes each. make check-vm-rdma: RDMA counters, there.
 
 VM_DIR	   := tests/vm
 VM_OUT	   := $(TESTS)/vm
