@@ -37,10 +37,18 @@
 		(skel)->progs.scope_sendmsg_k, &(skel)->links.scope_sendmsg_k, true                \
 	}
 
-/* Reads, the same; one that finds nothing is not seen. */
+/* Reads, the same: one that finds nothing is not seen. */
 #define READ_PROGRAMS(skel)                                                                        \
 	{                                                                                          \
 		(skel)->progs.scope_net_adj, &(skel)->links.scope_net_adj, true                    \
+	}
+
+/* Either by fexit. */
+#define FEXIT_PROGRAMS(skel)                                                                       \
+	{(skel)->progs.scope_recvmsg_f, &(skel)->links.scope_recvmsg_f, false},                    \
+		{(skel)->progs.scope_recvmsg_f6, &(skel)->links.scope_recvmsg_f6, false},          \
+	{                                                                                          \
+		(skel)->progs.scope_sendmsg_f, &(skel)->links.scope_sendmsg_f, false               \
 	}
 
 #define DROP_PROGRAMS(skel)                                                                        \
@@ -128,21 +136,22 @@ static bool attach_fexit(struct bpf_program *prog, struct bpf_link **link)
 	return *link;
 }
 
-static bool attach_sends(struct scope_bpf *skel)
+/* Calls that move bytes, where there are no tracepoints: all of them, or none. */
+static bool attach_functions(struct scope_bpf *skel, struct attach_features *f)
 {
-	const struct context_program kprobes[] = {KPROBE_PROGRAMS(skel)};
-
-	return attach_fexit(skel->progs.scope_sendmsg_f, &skel->links.scope_sendmsg_f) ||
-	       attach_group(kprobes, ARRAY_SIZE(kprobes), "connections");
-}
-
-static bool attach_reads(struct scope_bpf *skel, struct attach_features *f)
-{
-	const struct context_program reads[] = {READ_PROGRAMS(skel)};
+	const struct context_program sends[] = {KPROBE_PROGRAMS(skel)},
+				     reads[] = {READ_PROGRAMS(skel)},
+				     fexit[] = {FEXIT_PROGRAMS(skel)};
 
 	f->no_data = attach_fexit(skel->progs.scope_recvmsg_f, &skel->links.scope_recvmsg_f) ||
 		     attach_fexit(skel->progs.scope_recvmsg_f6, &skel->links.scope_recvmsg_f6);
-	return f->no_data || attach_group(reads, ARRAY_SIZE(reads), "connections");
+	if ((f->no_data || attach_group(reads, ARRAY_SIZE(reads), "connections")) &&
+	    (attach_fexit(skel->progs.scope_sendmsg_f, &skel->links.scope_sendmsg_f) ||
+	     attach_group(sends, ARRAY_SIZE(sends), "connections")))
+		return true;
+	detach_group(fexit, ARRAY_SIZE(fexit));
+	detach_group(reads, ARRAY_SIZE(reads));
+	return false;
 }
 
 /* BPF's CPUs, by number. Without it, nothing of theirs is known. */
@@ -177,8 +186,7 @@ static bool attach_all(struct attach *a, struct attach_features *f)
 
 	if (!attach_flows(a) || !attach_group(net, ARRAY_SIZE(net), "connections"))
 		return false;
-	/* Reads last: what follows them is no use without sends. */
-	if (f->net_calls || (attach_sends(a->skel) && attach_reads(a->skel, f)))
+	if (f->net_calls || attach_functions(a->skel, f))
 		return true;
 	detach_group(net, ARRAY_SIZE(net));
 	return false;
