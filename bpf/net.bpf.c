@@ -757,6 +757,12 @@ static __always_inline int sock_called(struct sock *sk, int ret, __u32 dir)
 	return 0;
 }
 
+/* A look at what is there, or at errors, takes nothing. */
+static __always_inline int sock_read(struct sock *sk, int ret, int flags)
+{
+	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+}
+
 SEC("?tp_btf/sock_send_length")
 int BPF_PROG(scope_net_send, struct sock *sk, int ret, int flags)
 {
@@ -766,7 +772,7 @@ int BPF_PROG(scope_net_send, struct sock *sk, int ret, int flags)
 SEC("?tp_btf/sock_recv_length")
 int BPF_PROG(scope_net_recv, struct sock *sk, int ret, int flags)
 {
-	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+	return sock_read(sk, ret, flags);
 }
 
 /* Before 6.3. */
@@ -774,7 +780,7 @@ SEC("?fexit/tcp_recvmsg")
 int BPF_PROG(scope_recvmsg_f, struct sock *sk, struct msghdr *msg, size_t len, int flags,
 	     int *addr_len, int ret)
 {
-	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+	return sock_read(sk, ret, flags);
 }
 
 /* Before 5.19, which has moved MSG_DONTWAIT into flags. */
@@ -782,7 +788,7 @@ SEC("?fexit/tcp_recvmsg")
 int BPF_PROG(scope_recvmsg_f6, struct sock *sk, struct msghdr *msg, size_t len, int nonblock,
 	     int flags, int *addr_len, int ret)
 {
-	return flags & (MSG_PEEK | MSG_ERRQUEUE) ? 0 : sock_called(sk, ret, SCOPE_RX);
+	return sock_read(sk, ret, flags);
 }
 
 /* Where there is no fexit: when bytes have been copied to a reader. Nobody tells of one that finds none. */

@@ -191,6 +191,12 @@ static int served_by(const char *mounts, bool theirs, const struct mapping *m)
 	return err;
 }
 
+/* What leads to the very file of a mapping, whatever lies at its name now. */
+static void map_file(const struct target *t, const struct mapping *m, char *path, size_t size)
+{
+	snprintf(path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, m->start, m->end);
+}
+
 /* The number of the mount that a mapping's file is in, or -1. O_PATH: whoever serves the file is not asked. */
 static int mount_of(const struct target *t, const struct mapping *m)
 {
@@ -199,8 +205,7 @@ static int mount_of(const struct target *t, const struct mapping *m)
 	size_t room = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, m->start,
-		 m->end);
+	map_file(t, m, path, sizeof(path));
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
@@ -284,8 +289,7 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	err = check_served(t, m);
 	if (err)
 		return err;
-	snprintf(t->path, sizeof(t->path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid,
-		 m->start, m->end);
+	map_file(t, m, t->path, sizeof(t->path));
 	err = control_address(t->path, m->start, m->offset, &t->control);
 	if (err == -EPERM || err == -EACCES) {
 		n = snprintf(t->path, sizeof(t->path), "/proc/%d/root%s", t->pid, m->name);
