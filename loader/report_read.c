@@ -21,19 +21,27 @@
 #define RANKS_MAX (1 << 24)
 #define SETTLING  64
 
-/* Of a ProxyStep that is under way: when it waited for the GPU, and whether it still does. */
+/* A step's time in some of its states: from when it first was in one to when it last was, and whether it still is. */
+struct stretch {
+	int64_t from, to;
+	bool in;
+};
+
+/* Of a ProxyStep that is under way. */
 struct step {
 	uint64_t addr;
-	int64_t from, to;
-	bool gpu;
+	struct stretch gpu; /* waits for the GPU */
+	struct stretch
+		recv; /* waits for data, where the kernel does not tell how long there was none */
 	UT_hash_handle hh;
 };
 
 /* Steps of a ProxyOp that is under way. */
 struct steps {
 	uint64_t addr;
-	int64_t loss, maybe, gpu;
+	int64_t loss, maybe, gpu, recv;
 	int64_t last;		  /* when its last step but one stopped */
+	int64_t received;	  /* when that had its data, of `recv` */
 	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
 };
@@ -72,6 +80,7 @@ struct report_reader {
 	struct waiting *waiting;
 	int64_t settles; /* when the first of these does */
 	int64_t now;
+	bool no_data; /* the kernel tells of reads that find nothing */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------- */
@@ -332,6 +341,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 		p->key.started = -1;
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
+	rd->no_data = get_bool(rd, get(rd, rec, "features"), "noData");
 	take_clock(rd, get(rd, rec, "clock"));
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
 }
@@ -533,12 +543,22 @@ static void take_net(const struct report_reader *rd, node_t net, struct report_l
 
 /* ---- Children ---------------------------------------------------------------------------------------- */
 
+/* It ends with its step, and what is before `after` is no part of it. ns of it. */
+static int64_t stretch_span(struct stretch *s, int64_t after, int64_t stop)
+{
+	if (!s->from)
+		return 0;
+	s->to = s->in ? stop : s->to;
+	s->from = most(s->from, after);
+	return most(s->to - s->from, 0);
+}
+
 static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
 {
 	node_t net = get(rd, rec, "net"), peer = get(rd, net, "peer");
 	uint64_t addr = get_addr(rd, rec, "eventAddr");
 	struct step *s = entry_of(rd->steps, struct step, addr, false);
-	int64_t no_data = get_span(rd, net, "noData");
+	int64_t no_data = get_span(rd, net, "noData"), recv = 0;
 	bool lost = net && (get_num(rd, net, "rxOoo") || get_num(rd, peer, "lost") ||
 			    child(rd, get(rd, net, "drops")));
 	bool maybe = net && get_num(rd, peer, "retrans");
@@ -549,16 +569,19 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 		return;
 	if (s) {
 		/* that it was posted ahead, while another one was at the network, is no wait */
-		s->to = s->gpu ? stop : s->to;
-		s->from = most(most(s->from, start), sums->last);
-		sums->gpu += most(s->to - s->from, 0);
-		if (!sums->gpu_to && s->to > s->from) {
-			sums->gpu_from = s->from;
-			sums->gpu_to = s->to;
+		sums->gpu += stretch_span(&s->gpu, most(start, sums->last), stop);
+		if (!sums->gpu_to && s->gpu.to > s->gpu.from) {
+			sums->gpu_from = s->gpu.from;
+			sums->gpu_to = s->gpu.to;
 		}
+		recv = stretch_span(&s->recv, most(start, sums->received), stop);
+		sums->recv += recv;
+		sums->received = most(sums->received, s->recv.to);
 		forget_entry(rd->steps, s);
 	}
 	sums->last = most(sums->last, stop);
+	if (!get(rd, net, "noData"))
+		no_data = recv;
 	if (lost)
 		sums->loss += no_data;
 	else if (maybe)
@@ -596,6 +619,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct report_link l = {.dur = stop > start ? stop - start : 0};
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
+	int64_t recv = 0;
 	struct links *ls;
 
 	if (sums) {
@@ -605,6 +629,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.gpu_n = sums->gpu_to != 0;
 		l.gpu_from = (double)sums->gpu_from;
 		l.gpu_to = (double)sums->gpu_to;
+		recv = sums->recv;
 		forget_entry(rd->step_sums, sums);
 	}
 	if (get_bool(rd, rec, "isPxn"))
@@ -618,6 +643,8 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	ls->open |= get_bool(rd, rec, "unfinished");
 	if (net)
 		take_net(rd, net, &l);
+	if (l.flow && !get(rd, net, "noData"))
+		l.no_data = l.data_wait = most(0, recv < l.dur ? recv : l.dur);
 	report_link_merge(report_link_to(ls->link, &ls->n, REPORT_LINKS,
 					 get_int(rd, details, "peer", -1),
 					 get_bool(rd, details, "isSend")),
@@ -639,11 +666,21 @@ static void take_kernel(struct report_reader *rd, node_t rec, int64_t stop)
 		ls->kernel = report_first_kernel(ls->kernel, kernel);
 }
 
-/* States of a ProxyStep in which it waits for the GPU, and those in which it does not. */
+static void stretch_state(struct stretch *s, bool in, int64_t ts)
+{
+	if (!in && !s->from)
+		return;
+	if (!s->from)
+		s->from = ts;
+	s->in = in;
+	s->to = ts;
+}
+
+/* States of a ProxyStep in which it waits for the GPU or for data, and those in which it does not. */
 static void take_state(struct report_reader *rd, node_t rec)
 {
 	uint64_t id = get_num(rd, rec, "id");
-	bool gpu = id == 8 || id == 11 || id == 12;
+	bool gpu = id == 8 || id == 11 || id == 12, recv = id == 10 && !rd->no_data;
 	struct step *s;
 	int64_t ts;
 
@@ -652,13 +689,11 @@ static void take_state(struct report_reader *rd, node_t rec)
 	move_to(rd, ts);
 	if (!gpu && id != 9 && id != 10 && id != 20)
 		return;
-	s = entry_of(rd->steps, struct step, get_addr(rd, rec, "eventAddr"), gpu);
+	s = entry_of(rd->steps, struct step, get_addr(rd, rec, "eventAddr"), gpu || recv);
 	if (!s)
 		return;
-	if (gpu && !s->from)
-		s->from = ts;
-	s->gpu = gpu;
-	s->to = ts;
+	stretch_state(&s->gpu, gpu, ts);
+	stretch_state(&s->recv, recv, ts);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------------------- */

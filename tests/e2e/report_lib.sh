@@ -25,6 +25,15 @@ named() {
 	return 1
 }
 
+# as_blind NAME: the recording NAME as a kernel would have given it that does not tell of reads that find nothing, as NAME-blind.
+as_blind() {
+	local file
+	mkdir -p "$tmp/$1-blind"
+	for file in "$tmp/$1"/*.jsonl; do
+		jq -c 'if .recordType == "header" then del(.features.noData) else del(.net.noData) end' "$file" >"$tmp/$1-blind/$(basename "$file")"
+	done
+}
+
 # disturbed NAME: a program of the machine that is none of ours had a CPU that the job needed, and report says so.
 disturbed() {
 	local code rank culprit

@@ -80,5 +80,14 @@ wanted reader && faults reader receiver-limited 3 "$(flow 2 3)" with_slow_reader
 wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
 wanted rate && faults rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate
 wanted queue && faults queue net-loss '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_queue
+# blind NAME CODE RANK CULPRIT: what `faults` had, without noData.
+blind() {
+	as_blind "$1"
+	t "$1: report names it where the kernel does not tell of reads that find nothing" named "$1-blind" "${@:2}"
+}
+wanted clean-net && blind clean-net none '.*' '.*'
+wanted loss && blind loss net-loss 2 "$(flow 2 3)"
+wanted messages && blind messages net-loss 2 "$(flow 2 3)"
+wanted rate && blind rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:"
 wanted reset && faults reset connection-reset '2|3|1' '^10' with_reset
 finish
