@@ -28,9 +28,24 @@ static void event(void)
 	prof->stopEvent(handle);
 }
 
+static uint32_t buffered(void)
+{
+	const struct scope_area *area = (const struct scope_area *)(uintptr_t)control->area;
+	const struct scope_tbuf_hdr *tb;
+	uint32_t n = 0;
+	int i;
+
+	for (i = 0; i < SCOPE_TBUFS && area->tbufs[i]; i++) {
+		tb = (const struct scope_tbuf_hdr *)(uintptr_t)area->tbufs[i];
+		n += tb->rec_cnt;
+	}
+	return n;
+}
+
 /*
  * The first event makes this thread known to whoever records. Then flushing by age is turned off, and the
  * pause lets the recorder say what it has to say: from there on the buffer fills and nothing takes it away.
+ * Whether that is so is said, as nothing would be tried else.
  */
 static void fill_buffer(void)
 {
@@ -38,9 +53,10 @@ static void fill_buffer(void)
 
 	event();
 	usleep(400000);
-	control->flush_ticks = UINT64_MAX;
+	control->flush_ticks = INT64_MAX;
 	for (i = 1; i < EVENTS; i++)
 		event();
+	dprintf(STDOUT_FILENO, "buffered %u\n", buffered());
 }
 
 /* ---- The thread that has the records ends itself ------------------------------------------------- */
