@@ -20,6 +20,7 @@ define allow-override
 endef
 $(call allow-override,CC,$(CROSS_COMPILE)gcc)
 $(call allow-override,LD,$(CROSS_COMPILE)ld)
+$(call allow-override,AR,$(CROSS_COMPILE)ar)
 CLANG	?= clang
 # Ubuntu's /usr/sbin/bpftool is a script that wants the one of the running kernel; any other will do.
 BPFTOOL ?= $(firstword $(wildcard /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool \

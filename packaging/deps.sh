@@ -101,6 +101,12 @@ python_module()
 	python3 -c "import $1" >/dev/null 2>&1 || lack "Python's $1" "$2"
 }
 
+arm64_compiler()
+{
+	cmd aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
+}
+
 build_needs()
 {
 	cmd "$CC" gcc
@@ -132,8 +138,7 @@ check_needs()
 	cmd clang-tidy-14 clang-tidy-14
 	cmd cppcheck cppcheck
 	cmd gcovr gcovr # make coverage
-	cmd aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
-	[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || lack 'arm64 libc' libc6-dev-arm64-cross
+	arm64_compiler
 	cmd bpftrace bpftrace
 	header fuse3/fuse_opt.h libfuse3-dev
 	cmd ip iproute2
@@ -159,6 +164,8 @@ check_needs()
 vm_needs()
 {
 	cmd qemu-system-x86_64 qemu-system-x86
+	cmd qemu-system-aarch64 qemu-system-arm
+	arm64_compiler
 	cmd modprobe kmod
 	cmd cpio cpio
 	cmd xz xz-utils

@@ -107,14 +107,15 @@ static void test_operation(void **state)
 		",\"sched\":{\"onCpu\":3.000,\"runq\":7.000,\"blocked\":28.000,\"irq\":1.000,"
 		"\"throttled\":0.000,\"switches\":0,\"preemptions\":0,\"migrations\":0,"
 		"\"cpus\":[1],\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
-		"\"blockedIn\":[{\"why\":\"poll\",\"us\":28.000}]}}");
+		"\"blockedIn\":[{\"why\":\"ppoll\",\"us\":28.000}]}}");
 	assert_string_equal(
 		sched_text(coll),
 		",\"sched\":{\"span\":90.000,\"onCpu\":15.000,\"runq\":7.000,\"blocked\":68.000,"
 		"\"irq\":1.000,\"throttled\":0.000,\"switches\":2,\"preemptions\":0,"
 		"\"migrations\":0,\"cpus\":[0,1],"
 		"\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
-		"\"blockedIn\":[{\"why\":\"futex\",\"us\":40.000},{\"why\":\"poll\",\"us\":28.000}]"
+		"\"blockedIn\":[{\"why\":\"futex\",\"us\":40.000},{\"why\":\"ppoll\",\"us\":28.000}"
+		"]"
 		","
 		"\"app\":{\"threads\":1,\"span\":50.000,\"onCpu\":10.000,\"runq\":0.000,"
 		"\"blocked\":40.000,\"irq\":0.000,\"throttled\":0.000,\"switches\":1,"
@@ -124,7 +125,7 @@ static void test_operation(void **state)
 		"\"blocked\":28.000,\"irq\":1.000,\"throttled\":0.000,\"switches\":1,"
 		"\"preemptions\":0,\"migrations\":0,\"cpus\":[1],"
 		"\"behind\":[{\"comm\":\"burn \\\"1\\\"\",\"pid\":900,\"us\":7.000}],"
-		"\"blockedIn\":[{\"why\":\"poll\",\"us\":28.000}]}}}");
+		"\"blockedIn\":[{\"why\":\"ppoll\",\"us\":28.000}]}}}");
 	assert_int_equal(s->bad_records, 0);
 }
 
@@ -432,7 +433,7 @@ static void test_before(void **state)
 		"\"runq\":40000.000,\"blocked\":5000000.000,\"irq\":0.000,\"throttled\":0.000,"
 		"\"switches\":1,\"preemptions\":0,\"migrations\":0,\"cpus\":[0],"
 		"\"behind\":[{\"comm\":\"burn\",\"pid\":900,\"us\":40000.000}],"
-		"\"blockedIn\":[{\"why\":\"poll\",\"us\":5000000.000}]}}}");
+		"\"blockedIn\":[{\"why\":\"ppoll\",\"us\":5000000.000}]}}}");
 }
 
 /* Of an operation that takes long it is told as well: that is written more than a second after what was before it. */
@@ -466,7 +467,7 @@ static void test_before_long(void **state)
 	assert_non_null(
 		strstr(sched_text(second), "\"before\":{\"threads\":1,\"span\":600000.000,"));
 	assert_non_null(strstr(sched_text(second),
-			       "\"blockedIn\":[{\"why\":\"poll\",\"us\":470000.000}]}}"));
+			       "\"blockedIn\":[{\"why\":\"ppoll\",\"us\":470000.000}]}}"));
 }
 
 /*

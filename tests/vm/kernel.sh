@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Gets a Debian kernel and unpacks it, nothing is installed: kernel.sh VERSION DIR; VERSION-rt is that with PREEMPT_RT.
+# Gets a Debian kernel and unpacks it, nothing is installed: kernel.sh VERSION[-rt][-arm64[-16k]] DIR; -rt: with PREEMPT_RT, -16k: with
+# pages of 16 KiB.
 #
-# Afterwards DIR/vmlinuz is the kernel and DIR/lib/modules/RELEASE its modules, with modules.dep. Packages come
-# from the mirror that this machine's own sources name, by an apt folder of our own below DIR: /etc/apt is
-# read and left as it is. Exit: 0 there, 1 failed, 77 this machine has no Debian mirror.
+# Afterwards DIR/vmlinuz is the kernel and DIR/lib/modules/RELEASE its modules, with modules.dep. The apt folder is one of our own
+# below DIR (debian.sh). Exit: 0 there, 1 failed, 77 this machine has no Debian mirror.
 set -Eeu
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
-version=${1%-rt}
-flavour=${1#"$version"}
+version=${1%%-*}
 dir=$2
 apt=$dir/apt
+case $1- in *-arm64-*) arch=arm64 ;; *) arch=amd64 ;; esac
+case $1- in *-rt-*) flavour=-rt-$arch ;; *-16k-*) flavour=-$arch-16k ;; *) flavour=-$arch ;; esac
+# shellcheck source=debian.sh
+. "$(dirname "$0")/debian.sh"
 
 # The suite that has it. Backports keep older kernels beside the newest.
 case $version in
@@ -20,46 +23,15 @@ case $version in
 *) suite=trixie-backports ;;
 esac
 
-say() {
-	echo "kernel.sh: $*" >&2
-}
-
-# The address that this machine gets its own release from.
-mirror() {
-	local release
-	release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-	apt-get --print-uris update 2>/dev/null | sed -n "s|^'\(.*\)/dists/$release/InRelease'.*|\1|p" | head -n 1
-}
-
-# Proxies, keys and the like are the machine's; sources, lists and caches are ours.
-private_apt() {
-	local cmd=$1
-	shift
-	"$cmd" -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-		-o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
-		-o "Dir::State=$apt/state" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" \
-		-o Dir::Cache::archives=archives -o APT::Architecture=amd64 -o APT::Architectures::=amd64 \
-		-o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Check-Valid-Until=false "$@"
-}
-
-# The newest of that version: signed, not for clouds; of real time if asked for.
+# The newest of that version: signed, not for clouds.
 newest_image() {
 	private_apt apt-cache pkgnames "linux-image-$version." |
-		grep -E "^linux-image-${version//./\\.}\.[^-]+(-[0-9]+)?$flavour-amd64\$" | sort -V | tail -n 1
+		grep -E "^linux-image-${version//./\\.}\.[^-]+(-[0-9]+)?$flavour\$" | sort -V | tail -n 1
 }
 
 download() {
-	local address image
-	address=$(mirror)
-	if [ -z "$address" ] || ! grep -q '^ID=debian' /etc/os-release; then
-		say "this machine has no Debian mirror in its sources to get kernels from"
-		exit 77
-	fi
-	mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,deb}
-	: >"$apt/status"
-	echo "deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $address $suite main" \
-		>"$apt/sources.list"
-	private_apt apt-get -q update >"$apt/log" 2>&1
+	local image
+	apt_begin "$suite"
 	image=$(newest_image)
 	[ -n "$image" ] || {
 		say "Failed to find Linux $version in $suite"
@@ -93,7 +65,6 @@ unpack() {
 [ -e "$dir/vmlinuz" ] && exit 0
 rm -rf "$dir"
 mkdir -p "$apt"
-trap '[ ! -s "$apt/log" ] || tail -n 5 "$apt/log" >&2' ERR
 download
 unpack
 rm -rf "$apt"

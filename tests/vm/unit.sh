@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What make check-vm-unit runs inside a kernel for arm64: the unit tests that are programs, built for it with the sanitizers.
+. "$(dirname "$0")/../lib.sh"
+own_tmp
+
+for program in "${BUILD:-$top/build}"/tests/unit/*_test; do
+	name=$(basename "$program")
+	case $name in
+	check_json_test) continue ;; # wants traces
+	*_tsan_test) continue ;;     # TSan does not know how an emulated machine lays out its memory
+	esac
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout 200 "$program" >"$tmp/out" 2>&1 </dev/null
+	rc=$?
+	verdict "$self.sh: $name, $(grep -c '^ok ' "$tmp/out") cases" "$([ $rc = 0 ] || cat "$tmp/out")"
+done
+finish
