@@ -825,7 +825,7 @@ static void test_hung_chain(void **arg)
 {
 	static const uint32_t after[] = {1, 3, 7, 15, 31, 63, 123};
 	uint64_t coll = id_of(SCOPE_COLL, 1), api = id_of(SCOPE_COLL_API, 9), op, step;
-	uint32_t i, at;
+	uint32_t i, at = 0;
 
 	(void)arg;
 	start(api, 0, S - 20, &app);
@@ -865,7 +865,7 @@ static void test_hung_chain(void **arg)
 static void test_hung_end(void **arg)
 {
 	uint64_t coll = id_of(SCOPE_COLL, 1), op, still, moves, stops;
-	uint32_t at;
+	uint32_t at = 0;
 
 	(void)arg;
 	start(coll, 0, S, &app);
@@ -894,7 +894,7 @@ static void test_hung_moves(void **arg)
 {
 	uint64_t coll = id_of(SCOPE_COLL, 1), api = id_of(SCOPE_GROUP_API, 9), op, step = 0, t, n;
 	uint64_t kernel = id_of(SCOPE_KERNEL_CH, 7), repeated;
-	uint32_t at;
+	uint32_t at = 0;
 
 	(void)arg;
 	start(api, 0, S, &app);
