@@ -30,9 +30,8 @@ struct stretch {
 /* Of a ProxyStep that is under way. */
 struct step {
 	uint64_t addr;
-	struct stretch gpu; /* waits for the GPU */
-	struct stretch
-		recv; /* waits for data, where the kernel does not tell how long there was none */
+	struct stretch gpu;  /* waits for the GPU */
+	struct stretch recv; /* for data, where the kernel does not tell how long there was none */
 	UT_hash_handle hh;
 };
 
@@ -548,7 +547,7 @@ static int64_t stretch_span(struct stretch *s, int64_t after, int64_t stop)
 {
 	if (!s->from)
 		return 0;
-	s->to = s->in ? stop : s->to;
+	s->to = s->in ? stop : least(s->to, stop);
 	s->from = most(s->from, after);
 	return most(s->to - s->from, 0);
 }
@@ -581,11 +580,11 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 	}
 	sums->last = most(sums->last, stop);
 	if (!get(rd, net, "noData"))
-		no_data = recv;
+		no_data = least(recv, REPORT_SPAN_MAX);
 	if (lost)
-		sums->loss += no_data;
+		sums->loss = least(sums->loss + no_data, REPORT_SPAN_MAX);
 	else if (maybe)
-		sums->maybe += no_data;
+		sums->maybe = least(sums->maybe + no_data, REPORT_SPAN_MAX);
 }
 
 /* A trace without `exec`: an operation lasts to the end of its last child. */

@@ -2046,6 +2046,44 @@ static void other_profilers_traces(void **state)
 	report_free(&r);
 }
 
+/* Waits of steps that say to have waited for 13 days each, 20,000 of them. */
+static void hostile_sums(void **state)
+{
+	enum { MANY = 20000 };
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	fputs(HEADER("1"), f);
+	for (i = 1; i <= MANY; i++)
+		fprintf(f,
+			"{\"recordType\":\"state\",\"eventAddr\":\"0x%x\",\"ts\":1.000,\"id\":%d}\n"
+			"{\"recordType\":\"state\",\"eventAddr\":\"0x%x\",\"ts\":1000000000000.000,"
+			"\"id\":9}\n"
+			"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyStep\",\"eventAddr\":"
+			"\"0x%x\","
+			"\"parentObj\":\"0x5\",\"start\":{\"ts\":1.000},\"stop\":{\"ts\":2.000},"
+			"\"net\":{\"rxOoo\":1%s}}\n",
+			0x100 + i, i % 2 ? 8 : 10, 0x100 + i, 0x100 + i,
+			i % 2 ? ",\"noData\":1200000000000.000" : "");
+	fputs("{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"eventAddr\":\"0x5\","
+	      "\"parentObj\":\"0x11\",\"start\":{\"ts\":1.000},\"stop\":{\"ts\":3.000},"
+	      "\"details\":{\"peer\":1},\"net\":{\"flow\":\"a\"}}\n" COLL("0", "1", "1.000",
+									  "4.000"),
+	      f);
+	fclose(f);
+	read_text(&r, text, len);
+	assert_int_equal(r.err, 0);
+	assert_int_equal(r.totals.records, 3 * MANY + 3);
+	report_free(&r);
+	free(text);
+}
+
 static void hostile_values(void **state)
 {
 	static const char text[] =
@@ -2900,6 +2938,7 @@ int main(void)
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
 		cmocka_unit_test(hostile_values),
+		cmocka_unit_test(hostile_sums),
 		cmocka_unit_test(mutations),
 		cmocka_unit_test(thousands_of_ranks),
 		cmocka_unit_test(late_in_one_group),
