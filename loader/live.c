@@ -99,7 +99,8 @@ static void put_ops(json_t *o, const struct live *l)
 	json_object_set_new(o, "busBytes", json_real(l->bus_bytes));
 }
 
-static void put_waits(json_t *o, struct live *l)
+/* What the kernel does not tell is not there, as in the traces: it is not 0. */
+static void put_waits(json_t *o, const struct attach_features *f, struct live *l)
 {
 	const struct sched_span *r = &l->recent;
 
@@ -107,8 +108,10 @@ static void put_waits(json_t *o, struct live *l)
 	json_object_set_new(o, "onCpuUs", json_integer(us(l->sums.on_cpu_ns)));
 	json_object_set_new(o, "runqUs", json_integer(us(l->sums.runq_ns)));
 	json_object_set_new(o, "blockedUs", json_integer(us(l->sums.blocked_ns)));
-	json_object_set_new(o, "irqUs", json_integer(us(l->sums.irq_ns)));
-	json_object_set_new(o, "throttledUs", json_integer(us(l->sums.throttled_ns)));
+	if (f->irq)
+		json_object_set_new(o, "irqUs", json_integer(us(l->sums.irq_ns)));
+	if (f->quota)
+		json_object_set_new(o, "throttledUs", json_integer(us(l->sums.throttled_ns)));
 	if (r->threads && r->nbehind)
 		json_object_set_new(
 			o, "behind",
@@ -171,7 +174,7 @@ json_t *live__doc(const struct proc *p, struct corr_comm *comm)
 	if (comm->live) {
 		put_ops(o, comm->live);
 		if (comm->live->span_ns)
-			put_waits(o, comm->live);
+			put_waits(o, &p->session->features, comm->live);
 	}
 	return o;
 }
@@ -202,6 +205,7 @@ json_t *live__net(const struct proc *p)
 	struct flow_sums sums = p->flows_over;
 	const struct flow *flow, *tmp;
 	const struct flow_point *at;
+	json_t *o;
 
 	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
 		at = flow->tgid == p->key.tgid && !flow->gone ? flow__last(flow) : NULL;
@@ -211,10 +215,13 @@ json_t *live__net(const struct proc *p)
 	}
 	if (!sums.n)
 		return NULL;
-	return json_pack(
-		"{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "flows",
-		(json_int_t)(sums.n - p->flows_over.n), "txBytes", (json_int_t)sums.bytes[SCOPE_TX],
-		"rxBytes", (json_int_t)sums.bytes[SCOPE_RX], "retrans", (json_int_t)sums.retrans,
-		"dsack", (json_int_t)sums.dsack, "retransNeeded", (json_int_t)sums.needed,
-		"noDataUs", us(sums.empty_ns[SCOPE_RX]), "noRoomUs", us(sums.empty_ns[SCOPE_TX]));
+	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "flows",
+		      (json_int_t)(sums.n - p->flows_over.n), "txBytes",
+		      (json_int_t)sums.bytes[SCOPE_TX], "rxBytes", (json_int_t)sums.bytes[SCOPE_RX],
+		      "retrans", (json_int_t)sums.retrans, "dsack", (json_int_t)sums.dsack,
+		      "retransNeeded", (json_int_t)sums.needed, "noRoomUs",
+		      us(sums.empty_ns[SCOPE_TX]));
+	if (s->features.no_data)
+		json_object_set_new(o, "noDataUs", json_integer(us(sums.empty_ns[SCOPE_RX])));
+	return o;
 }

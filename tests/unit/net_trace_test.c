@@ -944,6 +944,7 @@ static void must_tell(json_int_t flows, json_int_t tx, json_int_t rx, json_int_t
 	assert_int_equal(json_integer_value(json_object_get(net, "txBytes")), tx);
 	assert_int_equal(json_integer_value(json_object_get(net, "rxBytes")), rx);
 	assert_int_equal(json_integer_value(json_object_get(net, "retrans")), retrans);
+	assert_int_equal(!!json_object_get(net, "noDataUs"), s->features.no_data);
 	json_decref(net);
 }
 
@@ -968,6 +969,8 @@ static void test_live(void **state)
 	look_on(1500 * MS);
 	must_tell(1, 1024, 500, 2);
 	look_on(60000 * MS);
+	must_tell(1, 1024, 500, 2);
+	s->features.no_data = false;
 	must_tell(1, 1024, 500, 2);
 	finish();
 }

@@ -4,6 +4,7 @@
  * little recordings of which every figure is known.
  */
 #include "sched_job.h"
+#include "live.h"
 
 static int setup(void **state)
 {
@@ -61,6 +62,25 @@ static const char *sched_text(uint32_t n)
 
 /* ---- One operation, by hand ------------------------------------------------------------------ */
 
+/* Whether what is told of the rank now has that key. */
+static bool live_has(const char *name)
+{
+	struct corr_comm *comm, *tmp_comm;
+	struct proc *p, *tmp;
+	bool has = false;
+	json_t *o;
+
+	HASH_ITER (hh, s->procs, p, tmp) {
+		HASH_ITER (hh, p->corr.comms, comm, tmp_comm) {
+			o = live__doc(p, comm);
+			assert_non_null(json_object_get(o, "runqUs"));
+			has |= !!json_object_get(o, name);
+			json_decref(o);
+		}
+	}
+	return has;
+}
+
 static void test_operation(void **state)
 {
 	struct k_task *app, *proxy, *x = k_task(&k, HOG, HOG, "burn \"1\"", false);
@@ -100,6 +120,10 @@ static void test_operation(void **state)
 	flush(proxy, SCOPE_FLUSH_AGE);
 	at(t0 + 2000 * MS);
 	tick();
+	assert_true(live_has("irqUs") && live_has("throttledUs"));
+	s->features.irq = s->features.quota = false;
+	assert_true(!live_has("irqUs") && !live_has("throttledUs"));
+	s->features.irq = s->features.quota = true;
 	ntexts = 0;
 	read_trace(keep_text);
 	assert_string_equal(

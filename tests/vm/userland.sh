@@ -15,8 +15,7 @@ apt=$dir.apt
 
 build=(libc6-dev linux-libc-dev libbpf-dev libcmocka-dev libelf-dev zlib1g-dev libjansson-dev libzstd-dev libncurses-dev libcap-ng-dev uthash-dev
 	systemtap-sdt-dev)
-tests=(base-files bash busybox-static coreutils dash diffutils findutils grep iproute2 jq kmod libasan8 libubsan1 mawk mount perl-base procps sed
-	util-linux zstd)
+tests=(base-files bash busybox-static coreutils dash diffutils findutils grep iproute2 jq kmod mawk mount perl-base procps sed util-linux zstd)
 
 download() {
 	apt_begin bookworm
