@@ -25,7 +25,7 @@ struct top_row {
 	double ops;	   /* a second */
 	double busbw;	   /* GB/s; 0: no operation ended */
 	bool sched;	   /* the shares are known */
-	double on_cpu, runq, blocked, irq, throttled;
+	double on_cpu, runq, blocked, throttled;
 	double retrans; /* segments that had to be sent again, a second; of the whole process */
 	uint64_t pending;
 	uint64_t pending_us; /* the oldest, for how long */

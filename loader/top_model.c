@@ -160,7 +160,6 @@ static void fill_sched(struct top_row *row, const json_t *live, const json_t *wa
 	row->on_cpu = grown(live, was, "onCpuUs") / span;
 	row->runq = grown(live, was, "runqUs") / span;
 	row->blocked = grown(live, was, "blockedUs") / span;
-	row->irq = grown(live, was, "irqUs") / span;
 	row->throttled = grown(live, was, "throttledUs") / span;
 	explain(row, live);
 }
