@@ -38,9 +38,9 @@ struct step {
 /* Steps of a ProxyOp that is under way. */
 struct steps {
 	uint64_t addr;
-	int64_t loss, maybe, gpu, recv;
+	int64_t loss, maybe, gpu;
 	int64_t last;		  /* when its last step but one stopped */
-	int64_t received;	  /* when that had its data, of `recv` */
+	int64_t received;	  /* when one last ended that waited for data */
 	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
 };
@@ -574,7 +574,6 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 			sums->gpu_to = s->gpu.to;
 		}
 		recv = stretch_span(&s->recv, most(start, sums->received), stop);
-		sums->recv += recv;
 		sums->received = most(sums->received, s->recv.to);
 		forget_entry(rd->steps, s);
 	}
@@ -618,7 +617,6 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct report_link l = {.dur = stop > start ? stop - start : 0};
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
-	int64_t recv = 0;
 	struct links *ls;
 
 	if (sums) {
@@ -628,7 +626,6 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.gpu_n = sums->gpu_to != 0;
 		l.gpu_from = (double)sums->gpu_from;
 		l.gpu_to = (double)sums->gpu_to;
-		recv = sums->recv;
 		forget_entry(rd->step_sums, sums);
 	}
 	if (get_bool(rd, rec, "isPxn"))
@@ -642,8 +639,6 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	ls->open |= get_bool(rd, rec, "unfinished");
 	if (net)
 		take_net(rd, net, &l);
-	if (l.flow && !get(rd, net, "noData"))
-		l.no_data = l.data_wait = most(0, recv < l.dur ? recv : l.dur);
 	report_link_merge(report_link_to(ls->link, &ls->n, REPORT_LINKS,
 					 get_int(rd, details, "peer", -1),
 					 get_bool(rd, details, "isSend")),
