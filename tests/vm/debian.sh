@@ -41,5 +41,7 @@ apt_begin() {
 	private_apt apt-get -q update >"$apt/log" 2>&1
 }
 
-# What went wrong is in the log of apt; whoever sources this has errors end the script (set -Ee).
-trap '[ ! -s "$apt/log" ] || tail -n 5 "$apt/log" >&2' ERR
+# What went wrong is in the log of apt; whoever sources this has errors end the script (set -Ee). Not to where the failed
+# command's messages go, which is that log.
+exec 3>&2
+trap '[ ! -s "$apt/log" ] || tail -n 5 "$apt/log" >&3' ERR

@@ -10,8 +10,14 @@ export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 version=${1%%-*}
 dir=$2
 apt=$dir/apt
-case $1- in *-arm64-*) arch=arm64 ;; *) arch=amd64 ;; esac
-case $1- in *-rt-*) flavour=-rt-$arch ;; *-16k-*) flavour=-$arch-16k ;; *) flavour=-$arch ;; esac
+case ${1#"$version"} in
+'') arch=amd64 flavour=-amd64 ;;
+-rt) arch=amd64 flavour=-rt-amd64 ;;
+-arm64) arch=arm64 flavour=-arm64 ;;
+-rt-arm64) arch=arm64 flavour=-rt-arm64 ;;
+-arm64-16k) arch=arm64 flavour=-arm64-16k ;;
+*) echo "kernel.sh: '$1' is no VERSION, VERSION-rt, -arm64, -rt-arm64 or -arm64-16k" >&2 && exit 1 ;;
+esac
 # shellcheck source=debian.sh
 . "$(dirname "$0")/debian.sh"
 

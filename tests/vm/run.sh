@@ -4,7 +4,7 @@
 #
 # A kernel is that of a Debian suite (tests/vm/kernel.sh) and sees this machine's root filesystem, read-only, so
 # programs and libraries are the ones built and tested here; one for arm64 sees Debian's (tests/vm/userland.sh) and what
-# was built for it, in build/arm64. tests/vm/guest.sh runs in it; its cases are printed
+# was built for it, in build/vm/build-arm64. tests/vm/guest.sh runs in it; its cases are printed
 # as it printed them, with the kernel in front of the name. Root is not needed. Logs stay in build/vm.
 #
 # VM_COMMAND runs another command than the tests, in the folder of the sources (VM_COMMAND='build/ncclscope doctor').
@@ -12,7 +12,7 @@
 set -u
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
-top=$(cd "$here/../.." && pwd)
+top=$(cd "$here/../.." && pwd -P)
 build=$(realpath "${BUILD:-$top/build}")
 vms=$build/vm
 limit_s=${VM_TIMEOUT:-400}
@@ -143,7 +143,7 @@ run_kernel() {
 	got kernel.sh "$version" "$dir" || return
 	case $version in
 	*-arm64*)
-		root=$vms/arm64 built=$build/arm64
+		root=$vms/arm64 built=$vms/build-arm64
 		case $build in "$top"/*) ;; *) not_ok "$version" "BUILD is to be below '$top', which is all that the machine has of this one" && return ;; esac
 		got userland.sh arm64 "$root" || return
 		busybox=$root/bin/busybox

@@ -13,6 +13,6 @@ for program in "${BUILD:-$top/build}"/tests/unit/*_test; do
 	esac
 	CMOCKA_MESSAGE_OUTPUT=TAP TEST_SLOWER=10 timeout 200 "$program" >"$tmp/out" 2>&1 </dev/null
 	rc=$?
-	verdict "$self.sh: $name, $(grep -c '^ok ' "$tmp/out") cases" "$([ $rc = 0 ] || { echo "status $rc" && grep -v '^ok ' "$tmp/out"; })"
+	verdict "$self.sh: $name, $(grep -c '^ok ' "$tmp/out") cases" "$([ $rc = 0 ] && grep -q '^ok ' "$tmp/out" || { echo "status $rc" && grep -v '^ok ' "$tmp/out"; })"
 done
 finish

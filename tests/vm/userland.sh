@@ -51,6 +51,7 @@ unpack() {
 }
 
 [ -d "$dir" ] && exit 0
+rm -rf "$apt" # of one that failed
 mkdir -p "$apt"
 download
 unpack
