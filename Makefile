@@ -86,6 +86,7 @@ help:
 	@echo "sudo make soak   two hours of recording at 200,000 records a second"
 	@echo "sudo make bench  what recording costs; writes docs/performance.md. bench-quick: in 3 minutes"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
+	@echo "make check-vm    other kernels, and arm64, in qemu (VM_KERNELS)"
 	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"
 	@echo "make analyze     clang-tidy and cppcheck"

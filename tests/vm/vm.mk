@@ -21,35 +21,27 @@ $(VM_OUT)/rdma_watch: $(VM_DIR)/rdma_watch.c $(BUILD)/loader/rdma.o $(BUILD)/loa
 
 .PHONY: check-vm check-vm-rdma check-vm-unit vm-build vm-unit
 vm-build: all standin $(VM_PROGS)
-vm-unit: vm-build $(filter-out %_tsan_test,$(UNIT_PROGS))
+# Without those that want TSan, or traces to read.
+vm-unit: vm-build $(filter-out %_tsan_test %/check_json_test,$(UNIT_PROGS))
 
 # Not build/arm64: that is cross-check's, without these libraries.
 VM_SYSROOT     := $(abspath $(BUILD))/vm/arm64
 VM_BUILD_ARM64 := $(BUILD)/vm/build-arm64
 
-$(VM_SYSROOT):
-	$(Q)$(VM_DIR)/userland.sh arm64 $@
-
-# vm-build-arm64, vm-unit-arm64
-vm-%-arm64: $(VM_SYSROOT)
-	$(Q)$(MAKE) --no-print-directory CROSS_COMPILE=aarch64-linux-gnu- \
-		CC="aarch64-linux-gnu-gcc --sysroot=$(VM_SYSROOT)" BUILD=$(VM_BUILD_ARM64) UNIT_SAN= vm-$*
-
-# make-arm64 TARGET, unless (77) there is no Debian to be had here, which run.sh says.
-make-arm64 = $(Q)$(VM_DIR)/userland.sh arm64 $(VM_SYSROOT) 2>/dev/null; \
-	  [ $$? = 77 ] || $(MAKE) --no-print-directory $(1)
+# vm-build-arm64, vm-unit-arm64; not (77) where there is no Debian to be had, which run.sh says of each kernel.
+vm-%-arm64:
+	$(Q)$(VM_DIR)/userland.sh arm64 $(VM_SYSROOT) && \
+	  $(MAKE) --no-print-directory CROSS_COMPILE=aarch64-linux-gnu- \
+		CC="aarch64-linux-gnu-gcc --sysroot=$(VM_SYSROOT)" BUILD=$(VM_BUILD_ARM64) UNIT_SAN= vm-$* || [ $$? = 77 ]
 
 check-vm:
 	$(Q)packaging/deps.sh vm
-	$(Q)$(MAKE) --no-print-directory vm-build
-ifneq ($(findstring -arm64,$(VM_KERNELS)),)
-	$(call make-arm64,vm-build-arm64)
-endif
+	$(Q)$(MAKE) --no-print-directory vm-build $(if $(findstring -arm64,$(VM_KERNELS)),vm-build-arm64)
 	$(Q)$(VM_DIR)/run.sh $(VM_KERNELS)
 
 check-vm-unit:
 	$(Q)packaging/deps.sh vm
-	$(call make-arm64,vm-unit-arm64)
+	$(Q)$(MAKE) --no-print-directory vm-unit-arm64
 	$(Q)VM_TIMEOUT=900 VM_COMMAND=$(VM_DIR)/unit.sh $(VM_DIR)/run.sh 6.12-arm64
 
 check-vm-rdma:
