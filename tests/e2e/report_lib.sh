@@ -25,15 +25,6 @@ named() {
 	return 1
 }
 
-# as_blind NAME: the recording NAME as a kernel would have given it that does not tell of reads that find nothing, as NAME-blind.
-as_blind() {
-	local file
-	mkdir -p "$tmp/$1-blind"
-	for file in "$tmp/$1"/*.jsonl; do
-		jq -c 'if .recordType == "header" then del(.features.noData) else del(.net.noData) end' "$file" >"$tmp/$1-blind/$(basename "$file")"
-	done
-}
-
 # disturbed NAME: a program of the machine that is none of ours had a CPU that the job needed, and report says so.
 disturbed() {
 	local code rank culprit
@@ -63,4 +54,16 @@ faults() {
 		t "$name: report names it" named "$name" "$code" "$rank" "$culprit"
 		[ -z "${REPS_KEEP:-}" ] || { mkdir -p "$REPS_KEEP" && rm -rf "$REPS_KEEP/$name-$i" && cp -r "$tmp/$name" "$REPS_KEEP/$name-$i"; }
 	done
+}
+
+# faults_blind NAME CODE RANK CULPRIT COMMAND...: faults, and the same is asked of the last recording as a kernel would have given it
+# that does not tell of reads that find nothing.
+faults_blind() {
+	local file
+	faults "$@"
+	mkdir -p "$tmp/$1-blind"
+	for file in "$tmp/$1"/*.jsonl; do
+		jq -c 'if .recordType == "header" then del(.features.noData) else del(.net.noData) end' "$file" >"$tmp/$1-blind/$(basename "$file")"
+	done
+	t "$1: report names it where the kernel does not tell of reads that find nothing" named "$1-blind" "${@:2:3}"
 }

@@ -67,10 +67,10 @@ with_reset() {
 	net_record "$1" --ranks 4 --bytes 2M --iters 6 --fault reset:rank=2:after=30
 }
 
-wanted clean-net && faults clean-net none '.*' '.*' quiet_net
-wanted loss && faults loss net-loss 2 "$(flow 2 3)" with_loss
+wanted clean-net && faults_blind clean-net none '.*' '.*' quiet_net
+wanted loss && faults_blind loss net-loss 2 "$(flow 2 3)" with_loss
 wanted large && faults large-loss net-loss 2 "$(flow 2 3)" with_loss 1
-wanted messages && faults messages net-loss 2 "$(flow 2 3)" with_lost_messages
+wanted messages && faults_blind messages net-loss 2 "$(flow 2 3)" with_lost_messages
 wanted tails && faults tails net-loss 2 "$(flow 2 3)" with_lost_tails
 wanted part && faults part net-loss 0 "$(flow 0 3)" with_lost_part
 # What is told of the part, from its first operations on, is not told again.
@@ -78,16 +78,7 @@ wanted part && t "part: nobody came late for that" eval \
 	'jq -e "[.slow[] | select(.code == \"late-rank\" and .seq > 5 and .duration > 150000)] == []" "$tmp/part.report"'
 wanted reader && faults reader receiver-limited 3 "$(flow 2 3)" with_slow_reader
 wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
-wanted rate && faults rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate
+wanted rate && faults_blind rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate
 wanted queue && faults queue net-loss '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_queue
-# blind NAME CODE RANK CULPRIT: what `faults` had, without noData.
-blind() {
-	as_blind "$1"
-	t "$1: report names it where the kernel does not tell of reads that find nothing" named "$1-blind" "${@:2}"
-}
-wanted clean-net && blind clean-net none '.*' '.*'
-wanted loss && blind loss net-loss 2 "$(flow 2 3)"
-wanted messages && blind messages net-loss 2 "$(flow 2 3)"
-wanted rate && blind rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:"
 wanted reset && faults reset connection-reset '2|3|1' '^10' with_reset
 finish
