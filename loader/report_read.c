@@ -578,7 +578,7 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 		forget_entry(rd->steps, s);
 	}
 	sums->last = most(sums->last, stop);
-	if (!get(rd, net, "noData"))
+	if (recv && !get(rd, net, "noData"))
 		no_data = least(recv, REPORT_SPAN_MAX);
 	if (lost)
 		sums->loss = least(sums->loss + no_data, REPORT_SPAN_MAX);

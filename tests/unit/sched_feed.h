@@ -10,15 +10,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <cmocka.h>
 #include "sched_kernel.h"
 #include "sched_timeline.h"
 
 #define JOB	100 /* the recorded process */
 #define HOG	900 /* one that is not */
-#define FUTEX	SYS_futex
-#define POLL	SYS_ppoll /* arm64 has no poll */
 #define FOREVER UINT64_MAX
 
 static struct sched s;

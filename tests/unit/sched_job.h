@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <cmocka.h>
 #include "chunks.h"
 #include "check_json.h"
@@ -26,8 +25,6 @@
 #define CTX    ((uint64_t)TAG << SCOPE_ID_TAG_SHIFT | 16ull << SCOPE_ID_COUNTER_BITS | 1)
 #define JOB    2000000000u /* above any that there can be */
 #define HOG    900
-#define FUTEX  SYS_futex
-#define POLL   SYS_ppoll /* arm64 has no poll */
 #define US     1000ull
 #define MS     1000000ull
 #define EVENTS 4096

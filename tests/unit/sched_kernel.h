@@ -15,7 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include "scope_abi.h"
+
+#define FUTEX SYS_futex
+#define POLL  SYS_ppoll /* arm64 has no poll */
 
 #define K_CPUS	 8
 #define K_TASKS	 96
