@@ -88,11 +88,14 @@ for round in $(seq "$rounds"); do
 done
 
 jq -s --argjson rounds "$rounds" "$stats"'
-	{rounds: $rounds, axes: (group_by(.key[0]) | map({name: .[0].key[0], points: (group_by(.key[1])
-		| map({x: .[0].key[1], job: (map(.value.job) | median), recorder: (map(.value.recorder) | median),
-			empty: (map(.value.empty) | median)}))}))}
-	| .targets = [.axes[] | . as $a | ("job", "recorder") as $k | ($a.points | map(.[$k]) | 100 * (max / min - 1)) as $p
-		| {what: "\($k), over \($a.name)", unit: "%", value: $p, max: 20, met: ($p <= 20)}]' "$tmp/values" >"$tmp/result" || die "no result"
+	# Of an axis the dearest point beside the cheapest one, in the same round: what disturbs a round is in both.
+	def growth(k): map(map({round, cost: (.value | k)})) | min_by(map(.cost) | median) as $least
+		| map([.[] as $v | $least[] | select(.round == $v.round) | 100 * ($v.cost / .cost - 1)] | {value: median, ci: ci}) | max_by(.value);
+	def goal(what; k): map({what: "\(what), over \(.[0][0].key[0])", unit: "%", max: 20} + growth(k) | judge);
+	(group_by(.key[0]) | map(group_by(.key[1]))) as $axes
+	| {rounds: $rounds, axes: ($axes | map({name: .[0][0].key[0], points: map({x: .[0].key[1], job: (map(.value.job) | median),
+			recorder: (map(.value.recorder) | median), empty: (map(.value.empty) | median)})})),
+		targets: ($axes | [goal("job"; .job), goal("recorder"; .recorder)] | transpose | add)}' "$tmp/values" >"$tmp/result" || die "no result"
 
 # A panel for each axis: its x by the logarithm, ns from 0.
 if [ -n "$svg" ]; then
@@ -131,6 +134,6 @@ if [ -n "$json" ]; then
 	cat "$tmp/result"
 	exit 0
 fi
-jq -r 'def num: . * 10 | round / 10 | tostring;
+jq -r "$stats"'def num: . * 10 | round / 10 | tostring;
 	(.axes[] | "\(.name): " + (.points | map("\(.x): \(.job | num) ns job (\(.empty | num) with an empty plugin), \(.recorder | num) ns recorder") | join("; "))),
-	(.targets[] | "\(.what): \(.value | num)% (at most \(.max)%) \(if .met then "met" else "MISSED" end)")' "$tmp/result"
+	(.targets[] | "\(.what): \(.value | num)% (\(.ci[0] | num) to \(.ci[1] | num), at most \(.max)%) \(verdict)")' "$tmp/result"
