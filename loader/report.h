@@ -10,10 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include "check_json.h"
 #include "copies.h"
 #include "hash.h"
 #include "heap.h"
+#include "rdma_signs.h"
 
 /* ---- Names -------------------------------------------------------------------------------------- */
 
@@ -52,10 +54,13 @@ struct report_role {
 struct report_link {
 	int32_t peer;
 	bool send;
+	bool tcp;		       /* of one of them a flow is known */
 	uint32_t n;		       /* ProxyOps */
 	int64_t dur, no_data, no_room; /* sums over them */
-	int64_t gpu;		       /* sum: steps in SendGPUWait, RecvGPUWait, RecvFlushWait */
-	uint32_t gpu_n;		       /* ProxyOps that have any of it */
+	/* Where no flow is known: sum of the time that steps were in RecvWait, and the longest of one. */
+	int64_t recv, stall;
+	int64_t gpu;		 /* sum: steps in SendGPUWait, RecvGPUWait, RecvFlushWait */
+	uint32_t gpu_n;		 /* ProxyOps that have any of it */
 	double gpu_from, gpu_to; /* sums over these: when the first such wait began and ended */
 	int64_t loss_wait, maybe_wait; /* longest of a ProxyOp: no data in steps with losses; if
 					 * the sender's retransmissions were needed */
@@ -73,6 +78,12 @@ struct report_link {
 /* When a GPU began a kernel, 0: not known; and by how much that may be wrong. */
 struct report_kernel {
 	int64_t at, error;
+};
+
+/* Of a sign the counter that moved most, of all ports. */
+struct report_moved {
+	uint32_t n;
+	uint32_t port, counter; /* names */
 };
 
 struct report_proc;
@@ -101,6 +112,7 @@ struct report_part {
 	bool known; /* something tells when it ended */
 	bool unfinished;
 	uint32_t loss_near;
+	struct report_moved moved[NR_SIGNS]; /* by the RDMA ports of its node, meanwhile */
 	/* By report_index(): which part of its operation it is, and those, with itself, that are of its node, and of its clock. */
 	uint32_t nr;
 	struct report_beside on_node, on_clock;
@@ -166,6 +178,8 @@ enum report_code {
 	CODE_RECEIVER,
 	CODE_SENDER,
 	CODE_BANDWIDTH,
+	CODE_RDMA_LOSS,
+	CODE_RDMA_CONGESTION,
 	CODE_GPU_WAIT,
 	CODE_STOPPED,
 	CODE_RESET,
@@ -181,7 +195,7 @@ struct report_cause {
 	enum report_code code;
 	const struct report_proc *proc; /* whose; NULL: nobody's */
 	int32_t rank;
-	uint32_t culprit; /* a name: process, flow, CPU, system call, cgroup; 0: the rank itself */
+	uint32_t culprit; /* a name: process, flow, CPU, system call, port; 0: the rank itself */
 	int64_t ns;	  /* for how long */
 	int64_t odd_ns;	  /* the part of that by which it differs from its peers */
 	double trust;	  /* 0..1: how sure the figures are */
@@ -189,7 +203,18 @@ struct report_cause {
 	bool late;	  /* a reset: when they did not move any more */
 	const struct report_part *part;
 	const struct report_link *link;
-	const struct report_link *far; /* of losses: the receiver's; NULL: not known */
+	const struct report_link *far;	  /* of losses: the receiver's; NULL: not known */
+	const struct report_moved *moved; /* of RDMA ports */
+};
+
+/* What operations of a kind have of everything, the median where nothing else is said; all may be zero. */
+struct report_typical {
+	int64_t ns[NR_CODES];
+	int64_t stall;		/* report_stall() */
+	int64_t rate[NR_SIGNS]; /* report_sign_rate(); INT64_MAX: not known */
+	double share[NR_SIGNS]; /* of operations, those with any of that */
+	double window;		/* the mean of report_ports_window() */
+				/* All but `ns` of those that are not slow. */
 };
 
 #define REPORT_CAUSES 64
@@ -212,11 +237,11 @@ struct report;
 uint32_t report_causes(const struct report_op *op, struct names *names,
 		       struct report_cause causes[REPORT_CAUSES]);
 /*
- * Picks the cause that explains most of @excess beyond what is typical of its kind (typical[code], may
- * be all zero); CODE_UNKNOWN if none explains enough.
+ * Picks the cause that explains most of @excess beyond what is @typical of its kind. Where none explains enough, RDMA ports are asked
+ * whether they had trouble; CODE_UNKNOWN if they had none.
  */
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
-		  int64_t excess, const int64_t typical[NR_CODES], struct names *names,
+		  int64_t excess, const struct report_typical *typical, struct names *names,
 		  struct report_verdict *v);
 /* The primary cause, by what is odd about it, of an operation that is no slower than others; NULL: none. */
 const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
@@ -238,6 +263,49 @@ void report_carry(struct report_op *op);
  * operation so long that it counts as slow; else 0.
  */
 void report_held(const struct report_op *op, int64_t *held, uint32_t n);
+
+/* ---- RDMA ports: report_ports.c ------------------------------------------------------------------------ */
+
+/* How often the operation's ports counted that, in 1000 s; of the port that did most. */
+int64_t report_sign_rate(const struct report_op *op, enum rdma_sign sign);
+/* What ports counted for it is of so much time, on average. */
+int64_t report_ports_window(const struct report_op *op);
+/* The longest time in which nothing came over a connection that is no flow. */
+int64_t report_stall(const struct report_op *op);
+
+#define REPORT_COUNTERS 40 /* of a port: signs of trouble go before others */
+
+/* Of a node, over the whole trace. */
+struct report_port {
+	uint64_t node; /* key, from here */
+	uint32_t name; /* "mlx5_0:1" */
+	uint32_t zero;
+	uint32_t host;
+	int64_t until; /* what is counted, by the node's clock */
+	uint32_t ncounters;
+	struct report_counter {
+		uint32_t name;
+		uint64_t n;
+	} counters[REPORT_COUNTERS];
+	UT_hash_handle hh;
+};
+
+static inline enum rdma_sign report_counter_sign(const struct report_counter *c,
+						 const struct names *names)
+{
+	const char *name = names__text(names, c->name);
+
+	return rdma_sign_of(name, strlen(name));
+}
+
+/* The one of that name, of @p's node; NULL: no room (which is counted), or no memory (r->err). */
+struct report_port *report_port_of(struct report *r, const struct report_proc *p, uint32_t name);
+void report_port_add(struct report *r, struct report_port *port, const char *counter, size_t len,
+		     uint64_t n);
+/* All input has been read: their counters in order, what is worst first, then what moved most. */
+void report_ports_end(struct report *r);
+/* Then: those of which a counter is a sign of loss, worst first; owned by the caller (free). NULL: no memory. */
+struct report_port **report_ports_in_trouble(const struct report *r, uint32_t *n);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
@@ -336,6 +404,7 @@ struct report_proc {
 	struct report_thread *threads; /* owned */
 	uint32_t nthreads;
 	/* sums over its parts in operations */
+	bool flows; /* of some of them: waits for the network are known */
 	int64_t op_ns, app_wait, on, runq, blocked, irq, throttled, wait_net, wait_gpu, wait_peer,
 		late;
 	uint32_t file; /* name */
@@ -428,7 +497,12 @@ struct report_class {
 	double bytes;
 	struct hist time;
 	struct hist *typical[NR_CODES]; /* owned */
-	int64_t late, on, runq, blocked, proxy_span, no_data, op_span, link_span;
+	/* What RDMA ports counted, see struct report_typical; window: the sum. */
+	struct hist *rate[NR_SIGNS], *stall; /* owned */
+	uint64_t counted[NR_SIGNS], not_slow;
+	double window;
+	int64_t late, on, runq, blocked, proxy_span, no_data, op_span;
+	bool flows;			     /* no_data is known, of some */
 	struct report_op *held[REPORT_HELD]; /* owned */
 	uint32_t nheld;
 	bool warm;
@@ -480,7 +554,9 @@ struct report_totals {
 	uint64_t hung_left; /* operations that never ended, likewise */
 	uint64_t forgotten; /* operations and steps under way, likewise: what was known of them */
 	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
-	bool cut;	    /* by limit_ns */
+	uint64_t
+		ports_left; /* times that an RDMA port counted something, of those that there is no room for */
+	bool cut; /* by limit_ns */
 };
 
 struct heat; /* rank x time; report_rows.c */
@@ -502,6 +578,7 @@ struct report {
 	uint64_t held_bytes, held_room, hung_bytes, hung_room;
 	uint32_t nmembers, members_room;
 	struct report_find *finds;
+	struct report_port *ports;
 	struct pending *pending; /* operations that wait for ranks */
 	struct heap due;	 /* the same: that which waits no longer first is first */
 	struct side *sides;	 /* groups of Sends and Recvs whose operation is not whole */

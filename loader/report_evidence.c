@@ -61,6 +61,36 @@ static void tell_flow(const struct report_op *op, const struct report_cause *c, 
 	}
 }
 
+/* What else is odd is of other ports, or of other counters. */
+static void tell_ports(const struct report_op *op, const struct report_cause *c,
+		       const struct names *names, struct report_verdict *v)
+{
+	const struct report_moved *also;
+	size_t n;
+	int sign;
+
+	n = (size_t)snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			     "%.48s %u meanwhile, on %.40s; ",
+			     names__text(names, c->moved->counter), c->moved->n,
+			     names__text(names, c->moved->port));
+	if (c->odd_ns)
+		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n, "no data came for %.1f ms",
+			 ms(c->odd_ns));
+	else
+		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n,
+			 "nothing else tells of %.1f ms of the %.1f ms too much", ms(c->ns),
+			 ms(v->excess));
+	n = (size_t)snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			     "a port counts for all that use it");
+	for (sign = 0; sign < NR_SIGNS && n < sizeof(v->evidence[1]); sign++) {
+		also = report_sign_most(op, sign);
+		if (also && also != c->moved)
+			n += (size_t)snprintf(v->evidence[1] + n, sizeof(v->evidence[1]) - n,
+					      ", %.40s %u", names__text(names, also->counter),
+					      also->n);
+	}
+}
+
 static const char *const code_says[NR_CODES] = {
 	[CODE_PREEMPTED] = "its progress thread was ready but without a CPU",
 	[CODE_BLOCKED] = "its progress thread was asleep",
@@ -194,6 +224,8 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 			 "its connection was reset (%.20s) within the operation",
 			 names__text(names, c->proc->reset_why));
 		report_tell_reset(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
+	} else if (c->moved) {
+		tell_ports(op, c, names, v);
 	} else if (c->link) {
 		tell_flow(op, c, names, v);
 	} else if (c->part) {

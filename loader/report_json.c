@@ -81,8 +81,9 @@ static json_t *op_of(const struct report *r, const struct report_class *k)
 	json_object_set_new(op, "slow", number(k->all_slow));
 	json_object_set_new(op, "hung", number(k->hung));
 	json_object_set_new(op, "split",
-			    json_pack("{so so so so so so}", "total", seconds(k->op_span), "late",
-				      seconds(k->late), "noData", seconds(k->no_data), "onCpu",
+			    json_pack("{so so so* so so so}", "total", seconds(k->op_span), "late",
+				      seconds(k->late), "noData",
+				      k->flows ? seconds(k->no_data) : NULL, "onCpu",
 				      seconds(k->on), "runq", seconds(k->runq), "blocked",
 				      seconds(k->blocked)));
 	return op;
@@ -201,14 +202,32 @@ static json_t *ranks(const struct report *r)
 		if (p->self != p)
 			continue;
 		json_array_append_new(
-			list,
-			json_pack("{si so si so so so so so so so so so so}", "rank", p->rank,
-				  "host", text_of(r, p->host), "pid", p->host_pid, "inOps",
-				  seconds(p->op_ns), "onCpu", seconds(p->on), "runq",
-				  seconds(p->runq), "blocked", seconds(p->blocked), "irq",
-				  seconds(p->irq), "throttled", seconds(p->throttled), "waitNet",
-				  seconds(p->wait_net), "waitGpu", seconds(p->wait_gpu), "waitPeer",
-				  seconds(p->wait_peer), "threads", threads_of(r, p)));
+			list, json_pack("{si so si so so so so so so so* so so so}", "rank",
+					p->rank, "host", text_of(r, p->host), "pid", p->host_pid,
+					"inOps", seconds(p->op_ns), "onCpu", seconds(p->on), "runq",
+					seconds(p->runq), "blocked", seconds(p->blocked), "irq",
+					seconds(p->irq), "throttled", seconds(p->throttled),
+					"waitNet", p->flows ? seconds(p->wait_net) : NULL,
+					"waitGpu", seconds(p->wait_gpu), "waitPeer",
+					seconds(p->wait_peer), "threads", threads_of(r, p)));
+	}
+	return list;
+}
+
+static json_t *ports(const struct report *r)
+{
+	struct report_port *port, *tmp;
+	json_t *list = json_array(), *counters;
+	uint32_t i;
+
+	HASH_ITER (hh, r->ports, port, tmp) {
+		counters = json_object();
+		for (i = 0; i < port->ncounters; i++)
+			json_object_set_new(counters, names__text(r->names, port->counters[i].name),
+					    number(port->counters[i].n));
+		json_array_append_new(list, json_pack("{so so so}", "host", text_of(r, port->host),
+						      "port", text_of(r, port->name), "counters",
+						      counters));
 	}
 	return list;
 }
@@ -225,10 +244,10 @@ static json_t *losses(const struct report *r)
 
 int report_json(const struct report *r, FILE *f)
 {
-	json_t *all =
-		json_pack("{si so so so so so so so}", "schema", 1, "inputs", inputs(r), "comms",
-			  comms(r), "verdicts", verdicts(r), "slow", slow(r), "ranks", ranks(r),
-			  "losses", losses(r), "tornLines", number(r->totals.torn));
+	json_t *all = json_pack("{si so so so so so so so so}", "schema", 1, "inputs", inputs(r),
+				"comms", comms(r), "verdicts", verdicts(r), "slow", slow(r),
+				"ranks", ranks(r), "rdmaPorts", ports(r), "losses", losses(r),
+				"tornLines", number(r->totals.torn));
 	int err = 0;
 
 	if (!all)
@@ -284,9 +303,11 @@ void report_csv(const struct report *r, FILE *f)
 		fprintf(f, ",%.6f,%.6f,%.3f,%.3f,%.3f", report_algbw(r, k), report_busbw(r, k),
 			(double)hist__quantile(&k->time, 0.5) / 1e3,
 			(double)hist__quantile(&k->time, 0.99) / 1e3, (double)k->time.max / 1e3);
-		fprintf(f, ",%llu,%llu,%.6f,%.6f,%.6f,%.6f,%.6f\r\n",
-			(unsigned long long)k->all_slow, (unsigned long long)k->hung,
-			(double)k->late / 1e9, (double)k->no_data / 1e9, (double)k->on / 1e9,
-			(double)k->runq / 1e9, (double)k->blocked / 1e9);
+		fprintf(f, ",%llu,%llu,%.6f,", (unsigned long long)k->all_slow,
+			(unsigned long long)k->hung, (double)k->late / 1e9);
+		if (k->flows)
+			fprintf(f, "%.6f", (double)k->no_data / 1e9);
+		fprintf(f, ",%.6f,%.6f,%.6f\r\n", (double)k->on / 1e9, (double)k->runq / 1e9,
+			(double)k->blocked / 1e9);
 	}
 }

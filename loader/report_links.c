@@ -20,6 +20,9 @@ void report_link_merge(struct report_link *to, const struct report_link *l)
 	to->dur += l->dur;
 	to->no_data += l->no_data;
 	to->no_room += l->no_room;
+	to->tcp |= l->tcp;
+	to->recv += l->recv;
+	to->stall = most(to->stall, l->stall);
 	to->gpu += l->gpu;
 	to->gpu_n += l->gpu_n;
 	to->gpu_from += l->gpu_from;

@@ -113,6 +113,13 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
 		       size_t len);
 
+/* What is odd about the operation's RDMA ports, first of all; false: nothing is. For how long that held it up they do not tell. */
+bool report_ports_cause(const struct report_op *op, const struct report_typical *typical,
+			struct names *names, struct report_cause *cause);
+
+/* What moved most of that sign; NULL: nothing. */
+const struct report_moved *report_sign_most(const struct report_op *op, enum rdma_sign sign);
+
 /* Records that were lost near its parts. */
 uint64_t report_losses_near(const struct report_op *op);
 

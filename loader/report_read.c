@@ -31,7 +31,7 @@ struct stretch {
 struct step {
 	uint64_t addr;
 	struct stretch gpu;  /* waits for the GPU */
-	struct stretch recv; /* for data, where the kernel does not tell how long there was none */
+	struct stretch recv; /* for data */
 	UT_hash_handle hh;
 };
 
@@ -41,6 +41,7 @@ struct steps {
 	int64_t loss, maybe, gpu;
 	int64_t last;		  /* when its last step but one stopped */
 	int64_t received;	  /* when one last ended that waited for data */
+	int64_t recv, stall;	  /* such waits of steps without a flow: all of them, the longest */
 	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
 };
@@ -517,6 +518,61 @@ static void take_drops(const struct report_reader *rd, node_t list, struct repor
 	}
 }
 
+static uint32_t port_name(const struct report_reader *rd, node_t port)
+{
+	node_t device = get(rd, port, "device");
+	char text[96];
+	int n;
+
+	if (!device || device->kind != JSON_KIND_STR)
+		return 0;
+	n = snprintf(text, sizeof(text), "%.*s:%u", device->len < 64 ? (int)device->len : 64,
+		     device->s, get_count(rd, port, "port"));
+	return names__get(rd->r->names, text, (size_t)n);
+}
+
+/* What RDMA ports counted during an operation. */
+static void take_moved(const struct report_reader *rd, node_t net,
+		       struct report_moved moved[NR_SIGNS])
+{
+	enum rdma_sign sign;
+	node_t port, c;
+	uint64_t n;
+
+	for (port = child(rd, get(rd, net, "rdma")); port; port = sibling(rd, port)) {
+		for (c = child(rd, get(rd, port, "counters")); c; c = sibling(rd, c)) {
+			sign = c->key ? rdma_sign_of(c->key, c->key_len) : NO_SIGN;
+			if (sign == NO_SIGN || !jn_u64(c, &n) || n <= moved[sign].n)
+				continue;
+			moved[sign].n = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+			moved[sign].port = port_name(rd, port);
+			moved[sign].counter = names__get(rd->r->names, c->key, c->key_len);
+		}
+	}
+}
+
+/* What they counted all the time: all processes of a node tell of it, each in intervals of its own, and one of them counts. */
+static void take_node(struct report_reader *rd, node_t rec)
+{
+	struct report_port *at;
+	int64_t ts, from;
+	node_t port, c;
+	uint64_t n;
+
+	if (!get_point(rd, rec, "ts", &ts))
+		return;
+	from = ts - get_span(rd, rec, "interval");
+	for (port = child(rd, get(rd, rec, "rdma")); port; port = sibling(rd, port)) {
+		at = report_port_of(rd->r, rd->proc, port_name(rd, port));
+		if (!at || from < at->until)
+			continue;
+		at->until = ts;
+		for (c = child(rd, get(rd, port, "counters")); c; c = sibling(rd, c))
+			if (c->key && jn_u64(c, &n))
+				report_port_add(rd->r, at, c->key, c->key_len, n);
+	}
+}
+
 /* The figures of one ProxyOp. */
 static void take_net(const struct report_reader *rd, node_t net, struct report_link *l)
 {
@@ -538,6 +594,7 @@ static void take_net(const struct report_reader *rd, node_t net, struct report_l
 	l->peer_dsack = get_count(rd, peer, "dsack");
 	take_drops(rd, get(rd, net, "drops"), l);
 	l->flow = get_name(rd, net, "flow");
+	l->tcp = l->flow;
 }
 
 /* ---- Children ---------------------------------------------------------------------------------------- */
@@ -578,8 +635,13 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 		forget_entry(rd->steps, s);
 	}
 	sums->last = most(sums->last, stop);
-	if (recv && !get(rd, net, "noData"))
-		no_data = least(recv, REPORT_SPAN_MAX);
+	recv = least(recv, REPORT_SPAN_MAX);
+	if (!get(rd, net, "flow")) {
+		sums->recv = least(sums->recv + recv, REPORT_SPAN_MAX);
+		sums->stall = most(sums->stall, recv);
+	} else if (recv && !rd->no_data && !get(rd, net, "noData")) {
+		no_data = recv;
+	}
 	if (lost)
 		sums->loss = least(sums->loss + no_data, REPORT_SPAN_MAX);
 	else if (maybe)
@@ -623,6 +685,8 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.loss_wait = most(0, sums->loss < l.dur ? sums->loss : l.dur);
 		l.maybe_wait = most(0, sums->maybe < l.dur ? sums->maybe : l.dur);
 		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
+		l.recv = most(0, least(sums->recv, l.dur));
+		l.stall = most(0, least(sums->stall, l.dur));
 		l.gpu_n = sums->gpu_to != 0;
 		l.gpu_from = (double)sums->gpu_from;
 		l.gpu_to = (double)sums->gpu_to;
@@ -674,7 +738,7 @@ static void stretch_state(struct stretch *s, bool in, int64_t ts)
 static void take_state(struct report_reader *rd, node_t rec)
 {
 	uint64_t id = get_num(rd, rec, "id");
-	bool gpu = id == 8 || id == 11 || id == 12, recv = id == 10 && !rd->no_data;
+	bool gpu = id == 8 || id == 11 || id == 12, recv = id == 10;
 	struct step *s;
 	int64_t ts;
 
@@ -744,6 +808,7 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	take_role(rd, get(rd, sched, "app"), &part->app);
 	take_role(rd, get(rd, sched, "proxy"), &part->proxy);
 	take_role(rd, get(rd, sched, "before"), &part->before);
+	take_moved(rd, get(rd, rec, "net"), part->moved);
 	if (ls)
 		part->kernel = ls->kernel;
 	part->nlinks = n;
@@ -943,9 +1008,9 @@ static void take_record(struct report_reader *rd, node_t rec)
 	static const struct {
 		const char *kind;
 		void (*take)(struct report_reader *rd, node_t rec);
-	} kinds[] = {{"event", take_event},  {"state", take_state}, {"thread", take_thread},
-		     {"flow", take_flow},    {"lost", take_lost},   {"open", take_open},
-		     {"footer", take_footer}};
+	} kinds[] = {{"event", take_event}, {"state", take_state},  {"thread", take_thread},
+		     {"flow", take_flow},   {"lost", take_lost},    {"open", take_open},
+		     {"node", take_node},   {"footer", take_footer}};
 	node_t kind = get(rd, rec, "recordType");
 	size_t i;
 

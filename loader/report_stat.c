@@ -370,20 +370,37 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 					  .hung = hung};
 }
 
+/* Of a hang only what RDMA ports count: none of it is usual, and they go on counting. */
+static void set_typical(const struct report_class *k, bool hung, struct report_typical *typical)
+{
+	double n = k->not_slow ? (double)k->not_slow : 1;
+	int i;
+
+	for (i = 0; i < NR_CODES && !hung; i++)
+		if (k->typical[i])
+			typical->ns[i] = hist__quantile(k->typical[i], 0.5);
+	if (k->stall && !hung)
+		typical->stall = hist__quantile(k->stall, 0.5);
+	for (i = 0; i < NR_SIGNS; i++) {
+		typical->share[i] = (double)k->counted[i] / n;
+		if (k->counted[i])
+			typical->rate[i] = k->rate[i] ? hist__quantile(k->rate[i], 0.5) : INT64_MAX;
+	}
+	typical->window = k->window / n;
+}
+
 static void slow_verdict(struct report *r, const struct report_op *op,
 			 const struct report_cause *causes, uint32_t n, int64_t expected, bool hung)
 {
-	int64_t typical[NR_CODES] = {0}, duration = op->own;
+	struct report_typical typical = {.stall = 0};
+	int64_t duration = op->own;
 	/* of what is slow only by what was asked for, all of it is */
 	bool all = hung || (r->opt.slower_than && duration < 2 * expected);
 	struct report_verdict v;
 	struct report_find *f;
-	int code;
 
-	for (code = 0; code < NR_CODES && !hung; code++)
-		if (op->class->typical[code])
-			typical[code] = hist__quantile(op->class->typical[code], 0.5);
-	report_judge(op, causes, n, all ? duration : duration - expected, typical, r->names, &v);
+	set_typical(op->class, hung, &typical);
+	report_judge(op, causes, n, all ? duration : duration - expected, &typical, r->names, &v);
 	note_slow(op, &v, expected, hung);
 	f = find_of(r, op->comm, &v.cause);
 	if (!f)
@@ -402,7 +419,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 
 static void sum_odd(struct report *r, const struct report_op *op, const struct report_cause *c)
 {
-	static const int64_t none[NR_CODES];
+	static const struct report_typical none;
 	struct report_find *f = find_of(r, op->comm, c);
 	struct report_verdict v;
 
@@ -413,7 +430,7 @@ static void sum_odd(struct report *r, const struct report_op *op, const struct r
 	op->comm->whole.odd_ns[c->code] += c->odd_ns;
 	if (c->odd_ns <= f->worst)
 		return;
-	report_judge(op, c, 1, c->odd_ns, none, r->names, &v);
+	report_judge(op, c, 1, c->odd_ns, &none, r->names, &v);
 	keep_worst(f, op, &v, c->odd_ns);
 	f->confidence = v.confidence;
 }
@@ -479,8 +496,19 @@ static int64_t wait_of(const struct report_part *p)
 		    least(p->last_start - p->start, part_ns(p)));
 }
 
+static bool has_flows(const struct report_part *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++)
+		if (p->link[i].tcp)
+			return true;
+	return false;
+}
+
 static void sum_kind(struct report_class *k, const struct report_part *p)
 {
+	k->flows |= has_flows(p);
 	k->op_span += part_ns(p);
 	k->late += least(p->last_start - p->start, part_ns(p));
 	k->no_data += (int64_t)(share_of(p, false) * (double)part_ns(p));
@@ -501,6 +529,7 @@ static void sum_proc(struct report *r, struct report_part *p)
 		gpu += (double)p->link[i].gpu;
 		dur += (double)p->link[i].dur;
 	}
+	proc->flows |= has_flows(p);
 	proc->op_ns += part_ns(p);
 	proc->on += p->proxy.on;
 	proc->runq += p->proxy.runq;
@@ -513,8 +542,8 @@ static void sum_proc(struct report *r, struct report_part *p)
 	report_heat_add(r, p, wait);
 }
 
-/* NULL: there is no room. Operations before had nothing of it. */
-static struct hist *new_typical(struct report *r, const struct report_class *k)
+/* NULL: there is no room. So many operations @before had nothing of it. */
+static struct hist *new_typical(struct report *r, uint64_t before)
 {
 	struct hist *h;
 
@@ -526,9 +555,43 @@ static struct hist *new_typical(struct report *r, const struct report_class *k)
 		return NULL;
 	}
 	r->typical_bytes += sizeof(*h);
-	h->n = k->time.n - 1;
-	h->count[0] = (uint32_t)(k->time.n - 1);
+	h->n = before;
+	h->count[0] = (uint32_t)before;
 	return h;
+}
+
+static void learn_one(struct report *r, struct hist **h, uint64_t before, int64_t v)
+{
+	if (v && !*h)
+		*h = new_typical(r, before);
+	if (*h)
+		hist__add(*h, v);
+}
+
+static bool is_slow(const struct report *r, const struct report_op *op)
+{
+	if (r->opt.slower_than)
+		return op->own > r->opt.slower_than;
+	return (double)op->own > REPORT_TOO_LONG * (double)hist__quantile(&op->class->time, 0.5);
+}
+
+/* What ports count while operations are not slow: that does not make them so. All of their times are known by now, or many. */
+static void learn_ports(struct report *r, const struct report_op *op)
+{
+	struct report_class *k = op->class;
+	int64_t rate;
+	int i;
+
+	if (is_slow(r, op))
+		return;
+	learn_one(r, &k->stall, k->not_slow, report_stall(op));
+	for (i = 0; i < NR_SIGNS; i++) {
+		rate = report_sign_rate(op, i);
+		k->counted[i] += rate > 0;
+		learn_one(r, &k->rate[i], k->not_slow, rate);
+	}
+	k->window += (double)report_ports_window(op);
+	k->not_slow++;
 }
 
 /* What of each kind operations of the class have; a slow one is held against that. */
@@ -544,22 +607,15 @@ static void learn(struct report *r, const struct report_op *op)
 	for (i = 0; i < n; i++)
 		if (causes[i].ns > longest[causes[i].code])
 			longest[causes[i].code] = causes[i].ns;
-	for (i = 0; i < NR_CODES; i++) {
-		if (!longest[i] && !k->typical[i])
-			continue;
-		if (!k->typical[i])
-			k->typical[i] = new_typical(r, k);
-		if (k->typical[i])
-			hist__add(k->typical[i], longest[i]);
-	}
+	for (i = 0; i < NR_CODES; i++)
+		learn_one(r, &k->typical[i], k->time.n - 1, longest[i]);
 }
 
 static void judge(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
 	int64_t d = op->own, expected = hist__quantile(&op->class->time, 0.5);
-	bool slow = r->opt.slower_than ? d > r->opt.slower_than
-				       : (double)d > REPORT_TOO_LONG * (double)expected;
+	bool slow = is_slow(r, op);
 	uint32_t n = report_causes(op, r->names, causes);
 
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
@@ -578,6 +634,8 @@ static void warm_up(struct report *r, struct report_class *k)
 
 	for (i = 0; i < k->nheld; i++)
 		learn(r, k->held[i]);
+	for (i = 0; i < k->nheld; i++)
+		learn_ports(r, k->held[i]);
 	for (i = 0; i < k->nheld; i++) {
 		judge(r, k->held[i]);
 		r->held_bytes -= report_op_bytes(k->held[i]);
@@ -733,6 +791,7 @@ void report_finish(struct report *r, struct report_op *op)
 		}
 		if (k->warm) {
 			learn(r, op);
+			learn_ports(r, op);
 			judge(r, op);
 		} else {
 			hold(r, k, op);
@@ -816,6 +875,7 @@ void report_end(struct report *r)
 		if (c->hung)
 			sum_hung(r, c->hung);
 	sort_procs(r);
+	report_ports_end(r);
 	report_heat_end(r->heat);
 }
 
@@ -879,6 +939,9 @@ static void free_class(struct report_class *k)
 		report_op_free(k->held[i]);
 	for (i = 0; i < NR_CODES; i++)
 		free(k->typical[i]);
+	for (i = 0; i < NR_SIGNS; i++)
+		free(k->rate[i]);
+	free(k->stall);
 	free(k);
 }
 
@@ -892,6 +955,7 @@ void report_free(struct report *r)
 		free_class(k);
 	}
 	HASH_FREE_ALL(r->finds);
+	HASH_FREE_ALL(r->ports);
 	HASH_FREE_ALL(r->losses);
 	free_comms(r);
 	free_procs(r);

@@ -19,7 +19,8 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 	if (p && f->comm && f->key.comm && f->key.comm != p->within)
 		snprintf(of, sizeof(of), " of %s", words__comm(r, f->comm));
 	if (!p)
-		snprintf(to, len, "-");
+		snprintf(to, len, "%s%.56s", f->key.culprit ? "port " : "-",
+			 words__name(r, f->key.culprit, 56));
 	else if (p->host)
 		snprintf(to, len, "rank %d%s, %s[%d] on %.24s", rank, of,
 			 words__name(r, p->comm, 15), p->host_pid, words__name(r, p->host, 24));
@@ -69,7 +70,7 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 	fprintf(out, "%s%3u. %-18s%s", r->opt.color ? "\033[33m" : "", no,
 		report_code_names[f->key.code], r->opt.color ? "\033[0m" : "");
 	fprintf(out, " %-56.56s %9s  %3.0f %%\n", rank, words__span(f->cost), 100 * f->conf);
-	if (f->key.culprit)
+	if (f->key.culprit && f->who)
 		fprintf(out, "     %s %.90s\n",
 			f->key.code == CODE_PREEMPTED ? "behind"
 			: f->key.code == CODE_BLOCKED ? "in"
@@ -137,7 +138,7 @@ static void print_culprits(const struct report *r, FILE *f)
 	if (m) {
 		qsort(c, m, sizeof(*c), cmp_culprit);
 		words__heading(r, f, "Culprits over the whole job");
-		fprintf(f, "%-58s %-18s %10s %11s\n", "process, flow, CPU or call", "verdict",
+		fprintf(f, "%-58s %-18s %10s %11s\n", "process, flow, port, CPU or call", "verdict",
 			"operations", "cost");
 	}
 	for (i = 0; i < m && i < REPORT_TOP; i++)
@@ -333,6 +334,11 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->hung_left)
 		fprintf(f, "Why %llu operations never ended is not told: more than fit.\n",
 			(unsigned long long)t->hung_left);
+	if (t->ports_left)
+		fprintf(f,
+			"What RDMA ports counted is left out %llu times: more ports or counters "
+			"than fit.\n",
+			(unsigned long long)t->ports_left);
 	if (t->strangers)
 		fprintf(f,
 			"%llu lines are of ranks that are more than fit: communicators do not wait "
@@ -365,6 +371,7 @@ void report_text(const struct report *r, FILE *f)
 	if (t->ops)
 		report_text_ranks(r, f);
 	report_text_threads(r, f);
+	report_text_ports(r, f);
 	print_culprits(r, f);
 	report_text_heat(r, f);
 }

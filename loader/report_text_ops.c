@@ -56,15 +56,16 @@ static void print_class(const struct report *r, const struct report_class *k, FI
 
 static void print_split(const struct report *r, const struct report_class *k, FILE *f)
 {
-	char name[40];
+	char name[40], no_data[16] = "-";
 
 	if (!k->proxy_span)
 		return;
+	if (k->flows)
+		snprintf(no_data, sizeof(no_data), "%.0f", percent(k->no_data, k->op_span));
 	snprintf(name, sizeof(name), "%.14s %.13s", words__name(r, k->key.func, 14),
 		 size_text(r, k));
-	fprintf(f, "%-28s %9.0f %9.0f %9.0f %17.0f\n", name, percent(k->on, k->proxy_span),
-		percent(k->runq, k->proxy_span), percent(k->blocked, k->proxy_span),
-		percent(k->no_data, k->op_span));
+	fprintf(f, "%-28s %9.0f %9.0f %9.0f %17s\n", name, percent(k->on, k->proxy_span),
+		percent(k->runq, k->proxy_span), percent(k->blocked, k->proxy_span), no_data);
 }
 
 static void print_kinds(const struct report *r, const struct report_class *first, FILE *f)

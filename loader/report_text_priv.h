@@ -43,4 +43,8 @@ void report_text_ranks(const struct report *r, FILE *f);
 void report_text_threads(const struct report *r, FILE *f);
 void report_text_heat(const struct report *r, FILE *f);
 
+/* ---- report_text_ports.c ---- */
+
+void report_text_ports(const struct report *r, FILE *f);
+
 #endif

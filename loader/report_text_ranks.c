@@ -9,7 +9,7 @@
 
 /* ---- Ranks and threads -------------------------------------------------------------------------------------------- */
 
-/* "-" where nothing tells: without the scheduler's context, or of operations without ProxyOps. */
+/* "-" where nothing tells: without the scheduler's context, of operations without ProxyOps, or over something else than TCP. */
 static const char *span_if(bool known, int64_t ns)
 {
 	return known ? words__span(ns) : "-";
@@ -26,7 +26,7 @@ static void rank_row(const struct report *r, const struct report_proc *p, FILE *
 	fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", p->rank, name,
 		words__span(p->op_ns), span_if(sched, p->on), span_if(sched, p->runq),
 		span_if(sched, p->blocked), irq, words__span(p->wait_peer),
-		words__span(p->wait_net), words__span(p->wait_gpu));
+		span_if(p->flows, p->wait_net), words__span(p->wait_gpu));
 }
 
 /* All that there are, in their order, of each process one; owned by the caller (free). NULL: no memory. */

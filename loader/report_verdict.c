@@ -20,6 +20,8 @@ const char *const report_code_names[NR_CODES] = {
 	[CODE_RECEIVER] = "receiver-limited",
 	[CODE_SENDER] = "sender-limited",
 	[CODE_BANDWIDTH] = "bandwidth-limited",
+	[CODE_RDMA_LOSS] = "rdma-loss",
+	[CODE_RDMA_CONGESTION] = "rdma-congestion",
 	[CODE_GPU_WAIT] = "gpu-wait",
 	[CODE_STOPPED] = "stopped",
 	[CODE_RESET] = "connection-reset",
@@ -196,6 +198,19 @@ static int64_t irq_time(const struct report_part *p)
 	return report_per_thread(ns, &p->proxy);
 }
 
+/* The part of the time, 0..1, in which it waited for data, where no flow tells for how long there was none. */
+static double awaiting(const struct report_part *p)
+{
+	double recv = 0, dur = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nlinks; i++) {
+		recv += (double)p->link[i].recv;
+		dur += p->link[i].send ? 0 : (double)p->link[i].dur;
+	}
+	return recv > 0 ? (recv < dur ? recv / dur : 1) : 0;
+}
+
 static int64_t gpu_time(const struct report_part *p)
 {
 	double gpu = 0, dur = 0;
@@ -212,19 +227,21 @@ static int64_t gpu_time(const struct report_part *p)
 
 /*
  * On a CPU with something to do. A progress thread polls while it waits, so what it waited for is taken off; what is spread how is not
- * known, and taken to be even. Only of those that send and receive: who does one of them has less to do, and that shows nothing.
+ * known, and taken to be even. Only of those that send and receive: who does one of them has less to do, and that shows nothing; and only
+ * where flows tell what it waited for: a thread that is busy is in RecvWait as well as one that has no data.
  */
 static int64_t work_time(const struct report_part *p)
 {
-	bool sends = false, receives = false;
+	bool sends = false, receives = false, told = true;
 	int64_t on = report_per_thread(p->proxy.on - p->proxy.irq, &p->proxy);
 	uint32_t i;
 
 	for (i = 0; i < p->nlinks; i++) {
 		sends |= p->link[i].send;
 		receives |= !p->link[i].send;
+		told &= p->link[i].send || p->link[i].tcp;
 	}
-	if (!sends || !receives || !p->proxy.span)
+	if (!sends || !receives || !told || !p->proxy.span)
 		return NO_FIGURE;
 	return most(0, (int64_t)((double)on * (1 - report_waiting(p))));
 }
@@ -362,9 +379,10 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		if (p->proxy.cpu >= 0)
 			cause->culprit = names__printf(c->names, "CPU %d", p->proxy.cpu);
 	}
-	/* a thread that does not run does not see that the GPU is ready */
+	/* a thread that does not run does not see that the GPU is ready; and a GPU that has no data yet waits for that itself */
 	if (p->proxy.span)
 		cap = least(cap, report_per_thread(p->proxy.on, &p->proxy));
+	cap = least(cap, (int64_t)((double)part_ns(p) * (1 - awaiting(p))));
 	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(p), cap));
 	if (cause)
 		cause->odd_ns = least(cause->ns, beyond_others(c, p, GPU_TIME));
@@ -760,11 +778,47 @@ static bool is_better(const struct report_cause *c, int64_t gain, const struct r
 	return plain(c) > plain(than);
 }
 
+/* For how long nothing came, but for what ranks or kernels that were late have the others wait, and for what is usual. */
+static int64_t odd_stall(const struct report_op *op, const struct report_cause *causes, uint32_t n,
+			 const struct report_typical *typical)
+{
+	int64_t stall = report_stall(op) - typical->stall;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (causes[i].code == CODE_LATE_RANK || causes[i].code == CODE_LATE_KERNEL)
+			stall -= causes[i].ns;
+	return most(0, stall);
+}
+
+/*
+ * RDMA ports tell how often they had trouble, and not for how long: that is what nothing else explains; or, less surely, for how long
+ * no data came, whatever threads suffered meanwhile. @gain: what @best explains.
+ */
+static bool is_of_ports(const struct report_op *op, const struct report_cause *best, int64_t gain,
+			int64_t stall, const struct report_typical *typical, struct names *names,
+			struct report_verdict *v, struct report_cause *ports)
+{
+	double enough = EXPLAINS * (double)v->excess;
+	int64_t rest = v->excess - gain;
+
+	if (best && (double)gain >= enough && (plain(best) || best->code == CODE_RESET))
+		return false;
+	if (!report_ports_cause(op, typical, names, ports))
+		return false;
+	stall = least(stall, v->excess);
+	ports->ns = most(rest, stall);
+	ports->odd_ns = stall >= rest ? stall : 0; /* which of them it is */
+	return (double)ports->ns >= enough &&
+	       (rest > gain || (double)stall * ports->trust > (double)gain);
+}
+
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
-		  int64_t excess, const int64_t typical[NR_CODES], struct names *names,
+		  int64_t excess, const struct report_typical *typical, struct names *names,
 		  struct report_verdict *v)
 {
 	const struct report_cause *best = NULL;
+	struct report_cause ports;
 	int64_t gain, best_gain = 0, second = 0;
 	uint32_t i;
 
@@ -772,7 +826,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->duration = report_op_duration(op);
 	v->excess = most(excess, 1);
 	for (i = 0; i < n; i++) {
-		gain = least(causes[i].ns - typical[causes[i].code], v->excess);
+		gain = least(causes[i].ns - typical->ns[causes[i].code], v->excess);
 		if (is_better(&causes[i], gain, best, best_gain, v->excess)) {
 			if (best && best->code != causes[i].code)
 				second = best_gain;
@@ -781,6 +835,12 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		} else if (best && causes[i].code != best->code) {
 			second = most(second, gain);
 		}
+	}
+	if (is_of_ports(op, best, best_gain, odd_stall(op, causes, n, typical), typical, names, v,
+			&ports)) {
+		second = best_gain;
+		best = &ports;
+		best_gain = ports.ns;
 	}
 	if (!best || (double)best_gain < EXPLAINS * (double)v->excess) {
 		v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};

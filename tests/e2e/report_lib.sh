@@ -56,6 +56,17 @@ faults() {
 	done
 }
 
+# without_flows NAME AS: the recording as if something else than TCP had moved the bytes.
+without_flows() {
+	local file
+	mkdir -p "$tmp/$2"
+	for file in "$tmp/$1"/*.jsonl; do
+		jq -c 'if .recordType == "flow" or .recordType == "drop" then empty
+			elif .net then .net |= {rdma} | if .net.rdma then . else del(.net) end
+			else . end' "$file" >"$tmp/hidden" && mv "$tmp/hidden" "$tmp/$2/$(basename "$file")"
+	done
+}
+
 # faults_blind NAME CODE RANK CULPRIT COMMAND...: faults, and the same is asked of the last recording as a kernel would have given it
 # that does not tell of reads that find nothing.
 faults_blind() {

@@ -66,6 +66,62 @@ with_reset() {
 	net_up
 	net_record "$1" --ranks 4 --bytes 2M --iters 6 --fault reset:rank=2:after=30
 }
+# As over RDMA: the job has two ports open, each of which counts what TCP has to send again in one namespace, how often it waited for
+# that until its timer ended, and what comes out of order all the time, as where switches spread packets over several ways. No
+# connection of the job is told of.
+rdma_up() {
+	local i
+	for i in 0 1; do
+		mkdir -p "$tmp/rdma/dev/infiniband" "$tmp/rdma/sys/class/infiniband_verbs/uverbs$i" "$tmp/rdma/sys/class/infiniband/ib$i/ports/1/hw_counters"
+		: >"$tmp/rdma/dev/infiniband/uverbs$i"
+		echo "ib$i" >"$tmp/rdma/sys/class/infiniband_verbs/uverbs$i/ibdev"
+	done
+}
+count_again() { # NAMESPACE PORT: the file is there when it returns
+	local dir=$tmp/rdma/sys/class/infiniband/$2/ports/1/hw_counters
+	# shellcheck disable=SC2016
+	ip netns exec "$1" bash -c 'put() { # NAME NUMBER
+			printf "%020d\n" "$2" 1<>"$0/$1"
+		}
+		count() { # FILE PROTOCOL COUNTER NAME
+			local names words at
+			while read -r -a words; do
+				[ "${words[0]}" = "$2:" ] || continue
+				for at in "${!names[@]}"; do [ "${names[at]}" != "$3" ] || put "$4" "${words[at]}"; done
+				names=("${words[@]}")
+			done <"$1"
+		}
+		for ((i = 0; ; i++)); do
+			count /proc/net/snmp Tcp RetransSegs packet_seq_err
+			count /proc/net/netstat TcpExt TCPTimeouts local_ack_timeout_err
+			put out_of_sequence "$i"
+			sleep 0.02
+		done' "$dir" &
+	counters+=($!)
+	until_true 10 [ -s "$dir/out_of_sequence" ]
+}
+by_rdma() { # NAME JOB-OPTION...
+	local counters=()
+	rdma_up && count_again "$ns_a" ib0 && count_again "$ns_b" ib1 || return
+	record_opts="--rdma-root $tmp/rdma" net_record "$@" 7<"$tmp/rdma/dev/infiniband/uverbs0" 8<"$tmp/rdma/dev/infiniband/uverbs1"
+	kill "${counters[@]}"
+	wait "${counters[@]}" 2>/dev/null
+	without_flows "$1" "$1"
+}
+quiet_rdma() {
+	net_up
+	by_rdma "$1" --ranks 4 --bytes 2M --iters 8
+}
+with_rdma_loss() {
+	net_up
+	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 5
+	by_rdma "$1" --ranks 4 --bytes 4K --channels 1 --iters 40 --sleep-us 250000
+}
+# What goes wrong is not the ports' doing, who count as always.
+with_rdma_late() {
+	net_up
+	by_rdma "$1" --ranks 4 --bytes 2M --iters 40 --fault late:rank=1:ms=300:every=10
+}
 
 wanted clean-net && faults_blind clean-net none '.*' '.*' quiet_net
 wanted loss && faults_blind loss net-loss 2 "$(flow 2 3)" with_loss
@@ -80,5 +136,8 @@ wanted reader && faults reader receiver-limited 3 "$(flow 2 3)" with_slow_reader
 wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
 wanted rate && faults_blind rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate
 wanted queue && faults queue net-loss '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_queue
+wanted rdma-clean && faults rdma-clean none '.*' '.*' quiet_rdma
+wanted rdma-loss && faults rdma-loss rdma-loss - '^ib0:1$' with_rdma_loss
+wanted rdma-late && faults rdma-late late-rank 1 '.*' with_rdma_late
 wanted reset && faults reset connection-reset '2|3|1' '^10' with_reset
 finish

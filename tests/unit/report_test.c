@@ -4,6 +4,7 @@
  * sorting; and what the reader makes of traces that are torn, foreign or hostile.
  */
 #include <setjmp.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@ static struct report_op op;
 static struct report_proc procs[100];
 static struct report_part *parts[100];
 static struct report_verdict v;
-static int64_t typical[NR_CODES];
+static struct report_typical typical;
 
 static uint32_t name(const char *s)
 {
@@ -45,7 +46,7 @@ static int ring(uint32_t n)
 	memset(&comm, 0, sizeof(comm));
 	memset(&op, 0, sizeof(op));
 	memset(procs, 0, sizeof(procs));
-	memset(typical, 0, sizeof(typical));
+	memset(&typical, 0, sizeof(typical));
 	names = names__new();
 	comm.nranks = (int32_t)n;
 	op.comm = &comm;
@@ -73,7 +74,7 @@ static int ring(uint32_t n)
 						  .dur = 100 * MS,
 						  .flow = name("10.0.0.1:1>10.0.0.2:2")};
 		p->link[1] = (struct report_link){
-			.peer = (int32_t)((i + n - 1) % n), .n = 1, .dur = 100 * MS};
+			.peer = (int32_t)((i + n - 1) % n), .tcp = true, .n = 1, .dur = 100 * MS};
 		parts[i] = p;
 	}
 	op.nparts = n;
@@ -104,7 +105,7 @@ static enum report_code judged(int64_t excess)
 
 	carry();
 	n = report_causes(&op, names, causes);
-	report_judge(&op, causes, n, excess * MS, typical, names, &v);
+	report_judge(&op, causes, n, excess * MS, &typical, names, &v);
 	return v.cause.code;
 }
 
@@ -278,7 +279,7 @@ static void ranks_that_share_cpus(void **state)
 	runq(2, "job", 100, 50 * MS);
 	assert_int_equal(odd(), CODE_UNKNOWN);
 	/* typical of the class, so it does not explain what is slower than that */
-	typical[CODE_PREEMPTED] = 45 * MS;
+	typical.ns[CODE_PREEMPTED] = 45 * MS;
 	assert_int_equal(judged(50), CODE_UNKNOWN);
 	over();
 }
@@ -673,6 +674,135 @@ static void the_gpu(void **state)
 	over();
 }
 
+/* A GPU cannot have its data ready that has none: over InfiniBand, say, where no flow tells, RecvWait does. */
+static void a_gpu_without_data(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[1]->link[0].gpu = 100 * MS;
+	assert_int_equal(judged(60), CODE_GPU_WAIT);
+	parts[1]->link[1].recv = 90 * MS;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+}
+
+/* ---- RDMA ports -------------------------------------------------------------------------------------------- */
+
+static void moved(uint32_t rank, const char *port, const char *counter, uint32_t n)
+{
+	enum rdma_sign sign = rdma_sign_of(counter, strlen(counter));
+
+	assert_int_not_equal(sign, NO_SIGN);
+	parts[rank]->moved[sign] = (struct report_moved){n, name(port), name(counter)};
+}
+
+static void ports_of_an_operation(void **state)
+{
+	(void)state;
+	ring(3);
+	procs[1].host = procs[2].host = name("nodeB");
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	moved(1, "mlx5_3:1", "packet_seq_err", 12);
+	moved(2, "mlx5_3:1", "packet_seq_err", 11);
+	moved(0, "mlx5_0:1", "out_of_sequence", 300);
+	assert_int_equal(judged(50), CODE_RDMA_LOSS);
+	assert_string_equal(names__text(names, v.cause.culprit), "mlx5_3:1 on nodeB");
+	assert_null(v.cause.proc);
+	assert_int_equal(v.cause.rank, -1);
+	assert_int_equal(v.explained, 50 * MS);
+	assert_true(v.confidence > 0.69 && v.confidence < 0.71);
+	assert_string_equal(v.evidence[0], "packet_seq_err 12 meanwhile, on mlx5_3:1; nothing else "
+					   "tells of 50.0 ms of the 50.0 ms too much");
+	assert_string_equal(v.evidence[1],
+			    "a port counts for all that use it, out_of_sequence 300");
+	/* the time in which nothing was confirmed says more than how often */
+	moved(0, "mlx5_1:1", "hw_local_ack_timeout_err", 1);
+	assert_int_equal(judged(50), CODE_RDMA_LOSS);
+	assert_string_equal(names__text(names, v.cause.culprit), "mlx5_1:1");
+	over();
+	/* most have some of it: four times as often is odd; 12 in 200 ms, with what is around it, are 60 in a second */
+	ring(3);
+	moved(1, "mlx5_3:1", "out_of_sequence", 12);
+	typical.share[SIGN_MISSED] = 0.6;
+	typical.rate[SIGN_MISSED] = INT64_MAX;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	typical.rate[SIGN_MISSED] = 16 * 1000;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	typical.rate[SIGN_MISSED] = 15 * 1000;
+	assert_int_equal(judged(50), CODE_RDMA_LOSS);
+	/* few have, and one that takes four times as long has some by chance */
+	typical.share[SIGN_MISSED] = 0.12;
+	typical.window = 50 * MS;
+	assert_int_equal(judged(50), CODE_RDMA_LOSS);
+	typical.share[SIGN_MISSED] = 0.13;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+	ring(3);
+	moved(1, "mlx5_3:1", "np_cnp_sent", 12);
+	assert_int_equal(judged(50), CODE_RDMA_CONGESTION);
+	over();
+}
+
+/* What is known to have held the operation up for so long is why, and not what some port counted. */
+static void ports_and_other_causes(void **state)
+{
+	(void)state;
+	ring(3);
+	moved(0, "mlx5_0:1", "local_ack_timeout_err", 3);
+	runq(1, "stress-ng", 815, 45 * MS);
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	/* nothing came for as long: the others waited for that rank */
+	parts[2]->link[1].recv = parts[2]->link[1].stall = 50 * MS;
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	/* a part of it is another matter */
+	parts[2]->link[1].recv = parts[2]->link[1].stall = 0;
+	assert_int_equal(judged(100), CODE_RDMA_LOSS);
+	assert_int_equal(v.explained, 55 * MS);
+	over();
+	/* nothing comes, either, while all wait for a rank that is late, and no longer than usual is no finding */
+	ring(3);
+	moved(0, "mlx5_0:1", "packet_seq_err", 1);
+	parts[1]->start += 60 * MS;
+	parts[2]->link[1].recv = parts[2]->link[1].stall = 100 * MS;
+	assert_int_equal(judged(100), CODE_LATE_RANK);
+	over();
+	ring(3);
+	moved(0, "mlx5_0:1", "packet_seq_err", 1);
+	runq(1, "job", 100, 60 * MS);
+	parts[2]->link[1].recv = parts[2]->link[1].stall = 100 * MS;
+	assert_int_equal(judged(100), CODE_RDMA_LOSS);
+	typical.stall = 50 * MS;
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	over();
+	/* what is plain to see goes first */
+	ring(3);
+	moved(0, "mlx5_0:1", "local_ack_timeout_err", 1);
+	asleep(1, "stopped", 45 * MS);
+	assert_int_equal(judged(100), CODE_STOPPED);
+	over();
+	/* threads that share a CPU have the less of it, while nothing comes */
+	ring(3);
+	moved(0, "mlx5_0:1", "local_ack_timeout_err", 3);
+	runq(1, "job", 100, 60 * MS);
+	assert_int_equal(judged(95), CODE_PREEMPTED);
+	parts[2]->link[1].recv = parts[2]->link[1].stall = 90 * MS;
+	assert_int_equal(judged(95), CODE_RDMA_LOSS);
+	assert_int_equal(v.explained, 90 * MS);
+	assert_non_null(strstr(v.evidence[0], "on mlx5_0:1; no data came for 90.0 ms"));
+	over();
+}
+
+static void names_of_counters(void **state)
+{
+	(void)state;
+	assert_int_equal(rdma_sign_of("local_ack_timeout_err", 21), SIGN_TIMEOUT);
+	assert_int_equal(rdma_sign_of("hw_link_downed", 14), SIGN_LINK);
+	assert_int_equal(rdma_sign_of("port_xmit_wait", 14), SIGN_HELD);
+	assert_int_equal(rdma_sign_of("port_xmit_data", 14), NO_SIGN);
+	assert_int_equal(rdma_sign_of("hw_", 3), NO_SIGN);
+	assert_int_equal(rdma_sign_of("", 0), NO_SIGN);
+}
+
 /* A thread that polls while it waits looks as busy as one that is: what it waited tells them apart. */
 static void a_busy_thread(void **state)
 {
@@ -693,6 +823,10 @@ static void a_busy_thread(void **state)
 	assert_int_equal(v.cause.ns, 94 * MS);
 	assert_int_equal(v.cause.odd_ns, 69 * MS);
 	assert_int_equal(odd(), CODE_BUSY);
+	/* over something else than TCP nothing tells who waited */
+	parts[1]->link[1].tcp = false;
+	assert_int_equal(judged(80), CODE_UNKNOWN);
+	parts[1]->link[1].tcp = true;
 	/* on a CPU, but because of the GPU, an interrupt or not at all */
 	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 90 * MS;
 	assert_int_equal(judged(80), CODE_GPU_WAIT);
@@ -2406,6 +2540,157 @@ static char *text_of(const struct report *r)
 	return text;
 }
 
+#define NODE(ts, counters)                                                                         \
+	"{\"recordType\":\"node\",\"ts\":" ts                                                      \
+	",\"interval\":1000.000,\"rdma\":[{\"device\":\"ib0\","                                    \
+	"\"port\":1,\"counters\":{" counters "}}]}\n"
+
+/* Processes of a node tell of the same ports, each in intervals of its own: they count once. */
+static void ports_of_nodes(void **state)
+{
+	static const char text[] =
+		HEADER("1") NODE("1000.000", "\"port_xmit_data\":4000,\"symbol_error\":1")
+			NODE("2000.000", "\"port_xmit_data\":4000,\"packet_seq_err\":2,"
+					 "\"local_ack_timeout_err\":1") HEADER("2")
+				NODE("1000.000", "\"symbol_error\":1") NODE("1500.000",
+									    "\"packet_seq_err\":2")
+					NODE("3000.000", "\"packet_seq_err\":5,\"np_cnp_sent\":9");
+	static const char clean[] = HEADER("1") NODE("1000.000", "\"port_xmit_data\":4000");
+	struct report_port *port;
+	struct report r;
+	char *said;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	port = r.ports;
+	assert_int_equal(HASH_COUNT(r.ports), 1);
+	assert_int_equal(port->ncounters, 5);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "RDMA ports that had trouble: 1 of 1, whoever used them\n"
+				     "n                ib0:1           local_ack_timeout_err 1, "
+				     "symbol_error 1, packet_seq_err 7\n"));
+	free(said);
+	report_free(&r);
+	read_text(&r, clean, sizeof(clean) - 1);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "RDMA ports: 1, without trouble"));
+	free(said);
+	report_free(&r);
+}
+
+static void ports_have_bounds(void **state)
+{
+	struct report_port *port;
+	struct report_proc p = {.node = 1};
+	struct report r = {0};
+	char text[16];
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(report_init(&r), 0);
+	for (i = 0; i < 20000; i++)
+		report_port_of(&r, &p, 100 + i);
+	assert_int_equal(HASH_COUNT(r.ports), 16384);
+	assert_int_equal(r.totals.ports_left, 20000 - 16384);
+	port = report_port_of(&r, &p, 100);
+	assert_non_null(port);
+	for (i = 0; i < 100; i++) {
+		snprintf(text, sizeof(text), "counter_%u", i);
+		report_port_add(&r, port, text, strlen(text), UINT64_MAX);
+	}
+	assert_int_equal(port->ncounters, REPORT_COUNTERS);
+	assert_int_equal(r.totals.ports_left, 20000 - 16384 + 60);
+	/* what is a sign of trouble has room */
+	report_port_add(&r, port, "symbol_error", 12, UINT64_MAX);
+	report_port_add(&r, port, "symbol_error", 12, 1);
+	assert_int_equal(port->ncounters, REPORT_COUNTERS);
+	report_ports_end(&r);
+	assert_string_equal(names__text(r.names, port->counters[0].name), "symbol_error");
+	assert_true(port->counters[0].n == UINT64_MAX);
+	report_free(&r);
+}
+
+static void put_op(FILE *f, int rank, int seq, int64_t at, int64_t took, const char *counters)
+{
+	fprintf(f,
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0x1\","
+		"\"rank\":%d,\"start\":{\"ts\":%" PRId64 ".000},\"stop\":{\"ts\":%" PRId64 ".000},"
+		"\"eventAddr\":\"0x%x\",\"exec\":{\"stop\":%" PRId64 ".000,\"source\":\"kernel\"},"
+		"\"details\":{\"seq\":%d,\"func\":\"AllReduce\",\"count\":1,\"dtype\":\"ncclInt8\"}"
+		","
+		"\"net\":{\"rdma\":[{\"device\":\"ib0\",\"port\":1,\"counters\":{%s}}]}}\n",
+		rank, at, at + 10, rank * 100000 + seq + 1, at + took, seq, counters);
+}
+
+/* Of a hundred operations four take 200 ms longer, and a port counted something @then; and something in each nth, of the others. */
+static void read_ports(struct report *r, int nth, const char *always, const char *then)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	int rank, i;
+
+	assert_non_null(f);
+	for (rank = 0; rank < 2; rank++) {
+		fputs(rank ? HEADER("2") : HEADER("1"), f);
+		for (i = 0; i < 100; i++)
+			put_op(f, rank, i, 1000000 + i * 1000000, i % 30 == 9 ? 210000 : 10000,
+			       i % 30 == 9 ? then
+			       : i % nth   ? ""
+					   : always);
+	}
+	fclose(f);
+	read_text(r, text, len);
+	free(text);
+}
+
+/* One finding, which is that. */
+static void only(struct report *r, enum report_code code)
+{
+	uint32_t n;
+	struct report_find **finds = report_findings(r, &n);
+
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, code);
+	free(finds);
+	report_free(r);
+}
+
+static void a_slow_port(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	char *said;
+	uint32_t n;
+
+	(void)state;
+	read_ports(&r, 1, "\"port_xmit_data\":9",
+		   "\"port_xmit_data\":9,\"packet_seq_err\":2}},{\"device\":\"ib1\",\"port\":2,"
+		   "\"counters\":{\"packet_seq_err\":3");
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_RDMA_LOSS);
+	assert_int_equal(finds[0]->slow, 4);
+	assert_null(finds[0]->who);
+	assert_string_equal(names__text(r.names, finds[0]->key.culprit), "ib1:2 on n");
+	free(finds);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "rdma-loss          port ib1:2 on n "));
+	assert_null(strstr(said, "by ib1:2"));
+	free(said);
+	report_free(&r);
+	/* all the time: it is read each 100 ms, so that what is longer has no more of it in the same time */
+	read_ports(&r, 1, "\"packet_seq_err\":33", "\"packet_seq_err\":93");
+	only(&r, CODE_UNKNOWN);
+	read_ports(&r, 1, "\"packet_seq_err\":33", "\"packet_seq_err\":400");
+	only(&r, CODE_RDMA_LOSS);
+	/* now and then: one in 600 ms, so that three times as long has one sooner */
+	read_ports(&r, 5, "\"packet_seq_err\":1", "\"packet_seq_err\":1");
+	only(&r, CODE_UNKNOWN);
+	read_ports(&r, 50, "\"packet_seq_err\":1", "\"packet_seq_err\":1");
+	only(&r, CODE_RDMA_LOSS);
+}
+
 static void hang(struct report *r, struct report_proc *proc, uint64_t hash, int64_t start)
 {
 	struct report_op_info info = {
@@ -2901,6 +3186,13 @@ int main(void)
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
+		cmocka_unit_test(a_gpu_without_data),
+		cmocka_unit_test(ports_of_an_operation),
+		cmocka_unit_test(ports_and_other_causes),
+		cmocka_unit_test(names_of_counters),
+		cmocka_unit_test(ports_of_nodes),
+		cmocka_unit_test(ports_have_bounds),
+		cmocka_unit_test(a_slow_port),
 		cmocka_unit_test(a_busy_thread),
 		cmocka_unit_test(the_kernel),
 		cmocka_unit_test(called_before_the_kernel),

@@ -242,8 +242,14 @@ recorded() {
 			"$(moved "$tmp/before" "$tmp/after" | jq -cS 'map(select(.device == "r0"))')"
 	done
 	jq -sc "$sums | .[]" "$file" | sed 's/^/# /'
+	"$scope" report --json "$tmp/job" >"$tmp/report"
+	is "report: the same, once for both ranks" "$(jq -cS '.rdmaPorts | map([.port, .counters])' "$tmp/report")" \
+		"$(moved "$tmp/before" "$tmp/after" | jq -cS 'map(select(.device == "r0") | ["r0:1", .counters])')"
+	t "report: that it had trouble" eval '"$scope" report "$tmp/job" | grep -A 1 "^RDMA ports that had trouble: 1 of 1" | grep "r0:1 .*rcvd_seq_err [1-9]"'
 }
+tc qdisc add dev v0 root netem loss 5%
 recorded 100
+tc qdisc del dev v0 root
 
 # ---- Gone
 
