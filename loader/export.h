@@ -30,7 +30,7 @@ enum export_kind {
 	EXPORT_GPU,    /* kernels of a channel */
 	EXPORT_CUDA,   /* cuptiActivity of a stream */
 	EXPORT_SCHED,  /* states of a thread */
-	EXPORT_FLOW,   /* a connection: no slices, but counters */
+	EXPORT_FLOW,   /* a connection, or a port of RDMA: no slices, but counters */
 };
 
 struct export_key {
@@ -75,6 +75,8 @@ struct export_thread {
 	UT_hash_handle hh;
 };
 
+#define EXPORT_PORTS 64 /* of a process */
+
 struct export_proc {
 	char *host, *comm; /* owned; "" where unknown */
 	int32_t pid;
@@ -88,6 +90,9 @@ struct export_proc {
 	struct copies_span when; /* events were recorded */
 	struct export_group *groups;
 	struct export_thread *threads;
+	/* Of RDMA; of the groups. */
+	struct export_group *ports[EXPORT_PORTS];
+	uint32_t nports;
 	uint64_t nlanes;
 };
 
@@ -161,7 +166,7 @@ struct export_format {
 	void (*slice)(struct export *x, struct export_lane *l, const struct export_slice *s);
 	void (*slice_end)(struct export *x, struct export_lane *l, int64_t ts);
 	void (*instant)(struct export *x, struct export_lane *l, const struct export_slice *s);
-	/* Of a connection: a name such as "rtt" and its unit. */
+	/* Of a connection or a port: a name such as "rtt" and its unit. */
 	void (*counter)(struct export *x, struct export_group *flow, const char *name,
 			const char *unit, int64_t ts, double value);
 	/* A thread begins to run on a CPU, or is woken; it stops, in a state of TASK_*. */
@@ -197,7 +202,8 @@ struct export
 	struct copies_trace trace;
 	int64_t base; /* what times are from */
 	bool based;
-	void *own; /* the format's; owned by it */
+	void *own;		   /* the format's; owned by it */
+	struct export_port *ports; /* of RDMA */
 	/* What was read, and what was not. */
 	const char *path;
 	uint64_t line, nlines, files, procs, events, states, others, torn, skipped;
@@ -232,6 +238,12 @@ const struct json_node *rec_get(const struct export *x, const struct json_node *
 bool rec_time(const struct export *x, const struct json_node *n, int64_t *ns);
 /* A span; 0 where there is none. */
 int64_t rec_span(const struct export *x, const struct json_node *obj, const char *key);
+
+/* ---- export_ports.c ------------------------------------------------------------------------------------- */
+
+/* What a node record tells of RDMA ports. */
+void export_ports(struct export *x, const struct json_node *rec);
+void export_ports_free(struct export *x);
 
 /* ---- export_join.c -------------------------------------------------------------------------------------- */
 

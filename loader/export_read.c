@@ -231,6 +231,7 @@ int export_read(struct export *x, char *const *paths)
 void export_read_free(struct export *x)
 {
 	export_records_free(x);
+	export_ports_free(x);
 	export_order__free(x->order);
 	export_join__free(x->join);
 	json_doc__free(&x->doc);

@@ -762,6 +762,8 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 	snprintf(name, sizeof(name), "%.20s%s%s", kind, *text ? " " : "", text);
 	encode(x, rec);
 	write_instant(x, g, kind, name, ts, x->args.s, x->args.len);
+	if (!strcmp(kind, "node"))
+		export_ports(x, rec);
 }
 
 /* ---- Records ---------------------------------------------------------------------------------------------- */

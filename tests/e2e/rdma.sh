@@ -149,6 +149,13 @@ done
 t "and as it came, not at once" holds one 'records("node") | map(select(.rdma | length > 0)) | length > 1'
 is "of a device that is not open: nothing" "$(q within 'records("node") | map(select(has("rdma"))) | length')" 0
 
+# Exported they are the node's: one process tells of them, and what rests is 0.
+mkdir "$tmp/pair" && cp "$tmp"/{one,two}/*.jsonl "$tmp/pair"
+"$scope" export -q --to chrome -o "$tmp/pair.json" "$tmp/pair"
+is "exported: processes, what was lost, whether some was sent, and at the end" "$(jq -c '[.traceEvents[] | select(.ph == "C" and (.name | startswith("RDMA fake0:1 ")))]
+	| map(select(.name | endswith(" sent")).args["B/s"]) as $sent
+	| [(map(.pid) | unique | length), (map(select(.name | endswith(" lost")).args.events) | add), ($sent | max > 0), $sent[-1]]' "$tmp/pair.json")" "[1,$steps,true,0]"
+
 dropped() {
 	q within "[records(\"node\")[].netdev[] | select(.name == \"$1\").$2 // 0] | add // 0"
 }
