@@ -57,7 +57,7 @@ function selectedPane()
 		return eventPane(sel.event);
 	if (sel.slice !== undefined)
 		return slicePane(sel.thread, sel.slice);
-	return flowPane(sel.flow);
+	return sel.flow.isPort ? portPane(sel.flow) : flowPane(sel.flow);
 }
 
 function record()
@@ -218,10 +218,23 @@ function slicePane(t, n)
 	return [el('h2', '', 'Thread is ' + SLICE_WORDS[state]), factsTable(facts), ...record()];
 }
 
+const sumOf = (p, col) => p[col].subarray(0, p.n).reduce((a, b) => a + b, 0);
+
+/* Below it the record that was clicked at, with all counters that moved. */
+function portPane(f)
+{
+	const p = f.pts, at = view.selected.point;
+	const facts = [['sent', bytes(sumOf(p, 'tx'))], ['received', bytes(sumOf(p, 'rx'))], ['errors', count(f.errors)], ['node', clean(f.proc.host, 60)]];
+
+	if (at !== undefined && p.dt[at] > 0)
+		facts.unshift(['then', bytes((p.tx[at] + p.rx[at]) / p.dt[at] * 1e9) + '/s, errors: ' + count(p.retrans[at])]);
+	return [el('h2', '', 'RDMA port ' + clean(f.name, 120)), el('p', 'dim', 'what it counted, whoever used it'), factsTable(facts), ...record()];
+}
+
 function flowPane(f)
 {
 	const p = f.pts, at = view.selected.point;
-	const sum = col => p[col].subarray(0, p.n).reduce((a, b) => a + b, 0), retrans = sum('retrans'), needless = sum('needless');
+	const sum = col => sumOf(p, col), retrans = sum('retrans'), needless = sum('needless');
 	const facts = [
 		['moved', bytes(f.bytes)], ['sent', bytes(sum('tx'))], ['received', bytes(sum('rx'))],
 		['sent again', count(retrans) + ' segments' + (needless ? ', ' + count(needless) + ' of them needlessly' : '')],

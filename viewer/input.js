@@ -336,6 +336,8 @@ function tipText(h)
 	if (h.point !== undefined) {
 		const p = h.lane.flow.pts, n = h.point;
 
+		if (h.lane.flow.isPort)
+			return clean(h.lane.flow.name, 80) + '\n' + bytes((p.tx[n] + p.rx[n]) / Math.max(p.dt[n], 1) * 1e9) + '/s' + (p.retrans[n] ? '\nerrors: ' + count(p.retrans[n]) : '');
 		return clean(h.lane.flow.name, 80) + (p.dt[n] > 0 ? '\n' + bytes((p.tx[n] + p.rx[n]) / p.dt[n] * 1e9) + '/s' : '') + ', round trip ' + span(p.rtt[n]) +
 			(p.retrans[n] ? '\n' + p.retrans[n] + ' segments sent again, ' + p.needless[n] + ' needlessly' : '');
 	}

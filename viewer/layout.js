@@ -182,18 +182,19 @@ function pushThread(t, rank, bands, depth)
 		push({kind: 'kernel', h: H.kernel, depth: depth + 1, thread: t, label: 'kernel'});
 }
 
-function pushFlows(p, depth)
+/* Flows of a process, or ports of a node: @what one of them is called. */
+function pushFlows(all, key, what, depth)
 {
-	const flows = [...p.flows.values()].sort((a, b) => b.bytes - a.bytes), key = 'f' + p.index, closed = isClosed(key, true);
+	const flows = [...all].sort((a, b) => b.errors - a.errors || b.bytes - a.bytes), closed = isClosed(key, true);
 
 	if (!flows.length)
 		return;
-	const shown = closed ? flows.slice(0, FLOWS_SHOWN).filter(f => f.bytes > 0) : flows;
-	const label = flows.length + (flows.length === 1 ? ' flow' : ' flows') + (closed && shown.length && shown.length < flows.length ? ', the ' + shown.length + ' busiest' : '');
+	const shown = closed ? flows.slice(0, FLOWS_SHOWN).filter(f => f.errors + f.bytes > 0) : flows;
+	const label = flows.length + ' ' + what + (flows.length === 1 ? '' : 's') + (closed && shown.length && shown.length < flows.length ? ', the ' + shown.length + ' busiest' : '');
 
-	push({kind: 'flows', h: H.flows, key, closed, depth, proc: p, label});
+	push({kind: 'flows', h: H.flows, key, closed, depth, label});
 	for (const f of shown)
-		push({kind: 'flow', h: H.flow, depth: depth + 1, flow: f, label: flowLabel(f)});
+		push({kind: 'flow', h: H.flow, depth: depth + 1, flow: f, label: f.isPort ? clean(f.name, 40) : flowLabel(f)});
 }
 
 function flowLabel(f)
@@ -241,7 +242,7 @@ function pushUnit({proc: p, rank}, by, depth, place)
 	for (const t of threads)
 		pushThread(t, rank, by.get(partOf(t, rank)), depth + 1);
 	if (!p.many || rank === firstRank(p))
-		pushFlows(p, depth + 1);
+		pushFlows(p.flows.values(), 'f' + p.index, 'flow', depth + 1);
 	push({kind: 'gap', h: H.gap, depth, label: ''});
 }
 
@@ -253,7 +254,7 @@ function nodesOf(filtered)
 	for (const p of trace.procs) {
 		if (filtered && !matchesProc(p))
 			continue;
-		const key = p.boot + ' ' + p.host;
+		const key = nodeKey(p);
 
 		if (!nodes.has(key))
 			nodes.set(key, {host: p.host, units: [], note: p.clockError > 0 ? ', clock within ' + span(p.clockError) : several && p.record ? ', by its real clock' : ''});
@@ -268,9 +269,22 @@ function nodesOf(filtered)
 
 const unitsOf = nodes => [...nodes.values()].flatMap(n => n.units);
 
+function portsOfNodes()
+{
+	const of = new Map();
+
+	for (const f of trace.ports.values()) {
+		settlePort(f);
+		if (!of.has(f.node))
+			of.set(f.node, []);
+		of.get(f.node).push(f);
+	}
+	return of;
+}
+
 function buildLayout()
 {
-	const nodes = nodesOf(true), by = layout.by;
+	const nodes = nodesOf(true), by = layout.by, ports = portsOfNodes();
 	let place = 0;
 
 	Object.assign(layout, {lanes: [], height: 0, laneOf: new Int32Array(trace.events.n).fill(-1), headOf: new Int32Array(trace.events.n).fill(-1)});
@@ -278,9 +292,11 @@ function buildLayout()
 		const closed = isClosed('n' + key, false);
 
 		push({kind: 'node', h: H.node, key: 'n' + key, closed, depth: 0, label: (clean(node.host, 40) || 'node') + node.note});
+		if (closed)
+			continue;
 		for (const unit of node.units)
-			if (!closed)
-				pushUnit(unit, by, 1, place++);
+			pushUnit(unit, by, 1, place++);
+		pushFlows(ports.get(key) || [], 'r' + key, 'RDMA port', 1);
 	}
 	layout.order = unitsOf(nodes);
 }

@@ -16,6 +16,12 @@ const own = (o, key) => Object.prototype.hasOwnProperty.call(o, key) ? o[key] : 
 
 class Bad extends Error {}
 
+/* Words that drivers have for what goes wrong at a port of RDMA; report goes by whole names, and leaves out what it does not know. */
+const isTrouble = name => !/flush/.test(name) && (/(^|_)(errors?|err|to|oos|dup|rnr|naks?|downed|drops?|discards?|icrc)(_|$)/.test(name) ||
+	/retrans|retry|retries|timeout|out_?of_seq|duplicate|unresponsive|impaired|slow_restart/i.test(name));
+/* InfiniBand counts four bytes as one. */
+const portBytes = (c, dir, short) => num(c['port_' + dir + '_data']) * 4 || num(c[short + '_bytes']);
+
 class Parser {
 	/* One for each file. @pos of lines: where the text of the trace begins, counted over all files. */
 	constructor(file)
@@ -273,6 +279,28 @@ class Parser {
 		this.seen(t, proc);
 	}
 
+	node(o, pos)
+	{
+		const proc = this.procOf(-1), t = this.time(o.ts), dt = Math.max(0, num(o.interval) * 1e3);
+
+		for (const entry of Array.isArray(o.rdma) ? o.rdma : []) {
+			const e = objectOf(entry), counters = objectOf(e.counters), f = portOf(proc, str(e.device) + ':' + whole(e.port));
+
+			if (!f)
+				continue;
+			const p = f.pts, i = p.add();
+
+			p.t[i] = t;
+			p.dt[i] = dt;
+			p.tx[i] = portBytes(counters, 'xmit', 'tx');
+			p.rx[i] = portBytes(counters, 'rcv', 'rx');
+			p.pos[i] = pos;
+			for (const [name, n] of Object.entries(counters))
+				if (isTrouble(name))
+					p.retrans[i] += num(n);
+		}
+	}
+
 	drop(o, pos)
 	{
 		const proc = this.procOf(-1), t = this.time(o.ts);
@@ -342,6 +370,7 @@ class Parser {
 		case 'slice': this.slice(o, pos); break;
 		case 'flow': this.flow(o, pos); break;
 		case 'drop': this.drop(o, pos); break;
+		case 'node': this.node(o, pos); break;
 		case 'lost': this.lost(o); break;
 		case 'thread': this.threadRecord(o); break;
 		case 'open': this.open(o, pos); break;

@@ -159,7 +159,7 @@ function reveal(i)
 
 	if (layout.laneOf[i] >= 0 || !matches(i))
 		return;
-	layout.closed.set('n' + p.boot + ' ' + p.host, false);
+	layout.closed.set('n' + nodeKey(p), false);
 	layout.closed.set(unitKey(p, e.rank[i]), false);
 	layout.closed.set('t' + partOf(trace.threads[e.thread[i]], e.rank[i]), false);
 	buildLayout();

@@ -6,13 +6,15 @@
 
 const F_OPEN = 1, F_SEND = 2, F_PXN = 4, F_ORPHAN = 8, F_LOSS = 16, F_SCHED = 32, F_RETRANS = 64, F_NO_DATA = 128, F_EXEC = 256;
 
+const PORTS_MAX = 16384; // of RDMA
+
 const trace = {};
 
 function clearTrace()
 {
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
-		procs: [], threads: [], flows: [], comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
+		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
 		groupOf: new Map(), beginOf: new Map(), headers: [], selves: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
@@ -70,6 +72,12 @@ function newSlices()
 	});
 }
 
+const newPoints = () => new Table({
+	t: Float64Array, dt: Float64Array, tx: Float64Array, rx: Float64Array, rtt: Float32Array, retrans: Uint32Array,
+	needless: Uint32Array, ooo: Uint32Array, pos: Float64Array,
+}, 16);
+const newResent = () => new Table({t: Float64Array, needless: Uint8Array}, 1);
+
 function flowOf(proc, name, netns)
 {
 	const key = name + ' ' + netns;
@@ -77,15 +85,52 @@ function flowOf(proc, name, netns)
 
 	if (!f) {
 		f = {
-			index: trace.flows.length, proc, name, netns, tid: 0, peer: null, channel: null, isSend: null, bytes: 0, drops: [],
-			pts: new Table({t: Float64Array, dt: Float64Array, tx: Float64Array, rx: Float64Array, rtt: Float32Array, retrans: Uint32Array,
-				needless: Uint32Array, ooo: Uint32Array, pos: Float64Array}, 16),
-			resent: new Table({t: Float64Array, needless: Uint8Array}, 1),
+			index: trace.flows.length, proc, name, netns, tid: 0, peer: null, channel: null, isSend: null, bytes: 0, errors: 0, drops: [],
+			pts: newPoints(), resent: newResent(),
 		};
 		proc.flows.set(key, f);
 		trace.flows.push(f);
 	}
 	return f;
+}
+
+const nodeKey = p => p.boot + ' ' + p.host;
+
+/* A port of RDMA is drawn as a flow is, and is its node's. Null: too many. */
+function portOf(proc, name)
+{
+	const node = nodeKey(proc), key = node + ' ' + name;
+	let f = trace.ports.get(key);
+
+	if (!f && trace.ports.size < PORTS_MAX) {
+		f = {proc, node, name, isPort: true, bytes: 0, errors: 0, drops: [], pts: newPoints(), resent: newResent(), told: 0};
+		trace.ports.set(key, f);
+	}
+	return f || null;
+}
+
+/* All processes of a node tell of it, each in intervals of its own and in a file of its own: of those that overlap the first counts. */
+function settlePort(f)
+{
+	const from = f.pts, order = Uint32Array.from({length: from.n}, (_, i) => i).sort((a, b) => from.t[a] - from.t[b]), to = newPoints();
+	let until = -Infinity;
+
+	if (f.told === from.n)
+		return;
+	Object.assign(f, {bytes: 0, errors: 0});
+	for (const i of order) {
+		if (from.t[i] - from.dt[i] < until - 1)
+			continue;
+		const k = to.add();
+
+		for (const col of ['t', 'dt', 'tx', 'rx', 'retrans', 'pos'])
+			to[col][k] = from[col][i];
+		until = from.t[i];
+		f.bytes += from.tx[i] + from.rx[i];
+		f.errors += from.retrans[i];
+	}
+	f.pts = to;
+	f.told = to.n;
 }
 
 function commOf(hash)

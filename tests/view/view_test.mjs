@@ -515,6 +515,29 @@ await t('when segments were sent again is marked in their flow, needless ones gr
 	await p.close();
 });
 
+await t('ports of RDMA are lanes of their node: what its processes tell of the same time counts once', async () => {
+	const line = o => JSON.stringify(o) + '\n', node = (ts, counters) => line({recordType: 'node', ts, interval: 1e6, rdma: [{device: 'ib0', port: 1, counters}]});
+	const one = oneRank(tmp + '/ports1.jsonl', [[0, 3e6]]), two = tmp + '/ports2.jsonl';
+
+	appendFileSync(one, node(2e6, {port_xmit_data: 250000, port_rcv_data: 1, packet_seq_err: 2}) + node(3e6, {port_xmit_data: 500000}) + node(4e6, {port_xmit_data: 250000}));
+	writeFileSync(two, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 2, hostPid: 2, comm: 'job'}) + node(2.5e6, {port_xmit_data: 99, packet_seq_err: 2}) + node(3.5e6, {req_cqe_flush_error: 5}));
+	const p = await open(browser, view('ports', two, one)), all = await lanes(p), at = all.findIndex(l => l.label === 'ib0:1');
+
+	same(all.filter(l => l.kind === 'flows').map(l => l.label), ['1 RDMA port']);
+	for (const [us, name] of [[5e5, '--tx'], [1.5e6, '--tx']]) {
+		const [got, want] = await inkAt(p, at, us * 1e3, name);
+
+		same(got, want, us);
+	}
+	await clickAt(p, 400, all[at].y + 20);
+	const told = await $text(p, '#pane');
+
+	for (const s of ['RDMA port ib0:1', 'sent4', 'received4 B', 'errors2', 'rdma.0.counters.port_xmit_data'])
+		ok(told.includes(s), s + ': ' + told);
+	await p.screenshot({path: out + '/ports.png'});
+	await p.close();
+});
+
 /* Ranks 0 to 2, of which 0 and 2 are 0 and 1 of a part that comes first in their traces; of that, number 20 is slow because 2 is late. */
 function twoCommunicators(dir)
 {
