@@ -75,7 +75,14 @@ struct export_thread {
 	UT_hash_handle hh;
 };
 
-#define EXPORT_PORTS 64 /* of a process */
+#define EXPORT_PORTS 64 /* of RDMA, of a process */
+
+/* An RDMA port that the process tells of: from when to when, and when last, by any record. */
+struct export_own_port {
+	struct export_group *group;
+	struct export_port *port; /* x->ports */
+	int64_t from, to, seen;
+};
 
 struct export_proc {
 	char *host, *comm; /* owned; "" where unknown */
@@ -90,8 +97,7 @@ struct export_proc {
 	struct copies_span when; /* events were recorded */
 	struct export_group *groups;
 	struct export_thread *threads;
-	/* Of RDMA; of the groups. */
-	struct export_group *ports[EXPORT_PORTS];
+	struct export_own_port ports[EXPORT_PORTS];
 	uint32_t nports;
 	uint64_t nlanes;
 };
@@ -243,6 +249,8 @@ int64_t rec_span(const struct export *x, const struct json_node *obj, const char
 
 /* What a node record tells of RDMA ports. */
 void export_ports(struct export *x, const struct json_node *rec);
+/* Before x->proc ends. */
+void export_ports_end(struct export *x);
 void export_ports_free(struct export *x);
 
 /* ---- export_join.c -------------------------------------------------------------------------------------- */

@@ -186,6 +186,7 @@ void export_end_proc(struct export *x)
 		x->fmt->proc_end(x, p);
 	if (!x->err)
 		x->err = copies__recorded(&x->copies, p->node, p->pid, &p->when, x->path);
+	export_ports_end(x);
 	export_proc_free(p);
 	x->proc = NULL;
 }

@@ -518,6 +518,23 @@ if [ -e /dev/full ]; then
 		t "standard output is full, $command" full $command
 	done
 fi
+# Ports of RDMA are the node's. The first file is of a later time than the second one; the third is of what both tell, and 7 s later.
+node() { # SECOND COUNTERS
+	echo '{"recordType":"node","ts":'"$1"'000000,"interval":1000000,"rdma":['"${2:+{\"device\":\"ib0\",\"port\":1,\"counters\":{$2\}\}}"']}'
+}
+header() { # PID
+	echo '{"recordType":"header","schema":1,"host":"n","bootId":"b","pid":'"$1"',"hostPid":'"$1"'}'
+}
+ports() {
+	{ header 1 && node 11 '"symbol_error":1' && node 12 '"port_xmit_data":500' && node 13 "" && node 14 '"packet_seq_err":10'; } >later.jsonl
+	{ header 2 && node 2 '"symbol_error":100' && node 3 ""; } >sooner.jsonl
+	{ header 3 && node 2 '"symbol_error":100' && node 3 '"symbol_error":5000' && node 12 '"packet_seq_err":9000' && node 20 '"symbol_error":1000'; } >same.jsonl
+	out chrome later.jsonl sooner.jsonl same.jsonl
+	same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 lost")] | group_by(.pid) | map(map(.args.events))' out.chrome)" \
+		"[[1,0,0,10],[100,0],[1000]]" &&
+		same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 sent")] | map(.args["B/s"])' out.chrome)" "[0,2000,0,0,0,0,0]"
+}
+t "ports of a node: each time is told once, whatever the order of files" ports
 t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'
 if command -v script >/dev/null; then
 	t "binary is nothing for a terminal" eval 'script -qec "$tool export --to perfetto $traces/good.jsonl" /dev/null </dev/null >say2; grep -q "nothing for a terminal" say2'
