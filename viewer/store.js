@@ -112,11 +112,13 @@ function portOf(proc, name)
 /* All processes of a node tell of it, each in intervals of its own and in a file of its own: of those that overlap the first counts. */
 function settlePort(f)
 {
-	const from = f.pts, order = Uint32Array.from({length: from.n}, (_, i) => i).sort((a, b) => from.t[a] - from.t[b]), to = newPoints();
-	let until = -Infinity;
+	const from = f.pts;
 
 	if (f.told === from.n)
 		return;
+	const order = Uint32Array.from({length: from.n}, (_, i) => i).sort((a, b) => from.t[a] - from.t[b]), to = newPoints();
+	let until = -Infinity;
+
 	Object.assign(f, {bytes: 0, errors: 0});
 	for (const i of order) {
 		if (from.t[i] - from.dt[i] < until - 1)
