@@ -213,8 +213,8 @@ struct report_typical {
 	int64_t stall;		/* report_stall() */
 	int64_t rate[NR_SIGNS]; /* report_sign_rate(); INT64_MAX: not known */
 	double share[NR_SIGNS]; /* of operations, those with any of that */
-	double window;		/* the mean of report_ports_window() */
-				/* All but `ns` of those that are not slow. */
+	double window;		/* the mean of report_ports_window(); 0: too few to tell */
+				/* All but `ns` of those that do not take long. */
 };
 
 #define REPORT_CAUSES 64
@@ -499,7 +499,7 @@ struct report_class {
 	struct hist *typical[NR_CODES]; /* owned */
 	/* What RDMA ports counted, see struct report_typical; window: the sum. */
 	struct hist *rate[NR_SIGNS], *stall; /* owned */
-	uint64_t counted[NR_SIGNS], not_slow;
+	uint64_t counted[NR_SIGNS], not_long;
 	double window;
 	int64_t late, on, runq, blocked, proxy_span, no_data, op_span;
 	bool flows;			     /* no_data is known, of some */

@@ -80,12 +80,11 @@ static bool is_odd(const struct report_op *op, const struct report_typical *typi
 {
 	int64_t rate = report_sign_rate(op, sign);
 
-	if (!rate)
+	if (!rate || !(typical->window > 0))
 		return false;
-	if (typical->share[sign] >= BY_CHANCE)
+	if (typical->share[sign] > BY_CHANCE)
 		return rate / ODD_RATE >= typical->rate[sign];
-	return !typical->share[sign] ||
-	       typical->share[sign] * (double)report_ports_window(op) < BY_CHANCE * typical->window;
+	return typical->share[sign] * (double)report_ports_window(op) < BY_CHANCE * typical->window;
 }
 
 static uint32_t port_on_node(struct names *names, const struct report_part *p, uint32_t port)
@@ -99,12 +98,26 @@ static uint32_t port_on_node(struct names *names, const struct report_part *p, u
 	return names__get(names, text, strlen(text));
 }
 
+/* Of what it moved, some went another way than TCP, or nothing tells which. */
+static bool may_use_ports(const struct report_op *op)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < op->nparts; i++)
+		for (k = 0; k < op->parts[i]->nlinks; k++)
+			if (!op->parts[i]->link[k].tcp)
+				return true;
+	return false;
+}
+
 bool report_ports_cause(const struct report_op *op, const struct report_typical *typical,
 			struct names *names, struct report_cause *cause)
 {
 	const struct report_part *part;
 	int sign;
 
+	if (!may_use_ports(op))
+		return false;
 	for (sign = 0; sign < NR_SIGNS; sign++)
 		if (is_odd(op, typical, sign))
 			break;

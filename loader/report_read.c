@@ -726,7 +726,7 @@ static void take_kernel(struct report_reader *rd, node_t rec, int64_t stop)
 
 static void stretch_state(struct stretch *s, bool in, int64_t ts)
 {
-	if (!in && !s->from)
+	if (!in && !s->in)
 		return;
 	if (!s->from)
 		s->from = ts;

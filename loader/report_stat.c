@@ -23,6 +23,7 @@
 #define HUNG_ROOM    (UINT64_C(256) << 20)
 #define MEMBERS_ROOM (1u << 20) /* of 0.3 KiB */
 #define HUNG_NS	     NSEC_PER_SEC
+#define ENOUGH	     8 /* operations that say what is usual for RDMA ports */
 
 /* ---- Names ------------------------------------------------------------------------------------------------ */
 
@@ -373,7 +374,7 @@ static void note_slow(const struct report_op *op, const struct report_verdict *v
 /* Of a hang only what RDMA ports count: none of it is usual, and they go on counting. */
 static void set_typical(const struct report_class *k, bool hung, struct report_typical *typical)
 {
-	double n = k->not_slow ? (double)k->not_slow : 1;
+	double n = k->not_long ? (double)k->not_long : 1;
 	int i;
 
 	for (i = 0; i < NR_CODES && !hung; i++)
@@ -386,7 +387,8 @@ static void set_typical(const struct report_class *k, bool hung, struct report_t
 		if (k->counted[i])
 			typical->rate[i] = k->rate[i] ? hist__quantile(k->rate[i], 0.5) : INT64_MAX;
 	}
-	typical->window = k->window / n;
+	if (k->not_long >= ENOUGH)
+		typical->window = k->window / n;
 }
 
 static void slow_verdict(struct report *r, const struct report_op *op,
@@ -568,30 +570,33 @@ static void learn_one(struct report *r, struct hist **h, uint64_t before, int64_
 		hist__add(*h, v);
 }
 
-static bool is_slow(const struct report *r, const struct report_op *op)
+static bool is_long(const struct report_op *op)
 {
-	if (r->opt.slower_than)
-		return op->own > r->opt.slower_than;
 	return (double)op->own > REPORT_TOO_LONG * (double)hist__quantile(&op->class->time, 0.5);
 }
 
-/* What ports count while operations are not slow: that does not make them so. All of their times are known by now, or many. */
+static bool is_slow(const struct report *r, const struct report_op *op)
+{
+	return r->opt.slower_than ? op->own > r->opt.slower_than : is_long(op);
+}
+
+/* What ports count while operations do not take long: that does not make them so. All of their times are known by now, or many. */
 static void learn_ports(struct report *r, const struct report_op *op)
 {
 	struct report_class *k = op->class;
 	int64_t rate;
 	int i;
 
-	if (is_slow(r, op))
+	if (is_long(op))
 		return;
-	learn_one(r, &k->stall, k->not_slow, report_stall(op));
+	learn_one(r, &k->stall, k->not_long, report_stall(op));
 	for (i = 0; i < NR_SIGNS; i++) {
 		rate = report_sign_rate(op, i);
 		k->counted[i] += rate > 0;
-		learn_one(r, &k->rate[i], k->not_slow, rate);
+		learn_one(r, &k->rate[i], k->not_long, rate);
 	}
 	k->window += (double)report_ports_window(op);
-	k->not_slow++;
+	k->not_long++;
 }
 
 /* What of each kind operations of the class have; a slow one is held against that. */

@@ -376,7 +376,8 @@ static void slow_row(const struct report *r, const struct slow_of *of, FILE *f)
 		fprintf(f, "%5d%s%s\n", report_rank(s->who, s->rank), s->culprit ? "  " : "",
 			words__name(r, s->culprit, 48));
 	else
-		fprintf(f, "%5s\n", "-");
+		fprintf(f, "%5s%s%s\n", "-", s->culprit ? "  " : "",
+			words__name(r, s->culprit, 48));
 }
 
 void report_text_slow(const struct report *r, FILE *f)

@@ -114,7 +114,7 @@ quiet_rdma() {
 }
 with_rdma_loss() {
 	net_up
-	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 5
+	drop_at "$ns_b" ip saddr "${ip_of[2]}" ip daddr "${ip_of[3]}" "tcp flags & syn == 0" meta length ">" 52 numgen random mod 100 "<" 8
 	by_rdma "$1" --ranks 4 --bytes 4K --channels 1 --iters 40 --sleep-us 250000
 }
 # What goes wrong is not the ports' doing, who count as always.

@@ -70,6 +70,7 @@ static int ring(uint32_t n)
 			.threads = 1, .cpu = 3, .span = 100 * MS, .on = 100 * MS};
 		p->link[0] = (struct report_link){.peer = (int32_t)((i + 1) % n),
 						  .send = true,
+						  .tcp = true,
 						  .n = 1,
 						  .dur = 100 * MS,
 						  .flow = name("10.0.0.1:1>10.0.0.2:2")};
@@ -674,6 +675,37 @@ static void the_gpu(void **state)
 	over();
 }
 
+#define COLL(rank, seq, start, stop)                                                               \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
+	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
+	",\"pid\":1,\"tid\":1},\"stop\":{\"ts\":" start "},\"eventAddr\":\"0x1" seq                \
+	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
+	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"},"       \
+	"\"exec\":{\"stop\":" stop ",\"duration\":1.000,\"source\":\"proxy\"}}\n"
+
+#define STATE(id, us)                                                                              \
+	"{\"recordType\":\"state\",\"eventAddr\":\"0x3\",\"ts\":" us ",\"id\":" id "}\n"
+
+/* A step waits for the GPU until it waits for its peer. */
+static void steps_wait_in_turn(void **state)
+{
+	static const char text[] = HEADER("1") STATE("8", "1100.000") STATE("20", "1200.000") STATE(
+		"9", "1600.000") "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyStep\","
+				 "\"parentObj\":\"0x2\",\"eventAddr\":\"0x3\",\"start\":{\"ts\":"
+				 "1100.000},\"stop\":{\"ts\":1700.000}}\n"
+				 "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\","
+				 "\"parentObj\":\"0x10\",\"eventAddr\":\"0x2\",\"start\":{\"ts\":"
+				 "1000.000},\"stop\":{\"ts\":2000.000},"
+				 "\"details\":{\"peer\":1,\"isSend\":true}}\n" COLL(
+					 "0", "0", "1000.000", "2000.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(r.procs->wait_gpu, 100000);
+	report_free(&r);
+}
+
 /* A GPU cannot have its data ready that has none: over InfiniBand, say, where no flow tells, RecvWait does. */
 static void a_gpu_without_data(void **state)
 {
@@ -688,6 +720,17 @@ static void a_gpu_without_data(void **state)
 
 /* ---- RDMA ports -------------------------------------------------------------------------------------------- */
 
+/* The same, and no flow is known; operations of the kind take 100 ms, and ports counted nothing then. */
+static void rdma_ring(uint32_t n)
+{
+	uint32_t i;
+
+	ring(n);
+	for (i = 0; i < n; i++)
+		parts[i]->link[0].tcp = parts[i]->link[1].tcp = false;
+	typical.window = 200 * MS;
+}
+
 static void moved(uint32_t rank, const char *port, const char *counter, uint32_t n)
 {
 	enum rdma_sign sign = rdma_sign_of(counter, strlen(counter));
@@ -698,8 +741,10 @@ static void moved(uint32_t rank, const char *port, const char *counter, uint32_t
 
 static void ports_of_an_operation(void **state)
 {
+	uint32_t i;
+
 	(void)state;
-	ring(3);
+	rdma_ring(3);
 	procs[1].host = procs[2].host = name("nodeB");
 	assert_int_equal(judged(50), CODE_UNKNOWN);
 	moved(1, "mlx5_3:1", "packet_seq_err", 12);
@@ -719,9 +764,17 @@ static void ports_of_an_operation(void **state)
 	moved(0, "mlx5_1:1", "hw_local_ack_timeout_err", 1);
 	assert_int_equal(judged(50), CODE_RDMA_LOSS);
 	assert_string_equal(names__text(names, v.cause.culprit), "mlx5_1:1");
+	/* not of what went over TCP, and not if nothing tells what is usual */
+	for (i = 0; i < 3; i++)
+		parts[i]->link[0].tcp = parts[i]->link[1].tcp = true;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	parts[2]->link[0].tcp = false;
+	assert_int_equal(judged(50), CODE_RDMA_LOSS);
+	typical.window = 0;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
 	over();
 	/* most have some of it: four times as often is odd; 12 in 200 ms, with what is around it, are 60 in a second */
-	ring(3);
+	rdma_ring(3);
 	moved(1, "mlx5_3:1", "out_of_sequence", 12);
 	typical.share[SIGN_MISSED] = 0.6;
 	typical.rate[SIGN_MISSED] = INT64_MAX;
@@ -737,7 +790,7 @@ static void ports_of_an_operation(void **state)
 	typical.share[SIGN_MISSED] = 0.13;
 	assert_int_equal(judged(50), CODE_UNKNOWN);
 	over();
-	ring(3);
+	rdma_ring(3);
 	moved(1, "mlx5_3:1", "np_cnp_sent", 12);
 	assert_int_equal(judged(50), CODE_RDMA_CONGESTION);
 	over();
@@ -747,7 +800,7 @@ static void ports_of_an_operation(void **state)
 static void ports_and_other_causes(void **state)
 {
 	(void)state;
-	ring(3);
+	rdma_ring(3);
 	moved(0, "mlx5_0:1", "local_ack_timeout_err", 3);
 	runq(1, "stress-ng", 815, 45 * MS);
 	assert_int_equal(judged(50), CODE_PREEMPTED);
@@ -760,13 +813,13 @@ static void ports_and_other_causes(void **state)
 	assert_int_equal(v.explained, 55 * MS);
 	over();
 	/* nothing comes, either, while all wait for a rank that is late, and no longer than usual is no finding */
-	ring(3);
+	rdma_ring(3);
 	moved(0, "mlx5_0:1", "packet_seq_err", 1);
 	parts[1]->start += 60 * MS;
 	parts[2]->link[1].recv = parts[2]->link[1].stall = 100 * MS;
 	assert_int_equal(judged(100), CODE_LATE_RANK);
 	over();
-	ring(3);
+	rdma_ring(3);
 	moved(0, "mlx5_0:1", "packet_seq_err", 1);
 	runq(1, "job", 100, 60 * MS);
 	parts[2]->link[1].recv = parts[2]->link[1].stall = 100 * MS;
@@ -775,13 +828,13 @@ static void ports_and_other_causes(void **state)
 	assert_int_equal(judged(100), CODE_PREEMPTED);
 	over();
 	/* what is plain to see goes first */
-	ring(3);
+	rdma_ring(3);
 	moved(0, "mlx5_0:1", "local_ack_timeout_err", 1);
 	asleep(1, "stopped", 45 * MS);
 	assert_int_equal(judged(100), CODE_STOPPED);
 	over();
 	/* threads that share a CPU have the less of it, while nothing comes */
-	ring(3);
+	rdma_ring(3);
 	moved(0, "mlx5_0:1", "local_ack_timeout_err", 3);
 	runq(1, "job", 100, 60 * MS);
 	assert_int_equal(judged(95), CODE_PREEMPTED);
@@ -1166,14 +1219,6 @@ static void quantiles_are_within_their_error(void **state)
 }
 
 /* ---- The reader ---------------------------------------------------------------------------------------------------- */
-
-#define COLL(rank, seq, start, stop)                                                               \
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
-	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
-	",\"pid\":1,\"tid\":1},\"stop\":{\"ts\":" start "},\"eventAddr\":\"0x1" seq                \
-	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
-	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"},"       \
-	"\"exec\":{\"stop\":" stop ",\"duration\":1.000,\"source\":\"proxy\"}}\n"
 
 static void ranks_of_one_file_are_joined(void **state)
 {
@@ -2612,6 +2657,14 @@ static void ports_have_bounds(void **state)
 
 static void put_op(FILE *f, int rank, int seq, int64_t at, int64_t took, const char *counters)
 {
+	int addr = rank * 100000 + seq + 1;
+
+	fprintf(f,
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"start\":{\"ts\":"
+		"%" PRId64 ".000},\"stop\":{\"ts\":%" PRId64
+		".000},\"parentObj\":\"0x%x\",\"eventAddr\":"
+		"\"0xf%x\",\"details\":{\"peer\":%d,\"isSend\":true}}\n",
+		at, at + took, addr, addr, !rank);
 	fprintf(f,
 		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0x1\","
 		"\"rank\":%d,\"start\":{\"ts\":%" PRId64 ".000},\"stop\":{\"ts\":%" PRId64 ".000},"
@@ -2619,11 +2672,12 @@ static void put_op(FILE *f, int rank, int seq, int64_t at, int64_t took, const c
 		"\"details\":{\"seq\":%d,\"func\":\"AllReduce\",\"count\":1,\"dtype\":\"ncclInt8\"}"
 		","
 		"\"net\":{\"rdma\":[{\"device\":\"ib0\",\"port\":1,\"counters\":{%s}}]}}\n",
-		rank, at, at + 10, rank * 100000 + seq + 1, at + took, seq, counters);
+		rank, at, at + 10, addr, at + took, seq, counters);
 }
 
 /* Of a hundred operations four take 200 ms longer, and a port counted something @then; and something in each nth, of the others. */
-static void read_ports(struct report *r, int nth, const char *always, const char *then)
+static void read_ports_than(struct report *r, int64_t slower_than, int nth, const char *always,
+			    const char *then)
 {
 	char *text = NULL;
 	size_t len;
@@ -2640,8 +2694,13 @@ static void read_ports(struct report *r, int nth, const char *always, const char
 					   : always);
 	}
 	fclose(f);
-	read_text(r, text, len);
+	read_text_than(r, text, len, slower_than);
 	free(text);
+}
+
+static void read_ports(struct report *r, int nth, const char *always, const char *then)
+{
+	read_ports_than(r, 0, nth, always, then);
 }
 
 /* One finding, which is that. */
@@ -2677,6 +2736,7 @@ static void a_slow_port(void **state)
 	said = text_of(&r);
 	assert_non_null(strstr(said, "rdma-loss          port ib1:2 on n "));
 	assert_null(strstr(said, "by ib1:2"));
+	assert_non_null(strstr(said, "     -  ib1:2 on n\n"));
 	free(said);
 	report_free(&r);
 	/* all the time: it is read each 100 ms, so that what is longer has no more of it in the same time */
@@ -2687,8 +2747,13 @@ static void a_slow_port(void **state)
 	/* now and then: one in 600 ms, so that three times as long has one sooner */
 	read_ports(&r, 5, "\"packet_seq_err\":1", "\"packet_seq_err\":1");
 	only(&r, CODE_UNKNOWN);
+	read_ports(&r, 2, "\"packet_seq_err\":1", "\"packet_seq_err\":1");
+	only(&r, CODE_UNKNOWN);
 	read_ports(&r, 50, "\"packet_seq_err\":1", "\"packet_seq_err\":1");
 	only(&r, CODE_RDMA_LOSS);
+	/* though all are too long for whoever asks */
+	read_ports_than(&r, MS, 1, "\"packet_seq_err\":33", "\"packet_seq_err\":93");
+	only(&r, CODE_UNKNOWN);
 }
 
 static void hang(struct report *r, struct report_proc *proc, uint64_t hash, int64_t start)
@@ -3186,6 +3251,7 @@ int main(void)
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(the_gpu),
+		cmocka_unit_test(steps_wait_in_turn),
 		cmocka_unit_test(a_gpu_without_data),
 		cmocka_unit_test(ports_of_an_operation),
 		cmocka_unit_test(ports_and_other_causes),
