@@ -387,7 +387,8 @@ struct report_proc {
 	 * that operations are told to have taken too long so far, its own and those of ranks that it waited for.
 	 */
 	bool has_ended;
-	int64_t ended, lag;
+	int64_t began, ended, lag;
+	int64_t ended_before;		     /* the one before that; INT64_MAX: not known */
 	struct report_last ops[REPORT_LAST]; /* the last ones, of whatever communicators */
 	uint32_t nops;
 	uint64_t events, lost;

@@ -38,6 +38,8 @@ static void shorten_link(struct report_link *l, double share)
 	shorten(&l->no_data, share);
 	shorten(&l->no_room, share);
 	shorten(&l->data_wait, share);
+	shorten(&l->recv, share);
+	shorten(&l->stall, share);
 	shorten(&l->room_wait, share);
 	shorten(&l->busy, share);
 	shorten(&l->rwnd, share);
@@ -241,26 +243,51 @@ static void held_by_lags(struct report_op *op)
 }
 
 /*
+ * When its process' operation before ended. They come in the order in which they end, for whichever rank is last: one that this one began
+ * before may have come already. False: it went on with another one meanwhile, or nothing is known.
+ */
+static bool ended_before(const struct report_part *p, int64_t *ended)
+{
+	const struct report_proc *proc = p->proc;
+	bool has_next = p->start < proc->ended - REPORT_ENDS;
+
+	*ended = has_next ? proc->ended_before : proc->ended;
+	if (proc->several || !proc->has_ended || (has_next && p->start > proc->began))
+		return false;
+	return p->start >= *ended - REPORT_ENDS;
+}
+
+static void note_end(struct report_part *p)
+{
+	struct report_proc *proc = p->proc;
+
+	proc->ended_before = proc->has_ended ? proc->ended : INT64_MAX;
+	proc->began = p->start;
+	proc->ended = p->stop;
+	proc->has_ended = true;
+}
+
+/*
  * How long each rank took from its last operation, of whatever communicator. Which one that was is not known of a process that is
  * several ranks, or of one that goes on with another communicator meanwhile.
  */
 static void take_gaps(struct report_op *op)
 {
 	struct report_part *p;
+	int64_t ended;
 	uint32_t i;
 
 	take_usual(op);
 	for (i = 0; i < op->nparts; i++) {
-		p = op->parts[i];
-		if (p->proc->several || !p->proc->has_ended ||
-		    p->start < p->proc->ended - REPORT_ENDS) {
+		if (!ended_before(op->parts[i], &ended)) {
 			gaps_in_comm(op);
 			return;
 		}
 	}
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		p->gap = most(0, p->start - p->proc->ended);
+		ended_before(p, &ended);
+		p->gap = most(0, p->start - ended);
 	}
 	held_by_lags(op);
 }
@@ -300,8 +327,7 @@ static void note_lags(struct report_op *op, const int64_t *held, uint32_t n)
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue; /* another went on for longer */
 		p->lag = least(before + held[i], LAG_MAX);
-		p->ended = op->parts[i]->stop;
-		p->has_ended = true;
+		note_end(op->parts[i]);
 	}
 }
 
@@ -438,11 +464,11 @@ static void chain_loose(struct report_op *op, bool whole)
 	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
 	bool known = whole;
 	struct report_proc *p;
+	int64_t ended;
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i]->proc;
-		known &= !p->several && p->has_ended &&
-			 op->parts[i]->start >= p->ended - REPORT_ENDS;
+		known &= ended_before(op->parts[i], &ended);
 		behind = most(behind, p->lag - before);
 	}
 	if (known)
@@ -460,8 +486,7 @@ static void chain_loose(struct report_op *op, bool whole)
 		sooner = waited || more ? ended_sooner(op, op->parts[i]) : 0;
 		p->lag = most(p->lag, before + most(0, waited - sooner)) + most(0, more - sooner);
 		p->lag = least(p->lag, LAG_MAX);
-		p->ended = op->parts[i]->stop;
-		p->has_ended = true;
+		note_end(op->parts[i]);
 	}
 }
 

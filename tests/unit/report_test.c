@@ -1565,7 +1565,8 @@ static struct {
 	size_t len[3];
 	double ms[3]; /* its time */
 	unsigned int seq[2];
-	int lacks; /* the trace of this rank lacks what is told; -1 of none */
+	int lacks;	 /* the trace of this rank lacks what is told; -1 of none */
+	double late_end; /* rank 1 ends so much later */
 } two;
 
 static const int part_rank[] = {0, -1, 1};
@@ -1624,7 +1625,7 @@ static void two_op(bool part, double took, double own0, double own1, double own2
 			"\"source\":\"proxy\"}}\n",
 			part ? "0xdef" : "0xabc", part ? part_rank[i] : i, start[i] * 1000,
 			start[i] * 1000 + 1, (part ? 4096 : 16) + two.seq[part], two.seq[part],
-			two.ms[i] * 1000);
+			(two.ms[i] + (i == 1 ? two.late_end : 0)) * 1000);
 	}
 	two.seq[part]++;
 }
@@ -1692,6 +1693,26 @@ static void two_says(uint64_t whole, uint64_t part, int32_t rank, uint64_t late)
 }
 
 /* What the part has been held up for, its ranks bring into the whole, and nobody is late for that. */
+/*
+ * Rank 1, which is not in the part, ends one of the whole when the others have ended the part's next one. What held these up before is told
+ * of the part all the same.
+ */
+static void ended_later_by_another(void **state)
+{
+	(void)state;
+	two_begin();
+	two_usual(8);
+	two_op(false, 10, 5, 25, 5);
+	two_op(true, 10, 5, 0, 105); /* rank 2 is late */
+	two.late_end = 14; /* of the whole, for rank 1; the part's next one takes 5 and 5 */
+	two_op(false, 10, 5, 25, 5);
+	two.late_end = 0;
+	two_op(true, 5, 2, 0, 2);
+	two.ms[1] += 4;
+	two_usual(8);
+	two_says(1, 1, 2, 1); /* that one of the whole did take longer */
+}
+
 static void carried_into_another(void **state)
 {
 	unsigned int i;
@@ -3280,6 +3301,7 @@ int main(void)
 		cmocka_unit_test(many_ranks),
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
+		cmocka_unit_test(ended_later_by_another),
 		cmocka_unit_test(late_for_another),
 		cmocka_unit_test(late_beside_what_is_told),
 		cmocka_unit_test(ranks_have_one_name),
