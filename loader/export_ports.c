@@ -104,12 +104,12 @@ static double losses_of(const struct export *x, const struct json_node *counters
 	return sum;
 }
 
-static struct export_own_port *own_port(struct export *x, const struct export_group *g)
+static struct export_own_port *own_port(struct export *x, uint64_t name)
 {
 	uint32_t i;
 
 	for (i = 0; i < x->proc->nports; i++)
-		if (x->proc->ports[i].group == g)
+		if (x->proc->ports[i].group->key.a == name)
 			return &x->proc->ports[i];
 	return NULL;
 }
@@ -154,15 +154,13 @@ static void take_port(struct export *x, const struct json_node *port, int64_t fr
 	struct export_key key = {.kind = EXPORT_FLOW, .rank = IS_PORT};
 	const double s = (double)(ts - from) / 1e9;
 	struct export_own_port *own;
-	struct export_group *g;
 	uint64_t nr = 0;
 
 	if (!device || device->kind != JSON_KIND_STR)
 		return;
 	jn_u64(rec_get(x, port, "port"), &nr);
 	key.a = fnv_more(fnv_more(FNV_BEGIN, device->s, device->len), &nr, sizeof(nr));
-	HASH_FIND(hh, x->proc->groups, &key, sizeof(key), g);
-	own = g ? own_port(x, g) : new_port(x, &key, device, nr);
+	own = own_port(x, key.a) ?: new_port(x, &key, device, nr);
 	if (!own) {
 		export_skip(x, "too many RDMA ports");
 		return;

@@ -207,14 +207,16 @@ struct report_cause {
 	const struct report_moved *moved; /* of RDMA ports */
 };
 
-/* What operations of a kind have of everything, the median where nothing else is said; all may be zero. */
+/*
+ * What operations of a kind have of everything, the median where nothing else is said; all but `ns` is of those that do not take long.
+ * All may be zero.
+ */
 struct report_typical {
 	int64_t ns[NR_CODES];
 	int64_t stall;		/* report_stall() */
 	int64_t rate[NR_SIGNS]; /* report_sign_rate(); INT64_MAX: not known */
 	double share[NR_SIGNS]; /* of operations, those with any of that */
 	double window;		/* the mean of report_ports_window(); 0: too few to tell */
-				/* All but `ns` of those that do not take long. */
 };
 
 #define REPORT_CAUSES 64
@@ -551,13 +553,12 @@ struct report_options {
 
 struct report_totals {
 	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
-	uint64_t strangers; /* lines of ranks that their communicator has no room for */
-	uint64_t hung_left; /* operations that never ended, likewise */
-	uint64_t forgotten; /* operations and steps under way, likewise: what was known of them */
-	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
-	uint64_t
-		ports_left; /* times that an RDMA port counted something, of those that there is no room for */
-	bool cut; /* by limit_ns */
+	uint64_t strangers;  /* lines of ranks that their communicator has no room for */
+	uint64_t hung_left;  /* operations that never ended, likewise */
+	uint64_t forgotten;  /* operations and steps under way, likewise: what was known of them */
+	uint64_t hurried;    /* operations that waited no longer for ranks, for want of room */
+	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
+	bool cut;	     /* by limit_ns */
 };
 
 struct heat; /* rank x time; report_rows.c */

@@ -570,24 +570,24 @@ static void learn_one(struct report *r, struct hist **h, uint64_t before, int64_
 		hist__add(*h, v);
 }
 
-static bool is_long(const struct report_op *op)
+static int64_t expected_of(const struct report_class *k)
 {
-	return (double)op->own > REPORT_TOO_LONG * (double)hist__quantile(&op->class->time, 0.5);
+	return hist__quantile(&k->time, 0.5);
 }
 
-static bool is_slow(const struct report *r, const struct report_op *op)
+static bool is_long(const struct report_op *op, int64_t expected)
 {
-	return r->opt.slower_than ? op->own > r->opt.slower_than : is_long(op);
+	return (double)op->own > REPORT_TOO_LONG * (double)expected;
 }
 
 /* What ports count while operations do not take long: that does not make them so. All of their times are known by now, or many. */
-static void learn_ports(struct report *r, const struct report_op *op)
+static void learn_ports(struct report *r, const struct report_op *op, int64_t expected)
 {
 	struct report_class *k = op->class;
 	int64_t rate;
 	int i;
 
-	if (is_long(op))
+	if (is_long(op, expected))
 		return;
 	learn_one(r, &k->stall, k->not_long, report_stall(op));
 	for (i = 0; i < NR_SIGNS; i++) {
@@ -616,11 +616,11 @@ static void learn(struct report *r, const struct report_op *op)
 		learn_one(r, &k->typical[i], k->time.n - 1, longest[i]);
 }
 
-static void judge(struct report *r, const struct report_op *op)
+static void judge(struct report *r, const struct report_op *op, int64_t expected)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	int64_t d = op->own, expected = hist__quantile(&op->class->time, 0.5);
-	bool slow = is_slow(r, op);
+	int64_t d = op->own;
+	bool slow = r->opt.slower_than ? d > r->opt.slower_than : is_long(op, expected);
 	uint32_t n = report_causes(op, r->names, causes);
 
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
@@ -635,14 +635,16 @@ static void judge(struct report *r, const struct report_op *op)
 
 static void warm_up(struct report *r, struct report_class *k)
 {
+	int64_t expected;
 	uint32_t i;
 
 	for (i = 0; i < k->nheld; i++)
 		learn(r, k->held[i]);
+	expected = expected_of(k);
 	for (i = 0; i < k->nheld; i++)
-		learn_ports(r, k->held[i]);
+		learn_ports(r, k->held[i], expected);
 	for (i = 0; i < k->nheld; i++) {
-		judge(r, k->held[i]);
+		judge(r, k->held[i], expected);
 		r->held_bytes -= report_op_bytes(k->held[i]);
 		report_op_free(k->held[i]);
 	}
@@ -737,7 +739,7 @@ static void judge_hung(struct report *r, const struct report_op *op)
 	struct report_cause causes[REPORT_CAUSES];
 	uint32_t n = report_causes(op, r->names, causes);
 
-	slow_verdict(r, op, causes, n, hist__quantile(&op->class->time, 0.5), true);
+	slow_verdict(r, op, causes, n, expected_of(op->class), true);
 }
 
 /* Up to when it was seen last. Those that came after it, and wait behind it, would be the same time again. */
@@ -774,6 +776,7 @@ void report_finish(struct report *r, struct report_op *op)
 {
 	struct report_class *k = op->class;
 	bool known = true, open = false;
+	int64_t expected;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
@@ -796,8 +799,9 @@ void report_finish(struct report *r, struct report_op *op)
 		}
 		if (k->warm) {
 			learn(r, op);
-			learn_ports(r, op);
-			judge(r, op);
+			expected = expected_of(k);
+			learn_ports(r, op, expected);
+			judge(r, op, expected);
 		} else {
 			hold(r, k, op);
 			return;
