@@ -18,7 +18,7 @@ $(STANDIN_OUT)/%.o: $(STANDIN_DIR)/%.c
 $(STANDIN_OUT)/libnccl.so.2: $(STANDIN_OBJS) $(STANDIN_DIR)/standin.map
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(SAN) -shared -pthread -Wl,-soname,libnccl.so.2 -Wl,-z,defs \
-		-Wl,--version-script=$(STANDIN_DIR)/standin.map $(STANDIN_OBJS) -ldl -o $@
+		-Wl,--version-script=$(STANDIN_DIR)/standin.map $(STANDIN_OBJS) -ldl -lrt -o $@
 
 $(STANDIN_OUT)/libnccl.so: $(STANDIN_OUT)/libnccl.so.2
 	$(Q)ln -sf libnccl.so.2 $@

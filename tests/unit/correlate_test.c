@@ -156,7 +156,7 @@ static uint64_t proxy_op(uint64_t n, uint64_t parent, int32_t pid, uint64_t ts)
 	return start_with(&r, sizeof(r.proxy_op), id_of(SCOPE_PROXY_OP, n), parent, ts, &proxy);
 }
 
-static void stop(uint64_t id, uint64_t ts)
+static void stop_event(uint64_t id, uint64_t ts)
 {
 	correlate__stop(&c, id, ts, &proxy);
 }
@@ -203,14 +203,14 @@ static void test_whole_operation(void **arg)
 	assert_int_equal(out.ninit, 1);
 	start(api, 0, 10, &app);
 	start(coll, api, 20, &app);
-	stop(coll, 30);
-	stop(api, 40);
+	stop_event(coll, 30);
+	stop_event(api, 40);
 	op = proxy_op(3, coll, TGID, 50);
 	step = start(id_of(SCOPE_PROXY_STEP, 4), op, 60, &proxy);
 	state(step, 9, 61);
 	state(step, 20, 62);
-	stop(step, 70);
-	stop(op, 90); /* NCCL stops operations in bulk: the step tells the end */
+	stop_event(step, 70);
+	stop_event(op, 90); /* NCCL stops operations in bulk: the step tells the end */
 	assert_non_null(find_out(api));
 	assert_null(find_out(coll)); /* children may still come */
 	correlate__tick(&c, 90 + S - 1);
@@ -243,19 +243,19 @@ static void test_exec_sources(void **arg)
 
 	(void)arg;
 	start(a, 0, 10, &app);
-	stop(a, 20);
+	stop_event(a, 20);
 	start(b, 0, 10, &app);
-	stop(b, 20);
+	stop_event(b, 20);
 	k = start(id_of(SCOPE_KERNEL_CH, 4), b, 30, &proxy);
-	stop(k, 50);
+	stop_event(k, 50);
 	k = start(id_of(SCOPE_KERNEL_CH, 5), b, 31, &proxy);
-	stop(k, 45);
+	stop_event(k, 45);
 	start(d, 0, 10, &app);
 	k = start(id_of(SCOPE_KERNEL_CH, 6), d, 12, &proxy);
 	op = proxy_op(7, d, TGID, 13);
-	stop(op, 60);
-	stop(k, 80);
-	stop(d, 90);
+	stop_event(op, 60);
+	stop_event(k, 80);
+	stop_event(d, 90);
 	correlate__tick(&c, 2 * S);
 	assert_int_equal(find_out(a)->exec, EXEC_ENQUEUE);
 	assert_int_equal(find_out(a)->exec_stop_ns, 20);
@@ -287,7 +287,7 @@ static const struct corr_event *kernel(uint64_t n, uint64_t parent, uint64_t fro
 
 	start_with(&r, sizeof(r.kernel_ch), id, parent, from + late, &proxy);
 	correlate__state(&c, id, &st);
-	stop(id, to + late);
+	stop_event(id, to + late);
 	return find_out(id);
 }
 
@@ -351,10 +351,10 @@ static uint64_t queued(uint64_t n, uint16_t proto, bool receives, uint64_t at)
 	op = proxy_op(n + 4, coll, TGID, at);
 	step = start(id_of(SCOPE_PROXY_STEP, n + 5), op, begin, &proxy);
 	state(step, receives ? 12 : 9, end - 9000);
-	stop(step, end);
+	stop_event(step, end);
 	ev = kernel(n + 6, coll, begin, end, 3000);
-	stop(op, end + 3000);
-	stop(coll, end + 3000);
+	stop_event(op, end + 3000);
+	stop_event(coll, end + 3000);
 	assert_true(ev->has_gpu);
 	return ev->gpu_error_ns;
 }
@@ -434,8 +434,8 @@ static void test_gpu_times_captured(void **arg)
 	comm(1, 0);
 	group = api_call(SCOPE_GROUP_API, 1, 0, true, at);
 	api = api_call(SCOPE_COLL_API, 2, group, true, at);
-	stop(api, at);
-	stop(group, at);
+	stop_event(api, at);
+	stop_event(group, at);
 	at = 60 * S;
 	coll = start(id_of(SCOPE_COLL, 3), api, at, &app);
 	ev = kernel(4, coll, at + 8000, at + 20000, 2000);
@@ -467,7 +467,7 @@ static void test_gpu_times_hostile(void **arg)
 		start_with(&r, sizeof(r.kernel_ch), id_of(SCOPE_KERNEL_CH, n + 4), coll, at + 2000,
 			   &proxy);
 		correlate__state(&c, id_of(SCOPE_KERNEL_CH, n + 4), &st);
-		stop(id_of(SCOPE_KERNEL_CH, n + 4), at + 4000);
+		stop_event(id_of(SCOPE_KERNEL_CH, n + 4), at + 4000);
 		ev = find_out(id_of(SCOPE_KERNEL_CH, n + 4));
 		assert_non_null(ev);
 		assert_true(!ev->has_gpu || (ev->gpu_start_ns <= ev->gpu_stop_ns &&
@@ -485,14 +485,14 @@ static void test_stuck_child(void **arg)
 
 	(void)arg;
 	start(coll, 0, 10, &app);
-	stop(coll, 20);
+	stop_event(coll, 20);
 	op = proxy_op(2, coll, TGID, 30);
 	correlate__tick(&c, 59 * S);
 	assert_null(find_out(coll));
 	correlate__tick(&c, 61 * S);
 	assert_non_null(find_out(coll));
 	assert_null(find_out(op));
-	stop(op, 62 * S); /* still an event of its own, and no orphan */
+	stop_event(op, 62 * S); /* still an event of its own, and no orphan */
 	assert_false(find_out(op)->orphan);
 	assert_int_equal(c.counts.orphans, 0);
 }
@@ -508,24 +508,24 @@ static void test_queued_behind_stuck(void **arg)
 	comm(1, 0);
 	comm(2, 0);
 	start(first, 0, 10, &app);
-	stop(first, 20);
+	stop_event(first, 20);
 	op = proxy_op(4, first, TGID, 30);
 	start(second, 0, 40, &app);
-	stop(second, 50);
+	stop_event(second, 50);
 	start_with(&elsewhere, sizeof(elsewhere), other, 0, 60, &app);
-	stop(other, 70);
+	stop_event(other, 70);
 	for (t = S; t <= 10 * S; t += S / 4)
 		correlate__tick(&c, t);
 	assert_null(find_out(first));
 	assert_null(find_out(second));
 	assert_non_null(find_out(other)); /* of another communicator: it is not behind those */
-	stop(op, 10 * S);
+	stop_event(op, 10 * S);
 	correlate__tick(&c, 10 * S + S / 2);
 	op = proxy_op(5, second, TGID, 10 * S + S / 2);
 	correlate__tick(&c, 12 * S);
 	assert_non_null(find_out(first));
 	assert_null(find_out(second));
-	stop(op, 12 * S);
+	stop_event(op, 12 * S);
 	correlate__tick(&c, 13 * S);
 	assert_int_equal(find_out(second)->exec, EXEC_PROXY);
 	assert_int_equal(find_out(second)->exec_stop_ns, 12 * S);
@@ -539,12 +539,12 @@ static void test_children_late(void **arg)
 
 	(void)arg;
 	start(coll, 0, 10, &app);
-	stop(coll, 20);
+	stop_event(coll, 20);
 	correlate__tick(&c, 2 * S);
 	assert_int_equal(find_out(coll)->exec, EXEC_ENQUEUE);
 	correlate__tick(&c, 50 * S);
 	op = proxy_op(2, coll, TGID, 50 * S);
-	stop(op, 51 * S);
+	stop_event(op, 51 * S);
 	assert_false(find_out(op)->orphan);
 	assert_int_equal(c.counts.orphans, 0);
 	correlate__tick(&c, 70 * S);
@@ -552,7 +552,7 @@ static void test_children_late(void **arg)
 	/* Where operations never have children, some are enough. */
 	for (i = 3; i < 10000; i++) {
 		start(id_of(SCOPE_COLL, i), 0, 70 * S + i, &app);
-		stop(id_of(SCOPE_COLL, i), 70 * S + i);
+		stop_event(id_of(SCOPE_COLL, i), 70 * S + i);
 	}
 	correlate__tick(&c, 72 * S);
 	correlate__tick(&c, 75 * S);
@@ -567,14 +567,14 @@ static void test_children_first(void **arg)
 
 	(void)arg;
 	start(done, op, 40, &proxy);
-	stop(done, 50);
+	stop_event(done, 50);
 	start(open, op, 45, &proxy);
 	assert_null(find_out(done)); /* waits for its parent */
 	proxy_op(2, coll, TGID, 30);
-	stop(open, 70);
-	stop(op, 80);
+	stop_event(open, 70);
+	stop_event(op, 80);
 	start(coll, 0, 10, &app);
-	stop(coll, 20);
+	stop_event(coll, 20);
 	correlate__tick(&c, 3 * S);
 	assert_true(find_out(done)->has_op && find_out(open)->has_op);
 	assert_int_equal(find_out(coll)->exec, EXEC_PROXY);
@@ -591,9 +591,9 @@ static void test_orphan(void **arg)
 
 	(void)arg;
 	start(step, op, 10, &proxy);
-	stop(step, 20);
+	stop_event(step, 20);
 	start(coll, api, 10, &app);
-	stop(coll, 20);
+	stop_event(coll, 20);
 	correlate__tick(&c, 20 + S / 2);
 	assert_int_equal(out.nev, 0);
 	correlate__tick(&c, 2 * S);
@@ -617,9 +617,9 @@ static void test_pxn(void **arg)
 	memset(&r, 0, sizeof(r));
 	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
 	start_with(&r, sizeof(r.s), lost, id_of(SCOPE_PROXY_OP, 77), 20, &proxy);
-	stop(step, 30);
-	stop(lost, 31);
-	stop(op, 40);
+	stop_event(step, 30);
+	stop_event(lost, 31);
+	stop_event(op, 40);
 	assert_true(find_out(op)->pxn && find_out(step)->pxn && find_out(lost)->pxn);
 	assert_int_equal(find_out(op)->origin_pid, 555);
 	assert_int_equal(find_out(step)->origin_pid, 555);
@@ -643,7 +643,7 @@ static void test_repeats(void **arg)
 	/* The first was written already: its repeats stand alone. */
 	correlate__tick(&c, 2 * S);
 	correlate__state_repeat(&c, step, 9, 3, 2 * S + 1);
-	stop(step, 3 * S);
+	stop_event(step, 3 * S);
 	assert_int_equal(find_out(step)->start_repeats, 42);
 	assert_int_equal(out.nst, 3);
 	assert_int_equal(out.st[0].repeats, 11);
@@ -661,12 +661,12 @@ static void test_late_and_double(void **arg)
 	uint64_t coll = start(id_of(SCOPE_COLL, 2), 0, 10, &app);
 
 	(void)arg;
-	stop(step, 20);
-	stop(step, 21);
+	stop_event(step, 20);
+	stop_event(step, 21);
 	state(step, 9, 22);
-	stop(coll, 20);
-	stop(coll, 21);
-	stop(foreign(SCOPE_COLL, 7), 22);
+	stop_event(coll, 20);
+	stop_event(coll, 21);
+	stop_event(foreign(SCOPE_COLL, 7), 22);
 	correlate__state_repeat(&c, step, 9, 3, 23);
 	correlate__start_repeat(&c, step, 3);
 	assert_int_equal(c.counts.late, 5);
@@ -675,8 +675,8 @@ static void test_late_and_double(void **arg)
 	assert_int_equal(c.counts.malformed, 1);
 	/* After a loss, it is the start that is missing. */
 	c.lost = 3;
-	stop(id_of(SCOPE_PROXY_STEP, 50), 40);
-	stop(foreign(SCOPE_PROXY_STEP, 50), 40);
+	stop_event(id_of(SCOPE_PROXY_STEP, 50), 40);
+	stop_event(foreign(SCOPE_PROXY_STEP, 50), 40);
 	assert_int_equal(c.counts.orphans, 1);
 	assert_int_equal(c.counts.late, 6);
 	assert_int_equal(out.total, 1);
@@ -687,10 +687,10 @@ static void test_loss_near(void **arg)
 	uint64_t before = start(id_of(SCOPE_PROXY_CTRL, 1), 0, 10, &proxy), open;
 
 	(void)arg;
-	stop(before, 20);
+	stop_event(before, 20);
 	open = start(id_of(SCOPE_PROXY_CTRL, 2), 0, 10, &proxy);
 	c.lost += 7;
-	stop(open, 30);
+	stop_event(open, 30);
 	open = start(id_of(SCOPE_PROXY_CTRL, 3), 0, 10, &proxy);
 	c.lost += 2;
 	correlate__end(&c);
@@ -708,7 +708,7 @@ static void test_time_back(void **arg)
 	state(step, 8, 900);
 	correlate__state_repeat(&c, step, 8, 1, 800);
 	state(step, 9, 5000);
-	stop(step, 500);
+	stop_event(step, 500);
 	assert_int_equal(find_out(step)->stop_ns, 1000);
 	assert_int_equal(out.st[0].ts_ns, 1000);
 	assert_true(out.st[0].last_ts_ns >= out.st[0].ts_ns);
@@ -720,7 +720,7 @@ static void test_unfinished(void **arg)
 	uint64_t coll = start(id_of(SCOPE_COLL, 1), 0, 10, &app), op, step;
 
 	(void)arg;
-	stop(coll, 20);
+	stop_event(coll, 20);
 	op = proxy_op(2, coll, TGID, 30);
 	step = start(id_of(SCOPE_PROXY_STEP, 3), op, 40, &proxy);
 	state(step, 9, 50);
@@ -744,15 +744,15 @@ static void test_captured_parent(void **arg)
 	(void)arg;
 	r.s.h.u8 = 1; /* graphCaptured */
 	start_with(&r, sizeof(r.coll_api), api, 0, 10, &app);
-	stop(api, 20);
+	stop_event(api, 20);
 	start(plain, 0, 10, &app);
-	stop(plain, 20);
+	stop_event(plain, 20);
 	for (i = 1; i < 100; i++)
 		correlate__tick(&c, i * S);
 	assert_non_null(correlate__find(&c, api));
 	assert_null(correlate__find(&c, plain));
 	coll = start(id_of(SCOPE_COLL, 3), api, 100 * S, &app);
-	stop(coll, 101 * S);
+	stop_event(coll, 101 * S);
 	correlate__tick(&c, 103 * S);
 	assert_false(find_out(coll)->orphan);
 }
@@ -769,7 +769,7 @@ static void test_comm_by_event(void **arg)
 	correlate__comm_name(&c, id_of(SCOPE_ID_WHAT_CTX, 2), 1, "nobody", 6);
 	start_with(&r, sizeof(r.coll), coll, 0, 10, &app);
 	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 1), 15, &app);
-	stop(coll, 20); /* the communicator lives as long as its events */
+	stop_event(coll, 20); /* the communicator lives as long as its events */
 	correlate__tick(&c, 2 * S);
 	assert_int_equal(out.rank[0], 6);
 	assert_int_equal(out.hash[0], 0xbeef);
@@ -788,7 +788,7 @@ static void test_eviction(void **arg)
 	assert_int_equal(out.total, n - MAX_EVENTS);
 	assert_true(out.ev[0].unfinished);
 	assert_int_equal(out.ev[0].id, id_of(SCOPE_PROXY_CTRL, 1));
-	stop(id_of(SCOPE_PROXY_CTRL, 1), n + 1); /* late, for what was given up */
+	stop_event(id_of(SCOPE_PROXY_CTRL, 1), n + 1); /* late, for what was given up */
 	assert_int_equal(c.counts.late, 1);
 	correlate__end(&c);
 	assert_int_equal(out.total, n);
@@ -830,7 +830,7 @@ static void test_hung_chain(void **arg)
 	(void)arg;
 	start(api, 0, S - 20, &app);
 	start(coll, api, S - 10, &app);
-	stop(coll, S - 5);
+	stop_event(coll, S - 5);
 	op = proxy_op(2, coll, TGID, S);
 	step = start(id_of(SCOPE_PROXY_STEP, 3), op, S + 10, &proxy);
 	state(step, 20, S + 20);
@@ -853,9 +853,9 @@ static void test_hung_chain(void **arg)
 	assert_non_null(find_out(coll));
 	assert_int_equal(times_told(coll, 0, NULL), 5);
 	assert_int_equal(c.hung.events, 4);
-	stop(step, 140 * S);
-	stop(op, 140 * S);
-	stop(api, 140 * S);
+	stop_event(step, 140 * S);
+	stop_event(op, 140 * S);
+	stop_event(api, 140 * S);
 	pass(140 * S, 160 * S);
 	assert_int_equal(times_told(step, 0, NULL), 7);
 	assert_in_range(c.hung.longest_ns, 139 * S - MS, 139 * S + 20);
@@ -869,7 +869,7 @@ static void test_hung_end(void **arg)
 
 	(void)arg;
 	start(coll, 0, S, &app);
-	stop(coll, S);
+	stop_event(coll, S);
 	op = proxy_op(2, coll, TGID, S);
 	still = start(id_of(SCOPE_PROXY_STEP, 3), op, S, &proxy);
 	moves = start(id_of(SCOPE_PROXY_STEP, 4), id_of(SCOPE_PROXY_OP, 99), S, &proxy);
@@ -877,7 +877,7 @@ static void test_hung_end(void **arg)
 	pass(S, 2 * S + 200 * MS);
 	assert_int_equal(told.n, 5);
 	state(moves, 20, 2 * S + 300 * MS);
-	stop(stops, 2 * S + 300 * MS);
+	stop_event(stops, 2 * S + 300 * MS);
 	correlate__tick(&c, 2 * S + 700 * MS);
 	correlate__end(&c);
 	assert_int_equal(told.n, 8);
@@ -899,7 +899,7 @@ static void test_hung_moves(void **arg)
 	(void)arg;
 	start(api, 0, S, &app);
 	start(coll, api, S, &app);
-	stop(coll, S);
+	stop_event(coll, S);
 	start(kernel, coll, S, &proxy);
 	op = proxy_op(2, coll, TGID, S);
 	for (t = S, n = 10; t < 20 * S; t += 900 * MS, n++) {
@@ -907,7 +907,7 @@ static void test_hung_moves(void **arg)
 		pass(t, t + 400 * MS);
 		state(step, 9, t + 400 * MS);
 		pass(t + 400 * MS, t + 850 * MS);
-		stop(step, t + 850 * MS);
+		stop_event(step, t + 850 * MS);
 	}
 	assert_int_equal(told.n, 0);
 	/* What NCCL repeats while it polls is no movement. */
@@ -942,14 +942,14 @@ static void test_hung_queue(void **arg)
 	(void)arg;
 	comm(1, 0);
 	start(first, 0, S, &app);
-	stop(first, S);
+	stop_event(first, S);
 	start(second, 0, S, &app);
-	stop(second, S);
+	stop_event(second, S);
 	op = proxy_op(3, first, TGID, S);
 	queued = proxy_op(4, second, TGID, S);
 	for (t = S; t < 10 * S; t += 500 * MS) {
 		step = start(id_of(SCOPE_PROXY_STEP, 10 + t / MS), op, t, &proxy);
-		stop(step, t + 10 * MS);
+		stop_event(step, t + 10 * MS);
 		pass(t, t + 450 * MS);
 	}
 	assert_int_equal(told.n, 0);
@@ -980,11 +980,11 @@ static void test_hung_not(void **arg)
 	state(ctrl, ncclProfilerProxyCtrlWakeup, 100 * S);
 	pass(100 * S, 102 * S);
 	assert_int_equal(times_told(ctrl, 0, NULL), 1);
-	stop(ctrl, 102 * S);
+	stop_event(ctrl, 102 * S);
 	coll = start(id_of(SCOPE_COLL, 2), 0, 110 * S, &app);
-	stop(coll, 110 * S);
+	stop_event(coll, 110 * S);
 	op = proxy_op(3, coll, TGID, 110 * S);
-	stop(op, 110 * S + 900 * MS);
+	stop_event(op, 110 * S + 900 * MS);
 	pass(110 * S, 120 * S);
 	assert_int_equal(told.n, 1);
 	assert_non_null(find_out(coll));
@@ -996,7 +996,7 @@ static void test_hung_bound(void **arg)
 	uint64_t coll = start(id_of(SCOPE_COLL, 1), 0, S, &app), op[10], n, i, seen = 0;
 
 	(void)arg;
-	stop(coll, S);
+	stop_event(coll, S);
 	for (i = 0; i < 10; i++)
 		op[i] = proxy_op(10 + i, coll, TGID, S + i);
 	for (n = 0; n < 1000; n++)
@@ -1032,8 +1032,8 @@ static void test_hung_circle(void **arg)
 	assert_true(times_told(a, 0, NULL) == 2 && times_told(b, 0, NULL) == 2);
 	assert_int_equal(times_told(self, 0, NULL), 2);
 	state(b, 9, 5 * S);
-	stop(a, 6 * S);
-	stop(b, 6 * S);
+	stop_event(a, 6 * S);
+	stop_event(b, 6 * S);
 }
 
 /* The recorder was stopped for longer than the wheel goes round; and time that jumps is no movement. */
@@ -1049,7 +1049,7 @@ static void test_hung_late(void **arg)
 	state(step, 9, 400 * S);
 	pass(900 * S, 900 * S);
 	assert_int_equal(told.n, 4);
-	stop(step, 900 * S);
+	stop_event(step, 900 * S);
 	pass(901 * S, 1000 * S);
 	assert_int_equal(told.n, 4);
 }
@@ -1102,15 +1102,15 @@ static void test_childless_expire(void **arg)
 	(void)arg;
 	for (now = S; now < 200 * S; now += 50 * MS) {
 		api = api_call(SCOPE_COLL_API, ++i, 0, false, now);
-		stop(start(id_of(SCOPE_COLL, i), api, now, &app), now);
-		stop(api, now);
+		stop_event(start(id_of(SCOPE_COLL, i), api, now, &app), now);
+		stop_event(api, now);
 		correlate__tick(&c, now);
 	}
 	assert_in_range(c.childless.n, 1, 1024);
 	assert_in_range(c.table_used, 1, 1024 + 100);
 	for (; now < 210 * S; now += MS) {
-		stop(start(id_of(SCOPE_COLL, ++i), 0, now, &app), now);
-		stop(api_call(SCOPE_COLL_API, i, 0, false, now), now);
+		stop_event(start(id_of(SCOPE_COLL, ++i), 0, now, &app), now);
+		stop_event(api_call(SCOPE_COLL_API, i, 0, false, now), now);
 		correlate__tick(&c, now);
 	}
 	assert_int_equal(c.childless.n, 1024);
@@ -1125,7 +1125,7 @@ static void test_captured_cost(void **arg)
 	for (k = 0; k < 2; k++, n = 50000) {
 		for (i = 0; i < n; i++) {
 			id = api_call(SCOPE_COLL_API, now + i, 0, true, now);
-			stop(id, now);
+			stop_event(id, now);
 		}
 		now += 10 * S;
 		took[k] = cpu_ns();
@@ -1148,16 +1148,16 @@ static void test_captured_room(void **arg)
 
 	(void)arg;
 	for (i = 1; i <= n; i++)
-		stop(api_call(SCOPE_COLL_API, i, 0, true, S), S);
+		stop_event(api_call(SCOPE_COLL_API, i, 0, true, S), S);
 	for (i = 1; i <= 20000; i++)
-		stop(api_call(SCOPE_COLL_API, n + i, 0, false, 2 * S), 2 * S);
+		stop_event(api_call(SCOPE_COLL_API, n + i, 0, false, 2 * S), 2 * S);
 	correlate__tick(&c, 3 * S);
 	assert_non_null(correlate__find(&c, id_of(SCOPE_COLL_API, 1)));
 	correlate__tick(&c, 5 * S);
 	assert_int_equal(c.table_used, n);
 	for (i = 1; i <= 20000; i++) {
 		id = api_call(SCOPE_COLL_API, 2 * n + i, 0, true, 5 * S);
-		stop(id, 5 * S);
+		stop_event(id, 5 * S);
 	}
 	correlate__tick(&c, 100 * S);
 	assert_null(correlate__find(&c, id_of(SCOPE_COLL_API, 1)));
@@ -1174,9 +1174,9 @@ static void test_eviction_of_stopped(void **arg)
 	(void)arg;
 	for (i = 1; i <= n; i++) {
 		start(id_of(SCOPE_PROXY_CTRL, i), id_of(SCOPE_GROUP, i), i, &proxy);
-		stop(id_of(SCOPE_PROXY_CTRL, i), i);
+		stop_event(id_of(SCOPE_PROXY_CTRL, i), i);
 		start(id_of(SCOPE_COLL, i), 0, i, &proxy);
-		stop(id_of(SCOPE_COLL, i), i);
+		stop_event(id_of(SCOPE_COLL, i), i);
 	}
 	assert_true(c.table_used <= MAX_EVENTS);
 	assert_in_range(c.counts.evicted, 1, 10000);
@@ -1196,7 +1196,7 @@ static void test_memory(void **arg)
 	for (i = 1; i <= 50000; i++) {
 		start(id_of(SCOPE_PROXY_CTRL, 2 * i), 0, i, &proxy);
 		start(id_of(SCOPE_COLL, 2 * i + 1), 0, i, &proxy);
-		stop(id_of(SCOPE_COLL, 2 * i + 1), i);
+		stop_event(id_of(SCOPE_COLL, 2 * i + 1), i);
 	}
 	assert_in_range(part.used, all.max * 7 / 10, all.max * 81 / 100);
 	assert_true(budget_part__take(&other, all.max / 10));
@@ -1246,12 +1246,12 @@ static void test_table(void **arg)
 			started++;
 			open++;
 		} else {
-			stop(model[k].id, now);
+			stop_event(model[k].id, now);
 			model[k].open = false;
 			stopped++;
 			open--;
 			if (rnd(10) == 0) {
-				stop(model[k].id, now);
+				stop_event(model[k].id, now);
 				late++;
 			}
 		}
@@ -1299,13 +1299,13 @@ static void test_any_order(void **arg)
 			else
 				start(id[order[i]], parent[order[i]], now, &proxy);
 			if (rnd(2)) {
-				stop(id[order[i]], now + 5);
+				stop_event(id[order[i]], now + 5);
 				order[i] = N;
 			}
 		}
 		for (i = 0; i < N; i++, now += 10)
 			if (order[i] < N)
-				stop(id[order[i]], now);
+				stop_event(id[order[i]], now);
 		total += N;
 		if (rnd(4) == 0) {
 			now += 3 * S;
@@ -1332,12 +1332,12 @@ static void test_begun_before(void **arg)
 	op = proxy_op(1001, id_of(SCOPE_COLL, 999), TGID, S);
 	step = start(id_of(SCOPE_PROXY_STEP, 1002), op, S + 1, &proxy);
 	state(step, 9, S + 2);
-	stop(step, S + 3);
-	stop(op, S + 4);
+	stop_event(step, S + 3);
+	stop_event(op, S + 4);
 	coll = start(id_of(SCOPE_COLL, 1003), 0, S + 5, &app);
 	op = proxy_op(1004, coll, TGID, S + 6);
-	stop(op, S + 7);
-	stop(coll, S + 8);
+	stop_event(op, S + 7);
+	stop_event(coll, S + 8);
 	correlate__tick(&c, 10 * S);
 	correlate__end(&c);
 	assert_int_equal(out.nst, 0);
@@ -1352,7 +1352,7 @@ static void test_begun_before_not_pxn(void **arg)
 {
 	(void)arg;
 	c.first_id = 1000;
-	stop(proxy_op(1001, foreign(SCOPE_COLL, 5), TGID + 1, S), S + 1);
+	stop_event(proxy_op(1001, foreign(SCOPE_COLL, 5), TGID + 1, S), S + 1);
 	correlate__end(&c);
 	assert_int_equal(out.nev, 1);
 	assert_true(out.ev[0].pxn);
@@ -1364,7 +1364,7 @@ static void test_cut(void **arg)
 
 	(void)arg;
 	coll = start(id_of(SCOPE_COLL, 1), 0, S, &app);
-	stop(coll, S + 1);
+	stop_event(coll, S + 1);
 	correlate__cut(&c, S + 10);
 	correlate__cut(&c, S + 20); /* the first one counts */
 	op = proxy_op(2, coll, TGID, S + 11);
@@ -1372,7 +1372,7 @@ static void test_cut(void **arg)
 	next_op = proxy_op(4, next, TGID, S + 13);
 	start(id_of(SCOPE_PROXY_STEP, 5), next_op, S + 14, &proxy);
 	assert_false(correlate__settled(&c, S + MS, 0));
-	stop(op, S + 15);
+	stop_event(op, S + 15);
 	assert_false(correlate__settled(&c, S + MS, 2 * MS));
 	assert_true(correlate__settled(&c, S + 2 * MS + 15, 2 * MS));
 	correlate__end(&c);
@@ -1402,9 +1402,9 @@ static void test_colls_max(void **arg)
 	for (i = 0; i < 5; i++) {
 		api = start(id_of(SCOPE_COLL_API, 10 * i + 1), 0, S + 10 * i, &app);
 		coll = start(id_of(SCOPE_COLL, 10 * i + 2), api, S + 10 * i + 1, &app);
-		stop(coll, S + 10 * i + 2);
-		stop(api, S + 10 * i + 3);
-		stop(proxy_op(10 * i + 3, coll, TGID, S + 10 * i + 4), S + 10 * i + 5);
+		stop_event(coll, S + 10 * i + 2);
+		stop_event(api, S + 10 * i + 3);
+		stop_event(proxy_op(10 * i + 3, coll, TGID, S + 10 * i + 4), S + 10 * i + 5);
 	}
 	assert_int_equal(c.colls, 3);
 	correlate__end(&c);

@@ -246,7 +246,7 @@ kernel_at()
 	local at='.traceEvents[] | select(.name == "KernelCh") | .ts, .dur'
 	sed 's/"gpuStart":[^}]*}/"x":1}/' "$traces/good.jsonl" >seen.jsonl
 	"$tool" export -q --to chrome -o gpu.json "$traces/good.jsonl" && "$tool" export -q --to chrome -o seen.json seen.jsonl || return 1
-	same "$(jq -c --slurpfile seen seen.json "[$at] as [\$ts, \$dur] | \$seen[0] | [$at] | [.[0] - \$ts, \$dur, .[1]]" gpu.json)" "[7.5,35.805,32.5]"
+	same "$(jq -c --slurpfile seen seen.json "[$at] as [\$ts, \$dur] | \$seen[0] | [$at] | [.[0] - \$ts, \$dur + 0, .[1] + 0]" gpu.json)" "[7.5,35.805,32.5]"
 }
 t "a kernel is where the GPU ran it" kernel_at
 t "windows of one process are one" eval 't_perfetto started1000.jsonl started1000.later.jsonl && same "$(jq -c .processes facts)" 1'
@@ -530,9 +530,9 @@ ports() {
 	{ header 2 && node 2 '"symbol_error":100' && node 3 ""; } >sooner.jsonl
 	{ header 3 && node 2 '"symbol_error":100' && node 3 '"symbol_error":5000' && node 12 '"packet_seq_err":9000' && node 20 '"symbol_error":1000'; } >same.jsonl
 	out chrome later.jsonl sooner.jsonl same.jsonl
-	same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 lost")] | group_by(.pid) | map(map(.args.events))' out.chrome)" \
+	same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 lost")] | group_by(.pid) | map(map(.args.events + 0))' out.chrome)" \
 		"[[1,0,0,10],[100,0],[1000]]" &&
-		same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 sent")] | map(.args["B/s"])' out.chrome)" "[0,2000,0,0,0,0,0]"
+		same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 sent")] | map(.args["B/s"] + 0)' out.chrome)" "[0,2000,0,0,0,0,0]"
 }
 t "ports of a node: each time is told once, whatever the order of files" ports
 t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'

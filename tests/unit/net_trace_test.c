@@ -313,9 +313,9 @@ static uint32_t operation(struct k_task *t)
 {
 	uint32_t n = start(t, SCOPE_COLL, start(t, SCOPE_COLL_API, start(t, SCOPE_GROUP_API, 0)));
 
-	stop(n);
-	stop(n - 1);
-	stop(n - 2);
+	stop_event(n);
+	stop_event(n - 1);
+	stop_event(n - 2);
 	flush(t, SCOPE_FLUSH_TOP);
 	return n;
 }
@@ -339,7 +339,7 @@ static uint32_t quick_step(struct k_task *t, uint32_t op, struct conn *c, int di
 	at(k.now_ns + 1 * US);
 	if (dir == SCOPE_RX)
 		state_of(t, n, RECV_DONE, bytes);
-	stop(n);
+	stop_event(n);
 	return n;
 }
 
@@ -445,12 +445,12 @@ static void test_send(void **state)
 	call(c, proxy, SCOPE_TX, 64536);
 	tell_use(c, SCOPE_TX);
 	at(110 * MS);
-	stop(step);
+	stop_event(step);
 	at(112 * MS);
 	retrans(c, 1);
 	c->tcp.use.lost = 9; /* seen by the sample */
 	at(115 * MS);
-	stop(op);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
 	finish();
@@ -513,9 +513,9 @@ static void test_receive_and_peer(void **state)
 	at(107 * MS + 1 * US);
 	state_of(other, step2, RECV_DONE, 50000);
 	at(109 * MS);
-	stop(step2);
-	stop(op2);
-	stop(op);
+	stop_event(step2);
+	stop_event(op2);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	flush(other, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
@@ -551,8 +551,8 @@ static void waits_by_function(bool reads, uint32_t *send, uint32_t *receive)
 	at(102 * MS);
 	rx->side[SCOPE_RX].empty_ns = 600 * US;
 	*receive = quick_step(other, rx_op, rx, SCOPE_RX, 50000);
-	stop(rx_op);
-	stop(tx_op);
+	stop_event(rx_op);
+	stop_event(tx_op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	flush(other, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
@@ -598,8 +598,8 @@ static void test_open_calls(void **state)
 	at(100 * MS);
 	call(c, proxy, SCOPE_TX, 4096);
 	at(100 * MS + 1 * US);
-	stop(step);
-	stop(step - 1);
+	stop_event(step);
+	stop_event(step - 1);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	look_on(1000 * MS);
 	tell_use(c, SCOPE_TX);
@@ -628,14 +628,14 @@ static void test_gathered(void **state)
 		c->tcp.use.srtt_us = 8 * (50 + i);
 		call(c, proxy, SCOPE_TX, 600);
 		at((105 + 10 * i) * MS + 1 * US);
-		stop(step[i]);
+		stop_event(step[i]);
 		if (i == 2)
 			look_on(200 * MS); /* there, it goes on, as far as the loader can tell */
 		gather(c, SCOPE_TX);
 		if (i == 1)
 			copy_uses(c, SCOPE_TX);
 	}
-	stop(op);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	tell_uses(c, SCOPE_TX);
 	uses = &job()->net.threads->uses[SCOPE_TX];
@@ -702,7 +702,7 @@ static void test_late_op(void **state)
 		step[i] = quick_step(proxy, op, c, SCOPE_TX, 1000 + i);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	look_on(400 * MS);
-	stop(op);
+	stop_event(op);
 	flush(app, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
 	finish();
@@ -746,9 +746,9 @@ static void test_long_op(void **state)
 		quick_step(proxy, ops[i], c, SCOPE_TX, 1000);
 	}
 	quick_step(proxy, op, c, SCOPE_TX, 1000);
-	stop(ops[0]);
-	stop(op);
-	stop(ops[1]);
+	stop_event(ops[0]);
+	stop_event(op);
+	stop_event(ops[1]);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	s->net.next_prune_ns = 0;
 	look_on(8000 * MS);
@@ -774,7 +774,7 @@ static void test_same_addresses(void **state)
 	c->tcp.use.srtt_us = 8 * 250;
 	quick_step(proxy, op, c, SCOPE_TX, 2000);
 	quick_step(proxy, op, connect_it(2, JOB, SCOPE_FLOW_OPEN), SCOPE_TX, 4000);
-	stop(op);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
 	finish();
@@ -1248,10 +1248,10 @@ static void test_dropped_acks(void **state)
 	used(rx, other, SCOPE_RX, 1000);
 	at(106 * MS);
 	state_of(other, step2, RECV_DONE, 1000);
-	stop(step);
-	stop(step2);
-	stop(op);
-	stop(op2);
+	stop_event(step);
+	stop_event(step2);
+	stop_event(op);
+	stop_event(op2);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	flush(other, SCOPE_FLUSH_AGE);
 	look_on(2000 * MS);
@@ -1297,7 +1297,7 @@ static void test_process_end(void **state)
 	op = op_start(proxy, operation(app), true, 1);
 	at(100 * MS);
 	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
-	stop(op);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	flush(app, SCOPE_FLUSH_AGE);
 	job()->corr.now_ns = k.now_ns;
@@ -1372,12 +1372,12 @@ static void test_always_late(void **state)
 	op = op_start(proxy, operation(app), true, 1);
 	step = start(proxy, SCOPE_PROXY_STEP, op);
 	at(100 * MS);
-	stop(step);
-	stop(op);
+	stop_event(step);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	for (i = 0; i < 20; i++) {
 		at(k.now_ns + 50 * MS);
-		stop(start(proxy, SCOPE_PROXY_CTRL, 0));
+		stop_event(start(proxy, SCOPE_PROXY_CTRL, 0));
 		flush(proxy, SCOPE_FLUSH_AGE);
 		decode_net__tick(s, k.now_ns, false);
 		if (decode_net__due(s, k.now_ns))
@@ -1399,7 +1399,7 @@ static void test_off(void **state)
 	op = op_start(proxy, operation(app), true, 1);
 	step = quick_step(proxy, op, c, SCOPE_TX, 1000);
 	dropped(c, FILTER, 0x1000, 1);
-	stop(op);
+	stop_event(op);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	look_on(1000 * MS);
 	assert_null(s->net.flows.by_key);

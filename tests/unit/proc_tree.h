@@ -5,10 +5,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 #include <sys/stat.h>
 
 static char root[] = "/tmp/ncclscope-tree-XXXXXX";

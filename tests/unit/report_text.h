@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text of a trace through `report`, for report_test.c and report_p2p_test.c. After cmocka.h. */
+/* Text of a trace through `report`, for report_test.c and report_p2p_test.c. */
 #ifndef NCCLSCOPE_REPORT_TEXT_H
 #define NCCLSCOPE_REPORT_TEXT_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 #include <unistd.h>
 #include "report_priv.h"
 

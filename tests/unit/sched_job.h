@@ -164,7 +164,7 @@ static inline void stop_by(struct k_task *t, uint32_t n)
 		op->child_ns = k.now_ns;
 }
 
-static inline void stop(uint32_t n)
+static inline void stop_event(uint32_t n)
 {
 	stop_by(events[n].task, n);
 }

@@ -25,9 +25,9 @@ static uint32_t rnd(uint32_t n)
 static void app_works(void)
 {
 	if (coll_open && rnd(2)) {
-		stop(coll_open);
-		stop(coll_open - 1);
-		stop(coll_open - 2);
+		stop_event(coll_open);
+		stop_event(coll_open - 1);
+		stop_event(coll_open - 2);
 		coll_open = 0;
 	} else if (!coll_open && nevents + 8 < EVENTS && !rnd(4)) {
 		coll_at = coll_open =
@@ -47,13 +47,13 @@ static uint32_t recent_coll(void)
 static void proxy_works(uint32_t i)
 {
 	if (step_of[i]) {
-		stop(step_of[i]);
+		stop_event(step_of[i]);
 		step_of[i] = 0;
 	} else if (op_of[i] && rnd(3)) {
 		if (nevents + 8 < EVENTS)
 			step_of[i] = start(proxies[i], SCOPE_PROXY_STEP, op_of[i]);
 	} else if (op_of[i]) {
-		stop(op_of[i]);
+		stop_event(op_of[i]);
 		op_of[i] = 0;
 	} else if (recent_coll() && nevents + 8 < EVENTS) {
 		op_of[i] = start(proxies[i], SCOPE_PROXY_OP, recent_coll());
@@ -221,16 +221,16 @@ static void finish(void)
 	for (i = 0; i < PROXIES; i++) {
 		get_to_run(proxies[i]);
 		if (step_of[i])
-			stop(step_of[i]);
+			stop_event(step_of[i]);
 		if (op_of[i])
-			stop(op_of[i]);
+			stop_event(op_of[i]);
 		flush(proxies[i], SCOPE_FLUSH_TOP);
 	}
 	get_to_run(app);
 	if (coll_open) {
-		stop(coll_open);
-		stop(coll_open - 1);
-		stop(coll_open - 2);
+		stop_event(coll_open);
+		stop_event(coll_open - 1);
+		stop_event(coll_open - 2);
 	}
 	flush(app, SCOPE_FLUSH_TOP);
 	at(k.now_ns + 2000 * MS);
