@@ -36,6 +36,6 @@ int caps__drop(bool perf, bool nice)
 	/* The bounding set takes a capability that a recorder not of root may lack: then no_new_privs has to do. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	capng_apply(CAPNG_SELECT_BOUNDS);
+	(void)!capng_apply(CAPNG_SELECT_BOUNDS);
 	return capng_apply(CAPNG_SELECT_CAPS) || capng_apply(CAPNG_SELECT_AMBIENT) ? -EPERM : 0;
 }

@@ -345,7 +345,7 @@ void clock_sample(struct clock_sample *sample)
 	uint64_t before, ticks, after;
 	int i;
 
-	sample->width_ns = UINT64_MAX;
+	*sample = (struct clock_sample){.width_ns = UINT64_MAX};
 	for (i = 0; i < 50; i++) {
 		before = monotonic_ns();
 		ticks = cpu_ticks();

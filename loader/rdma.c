@@ -75,7 +75,7 @@ static const char *take_number(const char *text, const char *end, uint64_t *valu
 uint64_t rdma_parse(const char *text, size_t len)
 {
 	const char *end = text + len, *p;
-	uint64_t v;
+	uint64_t v = 0;
 
 	p = take_number(text, end, &v);
 	if (p && p < end && *p == '\n')
@@ -87,7 +87,7 @@ uint64_t rdma_parse(const char *text, size_t len)
 static bool name_number(const char *name, uint32_t max, uint32_t *nr)
 {
 	const char *end = name + strlen(name);
-	uint64_t v;
+	uint64_t v = 0;
 
 	if (take_number(name, end, &v) != end || v > max || (name[0] == '0' && name[1]))
 		return false;

@@ -144,7 +144,7 @@ static void nccl_build_id(uint32_t pid, char *id, size_t len)
 static int read_parts(struct who *w, uint32_t pid)
 {
 	size_t room = WHO_ARGS_MAX + WHO_ENV_MAX + WHO_CGROUP_MAX + ELF_BUILD_ID_LEN + WHO_PARTS;
-	char *text = malloc(room), *buf = malloc(PROC_FILE_MAX + 1), *at = text, *end;
+	char *text = malloc(room), *buf = malloc(PROC_FILE_MAX + 1), *at = text, *end, *fitting;
 	size_t n;
 
 	*w = (struct who){0};
@@ -167,9 +167,10 @@ static int read_parts(struct who *w, uint32_t pid)
 	nccl_build_id(pid, at, ELF_BUILD_ID_LEN);
 	w->len[WHO_BUILD_ID] = (uint32_t)strlen(at);
 	at += w->len[WHO_BUILD_ID] + 1;
-	w->text = realloc(text, (size_t)(at - text));
-	if (!w->text)
-		w->text = text;
+	fitting = realloc(text, (size_t)(at - text));
+	if (fitting)
+		text = fitting;
+	w->text = text;
 	free(buf);
 	return 0;
 }
