@@ -176,20 +176,22 @@ $(BUILD)/ncclscope: $(LOADER_OBJ)
 	$(Q)$(CC) $(LDFLAGS) $(SAN) $^ $(LOADER_LIB) -o $@
 
 # ---- Plugin ----------------------------------------------------------------------------------------
-# A guest in somebody else's process: libc only, nothing exported but NCCL's tables and the control
-# block, never unmapped (a thread may end after dlclose, and its exit handler is ours).
+# A guest in somebody else's process: libc only (plugin/libc_versions.h: however old), nothing exported but NCCL's
+# tables and the control block, never unmapped (a thread may end after dlclose, and its exit handler is ours).
 
+PLUGIN_CFLAGS  := -fPIC -fvisibility=hidden -include plugin/libc_versions.h
+PLUGIN_LIB     := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 PLUGIN_LDFLAGS := -shared -Wl,--version-script=plugin/plugin.map -Wl,-z,nodelete -Wl,-z,defs \
 		  -Wl,-z,now -Wl,-z,relro -Wl,--build-id=sha1 -Wl,-soname,$(PLUGIN)
 
 $(BUILD)/plugin/%.o: plugin/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -Iplugin -c $< -o $@
+	$(Q)$(CC) $(CFLAGS) $(PLUGIN_CFLAGS) -Iplugin -c $< -o $@
 
 $(BUILD)/$(PLUGIN): $(PLUGIN_OBJ) plugin/plugin.map
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(PLUGIN_LDFLAGS) $(PLUGIN_OBJ) -o $@
+	$(Q)$(CC) $(PLUGIN_LDFLAGS) $(PLUGIN_OBJ) $(PLUGIN_LIB) -o $@
 
 $(BUILD)/libnccl-profiler.so: $(BUILD)/$(PLUGIN)
 	$(Q)ln -sf $(PLUGIN) $@

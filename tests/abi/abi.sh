@@ -110,14 +110,23 @@ exports() {
 }
 
 needed() {
-	! readelf -d "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^libc\.so\.6$'
+	! readelf -d "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libdl\.so\.2|libpthread\.so\.0)$'
+}
+
+# A job's container may have an older libc than the machine that the plugin was built on (plugin/libc_versions.h). RHEL 7 has 2.17.
+old_libc() {
+	local newest
+	newest=$(nm -D --undefined-only "$plugin" | sed -n 's/.*@GLIBC_//p' | sort -uV | tail -n 1)
+	[ -n "$newest" ] && [ "$(printf '%s\n' 2.17 "$newest" | sort -V | tail -n 1)" = 2.17 ] && return
+	nm -D --undefined-only "$plugin" | grep "@GLIBC_$newest"
+	return 1
 }
 
 # What may be called. When it is loaded: getenv. At init only, as they take locks: dlopen, dlclose, dlsym, dladdr1, fopen, fgets,
 # fclose; statvfs, of /dev/shm. At init or at the first callback of a thread: the pthread_ functions, mmap, sched_yield.
 allowed="__errno_location clock_gettime dladdr1 dlclose dlopen dlsym fclose fgets fopen getenv getpid madvise mmap munmap
 pthread_key_create pthread_once pthread_setspecific sched_yield statvfs strncpy strnlen strtoul syscall
-memcpy memmove memset strchr strcspn strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
+memcpy memmove memset __memcpy_chk __memmove_chk __memset_chk __strncpy_chk __fgets_chk strchr strcspn strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
 _ITM_registerTMCloneTable"
 
 imports() {
@@ -138,6 +147,7 @@ says() {
 
 t "exports seven tables and the control block, nothing else" exports
 t "needs libc only" needed
+t "and runs with an old one" old_libc
 t "calls nothing that allocates, locks or blocks on the event path" imports
 t "no executable stack" says 'GNU_STACK.* RW +0x' -Wl
 t "RELRO" says 'GNU_RELRO' -Wl
