@@ -44,6 +44,19 @@ os_id()
 	[ -r /etc/os-release ] && sed -n 's/^ID=//p' /etc/os-release | tr -d '"'
 }
 
+# Whether this release has a package, as far as the lists say; without any lists it may.
+offered()
+{
+	apt-cache show "$1" 2>/dev/null | grep -q '^Filename:' ||
+		! apt-cache show libc6-dev 2>/dev/null | grep -q '^Filename:'
+}
+
+# pinned NAME: a program, and the package of that name, that tests want in this version or not at all.
+pinned()
+{
+	command -v "$1" >/dev/null 2>&1 || ! offered "$1" || lack "$1" "$1"
+}
+
 # Ubuntu's /usr/sbin/bpftool only looks for the one of the running kernel, which a container or a
 # cloud kernel may not have; any real one will do. The Makefile looks in the same places.
 bpftool_works()
@@ -85,11 +98,12 @@ need_browser()
 	[ "$(os_id)" = ubuntu ] || cmd chromium chromium
 }
 
-# Sanitizers and fuzzer of the clang that is there, or of the one that is about to come.
+# Sanitizers and fuzzer of the clang that is there, or of the one that is about to come. Where they lie depends on its version.
 compiler_rt()
 {
 	if command -v "$CLANG" >/dev/null 2>&1; then
-		ls "$("$CLANG" -print-runtime-dir)"/libclang_rt.fuzzer* >/dev/null 2>&1 ||
+		echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d[n - 1] & 0; }' |
+			"$CLANG" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ||
 			lack "$CLANG's compiler-rt" "libclang-rt-$(clang_major)-dev"
 	else
 		lack "clang's compiler-rt" libclang-rt-dev
@@ -134,8 +148,9 @@ check_needs()
 {
 	header cmocka.h libcmocka-dev
 	compiler_rt
-	cmd clang-format-14 clang-format-14 # every version formats a little differently
-	cmd clang-tidy-14 clang-tidy-14
+	pinned clang-format-14 # every version formats a little differently
+	pinned clang-tidy-14
+	pinned clang-19 # tests/e2e/clangs.sh: the newest one beside Debian 12's own
 	cmd cppcheck cppcheck
 	cmd gcovr gcovr # make coverage
 	arm64_compiler
@@ -207,7 +222,7 @@ install_packages()
 	echo "Installing$packages" >&2
 	# Lists first: on a new machine there are none, on an old one they name what is gone.
 	# shellcheck disable=SC2086 # one word per package
-	if ! { apt update && apt install --no-install-recommends $packages; } >"$log" 2>&1 </dev/null; then
+	if ! { apt update && take_stock "$1" && apt install --no-install-recommends $packages; } >"$log" 2>&1 </dev/null; then
 		tail -n 20 "$log" >&2
 		echo "Failed to install$packages" >&2
 		rm -f "$log"
@@ -241,24 +256,21 @@ check_versions()
 	}
 }
 
+# take_stock build|demo|check|vm: what is missing for it.
+take_stock()
+{
+	missing='' packages=''
+	build_needs
+	[ "$1" = build ] || "$1_needs"
+}
+
 case ${1:-} in
-build) build_needs ;;
-demo)
-	build_needs
-	demo_needs
-	;;
-check)
-	build_needs
-	check_needs
-	;;
-vm)
-	build_needs
-	vm_needs
-	;;
+build | demo | check | vm) ;;
 *)
 	echo "Usage: deps.sh build|demo|check|vm" >&2
 	exit 2
 	;;
 esac
-[ -z "$missing" ] || install_packages
+take_stock "$1"
+[ -z "$missing" ] || install_packages "$1"
 check_versions

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Static analysis: cppcheck and clang-tidy 14 (.clang-tidy says which of its checks) find nothing in plugin/ and
+# Static analysis: cppcheck 2.10 and clang-tidy 14 (.clang-tidy says which of its checks) find nothing in plugin/ and
 # loader/. What bpf/ may do is the verifier's to judge. Usage: analyze.sh [BUILD DIR] [FILE...]
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -50,12 +50,13 @@ tidy()
 		"$tidy" >"$tmp/clang-tidy" 2>&1
 }
 
-if command -v cppcheck >/dev/null; then
+case $(cppcheck --version 2>/dev/null) in
+*' 2.10'*)
 	check "$@"
 	verdict cppcheck $?
-else
-	echo "skip cppcheck: no cppcheck"
-fi
+	;;
+*) echo "skip cppcheck: no cppcheck 2.10, and other versions take other things wrongly" ;;
+esac
 if [ -n "$tidy" ]; then
 	export BUILD_DIR=$build
 	tidy "$@"

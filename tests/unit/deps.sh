@@ -17,15 +17,20 @@ stub()
 	chmod +x "$tmp/bin/$1"
 }
 
-# build STATUS REGEX VAR=VALUE...: what `deps.sh build` comes to with these; REGEX is of all that it says.
-build()
+# needs WHAT STATUS REGEX VAR=VALUE...: what `deps.sh WHAT` comes to with these; REGEX is of all that it says.
+needs()
 {
-	local status=$1 regex=$2 said
-	shift 2
-	said=$(env PATH="$tmp/bin:$PATH" CC="$real_cc" CLANG="$real_clang" "$@" "$deps" build 2>&1 </dev/null)
+	local what=$1 status=$2 regex=$3 said
+	shift 3
+	said=$(env PATH="$tmp/bin:$PATH" CC="$real_cc" CLANG="$real_clang" "$@" "$deps" "$what" 2>&1 </dev/null)
 	same $? "$status" "exit status" && [[ $said =~ ^($regex)$ ]] && return
 	echo "$said"
 	return 1
+}
+
+build()
+{
+	needs build "$@"
 }
 
 stub apt-get <<END
@@ -60,6 +65,28 @@ stub old-libbpf-cc <<END
 case "\$*" in *-P*) cat >/dev/null; echo 0 ;; *) exec $real_cc "\$@" ;; esac
 END
 t "an old libbpf" build 1 'libbpf-dev is version 0.x, at least 1.0 is needed .*22.04.*' CC=old-libbpf-cc
+
+# A tool that tests want in one version: a release that has another one does without.
+mkdir "$tmp/others"
+ln -s /usr/bin/* "$tmp/others/"
+rm -f "$tmp/others/clang-format-14"
+without=:$PATH:
+without=${without//:\/usr\/bin:/:$tmp/others:}
+without=${without//:\/bin:/:}
+# lists PACKAGE...: the package lists that this machine has got.
+lists()
+{
+	stub apt-cache <<END
+#!/bin/sh
+case " $* " in *" \$2 "*) echo "Filename: pool/\$2.deb" ;; *) exit 100 ;; esac
+END
+}
+lists
+t "a pinned tool, before there are lists" needs check 3 $'Missing:.* clang-format-14.*. Install with:\n.* clang-format-14.*' PATH="$tmp/bin:${without#:}"
+lists libc6-dev clang-format-14
+t "a pinned tool that the release has" needs check 3 $'Missing:.* clang-format-14.*. Install with:\n.* clang-format-14.*' PATH="$tmp/bin:${without#:}"
+lists libc6-dev clang-format-19
+t "a pinned tool that the release has not" needs check 0 '' PATH="$tmp/bin:${without#:}"
 
 "$deps" nonsense >/dev/null 2>&1
 is "usage" $? 2
