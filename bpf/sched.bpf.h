@@ -195,6 +195,7 @@ static __always_inline __u32 switches_told(const struct scope_switches *q, __u32
 		e->h.ts_ns = q->at[first % SCOPE_SWITCH_SLOTS].ts_ns;                              \
 		e->cpu = cpu;                                                                      \
 		e->cpu_seq = first;                                                                \
+		barrier_var(n); /* else clang, which knows it, leaves the first condition out */   \
 		for (i = 0; i < (most) && i < n; i++)                                              \
 			e->at[i] = q->at[(first + i) % SCOPE_SWITCH_SLOTS];                        \
 		barrier();                                                                         \

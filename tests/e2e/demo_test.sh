@@ -50,6 +50,7 @@ d "slowest" said ' AllReduce +(0|9) '
 d "loss" said '^Loss: 0$'
 d "check" said ' 0 errors, 0 warnings$'
 d "timeline" [ "$(head -c 15 "$tmp/demo/timeline.html")" = "<!DOCTYPE html>" ]
+d "nobody complains" eval '! said "(warning|error): "'
 d "four-files" [ "$(traces "$tmp/demo")" = 4 ]
 
 # what it says to run next, run: half of the 100 ms is enough, the others may come late on their own as well
