@@ -241,6 +241,25 @@ static int try_both(struct attach *a, uint64_t ring_bytes, const struct attach_f
 	return try_load(a, ring_bytes, f, false);
 }
 
+int attach__try(struct attach_features wanted)
+{
+	struct attach a = {.btf = btf__load_vmlinux_btf()};
+	int err;
+
+	net_ask(&wanted, a.btf);
+	err = try_both(&a, ATTACH_RING_MIN, &wanted);
+	scope_bpf__destroy(a.skel);
+	btf__free(a.btf);
+	return err;
+}
+
+/* EACCES to root is the verifier's word: no matter of privilege. */
+static const char *why_not_loaded(int err)
+{
+	return err == -EACCES && !geteuid() ? "the kernel's verifier refuses them (-v shows why)"
+					    : strerror(-err);
+}
+
 /* All that is wanted; without connections; without the scheduler as well. Recording must go on. */
 static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_features *f)
 {
@@ -260,11 +279,11 @@ static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_fe
 	if (net && !f->net)
 		pr_warn("Failed to load the programs for connections: %s, continuing without what "
 			"the network did; 'ncclscope doctor' tells more\n",
-			strerror(-first));
+			why_not_loaded(first));
 	if (sched && !f->sched)
 		pr_warn("Failed to load the programs for kernel context: %s, continuing without "
 			"what the scheduler did; 'ncclscope doctor' tells more\n",
-			strerror(-first));
+			why_not_loaded(first));
 	return 0;
 }
 

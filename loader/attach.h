@@ -44,6 +44,12 @@ typedef void (*attach_record_fn)(void *arg, const void *data, size_t size);
 struct attach *attach__open(uint64_t ring_bytes, struct attach_features *features,
 			    attach_record_fn fn, void *arg, int *status);
 
+/*
+ * Whether the kernel takes all programs that attach__open() would load for what is wanted; attaches none, and logs nothing. 0 or
+ * -errno, -EACCES from root's being the verifier's.
+ */
+int attach__try(struct attach_features wanted);
+
 /* Has BPF follow the threads of a process also before it has handed in anything; or not any more. Whether it did. */
 bool attach__watch(struct attach *a, uint32_t tgid, bool on);
 

@@ -153,6 +153,11 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"sleepable-uprobe", BPF, false,
 		"reading user pages that are not in memory (Linux 6.0)",
 		"Nothing to do: strings that are swapped out stay unread."},
+	[FEAT_PROGRAMS] = {
+		"record-programs", BPF, false,
+		"what the scheduler and the network did",
+		"record does without. The kernel's verifier follows what some compilers make of the programs, and not what others "
+		"do: build with another clang (make clean; make CLANG=clang-14). 'ncclscope record -v' shows what it said."},
 	[FEAT_SCHED_SWITCH] = {
 		"tp_btf-sched_switch", CONTEXT, false,
 		"when threads ran and waited, who ran instead",

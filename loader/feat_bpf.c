@@ -25,6 +25,7 @@
 #include <bpf/libbpf.h>
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
+#include "attach.h"
 #include "clock.h"
 #include "feat_priv.h"
 #include "fexit.h"
@@ -983,6 +984,29 @@ static void skip_feature(struct feat_ctx *ctx, enum feat_id id)
 	feat_advise(ctx, id, "See btf.");
 }
 
+/* Those that record loads, by the verifier of this kernel: not the small ones that the other features are tried with. */
+static void probe_programs(struct feat_ctx *ctx)
+{
+	static const enum feat_id needs[] = {FEAT_BTF, FEAT_RINGBUF, FEAT_SCHED_SWITCH};
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		if (feat_works_already(ctx, needs[i]))
+			continue;
+		feat_fails(ctx, FEAT_PROGRAMS, 0, "not tried, needs %s", feat_descs[needs[i]].name);
+		feat_advise(ctx, FEAT_PROGRAMS, "See %s.", feat_descs[needs[i]].name);
+		return;
+	}
+	err = attach__try((struct attach_features){.sched = true, .irq = true, .net = true});
+	if (err == -EACCES && ctx->privileged)
+		feat_fails(ctx, FEAT_PROGRAMS, 0, "refused by the verifier");
+	else if (err)
+		feat_fails(ctx, FEAT_PROGRAMS, err, "load");
+	else
+		feat_works(ctx, FEAT_PROGRAMS, "the verifier takes them");
+}
+
 void feat_probe_bpf(struct feat_ctx *ctx)
 {
 	enum feat_id second;
@@ -995,8 +1019,10 @@ void feat_probe_bpf(struct feat_ctx *ctx)
 	probe_ring_memory(ctx);
 	if (feat_works_already(ctx, FEAT_BTF)) {
 		try_all(ctx);
+		probe_programs(ctx);
 		return;
 	}
+	probe_programs(ctx);
 	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
 		skip_feature(ctx, trials[i].id);
 		if (second_of(trials[i].id, &second))

@@ -25,6 +25,7 @@ clangs=${*:-$(installed)}
 for clang in $clangs; do
 	t "$clang: builds" build_with "$clang" || continue
 	cp "$build/clangs/$clang/ncclscope" "$scope"
+	is "$clang: doctor" "$("$scope" doctor --json | jq -r '.. | objects | select(.name? == "record-programs").status')" works
 	record "$clang" -- "$job" --ranks 2 --bytes 1M --iters 20 --check --json
 	is "$clang: the job runs, nobody complains" "$rc$(grep -E 'warning|error' "$tmp/$clang.err")" 0
 	t "$clang: what the job made, clean, lossless" good "$clang"
