@@ -173,7 +173,8 @@ static const struct input_port *port_check(const struct input_port *in, const ch
 		return NULL;
 	c = (const struct input_counter *)(in + 1);
 	for (i = in->first_new; i < in->ncounters; i++, c++)
-		if (!memchr(c->name, 0, sizeof(c->name)) || !rdma_name_ok(c->name) || c->hw > 1)
+		if (!memchr(c->name, 0, sizeof(c->name)) || !rdma_counter_name_ok(c->name) ||
+		    c->hw > 1)
 			return NULL;
 	return (const struct input_port *)((const char *)in + need);
 }

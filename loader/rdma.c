@@ -34,12 +34,20 @@
 
 /* ---- Names and numbers ------------------------------------------------------------------------- */
 
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
 bool rdma_name_ok(const char *name)
 {
-	size_t n =
-		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+	size_t n = strspn(name, NAME_CHARS);
 
 	return n && n < RDMA_NAME_MAX && !name[n] && name[0] != '.';
+}
+
+bool rdma_counter_name_ok(const char *name)
+{
+	size_t n = strspn(name, NAME_CHARS " ");
+
+	return n && n < RDMA_NAME_MAX && !name[n] && !strchr(". ", name[0]) && name[n - 1] != ' ';
 }
 
 bool rdma_is_counter(const char *name)
@@ -462,7 +470,8 @@ static void scan_counters(struct rdma *r, struct rdma_port *p, int port, const c
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		if (!is_regular(e) || !rdma_name_ok(e->d_name) || !rdma_is_counter(e->d_name))
+		if (!is_regular(e) || !rdma_counter_name_ok(e->d_name) ||
+		    !rdma_is_counter(e->d_name))
 			continue;
 		c = rdma_port__counter(p, e->d_name, hw);
 		if (!c) {

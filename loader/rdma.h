@@ -185,6 +185,8 @@ uint64_t rdma_moved(uint64_t was, uint64_t now, bool hw);
 uint64_t rdma_parse(const char *text, size_t len);
 /* A name as sysfs has them, that can be shown and be part of a path. */
 bool rdma_name_ok(const char *name);
+/* The same of a counter's, which may be of several words: irdma's are. */
+bool rdma_counter_name_ok(const char *name);
 /* Is a file of that name a counter? Some are settings, and some go up and down. */
 bool rdma_is_counter(const char *name);
 

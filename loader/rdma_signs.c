@@ -24,6 +24,7 @@ static const struct counter_name counter_names[] = {
 	{SIGN_TIMEOUT, NAMED("retrans_timeout_events")}, /* efa */
 	{SIGN_TIMEOUT, NAMED("unresponsive_remote_events")},
 	{SIGN_TIMEOUT, NAMED("requester_timeout")},   /* mana */
+	{SIGN_TIMEOUT, NAMED("RTO")},		      /* irdma, GEN3 */
 	{SIGN_TIMEOUT, NAMED("retry_exceeded_err")},  /* rxe */
 	{SIGN_TIMEOUT, NAMED("tx_rdma_ack_timeout")}, /* ionic */
 	{SIGN_TIMEOUT, NAMED("req_tx_retry_excd_err")},
@@ -37,6 +38,7 @@ static const struct counter_name counter_names[] = {
 	{SIGN_LINK, NAMED("excessive_buffer_overrun_errors")},
 	{SIGN_LINK, NAMED("port_xmit_discards")},
 	{SIGN_LINK, NAMED("rx_icrc_encapsulated")}, /* mlx5 */
+	{SIGN_LINK, NAMED("CRC errors")},	    /* irdma */
 
 	{SIGN_RESENT, NAMED("packet_seq_err")}, /* mlx5 */
 	{SIGN_RESENT, NAMED("implied_nak_seq_err")},
@@ -50,6 +52,9 @@ static const struct counter_name counter_names[] = {
 	{SIGN_RESENT, NAMED("rnr_naks_rcvd")},
 	{SIGN_RESENT, NAMED("RetransSegs")}, /* irdma */
 	{SIGN_RESENT, NAMED("tcpRetransSegs")},
+	{SIGN_RESENT, NAMED("Nak Sequence Error")},
+	{SIGN_RESENT, NAMED("Nak Sequence Error Implied")},
+	{SIGN_RESENT, NAMED("RNR received")},
 	{SIGN_RESENT, NAMED("retrans_pkts")},	   /* efa */
 	{SIGN_RESENT, NAMED("requester_oos_nak")}, /* mana */
 	{SIGN_RESENT, NAMED("requester_rnr_nak")},
@@ -67,7 +72,8 @@ static const struct counter_name counter_names[] = {
 	{SIGN_MISSED, NAMED("oos_drop_count")},
 	{SIGN_MISSED, NAMED("rx_roce_discards")},
 	{SIGN_MISSED, NAMED("dup_req")},
-	{SIGN_MISSED, NAMED("rx_drops")}, /* efa */
+	{SIGN_MISSED, NAMED("Rcvd Out of order packets")}, /* irdma */
+	{SIGN_MISSED, NAMED("rx_drops")},		   /* efa */
 	{SIGN_MISSED, NAMED("impaired_remote_conn_events")},
 	{SIGN_MISSED, NAMED("responder_oos")}, /* mana */
 	{SIGN_MISSED, NAMED("responder_dup_request")},

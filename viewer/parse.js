@@ -17,8 +17,8 @@ const own = (o, key) => Object.prototype.hasOwnProperty.call(o, key) ? o[key] : 
 class Bad extends Error {}
 
 /* Words that drivers have for what goes wrong at a port of RDMA; report goes by whole names, and leaves out what it does not know. */
-const isTrouble = name => !/flush/.test(name) && (/(^|_)(errors?|err|to|oos|dup|rnr|naks?|downed|drops?|discards?|icrc)(_|$)/.test(name) ||
-	/retrans|retry|retries|timeout|out_?of_seq|duplicate|unresponsive|impaired|slow_restart/i.test(name));
+const isTrouble = name => !/flush/.test(name) && (/(^|[_ ])(errors?|err|r?to|oos|dup|rnr|naks?|downed|drops?|discards?|icrc)([_ ]|$)/i.test(name) ||
+	/retrans|retry|retries|timeout|out_?of_seq|out of order|duplicate|unresponsive|impaired|slow_restart/i.test(name));
 /* InfiniBand counts four bytes as one. */
 const portBytes = (c, dir, short) => num(c['port_' + dir + '_data']) * 4 || num(c[short + '_bytes']);
 

@@ -28,16 +28,17 @@ steps=60
 put() {
 	printf '%020d\n' "$1" 1<>"$2"
 }
-# write_counters STEP: out_of_sequence has 32 bits and comes round on its way; np_cnp_sent moves once, by one.
+# write_counters STEP: out_of_sequence has 32 bits and comes round on its way; np_cnp_sent moves once, by one. Names of irdma are words.
 write_counters() {
 	put $((70000000000 + 1000 * $1)) "$port/counters/port_xmit_data"
 	put $(((0xfffffff0 + $1) & 0xffffffff)) "$port/hw_counters/out_of_sequence"
 	put $((7 + ($1 > steps / 2))) "$port/hw_counters/np_cnp_sent"
+	put $((2 * $1)) "$port/hw_counters/RNR received"
 	put $((3 * $1)) "$wait_file"
 	put $((5 * $1)) "$other"
 }
 write_counters 0
-moved='[{"device":"fake0","port":1,"counters":{"np_cnp_sent":1,"out_of_sequence":'$steps',"port_xmit_data":'${steps}000'}},'
+moved='[{"device":"fake0","port":1,"counters":{"RNR received":'$((2 * steps))',"np_cnp_sent":1,"out_of_sequence":'$steps',"port_xmit_data":'${steps}000'}},'
 moved+='{"device":"fake0","port":2,"counters":{"port_xmit_wait":'$((3 * steps))'}}]'
 
 # Says of each step when it began and when it was over.
@@ -154,7 +155,7 @@ mkdir "$tmp/pair" && cp "$tmp"/{one,two}/*.jsonl "$tmp/pair"
 "$scope" export -q --to chrome -o "$tmp/pair.json" "$tmp/pair"
 is "exported: processes, what was lost, whether some was sent, and at the end" "$(jq -c '[.traceEvents[] | select(.ph == "C" and (.name | startswith("RDMA fake0:1 ")))]
 	| map(select(.name | endswith(" sent")).args["B/s"]) as $sent
-	| [(map(.pid) | unique | length), (map(select(.name | endswith(" lost")).args.events) | add), ($sent | max > 0), $sent[-1]]' "$tmp/pair.json")" "[1,$steps,true,0]"
+	| [(map(.pid) | unique | length), (map(select(.name | endswith(" lost")).args.events) | add), ($sent | max > 0), $sent[-1] + 0]' "$tmp/pair.json")" "[1,$((3 * steps)),true,0]"
 
 dropped() {
 	q within "[records(\"node\")[].netdev[] | select(.name == \"$1\").$2 // 0] | add // 0"
@@ -186,7 +187,7 @@ is "Colls and ProxyOps have what moved while they lasted" "$(fact amid)" '[["ncc
 t "and not more than there was" [ "$(fact most)" -le ${steps}000 ]
 is "where nothing moved around them they have nothing" "$(fact quiet)" '[true,true]'
 is "of counters that moved, and can be read" "$(fact what)" \
-	'["fake0/1/np_cnp_sent","fake0/1/out_of_sequence","fake0/1/port_xmit_data","fake0/2/port_xmit_wait"]'
+	'["fake0/1/RNR received","fake0/1/np_cnp_sent","fake0/1/out_of_sequence","fake0/1/port_xmit_data","fake0/2/port_xmit_wait"]'
 is "events of a process without a device" "$(q within 'events | map(select(.net.rdma)) | length')" 0
 is "steps do not have it" "$(q one 'events | of("ProxyStep") | map(select(.net.rdma)) | length')" 0
 

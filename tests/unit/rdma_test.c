@@ -82,6 +82,11 @@ static void test_names(void **state)
 	assert_false(rdma_name_ok("") || rdma_name_ok(".") || rdma_name_ok("..") ||
 		     rdma_name_ok(".hidden") || rdma_name_ok("a/b") || rdma_name_ok("a b") ||
 		     rdma_name_ok("a\"b") || rdma_name_ok("a\n") || rdma_name_ok("\xc3\xa4"));
+	assert_true(rdma_counter_name_ok("Nak Sequence Error") && rdma_counter_name_ok("a"));
+	assert_false(rdma_counter_name_ok("") || rdma_counter_name_ok(" ") ||
+		     rdma_counter_name_ok(" a") || rdma_counter_name_ok("a ") ||
+		     rdma_counter_name_ok(".a b") || rdma_counter_name_ok("a\tb") ||
+		     rdma_counter_name_ok("a/ b"));
 	memset(name, 'x', sizeof(name));
 	name[RDMA_NAME_MAX - 1] = 0;
 	assert_true(rdma_name_ok(name));
@@ -741,7 +746,7 @@ static void test_hostile_files(void **state)
 	text[sizeof(text) - 1] = 0;
 	put(PORT "counters/long", text);
 	put(PORT "counters/empty", "");
-	put(PORT "counters/with space", "1\n");
+	put(PORT "counters/space at the end ", "1\n");
 	put(PORT "counters/quote\"", "1\n");
 	put(PORT "counters/.hidden", "1\n");
 	put(PORT "counters/folder/file", "1\n");

@@ -852,6 +852,8 @@ static void names_of_counters(void **state)
 	assert_int_equal(rdma_sign_of("hw_link_downed", 14), SIGN_LINK);
 	assert_int_equal(rdma_sign_of("port_xmit_wait", 14), SIGN_HELD);
 	assert_int_equal(rdma_sign_of("port_xmit_data", 14), NO_SIGN);
+	assert_int_equal(rdma_sign_of("Nak Sequence Error", 18), SIGN_RESENT);
+	assert_int_equal(rdma_sign_of("RTO", 3), SIGN_TIMEOUT);
 	assert_int_equal(rdma_sign_of("hw_", 3), NO_SIGN);
 	assert_int_equal(rdma_sign_of("", 0), NO_SIGN);
 }
