@@ -88,6 +88,7 @@ help:
 	@echo "sudo make bench  what recording costs; writes docs/performance.md. bench-quick: in 3 minutes"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
 	@echo "make check-vm    other kernels, and arm64, in qemu (VM_KERNELS)"
+	@echo "sudo make check-distro  other releases of Debian (DISTROS)"
 	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"
 	@echo "make analyze     clang-tidy and cppcheck"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs what the machine lacks, on Debian and Ubuntu: of what the build needs (`deps.sh build`), the
-# demo (`demo`) or the tests (`check`) as well, or other kernels under qemu (`vm`). Says and touches nothing
-# when all is there.
+# demo (`demo`) or the tests (`check`) as well, other kernels under qemu (`vm`) or other releases (`distro`).
+# Says and touches nothing when all is there.
 # Exit: 0 all there, 1 could not be installed or is too old, 2 usage, 3 root is needed.
 set -u
 LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -196,6 +196,12 @@ vm_needs()
 	fi
 }
 
+distro_needs()
+{
+	cmd debootstrap debootstrap
+	cmd git git
+}
+
 clang_major()
 {
 	"$CLANG" -dumpversion | cut -d. -f1
@@ -256,7 +262,7 @@ check_versions()
 	}
 }
 
-# take_stock build|demo|check|vm: what is missing for it.
+# take_stock build|demo|check|vm|distro: what is missing for it.
 take_stock()
 {
 	missing='' packages=''
@@ -265,9 +271,9 @@ take_stock()
 }
 
 case ${1:-} in
-build | demo | check | vm) ;;
+build | demo | check | vm | distro) ;;
 *)
-	echo "Usage: deps.sh build|demo|check|vm" >&2
+	echo "Usage: deps.sh build|demo|check|vm|distro" >&2
 	exit 2
 	;;
 esac

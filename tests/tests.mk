@@ -17,6 +17,7 @@ TESTS_SLOW :=
 -include tests/view/view.mk
 -include tests/e2e/e2e.mk
 -include tests/vm/vm.mk
+-include tests/distro/distro.mk
 -include tests/bench/bench.mk
 -include tests/gpu/gpu.mk
 -include tests/coverage.mk

@@ -7,7 +7,7 @@
 # What does not have BPF in it is the build's own.
 build_with() {
 	local clang=$1 out=$build/clangs/$1
-	mkdir -p "$out" && cp -a "$build/loader" "$build"/*.h "$build/libnccl-profiler-ncclscope.so" "$build/plugin" "$out/" &&
+	rm -rf "$out" && mkdir -p "$out" && cp -a "$build/loader" "$build"/*.h "$build/libnccl-profiler-ncclscope.so" "$build/plugin" "$out/" &&
 		rm -f "$out"/{scope,probe}.skel.h "$out"/loader/{attach,attach_usdt,attach_net,attach_switches,feat_bpf}.o "$out/loader"/*.d &&
 		make -C "$top" --no-print-directory -s -j"$(nproc)" BUILD="$out" CLANG="$clang" "$out/ncclscope"
 }
@@ -23,8 +23,8 @@ installed() {
 clangs=${*:-$(installed)}
 [ -n "$clangs" ] || skip_all "no clang beside the one that it was built with (packaging/deps.sh check)"
 for clang in $clangs; do
-	t "$clang: builds" build_with "$clang" || continue
-	cp "$build/clangs/$clang/ncclscope" "$scope"
+	t "$clang: builds" build_with "$clang"
+	cp "$build/clangs/$clang/ncclscope" "$scope" || continue
 	is "$clang: doctor" "$("$scope" doctor --json | jq -r '.. | objects | select(.name? == "record-programs").status')" works
 	record "$clang" -- "$job" --ranks 2 --bytes 1M --iters 20 --check --json
 	is "$clang: the job runs, nobody complains" "$rc$(grep -E 'warning|error' "$tmp/$clang.err")" 0
