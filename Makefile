@@ -185,7 +185,7 @@ PLUGIN_LIB     := -Wl,--no-as-needed -l:libdl.so.2 -l:libpthread.so.0
 PLUGIN_LDFLAGS := -shared -Wl,--version-script=plugin/plugin.map -Wl,-z,nodelete -Wl,-z,defs \
 		  -Wl,-z,now -Wl,-z,relro -Wl,--build-id=sha1 -Wl,-soname,$(PLUGIN)
 
-$(BUILD)/plugin/%.o: plugin/%.c
+$(BUILD)/plugin/%.o: plugin/%.c plugin/libc_versions.h
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(PLUGIN_CFLAGS) -Iplugin -c $< -o $@

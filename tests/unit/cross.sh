@@ -19,7 +19,8 @@ is "BPF programs" "$(cd "$build/arm64" && echo *.bpf.o)" "$(cd bpf && echo *.bpf
 is "exports" "$(nm -D --defined-only "$so" | awk '{print $3}' | sort)" \
 	"$(printf 'ncclProfiler_v%d\n' 1 2 3 4 5 6 7; echo ncclscope_control)"
 # nothing but libc (and the loader, which glibc may name)
-is "libraries" "$(readelf -d "$so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld-')" libc.so.6
+is "libraries" "$(readelf -d "$so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(ld-|libdl\.so\.2$|libpthread\.so\.0$)')" libc.so.6
+is "versions of libc" "$(nm -D --undefined-only "$so" | sed -n 's/.*@//p' | sort -u)" GLIBC_2.17
 is "probes" "$(readelf -n "$so" | awk '/Name:/ {name = $2} /Arguments:/ {sub(/.*Arguments: /, ""); print name, $0}')" 'flush 8@x0 8@x1
 start 8@x0 8@x1 8@x2
 state 8@x0 8@x1 8@x2
