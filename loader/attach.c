@@ -33,6 +33,12 @@ static int on_record(void *ctx, void *data, size_t size)
 	return ++a->taken < ATTACH_POLL_MAX ? 0 : -EAGAIN;
 }
 
+/* EACCES to root is the verifier's word: no matter of privilege. */
+static bool by_verifier(int err)
+{
+	return err == -EACCES && !geteuid();
+}
+
 /* What a failure to load means for the user. */
 static int explain_load(int err)
 {
@@ -42,8 +48,7 @@ static int explain_load(int err)
 		       strerror(errno));
 		return EXIT_KERNEL;
 	}
-	/* EACCES to root is the verifier's word: no matter of privilege. */
-	if (err == -EPERM || (err == -EACCES && geteuid())) {
+	if (err == -EPERM || (err == -EACCES && !by_verifier(err))) {
 		pr_err("Failed to load the BPF programs: %s; run as root, see 'ncclscope doctor'\n",
 		       strerror(-err));
 		return EXIT_PRIVILEGE;
@@ -253,11 +258,10 @@ int attach__try(struct attach_features wanted)
 	return err;
 }
 
-/* EACCES to root is the verifier's word: no matter of privilege. */
 static const char *why_not_loaded(int err)
 {
-	return err == -EACCES && !geteuid() ? "the kernel's verifier refuses them (-v shows why)"
-					    : strerror(-err);
+	return by_verifier(err) ? "the kernel's verifier refuses them (-v shows why)"
+				: strerror(-err);
 }
 
 /* All that is wanted; without connections; without the scheduler as well. Recording must go on. */

@@ -977,26 +977,24 @@ static void probe_libbpf(struct feat_ctx *ctx)
 		feat_fails(ctx, FEAT_LIBBPF, 0, "%s is older than v1.1", libbpf_version_string());
 }
 
-/* None of our objects can be loaded without BTF, even for programs that have no use for it. */
-static void skip_feature(struct feat_ctx *ctx, enum feat_id id)
+static void skip_feature(struct feat_ctx *ctx, enum feat_id id, enum feat_id needs)
 {
-	feat_fails(ctx, id, 0, "not tried, needs btf");
-	feat_advise(ctx, id, "See btf.");
+	feat_fails(ctx, id, 0, "not tried, needs %s", feat_descs[needs].name);
+	feat_advise(ctx, id, "See %s.", feat_descs[needs].name);
 }
 
 /* Those that record loads, by the verifier of this kernel: not the small ones that the other features are tried with. */
 static void probe_programs(struct feat_ctx *ctx)
 {
-	static const enum feat_id needs[] = {FEAT_BTF, FEAT_RINGBUF, FEAT_SCHED_SWITCH};
+	static const enum feat_id needs[] = {FEAT_RINGBUF, FEAT_SCHED_SWITCH};
 	unsigned int i;
 	int err;
 
 	for (i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-		if (feat_works_already(ctx, needs[i]))
-			continue;
-		feat_fails(ctx, FEAT_PROGRAMS, 0, "not tried, needs %s", feat_descs[needs[i]].name);
-		feat_advise(ctx, FEAT_PROGRAMS, "See %s.", feat_descs[needs[i]].name);
-		return;
+		if (!feat_works_already(ctx, needs[i])) {
+			skip_feature(ctx, FEAT_PROGRAMS, needs[i]);
+			return;
+		}
 	}
 	err = attach__try((struct attach_features){.sched = true, .irq = true, .net = true});
 	if (err == -EACCES && ctx->privileged)
@@ -1022,10 +1020,11 @@ void feat_probe_bpf(struct feat_ctx *ctx)
 		probe_programs(ctx);
 		return;
 	}
-	probe_programs(ctx);
+	/* None of our objects can be loaded without it, even for programs that have no use for it. */
+	skip_feature(ctx, FEAT_PROGRAMS, FEAT_BTF);
 	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-		skip_feature(ctx, trials[i].id);
+		skip_feature(ctx, trials[i].id, FEAT_BTF);
 		if (second_of(trials[i].id, &second))
-			skip_feature(ctx, second);
+			skip_feature(ctx, second, FEAT_BTF);
 	}
 }

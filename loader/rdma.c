@@ -36,18 +36,21 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-bool rdma_name_ok(const char *name)
+static bool is_name_of(const char *name, const char *chars)
 {
-	size_t n = strspn(name, NAME_CHARS);
+	size_t n = strspn(name, chars);
 
 	return n && n < RDMA_NAME_MAX && !name[n] && name[0] != '.';
 }
 
+bool rdma_name_ok(const char *name)
+{
+	return is_name_of(name, NAME_CHARS);
+}
+
 bool rdma_counter_name_ok(const char *name)
 {
-	size_t n = strspn(name, NAME_CHARS " ");
-
-	return n && n < RDMA_NAME_MAX && !name[n] && !strchr(". ", name[0]) && name[n - 1] != ' ';
+	return is_name_of(name, NAME_CHARS " ") && name[0] != ' ' && name[strlen(name) - 1] != ' ';
 }
 
 bool rdma_is_counter(const char *name)
