@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Other releases of Debian on this machine's kernel: sudo make check-distro [DISTROS="trixie sid"]. Not part of `make check`:
-# it is `make demo` and `make check` in each, after some 700 MB of packages. check-distro-libc: a job in an old one, two minutes.
+# it is `make demo` and `make check` in each, after getting all packages for these. check-distro-libc: a job in an old one.
 
 DISTROS ?= trixie
 

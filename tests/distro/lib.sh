@@ -10,13 +10,22 @@ distros=$build/distro
 needs debootstrap unshare pivot_root git
 mkdir -p "$distros"
 
+# The mirror of Debian that this machine has its own packages from, if any. In a subshell: debian.sh is for scripts with errors that end them.
+this_mirror() (
+	apt=$distros
+	# shellcheck source=../vm/debian.sh
+	. "$top/tests/vm/debian.sh"
+	! grep -q '^ID=debian' /etc/os-release || mirror
+)
+
 # distro NAME: its smallest installation is there.
 distro() {
 	local root=$distros/$1
 	[ ! -e "$root" ] || return 0
 	echo "Getting Debian's $1" >&2
 	rm -rf "$root.new"
-	debootstrap --variant=minbase "$1" "$root.new" >"$root.log" 2>&1 || {
+	# shellcheck disable=SC2046 # none: debootstrap's own
+	debootstrap --variant=minbase "$1" "$root.new" $(this_mirror) >"$root.log" 2>&1 || {
 		tail -n 5 "$root.log"
 		return 1
 	}

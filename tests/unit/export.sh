@@ -241,6 +241,7 @@ for start in 1000 2000; do
 	jq -c "if .recordType == \"header\" then .startTime = $start else . end" "$traces/good.jsonl" >"started$start.jsonl"
 	jq -c '(.start, .stop | objects | .ts) += 1e9 | (.details | objects | .gpuStart, .gpuStop | numbers) += 1e9 | if .ts then .ts += 1e9 else . end' "started$start.jsonl" >"started$start.later.jsonl"
 done
+# + 0, here and below: jq 1.7 prints a number as it was written, 32.500.
 kernel_at()
 {
 	local at='.traceEvents[] | select(.name == "KernelCh") | .ts, .dur'

@@ -1694,7 +1694,6 @@ static void two_says(uint64_t whole, uint64_t part, int32_t rank, uint64_t late)
 	report_free(&r);
 }
 
-/* What the part has been held up for, its ranks bring into the whole, and nobody is late for that. */
 /*
  * Rank 1, which is not in the part, ends one of the whole when the others have ended the part's next one. What held these up before is told
  * of the part all the same.
@@ -1715,6 +1714,7 @@ static void ended_later_by_another(void **state)
 	two_says(1, 1, 2, 1); /* that one of the whole did take longer */
 }
 
+/* What the part has been held up for, its ranks bring into the whole, and nobody is late for that. */
 static void carried_into_another(void **state)
 {
 	unsigned int i;

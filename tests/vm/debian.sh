@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: BSD-2-Clause
-# Shared by what gets packages for other machines (kernel.sh, userland.sh), which source it with $apt set to a folder of their
+# Shared by what gets packages for other machines (kernel.sh, userland.sh; tests/distro/lib.sh for its mirror), which source it with $apt set to a folder of their
 # own and $arch to Debian's name of the architecture. Packages come from the mirror that this machine's own sources
 # name; /etc/apt is read and left as it is, and nothing is installed.
 
