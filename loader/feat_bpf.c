@@ -286,6 +286,16 @@ static int fire_migrate(struct run *run)
 	return fire_child(run);
 }
 
+static int fire_ring(struct run *run)
+{
+	int err;
+
+	run->ctx->bpf_before_ns = monotonic_ns();
+	err = fire_child(run);
+	run->ctx->bpf_after_ns = monotonic_ns();
+	return err;
+}
+
 /* The figures that the kernel shows of our own task group, for comparison. */
 static int fire_quota(struct run *run)
 {
@@ -313,9 +323,7 @@ static unsigned short read_semaphore(void)
 static int fire_usdt(struct run *run)
 {
 	run->semaphore_attached = read_semaphore();
-	run->ctx->bpf_before_ns = monotonic_ns();
 	usdt_site(run->nonce, user_page);
-	run->ctx->bpf_after_ns = monotonic_ns();
 	return 0;
 }
 
@@ -641,10 +649,12 @@ static void judge_ring(struct run *run)
 {
 	int err = consume_ring(run);
 
-	if (err)
+	if (err) {
 		feat_fails(run->ctx, FEAT_RINGBUF, err, "the record did not come through");
-	else
-		feat_works(run->ctx, FEAT_RINGBUF, "a record came through");
+		return;
+	}
+	run->ctx->bpf_ts_ns = run->ring_rec.ts_ns;
+	feat_works(run->ctx, FEAT_RINGBUF, "a record came through");
 }
 
 static void judge_usdt(struct run *run)
@@ -661,7 +671,6 @@ static void judge_usdt(struct run *run)
 		feat_fails(ctx, FEAT_USDT, err, "the record did not come through");
 		return;
 	}
-	ctx->bpf_ts_ns = run->ring_rec.ts_ns;
 	if (io(run)->err)
 		feat_fails(ctx, FEAT_USDT, (int)io(run)->err, "copy of %d bytes",
 			   SCOPE_PROBE_COPY_BYTES);
@@ -682,7 +691,7 @@ static void judge_usdt(struct run *run)
 static const struct trial trials[] = {
 	{FEAT_UPROBE_MULTI, "scope_p_umulti", attach_uprobe_multi, fire_uprobe_multi,
 	 judge_uprobe_multi, OWN_OBJECT}, /* first: takes_multi() */
-	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_child, judge_ring, MAP_RING},
+	{FEAT_RINGBUF, "scope_p_ringbuf", NULL, fire_ring, judge_ring, MAP_RING},
 	{FEAT_UPROBE, "scope_p_uprobe", attach_uprobe, fire_uprobe, judge_uprobe, NOTHING},
 	{FEAT_READ_USER, "scope_p_rduser", attach_either, fire_uprobe, judge_parent_word, NOTHING},
 	{FEAT_USDT, "scope_p_usdt", attach_usdt, fire_usdt, judge_usdt, MAP_RING | MAP_USDT},

@@ -23,7 +23,7 @@ struct feat_ctx {
 	bool ring_sleeps; /* writing to the ring may, on this kernel */
 	bool fexit_may_sleep;
 	struct clock_sample first, middle;
-	/* the USDT program's record, and the time around it */
+	/* the time of the record of FEAT_RINGBUF, and around it */
 	unsigned long long bpf_ts_ns, bpf_before_ns, bpf_after_ns;
 };
 

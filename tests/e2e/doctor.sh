@@ -284,6 +284,7 @@ if [ "$multi" = works ]; then
 		"--bounding-set=$caps")
 	doctor 0 --json
 	t "without CAP_SYS_ADMIN: by the link" grep -q '^uprobe_multi' <<<"$(field attach-path detail)"
+	is "without CAP_SYS_ADMIN: BPF's clock is looked at" "$(status bpf-clock)" works
 	t "without CAP_SYS_ADMIN: said that it is not needed" grep -q 'not needed' <<<"$(field CAP_SYS_ADMIN detail)"
 	t "without CAP_SYS_ADMIN: all seven are held" json '[.features[] | select(.name | startswith("CAP_")) | .status] |
 		length == 8 and all(. == "works")'
