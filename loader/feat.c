@@ -88,6 +88,11 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"capabilities that count for BPF",
 		"Run outside the user namespace: BPF asks for capabilities of the host, which "
 		"root in a rootless container does not have."},
+	[FEAT_PIDNS] = {
+		"init-pid-namespace", PRIVILEGE, true,
+		"seeing the node's jobs, by the numbers that BPF knows",
+		"Run in the node's pid namespace: docker run --pid=host, hostPID: true in a pod. Else only jobs "
+		"of this container are recorded, and those that run already without names, ranks and environment."},
 	[FEAT_MEMLOCK] = {
 		"memlock", PRIVILEGE, true,
 		"memory of BPF maps and rings",

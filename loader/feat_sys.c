@@ -25,6 +25,7 @@
 #include "elf_file.h"
 #include "feat_priv.h"
 #include "node.h"
+#include "pid_stat.h"
 #include "plugin_path.h"
 #include "scope_abi.h"
 #include "scope_probes.h"
@@ -116,6 +117,14 @@ static void probe_userns(struct feat_ctx *ctx)
 			    inside, outside);
 }
 
+static void probe_pidns(struct feat_ctx *ctx)
+{
+	if (pid_stat__first_namespace())
+		feat_works(ctx, FEAT_PIDNS, "yes");
+	else
+		feat_denied(ctx, FEAT_PIDNS, "no: this is of a container, or of unshare(1)");
+}
+
 void feat_probe_privileges(struct feat_ctx *ctx)
 {
 	int err;
@@ -127,6 +136,7 @@ void feat_probe_privileges(struct feat_ctx *ctx)
 	/* It implies CAP_BPF and CAP_PERFMON, and uprobes want it itself. */
 	ctx->privileged = ctx->init_userns && has_cap(ctx, CAP_SYS_ADMIN);
 	probe_caps(ctx);
+	probe_pidns(ctx);
 }
 
 void feat_judge_attach(struct feat_ctx *ctx)

@@ -464,6 +464,11 @@ static int prepare(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
+	if (!pid_stat__first_namespace())
+		pr_warn("This pid namespace is a container's: jobs outside of it are not recorded, "
+			"and of those inside much is not "
+			"known; run ncclscope in the node's (docker run --pid=host, hostPID: true "
+			"in a pod)\n");
 	status = open_pids(r);
 	if (!status)
 		status = open_raw(r);

@@ -67,6 +67,10 @@ stop_recorder INT
 is "disarm within a nested pid namespace: mask after the recorder" "$rc $(mask_of "$in_job")" "0 0"
 kill_rest 2>/dev/null
 
+# A recorder that does not see the node's processes says so.
+timeout 20 unshare -pf --mount-proc "$scope" record --plugin "$plugin" -o "$tmp/inner" -d 100ms >"$tmp/inner.out" 2>"$tmp/inner.err"
+t "recorder in a pid namespace of its own: says what to do" grep -q "docker run --pid=host" "$tmp/inner.err"
+
 # ---- mount namespace: the plugin at another path, and a job that sees only that
 
 cat >"$tmp/mounts" <<-'EOT'
