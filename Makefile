@@ -74,7 +74,7 @@ PLUGIN	   := libnccl-profiler-ncclscope.so
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all help clean demo check check-unit check-e2e install install-default uninstall format lint deps
+.PHONY: all help clean demo check check-unit check-e2e install install-default uninstall image format lint deps
 
 all: $(BUILD)/ncclscope $(BUILD)/$(PLUGIN) $(BUILD)/libnccl-profiler.so
 
@@ -87,8 +87,9 @@ help:
 	@echo "sudo make soak   two hours of recording at 200,000 records a second"
 	@echo "sudo make bench  what recording costs; writes docs/performance.md. bench-quick: in 3 minutes"
 	@echo "make install     to PREFIX=$(PREFIX), below DESTDIR"
+	@echo "make image       $(IMAGE), by $(CONTAINER_TOOL), for nodes on which nothing is installed"
 	@echo "make check-vm    other kernels, and arm64, in qemu (VM_KERNELS)"
-	@echo "sudo make check-distro  other releases of Debian (DISTROS)"
+	@echo "sudo make check-distro  other releases of Debian (DISTROS); check-image: the image"
 	@echo "make cross-check plugin and BPF programs for arm64"
 	@echo "make fuzz-nightly each fuzzer for 10 minutes (FUZZ_SECONDS)"
 	@echo "make analyze     clang-tidy and cppcheck"
@@ -235,6 +236,12 @@ demo:
 	$(Q)packaging/deps.sh demo
 	$(Q)$(MAKE) --no-print-directory all standin
 	$(Q)tests/e2e/demo.sh
+
+# For nodes on which nothing is installed; docs/containers.md.
+CONTAINER_TOOL ?= $(firstword $(notdir $(shell command -v podman docker 2>/dev/null)) podman)
+IMAGE	       ?= ncclscope:$(VERSION)
+image:
+	$(CONTAINER_TOOL) build $(IMAGE_OPTIONS) -f packaging/Containerfile -t $(IMAGE) .
 
 # What uninstall takes away is exactly what install has brought, file by file.
 INST_MAN := $(notdir $(wildcard man/*.1))

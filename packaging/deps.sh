@@ -144,6 +144,14 @@ demo_needs()
 	cmd jq jq # in what tests/e2e/demo.sh says to run next
 }
 
+# tests/e2e/pod.sh
+pods_needs()
+{
+	cmd podman podman
+	cmd runc runc
+	python_module yaml python3-yaml
+}
+
 check_needs()
 {
 	header cmocka.h libcmocka-dev
@@ -166,6 +174,7 @@ check_needs()
 	need_browser
 	cmd ps procps
 	cmd setpriv util-linux
+	pods_needs
 	cmd script bsdutils
 	cmd shellcheck shellcheck
 	cmd strace strace
@@ -200,6 +209,7 @@ distro_needs()
 {
 	cmd debootstrap debootstrap
 	cmd git git
+	pods_needs
 }
 
 clang_major()

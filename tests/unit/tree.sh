@@ -44,7 +44,7 @@ whitespace()
 top_level()
 {
 	sed 's,/.*,,' "$tmp/files" | sort -u |
-		grep -vxE '\.ci|\.clang-(format|tidy)|\.editorconfig|\.gitignore|CONTRIBUTING\.md|LICENSE(\.GPL-2\.0)?|Makefile|README\.md|bpf|docs|include|loader|man|packaging|plugin|tests|viewer|vmlinux' |
+		grep -vxE '\.ci|\.clang-(format|tidy)|\.dockerignore|\.editorconfig|\.gitignore|CONTRIBUTING\.md|LICENSE(\.GPL-2\.0)?|Makefile|README\.md|bpf|docs|include|loader|man|packaging|plugin|tests|viewer|vmlinux' |
 		sed 's/$/: does not belong there/'
 }
 
