@@ -24,8 +24,8 @@
 #include "clock.h"
 #include "elf_file.h"
 #include "feat_priv.h"
+#include "namespaces.h"
 #include "node.h"
-#include "pid_stat.h"
 #include "plugin_path.h"
 #include "scope_abi.h"
 #include "scope_probes.h"
@@ -119,7 +119,7 @@ static void probe_userns(struct feat_ctx *ctx)
 
 static void probe_pidns(struct feat_ctx *ctx)
 {
-	if (pid_stat__first_namespace())
+	if (namespaces__pid_is_nodes())
 		feat_works(ctx, FEAT_PIDNS, "yes");
 	else
 		feat_denied(ctx, FEAT_PIDNS, "no: this is of a container, or of unshare(1)");

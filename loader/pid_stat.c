@@ -5,11 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "pid_stat.h"
-
-#define PIDNS_FIRST_INO 0xEFFFFFFC /* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h */
 
 /* The beginning of a file of /proc/PID, as a string. 0 or -errno. */
 static int slurp(pid_t pid, const char *name, char *buf, size_t size)
@@ -45,13 +42,6 @@ int pid_stat__uid(pid_t pid, uint32_t *uid)
 		return err;
 	at = strstr(buf, "\nUid:");
 	return at && sscanf(at + 5, "%u", uid) == 1 ? 0 : -EPROTO;
-}
-
-bool pid_stat__first_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) || st.st_ino == PIDNS_FIRST_INO;
 }
 
 int pid_stat__read(pid_t pid, struct pid_stat *st)

@@ -24,12 +24,6 @@ int pid_stat__read(pid_t pid, struct pid_stat *st);
 /* There is no such process: asked without /proc, which may hide others' processes. */
 bool pid_stat__is_gone(pid_t pid);
 
-/*
- * We are in the pid namespace that the kernel begins with: all processes of the node are there, by the numbers that BPF knows.
- * Where /proc does not tell, as if so.
- */
-bool pid_stat__first_namespace(void);
-
 /* Whose it is: its real uid, as it is here. 0 or -errno. */
 int pid_stat__uid(pid_t pid, uint32_t *uid);
 

@@ -20,6 +20,7 @@
 #include "human.h"
 #include "job.h"
 #include "log.h"
+#include "namespaces.h"
 #include "notify.h"
 #include "patience.h"
 #include "pid_stat.h"
@@ -447,6 +448,20 @@ static int no_memory(void)
 }
 
 /* What can be known to be wrong before anything is attached, or started. */
+/* Of a container we want to see out. A command of ours would be in the namespace that we enter for that. */
+static void look_out(bool for_command)
+{
+	int err = for_command ? 0 : namespaces__join_nodes_cgroup();
+
+	if (!namespaces__pid_is_nodes())
+		pr_warn("This pid namespace is a container's: jobs outside of it are not recorded, "
+			"and of those inside much is not "
+			"known; run ncclscope in the node's (docker run --pid=host, hostPID: true "
+			"in a pod)\n");
+	else if (err)
+		pr_debug("Failed to enter the node's cgroup namespace: %s\n", strerror(-err));
+}
+
 static int prepare(struct recorder *r)
 {
 	time_t t = time(NULL);
@@ -464,11 +479,7 @@ static int prepare(struct recorder *r)
 		r->plugin[0] = 0;
 	if (geteuid() != 0)
 		pr_info("Not root: trying with the capabilities at hand\n");
-	if (!pid_stat__first_namespace())
-		pr_warn("This pid namespace is a container's: jobs outside of it are not recorded, "
-			"and of those inside much is not "
-			"known; run ncclscope in the node's (docker run --pid=host, hostPID: true "
-			"in a pod)\n");
+	look_out(r->opt.cmd != NULL);
 	status = open_pids(r);
 	if (!status)
 		status = open_raw(r);

@@ -5,7 +5,7 @@
 Usage: pod.py MANIFEST NODE
 
 Prints arrays for a shell: of each container its arguments up to the image (NAME_options), those behind it (NAME_args) and its
-readiness probe (NAME_ready). What one machine has not is replaced: directories of the node, which lie below NODE, and capabilities that nobody has
+readiness probe (NAME_ready). What one machine has not is replaced: directories of the node, which lie below NODE (but /sys), and capabilities that nobody has
 here; the image is the caller's. Whatever else the manifest says has its option, or is an error.
 """
 import json
@@ -87,7 +87,8 @@ def main():
     manifest, node = sys.argv[1:]
     with open(manifest) as f:
         pod = next(doc for doc in yaml.safe_load_all(f) if doc["kind"] == "DaemonSet")["spec"]["template"]["spec"]
-    volumes = {volume["name"]: node + volume["hostPath"]["path"] for volume in take(pod, "volumes")}
+    volumes = {volume["name"]: volume["hostPath"]["path"] for volume in take(pod, "volumes")}
+    volumes = {name: path if path.startswith("/sys/") else node + path for name, path in volumes.items()}
     shared = ["--pid=host"] if take(pod, "hostPID") else []
     shared += ["--network=host"] if take(pod, "hostNetwork") else []
     containers = take(pod, "initContainers") + take(pod, "containers")
