@@ -15,6 +15,8 @@ mkdir -p "$node" "$tmp/podman"
 cat >"$tmp/containers.conf" <<-'EOT'
 	[containers]
 	default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+	[engine]
+	lock_type = "file"
 EOT
 export CONTAINERS_CONF=$tmp/containers.conf
 podman() {
@@ -86,7 +88,7 @@ is "the recorder has given up what it needs no more" $((0x$(status_of "$in_pod" 
 # As pods have it: no privilege, no network but what it brings along, pids of its own, a quota, 64 MiB of /dev/shm.
 podman run --name job --rm --network none --user $uid:$uid --cap-drop all --cpus 1.5 -v "$node/opt/ncclscope:/opt/ncclscope:ro" \
 	-e NCCL_PROFILER_PLUGIN=/opt/ncclscope/libnccl-profiler-ncclscope.so -e NCCL_PROFILE_EVENT_MASK=0x7fff \
-	localhost/job:test --ranks 2 --bytes 256K --iters 20 --linger-ms 1500 >"$tmp/pod.out" 2>"$tmp/pod.err"
+	localhost/job:test --ranks 2 --bytes 256K --iters 20 --linger-ms 3000 >"$tmp/pod.out" 2>"$tmp/pod.err"
 is "job in a container: exit status" $? 0
 NCCL_PROFILER_PLUGIN=$node/opt/ncclscope/libnccl-profiler-ncclscope.so "$job" --json --ranks 2 --bytes 256K --iters 20 --linger-ms 1500 >"$tmp/host.out"
 is "job of the node: exit status" $? 0
