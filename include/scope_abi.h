@@ -309,7 +309,7 @@ struct scope_tbuf_hdr {
 /* ---- The control block -------------------------------------------------------------------------
  *
  * Symbol ncclscope_control of the plugin. The loader finds it in a process by the ELF symbol and
- * /proc/PID/maps, and reads it and writes `epoch`, `flush_ticks` and its own slot through
+ * /proc/PID/maps, and reads it and writes `epoch`, `kernels_hold`, `flush_ticks` and its own slot through
  * /proc/PID/mem. It survives fork; what `area` points to does not (MADV_WIPEONFORK), so a
  * child starts afresh.
  */
@@ -335,7 +335,8 @@ struct scope_control {
 	__u64 flush_ticks; /* age at which a buffer is flushed at the next callback; the loader
 			       writes 10 ms in ticks once it knows the rate, or more for many processes */
 	__u32 epoch;	   /* bumped by the loader: threads announce strings and themselves anew */
-	__u32 pad;
+	__u32 kernels_hold; /* flush ages for which KernelCh stays on when nobody wants it: written by a
+			       loader that comes back soon, and 0 by all others */
 	struct scope_want want[SCOPE_WANT_SLOTS];
 };
 

@@ -17,6 +17,8 @@
 #include "recorder.h"
 #include "target.h"
 
+#define BACK_WITHIN_S                                                                              \
+	30 /* between windows that follow one another, where a job leaves hardly any CPU */
 #define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s, */
 #define PER_CPU		4   /* twice that for more processes than so many a CPU, and so on: */
 #define TIMES_MAX	8   /* below 100 ms, when they are read from outside for other reasons */
@@ -188,45 +190,61 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 	return err;
 }
 
-static void ask_pid(pid_t pid, int (*ask)(struct target *t))
+static void ask_pid(const struct recorder *r, pid_t pid,
+		    int (*ask)(const struct recorder *r, struct target *t))
 {
 	struct target t;
 
 	if (!target__find(&t, pid))
-		ask(&t);
+		ask(r, &t);
 	target__close(&t);
 }
 
 /* Also those that never sent anything: idle, their mask would stay up until the next callback. @again: also those that hang. */
-static void ask_all(struct recorder *r, bool again, int (*ask)(struct target *t))
+static void ask_all(struct recorder *r, bool again,
+		    int (*ask)(const struct recorder *r, struct target *t))
 {
 	struct scan_proc *sp, *stmp;
 	struct proc *p, *tmp;
 	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (p->target.mem >= 0 && (again || !p->hangs) && ask(&p->target) == -ETIMEDOUT)
+		if (p->target.mem >= 0 && (again || !p->hangs) && ask(r, &p->target) == -ETIMEDOUT)
 			leave_hanging(p);
 	for (i = 0; i < r->opt.npids; i++)
-		ask_pid(r->opt.pids[i], ask);
+		ask_pid(r, r->opt.pids[i], ask);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
 		if (sp->file && !sp->hangs)
-			ask_pid(sp->pid, ask);
+			ask_pid(r, sp->pid, ask);
 }
 
-static int give_back(struct target *t)
+static int leave(const struct recorder *r, struct target *t)
 {
-	return target__want(t, (uint32_t)getpid(), 0, 0);
+	(void)r;
+	return target__leave(t, (uint32_t)getpid(), 0);
 }
 
-void follow__give_back(struct recorder *r)
+static int leave_for_a_while(const struct recorder *r, struct target *t)
 {
-	ask_all(r, true, give_back);
+	uint32_t times = r->age_times ? r->age_times : 1;
+
+	return target__leave(t, (uint32_t)getpid(), BACK_WITHIN_S * FLUSH_AGE_PER_S / times);
+}
+
+void follow__give_back(struct recorder *r, bool for_a_while)
+{
+	ask_all(r, true, for_a_while ? leave_for_a_while : leave);
+}
+
+static int bury(const struct recorder *r, struct target *t)
+{
+	(void)r;
+	return target__bury(t);
 }
 
 void follow__bury(struct recorder *r)
 {
-	ask_all(r, false, target__bury);
+	ask_all(r, false, bury);
 }
 
 void follow__cut(struct recorder *r)

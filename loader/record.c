@@ -592,6 +592,18 @@ static void count_tails(struct recorder *r)
 			feed__end(r, INPUT_TAIL, p, &stat);
 }
 
+static bool follow_one_another(const struct recorder *r)
+{
+	return r->opt.every_ns && r->opt.every_ns == r->opt.for_ns;
+}
+
+/* Another window follows this one at once. */
+static bool follows_another(struct recorder *r)
+{
+	return follow_one_another(r) && !stop_signals && r->next_window_ns < r->until_ns &&
+	       !is_over(r);
+}
+
 /*
  * 1. Give back what we wanted of each process and let it come to rest, 2. draw the line: what is older
  * lies in the ring or in the buffers, 3. take it, 4. take the probes off, between whose parts the kernel
@@ -604,7 +616,7 @@ static void drain(struct recorder *r, const char *how)
 
 	if (r->s.digest)
 		digest__finish(r->s.digest);
-	follow__give_back(r);
+	follow__give_back(r, follows_another(r));
 	follow__cut(r);
 	settle(r);
 	feed__clock(r);
@@ -742,11 +754,6 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 		sleep_ns(PAUSE_MS * 1000000L);
 		notify__tick(monotonic_ns());
 	}
-}
-
-static bool follow_one_another(const struct recorder *r)
-{
-	return r->opt.every_ns && r->opt.every_ns == r->opt.for_ns;
 }
 
 /*

@@ -116,8 +116,8 @@ void follow__relearn(struct recorder *r, struct proc *p);
  */
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask);
 
-/* Takes back what we asked of every process. */
-void follow__give_back(struct recorder *r);
+/* Takes back what we asked of every process; @for_a_while: we are back soon, until when KernelCh stays on where it is. */
+void follow__give_back(struct recorder *r, bool for_a_while);
 
 /* Another recorder was killed: takes back what that one asked of every process. */
 void follow__bury(struct recorder *r);

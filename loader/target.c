@@ -474,7 +474,8 @@ static int age(const struct target *t, uint64_t flush_ticks)
 			 sizeof(flush_ticks));
 }
 
-static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
+static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks,
+		uint32_t hold)
 {
 	struct scope_control ctl;
 	uint32_t epoch;
@@ -495,6 +496,9 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 		t->first_id = ids;
 	if (flush_ticks)
 		age(t, flush_ticks);
+	if (hold != ctl.kernels_hold)
+		mem_write(t, t->control + offsetof(struct scope_control, kernels_hold), &hold,
+			  sizeof(hold));
 	if (mask) {
 		epoch = ctl.epoch + 1;
 		if (!epoch) /* 0 means: forked */
@@ -625,7 +629,7 @@ mixed:
 struct ask {
 	struct target t;
 	int flags; /* find: of open(2) */
-	uint32_t owner, mask;
+	uint32_t owner, mask, hold;
 	uint64_t flush_ticks;
 	int n;
 	struct target_read reads[];
@@ -725,22 +729,35 @@ static int ask_want(struct patience_call *call)
 	int err;
 
 	turn_begin(&t);
-	err = want(&t, a->owner, a->mask, a->flush_ticks);
+	err = want(&t, a->owner, a->mask, a->flush_ticks, a->hold);
 	turn_end(&t);
 	/* Also with an error: from which of its ids on it is armed when it has a communicator. */
 	return answer(call, &t.first_id, sizeof(t.first_id)) ?: err;
 }
 
-int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
+static int want_patiently(struct target *t, const struct ask *in)
 {
-	struct ask in = {.t = *t, .owner = owner, .mask = mask, .flush_ticks = flush_ticks};
 	struct patience_call call;
-	int err = ask(t, ask_want, &in, &call, sizeof(t->first_id));
+	int err = ask(t, ask_want, in, &call, sizeof(t->first_id));
 
 	if (call.out_len >= sizeof(t->first_id))
 		memcpy(&t->first_id, call.out, sizeof(t->first_id));
 	free(call.out);
 	return err;
+}
+
+int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
+{
+	struct ask in = {.t = *t, .owner = owner, .mask = mask, .flush_ticks = flush_ticks};
+
+	return want_patiently(t, &in);
+}
+
+int target__leave(struct target *t, uint32_t owner, uint32_t hold)
+{
+	struct ask in = {.t = *t, .owner = owner, .hold = hold};
+
+	return want_patiently(t, &in);
 }
 
 static int ask_age(struct patience_call *call)

@@ -54,6 +54,12 @@ void target__close(struct target *t);
  */
 int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
 
+/*
+ * Takes a request back as target__want() with mask 0 does. KernelCh, which cannot come on again while NCCL works, stays on for `hold`
+ * flush ages more, for `owner` or whoever else comes meanwhile.
+ */
+int target__leave(struct target *t, uint32_t owner, uint32_t hold);
+
 /* Sets the flush age alone, which every recorder of the process shares. As target__bury(). */
 int target__age(struct target *t, uint64_t flush_ticks);
 

@@ -68,14 +68,19 @@ void kernels_group_begin(bool captured)
 	kernels_work(captured);
 }
 
-/* For so long that a loader which has just looked at the mask has written it. Another thread may look, too: then it takes a little longer. */
+/*
+ * For so long that a loader which has just looked at the mask has written it, and that one which comes back has. Another thread may
+ * look, too: then it takes a little longer.
+ */
 static bool unwanted_long(void)
 {
+	uint64_t ages = (uint64_t)SETTLED +
+			__atomic_load_n(&ncclscope_control.kernels_hold, __ATOMIC_RELAXED);
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_RELAXED);
 	uint64_t since = __atomic_load_n(&unwanted_ts, __ATOMIC_RELAXED), now = clock_now();
 
 	if (since && __atomic_load_n(&unwanted_epoch, __ATOMIC_RELAXED) == epoch)
-		return (now - since) / SETTLED >
+		return (now - since) / ages >
 		       __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwanted_epoch, epoch, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwanted_ts, now, __ATOMIC_RELAXED);

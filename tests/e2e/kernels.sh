@@ -33,4 +33,25 @@ for i in $(seq "${KERNELS_ROUNDS:-2}"); do
 	round KILL "$i"
 done
 
+# Windows that follow one another are one recording for NCCL, which could not have KernelCh come on again: it is in each of them.
+recorder_bg windows -o "$tmp/windows" --mask coll,proxyop,kernelch --sched=off --net=off --every 2s --for 2s -d 7s
+job_bg windows --ranks 2 --bytes 64K --iters 1000000 --sleep-us 1000 --no-check
+ranks_of 2
+until_true 20 ended "$recorder" || kill -TERM "$recorder"
+wait "$recorder"
+is "windows: exit status" $? 0
+kernels() {
+	local f
+	for f in "$tmp"/windows/*.jsonl; do
+		echo "$(grep -c '"type":"ncclProfileColl"' "$f") $(grep -c '"type":"ncclProfileKernelCh"' "$f")"
+	done
+}
+t "windows: three or more of two processes" [ "$(kernels | wc -l)" -ge 6 ]
+is "windows: KernelCh of each operation" "$(kernels | awk '$1 < 20 || $2 < $1 { print $1 " Colls, " $2 " KernelChs" }')" ""
+t "windows: clean" clean windows
+t "windows: all is off after the last" until_true 5 all_off
+kill -USR1 "$starter"
+wait "$starter"
+is "windows: the job ends well" $? 0
+
 finish

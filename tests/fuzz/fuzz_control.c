@@ -151,6 +151,7 @@ static bool may_change(const struct scope_control *was, const struct scope_area 
 {
 	const size_t ticks = offsetof(struct scope_control, flush_ticks);
 	const size_t epoch = offsetof(struct scope_control, epoch);
+	const size_t hold = offsetof(struct scope_control, kernels_hold);
 	const size_t want = offsetof(struct scope_control, want);
 	const struct scope_want *slot;
 
@@ -158,7 +159,8 @@ static bool may_change(const struct scope_control *was, const struct scope_area 
 		return true;
 	if (at < want)
 		return (at >= ticks && at < ticks + sizeof(uint64_t)) ||
-		       (at >= epoch && at < epoch + sizeof(uint32_t));
+		       (at >= epoch && at < epoch + sizeof(uint32_t)) ||
+		       (at >= hold && at < hold + sizeof(uint32_t));
 	slot = &was->want[(at - want) / sizeof(struct scope_want)];
 	return !slot->owner || (slot->owner == OWNER && slot->pidns == own_pidns()) ||
 	       target__owner_is_dead(slot);
@@ -170,7 +172,7 @@ static bool area_overlaps_block(uint64_t area)
 	       CONTROL_BLOCK_AT - area < offsetof(struct scope_area, tbufs);
 }
 
-static void try_want(uint32_t mask, uint64_t ticks)
+static void try_want(uint32_t mask, uint64_t ticks, uint32_t hold)
 {
 	struct scope_control was = {0}, is = {0};
 	struct scope_area area = {0};
@@ -180,7 +182,7 @@ static void try_want(uint32_t mask, uint64_t ticks)
 
 	must(!mem_read(&target, CONTROL_BLOCK_AT, &was, sizeof(was)));
 	mem_read(&target, was.area, &area, offsetof(struct scope_area, tbufs));
-	err = want(&target, OWNER, mask, ticks);
+	err = want(&target, OWNER, mask, ticks, hold);
 	must(err <= 0);
 	must(!mem_read(&target, CONTROL_BLOCK_AT, &is, sizeof(is)));
 	if (was.magic != SCOPE_CONTROL_MAGIC || was.abi != SCOPE_ABI)
@@ -200,10 +202,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	how = *data;
 	good_job();
 	memory(data + 1, size - 1);
-	try_want(how & 1 ? 0xffff : 1u << (how >> 4), how & 2 ? 12345 : 0);
+	try_want(how & 1 ? 0xffff : 1u << (how >> 4), how & 2 ? 12345 : 0, 0);
 	try_comms();
 	try_tbuf(CONTROL_TBUF_AT, 0);
 	try_tbuf(how & 4 ? UINT64_MAX - how : CONTROL_AREA_AT, UINT64_MAX - (how & 8));
-	try_want(0, 0);
+	try_want(0, 0, how & 1);
 	return 0;
 }

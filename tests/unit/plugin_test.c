@@ -947,6 +947,11 @@ static void test_kernels_off(void **state)
 	ncclscope_control.flush_ticks = INT64_MAX;
 	ncclProfiler_v7.stopEvent(second);
 	assert_int_equal(mask, 0x40);
+	ncclscope_control.flush_ticks = 1;
+	ncclscope_control.kernels_hold = UINT32_MAX; /* of a recorder that comes back */
+	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	assert_int_equal(mask, 0x40);
+	ncclscope_control.kernels_hold = 0;
 	ncclscope_control.flush_ticks = 0;
 	ncclProfiler_v7.stopEvent(group(ctx, 0));
 	assert_int_equal(mask, 0);
