@@ -238,7 +238,7 @@ demo:
 	$(Q)tests/e2e/demo.sh
 
 # For nodes on which nothing is installed; docs/containers.md.
-CONTAINER_TOOL ?= $(firstword $(notdir $(shell command -v podman docker 2>/dev/null)) podman)
+CONTAINER_TOOL ?= $(notdir $(shell command -v podman || command -v docker || echo podman))
 IMAGE	       ?= ncclscope:$(VERSION)
 image:
 	$(CONTAINER_TOOL) build $(IMAGE_OPTIONS) -f packaging/Containerfile -t $(IMAGE) .

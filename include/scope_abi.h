@@ -336,7 +336,7 @@ struct scope_control {
 			       writes 10 ms in ticks once it knows the rate, or more for many processes */
 	__u32 epoch;	   /* bumped by the loader: threads announce strings and themselves anew */
 	__u32 kernels_hold; /* flush ages for which KernelCh stays on when nobody wants it: written by a
-			       loader that comes back soon, and 0 by all others */
+			       loader that comes back soon, and set to 0 when it leaves for good */
 	struct scope_want want[SCOPE_WANT_SLOTS];
 };
 

@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "feat.h"
 #include "log.h"
+#include "namespaces.h"
 #include "options.h"
 #include "output.h"
 
@@ -234,7 +235,8 @@ int cmd_doctor(int argc, char **argv)
 			!(term && !strcmp(term, "dumb"));
 	uname(&doctor.uts);
 	log_setup_libbpf();
-	fflush(NULL); /* the probes fork */
+	namespaces__join_nodes_cgroup(); /* as record does */
+	fflush(NULL);			 /* the probes fork */
 	feat__probe_all(&doctor.opts, doctor.results);
 	status = feat_exit_status(doctor.results);
 	doctor.seconds = (double)(monotonic_ns() - start) / NSEC_PER_SEC;

@@ -89,7 +89,7 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"Run outside the user namespace: BPF asks for capabilities of the host, which "
 		"root in a rootless container does not have."},
 	[FEAT_PIDNS] = {
-		"init-pid-namespace", PRIVILEGE, true,
+		"init-pid-namespace", PRIVILEGE, false,
 		"seeing the node's jobs, by the numbers that BPF knows",
 		"Run in the node's pid namespace: docker run --pid=host, hostPID: true in a pod. Else only jobs "
 		"of this container are recorded, and those that run already without names, ranks and environment."},

@@ -122,7 +122,7 @@ static void probe_pidns(struct feat_ctx *ctx)
 	if (namespaces__pid_is_nodes())
 		feat_works(ctx, FEAT_PIDNS, "yes");
 	else
-		feat_denied(ctx, FEAT_PIDNS, "no: this is of a container, or of unshare(1)");
+		feat_fails(ctx, FEAT_PIDNS, 0, "no: this is of a container, or of unshare(1)");
 }
 
 void feat_probe_privileges(struct feat_ctx *ctx)

@@ -17,8 +17,6 @@
 #include "recorder.h"
 #include "target.h"
 
-#define BACK_WITHIN_S                                                                              \
-	30 /* between windows that follow one another, where a job leaves hardly any CPU */
 #define FLUSH_AGE_PER_S 100 /* buffers are handed in at an age of 1/100 s, */
 #define PER_CPU		4   /* twice that for more processes than so many a CPU, and so on: */
 #define TIMES_MAX	8   /* below 100 ms, when they are read from outside for other reasons */
@@ -218,6 +216,12 @@ static void ask_all(struct recorder *r, bool again,
 			ask_pid(r, sp->pid, ask);
 }
 
+static int give_back(const struct recorder *r, struct target *t)
+{
+	(void)r;
+	return target__want(t, (uint32_t)getpid(), 0, 0);
+}
+
 static int leave(const struct recorder *r, struct target *t)
 {
 	(void)r;
@@ -228,12 +232,18 @@ static int leave_for_a_while(const struct recorder *r, struct target *t)
 {
 	uint32_t times = r->age_times ? r->age_times : 1;
 
-	return target__leave(t, (uint32_t)getpid(), BACK_WITHIN_S * FLUSH_AGE_PER_S / times);
+	return target__leave(t, (uint32_t)getpid(), FOLLOW_BACK_WITHIN_S * FLUSH_AGE_PER_S / times);
 }
 
-void follow__give_back(struct recorder *r, bool for_a_while)
+void follow__give_back(struct recorder *r, enum follow_leave how)
 {
-	ask_all(r, true, for_a_while ? leave_for_a_while : leave);
+	static int (*const ask[])(const struct recorder *r, struct target *t) = {
+		[FOLLOW_LEAVE] = give_back,
+		[FOLLOW_LEAVE_FOR_A_WHILE] = leave_for_a_while,
+		[FOLLOW_LEAVE_FOR_GOOD] = leave,
+	};
+
+	ask_all(r, true, ask[how]);
 }
 
 static int bury(const struct recorder *r, struct target *t)

@@ -7,7 +7,9 @@
 #include <unistd.h>
 #include "namespaces.h"
 
-#define PIDNS_FIRST_INO 0xEFFFFFFC /* PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h */
+/* PROC_PID_INIT_INO and PROC_CGROUP_INIT_INO of the kernel's include/linux/proc_ns.h */
+#define PIDNS_FIRST_INO	   0xEFFFFFFC
+#define CGROUPNS_FIRST_INO 0xEFFFFFFB
 
 bool namespaces__pid_is_nodes(void)
 {
@@ -18,17 +20,21 @@ bool namespaces__pid_is_nodes(void)
 
 int namespaces__join_nodes_cgroup(void)
 {
-	struct stat ours, nodes;
+	struct stat st;
 	int fd, err = 0;
 
-	if (!namespaces__pid_is_nodes()) /* 2 is somebody else */
-		return -ENOENT;
-	fd = open("/proc/2/ns/cgroup", O_RDONLY | O_CLOEXEC); /* kthreadd's, which nobody moves */
+	if (stat("/proc/self/ns/cgroup", &st))
+		return -errno;
+	if (st.st_ino == CGROUPNS_FIRST_INO)
+		return 0;
+	fd = open("/proc/2/ns/cgroup",
+		  O_RDONLY | O_CLOEXEC); /* kthreadd's, if that is who has 2 here */
 	if (fd < 0)
 		return -errno;
-	if (stat("/proc/self/ns/cgroup", &ours) || fstat(fd, &nodes) ||
-	    (ours.st_ino != nodes.st_ino && setns(fd, CLONE_NEWCGROUP)))
+	if (fstat(fd, &st) || (st.st_ino == CGROUPNS_FIRST_INO && setns(fd, CLONE_NEWCGROUP)))
 		err = -errno;
+	else if (st.st_ino != CGROUPNS_FIRST_INO)
+		err = -ENOENT;
 	close(fd);
 	return err;
 }

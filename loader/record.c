@@ -447,7 +447,6 @@ static int no_memory(void)
 	return EXIT_FAILED;
 }
 
-/* What can be known to be wrong before anything is attached, or started. */
 /* Of a container we want to see out. A command of ours would be in the namespace that we enter for that. */
 static void look_out(bool for_command)
 {
@@ -462,6 +461,7 @@ static void look_out(bool for_command)
 		pr_debug("Failed to enter the node's cgroup namespace: %s\n", strerror(-err));
 }
 
+/* What can be known to be wrong before anything is attached, or started. */
 static int prepare(struct recorder *r)
 {
 	time_t t = time(NULL);
@@ -597,11 +597,16 @@ static bool follow_one_another(const struct recorder *r)
 	return r->opt.every_ns && r->opt.every_ns == r->opt.for_ns;
 }
 
-/* Another window follows this one at once. */
-static bool follows_another(struct recorder *r)
+static enum follow_leave how_to_leave(struct recorder *r)
 {
-	return follow_one_another(r) && !stop_signals && r->next_window_ns < r->until_ns &&
-	       !is_over(r);
+	uint64_t soon = monotonic_ns() + FOLLOW_BACK_WITHIN_S * (uint64_t)NSEC_PER_SEC;
+
+	if (!follow_one_another(r))
+		return FOLLOW_LEAVE;
+	return !stop_signals && r->next_window_ns < r->until_ns && r->next_window_ns < soon &&
+			       !is_over(r)
+		       ? FOLLOW_LEAVE_FOR_A_WHILE
+		       : FOLLOW_LEAVE_FOR_GOOD;
 }
 
 /*
@@ -616,7 +621,7 @@ static void drain(struct recorder *r, const char *how)
 
 	if (r->s.digest)
 		digest__finish(r->s.digest);
-	follow__give_back(r, follows_another(r));
+	follow__give_back(r, how_to_leave(r));
 	follow__cut(r);
 	settle(r);
 	feed__clock(r);

@@ -116,8 +116,16 @@ void follow__relearn(struct recorder *r, struct proc *p);
  */
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask);
 
-/* Takes back what we asked of every process; @for_a_while: we are back soon, until when KernelCh stays on where it is. */
-void follow__give_back(struct recorder *r, bool for_a_while);
+enum follow_leave {
+	FOLLOW_LEAVE,
+	/* We are back within FOLLOW_BACK_WITHIN_S: until then KernelCh stays on where it is. */
+	FOLLOW_LEAVE_FOR_A_WHILE,
+	FOLLOW_LEAVE_FOR_GOOD, /* who has left for a while before */
+};
+#define FOLLOW_BACK_WITHIN_S 30
+
+/* Takes back what we asked of every process. */
+void follow__give_back(struct recorder *r, enum follow_leave how);
 
 /* Another recorder was killed: takes back what that one asked of every process. */
 void follow__bury(struct recorder *r);

@@ -17,9 +17,10 @@
 #include "pid_stat.h"
 #include "target.h"
 
-#define MAX_TRIES    8	/* files named like the plugin that are looked into */
-#define TURN_MS	     20 /* at most, for another loader to finish */
-#define NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
+#define MAX_TRIES	  8 /* files named like the plugin that are looked into */
+#define TARGET_HOLD_AS_IS UINT32_MAX
+#define TURN_MS		  20 /* at most, for another loader to finish */
+#define NEVER_TOGGLE	  (ncclProfileKernelCh | ncclProfileKernelPhase)
 
 static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
 {
@@ -485,6 +486,9 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	err = control_read(t, &ctl);
 	if (err)
 		return err;
+	if (hold != TARGET_HOLD_AS_IS)
+		mem_write(t, t->control + offsetof(struct scope_control, kernels_hold), &hold,
+			  sizeof(hold));
 	err = slots_bury(t, &ctl);
 	if (err >= 0)
 		err = slot_write(t, &ctl, owner, mask);
@@ -496,9 +500,6 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 		t->first_id = ids;
 	if (flush_ticks)
 		age(t, flush_ticks);
-	if (hold != ctl.kernels_hold)
-		mem_write(t, t->control + offsetof(struct scope_control, kernels_hold), &hold,
-			  sizeof(hold));
 	if (mask) {
 		epoch = ctl.epoch + 1;
 		if (!epoch) /* 0 means: forked */
@@ -748,7 +749,11 @@ static int want_patiently(struct target *t, const struct ask *in)
 
 int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
 {
-	struct ask in = {.t = *t, .owner = owner, .mask = mask, .flush_ticks = flush_ticks};
+	struct ask in = {.t = *t,
+			 .owner = owner,
+			 .mask = mask,
+			 .flush_ticks = flush_ticks,
+			 .hold = TARGET_HOLD_AS_IS};
 
 	return want_patiently(t, &in);
 }

@@ -56,7 +56,7 @@ int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush
 
 /*
  * Takes a request back as target__want() with mask 0 does. KernelCh, which cannot come on again while NCCL works, stays on for `hold`
- * flush ages more, for `owner` or whoever else comes meanwhile.
+ * flush ages more, now and until whoever wants that says 0: others' requests change nothing of it.
  */
 int target__leave(struct target *t, uint32_t owner, uint32_t hold);
 

@@ -16,9 +16,9 @@
 
 /* GroupApis that have begun and not ended, of all threads. */
 static int groups;
-/* Since when nobody has wanted what is on, and in which epoch; 0: not so. */
+/* Since when nobody has wanted what is on (0: not so), in which epoch and with which hold: whoever changes these may be writing masks. */
 static uint64_t unwanted_ts;
-static uint32_t unwanted_epoch;
+static uint32_t unwanted_epoch, unwanted_hold;
 
 uint32_t kernels_kept(const struct scope_area *area, uint32_t mask)
 {
@@ -74,15 +74,16 @@ void kernels_group_begin(bool captured)
  */
 static bool unwanted_long(void)
 {
-	uint64_t ages = (uint64_t)SETTLED +
-			__atomic_load_n(&ncclscope_control.kernels_hold, __ATOMIC_RELAXED);
 	uint32_t epoch = __atomic_load_n(&ncclscope_control.epoch, __ATOMIC_RELAXED);
+	uint32_t hold = __atomic_load_n(&ncclscope_control.kernels_hold, __ATOMIC_RELAXED);
 	uint64_t since = __atomic_load_n(&unwanted_ts, __ATOMIC_RELAXED), now = clock_now();
 
-	if (since && __atomic_load_n(&unwanted_epoch, __ATOMIC_RELAXED) == epoch)
-		return (now - since) / ages >
+	if (since && __atomic_load_n(&unwanted_epoch, __ATOMIC_RELAXED) == epoch &&
+	    __atomic_load_n(&unwanted_hold, __ATOMIC_RELAXED) == hold)
+		return (now - since) / (SETTLED + (uint64_t)hold) >
 		       __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwanted_epoch, epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&unwanted_hold, hold, __ATOMIC_RELAXED);
 	__atomic_store_n(&unwanted_ts, now, __ATOMIC_RELAXED);
 	return false;
 }

@@ -46,8 +46,9 @@ kernels() {
 		echo "$(grep -c '"type":"ncclProfileColl"' "$f") $(grep -c '"type":"ncclProfileKernelCh"' "$f")"
 	done
 }
-t "windows: three or more of two processes" [ "$(kernels | wc -l)" -ge 6 ]
-is "windows: KernelCh of each operation" "$(kernels | awk '$1 < 20 || $2 < $1 { print $1 " Colls, " $2 " KernelChs" }')" ""
+# The last one may be as short as can be.
+t "windows: two or more of two processes" [ "$(kernels | awk '$1 > 100' | wc -l)" -ge 4 ]
+is "windows: KernelCh of each operation" "$(kernels | awk '$2 < $1 { print $1 " Colls, " $2 " KernelChs" }')" ""
 t "windows: clean" clean windows
 t "windows: all is off after the last" until_true 5 all_off
 kill -USR1 "$starter"

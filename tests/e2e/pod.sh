@@ -79,6 +79,8 @@ in_pod=$(podman inspect --format '{{.State.Pid}}' recorder)
 is "the recorder is confined: seccomp, no_new_privs" "$(status_of "$in_pod" Seccomp) $(status_of "$in_pod" NoNewPrivs)" "2 1"
 podman exec recorder ncclscope doctor --json >"$tmp/doctor"
 is "doctor in the pod: what it needs is there" "$(jq -rc '[.features[] | select(.status == "missing" or .status == "denied") | .name]' "$tmp/doctor")" "[]"
+is "doctor in the pod: it sees the node" \
+	"$(jq -rc '[.features[] | select(.name == "init-pid-namespace" or .name == "cgroup-cpu-stat") | .status]' "$tmp/doctor")" '["works","works"]'
 given_up=$((1 << 8 | 1 << 21 | 1 << 24)) # SETPCAP, SYS_ADMIN, SYS_RESOURCE
 jq -e '.features[] | select(.name == "attach-path") | .detail | startswith("uprobe_multi")' "$tmp/doctor" >/dev/null || given_up=$((1 << 8 | 1 << 24))
 is "the recorder has given up what it needs no more" $((0x$(status_of "$in_pod" CapPrm) & given_up)) 0
@@ -92,9 +94,9 @@ podman run --name job --rm --network none --user $uid:$uid --cap-drop all --cpus
 is "job in a container: exit status" $? 0
 NCCL_PROFILER_PLUGIN=$node/opt/ncclscope/libnccl-profiler-ncclscope.so "$job" --json --ranks 2 --bytes 256K --iters 20 --linger-ms 1500 >"$tmp/host.out"
 is "job of the node: exit status" $? 0
-podman exec recorder ncclscope status --json >"$tmp/status"
+podman exec recorder ncclscope status --json >"$tmp/status" 2>/dev/null
 t "status in the pod: its recorder" jq -e '.recorders | length == 1' "$tmp/status"
-is "status on the node: the same recorder" "$(NCCLSCOPE_STATUS_DIR=$node/run/ncclscope "$scope" status --json | jq -c '[.recorders[].pid]')" "[$in_pod]"
+is "status on the node: the same recorder" "$(NCCLSCOPE_STATUS_DIR=$node/run/ncclscope "$scope" status --json 2>/dev/null | jq -c '[.recorders[].pid]')" "[$in_pod]"
 
 podman stop --time 60 recorder >/dev/null
 is "the pod ends as asked, exit status" "$(podman inspect --format '{{.State.ExitCode}}' recorder)" 0

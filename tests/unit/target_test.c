@@ -177,14 +177,17 @@ static void test_never_off(void **state)
 	assert_int_equal(mask_after(job_kernels_used, 0, &err), KERNEL_CH);
 }
 
-/* A recorder that comes back has KernelCh held, until somebody comes or leaves for good. */
+/* A recorder that comes back has KernelCh held until it leaves for good, whoever comes and goes. */
 static void test_hold(void **state)
 {
 	uint32_t hold = 0;
 	struct iovec here = {&hold, sizeof(hold)}, there = {&control->kernels_hold, sizeof(hold)};
 	static const struct {
-		uint32_t want, leave, hold;
-	} steps[] = {{0x3, 0, 0}, {0, 3000, 3000}, {0x3, 0, 0}, {0, 7, 7}, {0, 0, 0}};
+		uint32_t want;
+		int leave; /* -1: it wants */
+		uint32_t hold;
+	} steps[] = {{0x3, -1, 0},  {0, 3000, 3000}, {0x3, -1, 3000},
+		     {0, -1, 3000}, {0, 7, 7},	     {0, 0, 0}};
 	pid_t pid = victim(job_kernels_used);
 	struct target t;
 	uint32_t i;
@@ -193,8 +196,9 @@ static void test_hold(void **state)
 	(void)state;
 	assert_int_equal(target__find(&t, pid), 0);
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		err = steps[i].want ? target__want(&t, (uint32_t)getpid(), steps[i].want, 0)
-				    : target__leave(&t, (uint32_t)getpid(), steps[i].leave);
+		err = steps[i].leave < 0
+			      ? target__want(&t, (uint32_t)getpid(), steps[i].want, 0)
+			      : target__leave(&t, (uint32_t)getpid(), (uint32_t)steps[i].leave);
 		assert_int_equal(err, 0);
 		assert_int_equal(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof(hold));
 		assert_int_equal(hold, steps[i].hold);
