@@ -33,6 +33,6 @@ is "$release: the job runs, nobody complains" "$?$(grep -E 'warning|error' "$tmp
 is "$release: a trace for each rank" "$(find "$tmp/trace" -name '*.jsonl' | wc -l)" 2
 t "$release: clean" "$build/ncclscope" check "$tmp/trace"
 is "$release: all AllReduces" "$(cat "$tmp"/trace/*.jsonl | grep -c '"type":"ncclProfileColl"')" 40
-is "$release: steps with what their threads did, and their flow" \
-	"$(cat "$tmp"/trace/*.jsonl | jq -n '[inputs | select(.type == "ncclProfileProxyStep")] | length > 0 and all(.sched and .net)')" true
+is "$release: steps with what their threads did (see steps_have_states), and their flow" "$(cat "$tmp"/trace/*.jsonl |
+	jq -n '[inputs | select(.type == "ncclProfileProxyStep")] | length > 0 and all(.net) and (map(select(.sched | not)) | length * 20) <= length')" true
 finish

@@ -32,7 +32,7 @@ losses() {
 
 capture job --strict --sched=slices --net=flows -- "$job" --json --ranks 3 --op mix --bytes 1M --iters 30
 t "a job: all that it made, by its own count" eval 'convert job && good job'
-t "the kernel's context of all steps" holds job 'events | of("ProxyStep") | length > 100 and all(.sched and .net)'
+t "the kernel's context of all steps" eval 'steps_have_states job && holds job "events | of(\"ProxyStep\") | all(.net)"'
 t "slices, flows, their ends" holds job '(records("slice") | length > 100) and
 	(records("flow") | map(select(.end)) | length >= 6)'
 is "nothing but the capture" "$(cd "$tmp" && ls -d ncclscope_dump-* 2>/dev/null)" ""

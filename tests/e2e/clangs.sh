@@ -29,7 +29,7 @@ for clang in $clangs; do
 	record "$clang" -- "$job" --ranks 2 --bytes 1M --iters 20 --check --json
 	is "$clang: the job runs, nobody complains" "$rc$(grep -E 'warning|error' "$tmp/$clang.err")" 0
 	t "$clang: what the job made, clean, lossless" good "$clang"
-	t "$clang: steps know what their thread did" holds "$clang" '[events[] | select(.type == "ncclProfileProxyStep")] | length > 0 and all(.sched)'
+	t "$clang: steps know what their thread did" steps_have_states "$clang"
 	t "$clang: and their flow" holds "$clang" '[events[] | select(.type == "ncclProfileProxyStep")] | length > 0 and all(.net)'
 done
 finish

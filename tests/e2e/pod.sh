@@ -118,7 +118,7 @@ for name in pod host; do
 	split $name
 	t "$name: a file of each rank" [ "$(find "$tmp/$name" -name '*.jsonl' | wc -l)" = 2 ]
 	t "$name: clean, lossless, counted, joined" good $name
-	t "$name: threads' states of each step" holds $name 'events | of("ProxyStep") | length > 100 and all(.sched)'
+	t "$name: threads' states of each step" steps_have_states $name
 	t "$name: a connection of each step" holds $name 'events | of("ProxyStep") | length > 100 and all(.net.flow)'
 	t "$name: NCCL's build id" holds $name 'records("header") | length == 2 and all(.ncclBuildId)'
 done
