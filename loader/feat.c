@@ -461,6 +461,12 @@ bool feat_works_already(const struct feat_ctx *ctx, enum feat_id id)
 	return ctx->results[id].status == FEAT_WORKS;
 }
 
+void feat_skip(struct feat_ctx *ctx, enum feat_id id, enum feat_id needs)
+{
+	feat_fails(ctx, id, 0, "not tried, needs %s", feat_descs[needs].name);
+	feat_advise(ctx, id, "See %s.", feat_descs[needs].name);
+}
+
 void feat__probe_all(const struct feat_opts *opts, struct feat_result results[FEAT_CNT])
 {
 	struct feat_ctx ctx = {.opts = opts, .results = results};

@@ -986,12 +986,6 @@ static void probe_libbpf(struct feat_ctx *ctx)
 		feat_fails(ctx, FEAT_LIBBPF, 0, "%s is older than v1.1", libbpf_version_string());
 }
 
-static void skip_feature(struct feat_ctx *ctx, enum feat_id id, enum feat_id needs)
-{
-	feat_fails(ctx, id, 0, "not tried, needs %s", feat_descs[needs].name);
-	feat_advise(ctx, id, "See %s.", feat_descs[needs].name);
-}
-
 /* Those that record loads, by the verifier of this kernel: not the small ones that the other features are tried with. */
 static void probe_programs(struct feat_ctx *ctx)
 {
@@ -1001,7 +995,7 @@ static void probe_programs(struct feat_ctx *ctx)
 
 	for (i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		if (!feat_works_already(ctx, needs[i])) {
-			skip_feature(ctx, FEAT_PROGRAMS, needs[i]);
+			feat_skip(ctx, FEAT_PROGRAMS, needs[i]);
 			return;
 		}
 	}
@@ -1030,10 +1024,10 @@ void feat_probe_bpf(struct feat_ctx *ctx)
 		return;
 	}
 	/* None of our objects can be loaded without it, even for programs that have no use for it. */
-	skip_feature(ctx, FEAT_PROGRAMS, FEAT_BTF);
+	feat_skip(ctx, FEAT_PROGRAMS, FEAT_BTF);
 	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-		skip_feature(ctx, trials[i].id, FEAT_BTF);
+		feat_skip(ctx, trials[i].id, FEAT_BTF);
 		if (second_of(trials[i].id, &second))
-			skip_feature(ctx, second, FEAT_BTF);
+			feat_skip(ctx, second, FEAT_BTF);
 	}
 }

@@ -42,6 +42,9 @@ __attribute__((format(printf, 3, 4))) void feat_denied(struct feat_ctx *ctx, enu
 __attribute__((format(printf, 3, 4))) void feat_advise(struct feat_ctx *ctx, enum feat_id id,
 						       const char *fmt, ...);
 
+/* It was not tried, as it needs another that does not work. */
+void feat_skip(struct feat_ctx *ctx, enum feat_id id, enum feat_id needs);
+
 bool feat_works_already(const struct feat_ctx *ctx, enum feat_id id);
 /* First line of a small file of /proc or /sys, without its newline; 0 or -errno. */
 int read_line(const char *path, char *buf, unsigned long len);

@@ -446,8 +446,7 @@ static void probe_counter_rate(struct feat_ctx *ctx)
 static void probe_bpf_clock(struct feat_ctx *ctx)
 {
 	if (!ctx->bpf_ts_ns) {
-		feat_fails(ctx, FEAT_BPF_CLOCK, 0, "not tried, ring-buffer does not work");
-		feat_advise(ctx, FEAT_BPF_CLOCK, "See ring-buffer.");
+		feat_skip(ctx, FEAT_BPF_CLOCK, FEAT_RINGBUF);
 	} else if (ctx->bpf_ts_ns < ctx->bpf_before_ns || ctx->bpf_ts_ns > ctx->bpf_after_ns) {
 		feat_fails(ctx, FEAT_BPF_CLOCK, 0, "%+.3f s from CLOCK_MONOTONIC",
 			   ((double)ctx->bpf_ts_ns - (double)ctx->bpf_before_ns) / 1e9);

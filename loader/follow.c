@@ -45,9 +45,15 @@ static uint32_t age_times(const struct recorder *r)
 	return times;
 }
 
+/* The last that we told; once the usual age until there is a process. */
+static uint32_t times_of(const struct recorder *r)
+{
+	return r->age_times ? r->age_times : 1;
+}
+
 static uint64_t flush_ticks(const struct recorder *r)
 {
-	return r->s.clock.hz / FLUSH_AGE_PER_S * (r->age_times ? r->age_times : 1);
+	return r->s.clock.hz / FLUSH_AGE_PER_S * times_of(r);
 }
 
 /* ---- Reaching a plugin ------------------------------------------------------------------------- */
@@ -188,73 +194,61 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 	return err;
 }
 
-static void ask_pid(const struct recorder *r, pid_t pid,
-		    int (*ask)(const struct recorder *r, struct target *t))
+/* What is asked of a process, `hold` as target__leave() has it. */
+typedef int (*ask_fn)(struct target *t, uint32_t hold);
+
+static void ask_pid(pid_t pid, ask_fn ask, uint32_t hold)
 {
 	struct target t;
 
 	if (!target__find(&t, pid))
-		ask(r, &t);
+		ask(&t, hold);
 	target__close(&t);
 }
 
 /* Also those that never sent anything: idle, their mask would stay up until the next callback. @again: also those that hang. */
-static void ask_all(struct recorder *r, bool again,
-		    int (*ask)(const struct recorder *r, struct target *t))
+static void ask_all(struct recorder *r, bool again, ask_fn ask, uint32_t hold)
 {
 	struct scan_proc *sp, *stmp;
 	struct proc *p, *tmp;
 	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (p->target.mem >= 0 && (again || !p->hangs) && ask(r, &p->target) == -ETIMEDOUT)
+		if (p->target.mem >= 0 && (again || !p->hangs) &&
+		    ask(&p->target, hold) == -ETIMEDOUT)
 			leave_hanging(p);
 	for (i = 0; i < r->opt.npids; i++)
-		ask_pid(r, r->opt.pids[i], ask);
+		ask_pid(r->opt.pids[i], ask, hold);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
 		if (sp->file && !sp->hangs)
-			ask_pid(r, sp->pid, ask);
+			ask_pid(sp->pid, ask, hold);
 }
 
-static int give_back(const struct recorder *r, struct target *t)
+static int give_back(struct target *t, uint32_t hold)
 {
-	(void)r;
-	return target__want(t, (uint32_t)getpid(), 0, 0);
-}
-
-static int leave(const struct recorder *r, struct target *t)
-{
-	(void)r;
-	return target__leave(t, (uint32_t)getpid(), 0);
-}
-
-static int leave_for_a_while(const struct recorder *r, struct target *t)
-{
-	uint32_t times = r->age_times ? r->age_times : 1;
-
-	return target__leave(t, (uint32_t)getpid(), FOLLOW_BACK_WITHIN_S * FLUSH_AGE_PER_S / times);
+	return target__leave(t, (uint32_t)getpid(), hold);
 }
 
 void follow__give_back(struct recorder *r, enum follow_leave how)
 {
-	static int (*const ask[])(const struct recorder *r, struct target *t) = {
-		[FOLLOW_LEAVE] = give_back,
-		[FOLLOW_LEAVE_FOR_A_WHILE] = leave_for_a_while,
-		[FOLLOW_LEAVE_FOR_GOOD] = leave,
+	const uint32_t hold[] = {
+		[FOLLOW_LEAVE] = TARGET_HOLD_AS_IS,
+		[FOLLOW_LEAVE_FOR_A_WHILE] = FOLLOW_BACK_WITHIN_S * FLUSH_AGE_PER_S / times_of(r),
+		[FOLLOW_LEAVE_FOR_GOOD] = 0,
 	};
 
-	ask_all(r, true, ask[how]);
+	ask_all(r, true, give_back, hold[how]);
 }
 
-static int bury(const struct recorder *r, struct target *t)
+static int bury(struct target *t, uint32_t hold)
 {
-	(void)r;
+	(void)hold;
 	return target__bury(t);
 }
 
 void follow__bury(struct recorder *r)
 {
-	ask_all(r, false, bury);
+	ask_all(r, false, bury, TARGET_HOLD_AS_IS);
 }
 
 void follow__cut(struct recorder *r)

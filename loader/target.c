@@ -17,10 +17,9 @@
 #include "pid_stat.h"
 #include "target.h"
 
-#define MAX_TRIES	  8 /* files named like the plugin that are looked into */
-#define TARGET_HOLD_AS_IS UINT32_MAX
-#define TURN_MS		  20 /* at most, for another loader to finish */
-#define NEVER_TOGGLE	  (ncclProfileKernelCh | ncclProfileKernelPhase)
+#define MAX_TRIES    8	/* files named like the plugin that are looked into */
+#define TURN_MS	     20 /* at most, for another loader to finish */
+#define NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
 
 static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
 {

@@ -56,8 +56,9 @@ int target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush
 
 /*
  * Takes a request back as target__want() with mask 0 does. KernelCh, which cannot come on again while NCCL works, stays on for `hold`
- * flush ages more, now and until whoever wants that says 0: others' requests change nothing of it.
+ * flush ages more, now and until whoever wants that says 0. TARGET_HOLD_AS_IS, as target__want(): no matter to us.
  */
+#define TARGET_HOLD_AS_IS UINT32_MAX
 int target__leave(struct target *t, uint32_t owner, uint32_t hold);
 
 /* Sets the flush age alone, which every recorder of the process shares. As target__bury(). */
