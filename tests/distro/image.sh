@@ -3,44 +3,30 @@
 # The image of packaging/Containerfile, built from nothing but the sources and Debian's packages, and the pod of packaging/kubernetes.yaml
 # with it (tests/e2e/pod.sh): image.sh [NAME] (bookworm), the release that it is based on.
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=../podman.sh
+. "$top/tests/podman.sh"
 needs podman runc
 release=${1:-bookworm}
 own_tmp
 
-# Nothing of the machine's own images is touched.
 store=$distros/podman
-mkdir -p "$store"
-cat >"$tmp/podman" <<-EOT
-	#!/bin/sh
-	exec podman --root "$store/root" --runroot "$store/run" --tmpdir "$store/tmp" --cgroup-manager cgroupfs --events-backend file \
-		--runtime runc "\$@"
-EOT
-chmod +x "$tmp/podman"
-podman() {
-	"$tmp/podman" "$@"
-}
+own_podman "$store" overlay 900
 trap 'umount -l "$store"/root/overlay 2>/dev/null; rm -rf "$store" "$tmp"' EXIT
 
 base() {
 	tar -C "$distros/$release" --exclude=./src -c . | podman import --quiet --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' - localhost/base
 }
-# As a clone has them; what git does not know is not in it.
-clone() {
-	mkdir "$tmp/clone" && git -C "$top" ls-files -co --exclude-standard -z | tar -C "$top" -c --null --ignore-failed-read -T - 2>/dev/null | tar -C "$tmp/clone" -x
-}
-# Limits: podman's own default is more than some machines let anyone have.
-limits=(--ulimit nofile=1024:1024 --ulimit nproc=4096:4096)
 build_image() {
-	make -C "$tmp/clone" image IMAGE=localhost/ncclscope:built CONTAINER_TOOL="$tmp/podman" \
-		IMAGE_OPTIONS="--build-arg BASE=localhost/base --network host ${limits[*]}"
+	mkdir "$tmp/sources" && working_tree "$tmp/sources" &&
+		make -C "$tmp/sources" image IMAGE=localhost/ncclscope:built CONTAINER_TOOL="$store/podman" \
+			IMAGE_OPTIONS="--build-arg BASE=localhost/base --network host"
 }
 in_image() {
-	podman run --rm --network none "${limits[@]}" "$@"
+	podman run --rm --network none "$@"
 }
 
 t "$release: is there" distro "$release"
 t "$release: as an image" base
-t "the sources" clone
 t "make image" build_image
 [ $failed = 0 ] || finish
 is "the image: runs" "$(in_image localhost/ncclscope:built --version)" "$("$build/ncclscope" --version)"

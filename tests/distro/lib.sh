@@ -49,9 +49,14 @@ inside() {
 		exec "$@"' - "$root" "$@"
 }
 
-# sources NAME: the working tree as it is, in /src; what was built there before stays.
+# working_tree DIR: as it is, into DIR.
+working_tree() {
+	git -C "$top" ls-files -co --exclude-standard -z | tar -C "$top" -c --null --ignore-failed-read -T - 2>/dev/null | tar -C "$1" -x
+}
+
+# sources NAME: the working tree in /src; what was built there before stays.
 sources() {
 	local src=$distros/$1/src
 	[ -e "$src" ] || git clone -q "$top" "$src" || return
-	git -C "$top" ls-files -co --exclude-standard -z | tar -C "$top" -c --null --ignore-failed-read -T - 2>/dev/null | tar -C "$src" -x
+	working_tree "$src"
 }

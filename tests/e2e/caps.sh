@@ -15,17 +15,6 @@ set_of() {
 	printf -- -all
 	printf ',+%s' "$@"
 }
-# bits CAP...: as /proc has it.
-bits() {
-	local cap sum=0
-	for cap; do
-		sum=$((sum | 1 << $(awk -v n="CAP_${cap^^}" '$1 == "#define" && $2 == n { print $3 }' /usr/include/linux/capability.h)))
-	done
-	printf '%016x' $sum
-}
-status_of() {
-	awk -v k="$2:" '$1 == k { print $2 }' "/proc/$1/status"
-}
 # users_job NAME OPTION...: of another user than the recorder.
 users_job() {
 	local name=$1

@@ -142,6 +142,20 @@ kill_job() {
 	wait "$starter"
 } 2>/dev/null
 
+# status_of PID KEY: what /proc says of a process.
+status_of() {
+	awk -v k="$2:" '$1 == k { print $2 }' "/proc/$1/status"
+}
+
+# bits CAP...: a set of capabilities as /proc has it.
+bits() {
+	local cap sum=0
+	for cap; do
+		sum=$((sum | 1 << $(awk -v n="CAP_${cap^^}" '$1 == "#define" && $2 == n { print $3 }' /usr/include/linux/capability.h)))
+	done
+	printf '%016x' $sum
+}
+
 # until_true SECONDS COMMAND...: tries until it succeeds.
 until_true() {
 	local end=$((SECONDS + $1))

@@ -14,10 +14,6 @@ import shlex
 import sys
 import yaml
 
-CAPABILITIES = """CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE
-NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT
-SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG
-WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE""".split()
 # Of a pod: for the scheduler and the kubelet, nothing that a container could tell.
 OF_CLUSTER = {"automountServiceAccountToken", "tolerations", "terminationGracePeriodSeconds", "nodeSelector"}
 
@@ -26,7 +22,9 @@ def ours():
     """Capabilities that a process may get on this machine."""
     with open("/proc/self/status") as f:
         bits = next(int(line.split()[1], 16) for line in f if line.startswith("CapBnd:"))
-    return {name for bit, name in enumerate(CAPABILITIES) if bits >> bit & 1}
+    with open("/usr/include/linux/capability.h") as f:
+        known = re.findall(r"^#define CAP_(\w+)\s+(\d+)$", f.read(), re.M)
+    return {name for name, bit in known if bits >> int(bit) & 1}
 
 
 def take(of, key, default=None):
@@ -42,10 +40,10 @@ def confined(security, where):
     options = []
     capabilities = take(security, "capabilities")
     options += [f"--cap-drop={name}" for name in take(capabilities, "drop", [])]
-    wanted = take(capabilities, "add", [])
-    options += [f"--cap-add={name}" for name in wanted if name in ours()]
-    for name in wanted:
-        if name not in ours():
+    for name in take(capabilities, "add", []):
+        if name in ours():
+            options.append(f"--cap-add={name}")
+        else:
             print(f"# without CAP_{name}, which nobody has on this machine", file=sys.stderr)
     nothing_left(capabilities, where)
     if take(security, "readOnlyRootFilesystem"):
