@@ -5,19 +5,10 @@
  */
 #define TASK_INLINE __always_inline /* see no_private_stack() */
 #include "sched.bpf.h"
+#include "signal.bpf.h"
 #include <bpf/usdt.bpf.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#define SIGKILL	 9 /* on x86 and arm64 */
-#define SIGCHLD	 17
-#define SIGCONT	 18
-#define SIGSTOP	 19
-#define SIGTSTP	 20
-#define SIGTTIN	 21
-#define SIGTTOU	 22
-#define SIGURG	 23
-#define SIGWINCH 28
 
 /* The process, registered at its first buffer. A reused tgid is told by its start time. */
 static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_ns)
@@ -324,11 +315,6 @@ static __always_inline void flush_dying(__u32 tid)
 	chunk_submit(task, &tb, thread->tbuf, SCOPE_FLUSH_DYING, stat ? stat->limited_recs : 0);
 }
 
-/* Those that kill nobody by default: they stop or continue, or nothing comes of them. */
-#define NOT_DEADLY                                                                                 \
-	(1u << SIGCHLD | 1u << SIGCONT | 1u << SIGSTOP | 1u << SIGTSTP | 1u << SIGTTIN |           \
-	 1u << SIGTTOU | 1u << SIGURG | 1u << SIGWINCH)
-
 /*
  * Runs in every thread of a process that a signal kills, with its memory still mapped, also on kernels
  * where sched_process_exit comes too late. One that is handled, or stops it, leaves the thread alive: not our business.
@@ -338,7 +324,8 @@ int BPF_PROG(scope_signal, int sig, struct kernel_siginfo *info, struct k_sigact
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 
-	if ((sig < 32 && 1u << sig & NOT_DEADLY) || !bpf_map_lookup_elem(&scope_threads, &tid))
+	if (signal_is_of(sig, SIGNALS_STOP | SIGNALS_HARMLESS) ||
+	    !bpf_map_lookup_elem(&scope_threads, &tid))
 		return 0;
 	if (sig == SIGKILL || !BPF_CORE_READ(ka, sa.sa_handler))
 		flush_dying(tid);
@@ -361,6 +348,7 @@ static __always_inline __s32 exit_status(struct task_struct *task)
 static __always_inline void tell_end(struct task_struct *task, struct scope_proc_stat *stat,
 				     __u16 kind, __s32 code, bool dead, __u32 seq)
 {
+	bool oom = dead && BPF_CORE_READ(task, signal, oom_mm);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct scope_ev_exit *e = NULL;
 
@@ -382,6 +370,8 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 	e->lost_chunks = stat ? stat->lost_chunks : 0;
 	e->limited_recs = stat ? stat->limited_recs : 0;
 	e->sched_seq = seq;
+	e->signals_lost = stat ? stat->signals_lost : 0;
+	e->oom = oom;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_flags(dead));
 	if (stat && dead)

@@ -159,6 +159,12 @@ int scope_p_signal(void *ctx)
 	return 0;
 }
 
+SEC("?tp_btf/signal_generate")
+int BPF_PROG(scope_p_sent, int sig, struct kernel_siginfo *info, struct task_struct *task)
+{
+	return hit_if_named(task);
+}
+
 /* Whose time an interrupt takes is chance: any one counts. */
 SEC("?tp_btf/irq_handler_entry")
 int scope_p_irqin(void *ctx)

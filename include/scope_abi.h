@@ -379,6 +379,7 @@ enum scope_ev_kind {
 	SCOPE_EV_RETRANS = 10,	/* scope_ev_retrans: segments of one were sent again */
 	SCOPE_EV_DROP = 11,	/* scope_ev_drop: the kernel dropped a packet of one */
 	SCOPE_EV_SWITCHES = 12, /* scope_ev_switches: several of SCOPE_EV_SWITCH, of one CPU */
+	SCOPE_EV_SIGNAL = 13,	/* scope_ev_signal: a process was sent one that ends or stops */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -437,7 +438,9 @@ struct scope_ev_exit {
 	__u64 lost_chunks;
 	__u64 limited_recs; /* of lost_recs */
 	__u32 sched_seq;    /* of the thread, at its end */
-	__u32 pad;
+	__u16 signals_lost; /* of this process: scope_ev_signal that did not get into the ring */
+	__u8 oom;	    /* 1: the kernel had chosen it to get memory back */
+	__u8 pad;
 };
 
 /* ---- Kernel context: what the scheduler did to the threads of recorded processes ----------------
@@ -606,6 +609,27 @@ struct scope_ev_irq {
 struct scope_irqs {
 	struct scope_ev_irq rec; /* h.size is not set; none in it: told */
 	__u64 copied;		 /* rec.fill of the last that was told as a copy */
+};
+
+/*
+ * A signal was generated for a recorded process, and is not ignored: of those that end or stop a process, by default or as a
+ * rule. What it handles itself is told of as well if it is one that people and launchers send (SIGTERM), or a fault,
+ * of these no more than one a second.
+ */
+struct scope_ev_signal {
+	struct scope_ev_short h;
+	__u64 start_ns; /* of the thread group leader, as in scope_ev_hdr */
+	__u32 tgid;	/* host; whom it is for */
+	__u32 ns_tid;	/* the thread that it is for; 0: any of the process */
+	__s32 sig;
+	__s32 code;	 /* si_code: 0, -1 or -6 are a process' call; above 0 it is the kernel's */
+	__u32 from_tgid; /* host; who ran when it was generated: the sender, */
+	__u32 from_tid;	 /* unless the kernel did so on somebody's else account */
+	__u32 from_ns_tgid; /* as its own innermost pid namespace has it */
+	__u32 from_uid;
+	__u8 handled; /* 1: the process has a handler */
+	__u8 pad[7];
+	char from_comm[SCOPE_COMM_LEN];
 };
 
 /*
@@ -800,8 +824,11 @@ struct scope_proc_stat {
 	__u64 lost_chunks;
 	__u64 limited_recs; /* of lost_recs: there was room, but the process had more than its share */
 	__u64 faults;
-	__u32 ended; /* enum scope_ended */
-	__s32 code;  /* then: as in scope_ev_exit */
+	__u64 fault_ns; /* when a fault that it handles was told of last */
+	__u32 ended;	/* enum scope_ended */
+	__s32 code;	/* then: as in scope_ev_exit */
+	__u16 signals_lost;
+	__u8 pad[6];
 };
 
 /* Counters of the BPF side, map scope_stats (per CPU). */
@@ -865,6 +892,7 @@ SCOPE_ABI_SIZE(scope_ev_migrate, 72);
 SCOPE_ABI_SIZE(scope_irq, 12);
 SCOPE_ABI_SIZE(scope_ev_irq, 224);
 SCOPE_ABI_SIZE(scope_irqs, 232);
+SCOPE_ABI_SIZE(scope_ev_signal, 80);
 SCOPE_ABI_SIZE(scope_task, 64);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);
@@ -876,6 +904,6 @@ SCOPE_ABI_SIZE(scope_ev_retrans, 40);
 SCOPE_ABI_SIZE(scope_ev_drop, 88);
 SCOPE_ABI_SIZE(scope_flow_open, 48);
 SCOPE_ABI_SIZE(scope_flow_sample, 216);
-SCOPE_ABI_SIZE(scope_proc_stat, 48);
+SCOPE_ABI_SIZE(scope_proc_stat, 64);
 
 #endif

@@ -267,8 +267,8 @@ static bool in_words(const char *const *words, const struct json_node *n)
 }
 
 /* The names; index is the number, so the schema's order is NCCL's. */
-const char *const kind_names[] = {"event", "state", "header", "thread", "slice",  "flow", "drop",
-				  "node",  "clock", "lost",   "open",	"footer", NULL};
+const char *const kind_names[] = {"event",  "state", "header", "thread", "slice", "flow",   "drop",
+				  "signal", "node",  "clock",  "lost",	 "open",  "footer", NULL};
 
 const char *const etype_names[] = {
 	"ncclProfileGroupApi",	   "ncclProfileCollApi",  "ncclProfileP2pApi",
@@ -350,6 +350,7 @@ WORDS(t_is_thread, NULL, "thread");
 WORDS(t_is_slice, NULL, "slice");
 WORDS(t_is_flow, NULL, "flow");
 WORDS(t_is_drop, NULL, "drop");
+WORDS(t_is_signal, NULL, "signal");
 WORDS(t_is_node, NULL, "node");
 WORDS(t_is_clock, NULL, "clock");
 WORDS(t_is_lost, NULL, "lost");
@@ -529,6 +530,11 @@ OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, R
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
        {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
+OBJECT(sender, "sender", {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"comm", &t_string, REQ},
+       {"uid", &t_u64, REQ});
+OBJECT(r_signal, "signal", {"recordType", &t_is_signal, REQ}, {"ts", &t_moment, REQ},
+       {"signal", &t_string, REQ}, {"nr", &t_i32, REQ}, {"code", &t_i32, REQ}, {"tid", &t_pid, 0},
+       {"handled", &t_true, 0}, {"from", &t_sender, 0});
 OBJECT(node_cpu, "nodeCpu", {"cpu", &t_u64, REQ}, {"busy", &t_time, 0}, {"irq", &t_time, 0},
        {"softirq", &t_time, 0}, {"steal", &t_time, 0}, {"netRx", &t_time, 0});
 OBJECT(pressure, "pressure", {"some", &t_time, 0}, {"full", &t_time, 0});
@@ -562,14 +568,15 @@ OBJECT(r_open, "open", {"recordType", &t_is_open, REQ}, {"eventType", &t_etype, 
        {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"more", &t_u64, 0});
 OBJECT(self, "self", {"cpu", &t_time, REQ}, {"peakMemory", &t_u64, REQ}, {"skipped", &t_u64, 0});
 OBJECT(r_footer, "footer", {"recordType", &t_is_footer, REQ}, {"end", &t_end, REQ},
-       {"exitCode", &t_i32, 0}, {"counts", &t_u64, REQ | MAP}, {"lost", &t_u64, REQ | MAP},
-       {"self", &t_self, REQ});
+       {"exitCode", &t_i32, 0}, {"oom", &t_true, 0}, {"counts", &t_u64, REQ | MAP},
+       {"lost", &t_u64, REQ | MAP}, {"self", &t_self, REQ});
 
 static const struct object *const records[NR_KINDS] = {
-	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state, [KIND_HEADER] = &r_header,
-	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice, [KIND_FLOW] = &r_flow,
-	[KIND_DROP] = &r_drop,	   [KIND_NODE] = &r_node,   [KIND_CLOCK] = &r_clock,
-	[KIND_LOST] = &r_lost,	   [KIND_OPEN] = &r_open,   [KIND_FOOTER] = &r_footer,
+	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state,   [KIND_HEADER] = &r_header,
+	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice,   [KIND_FLOW] = &r_flow,
+	[KIND_DROP] = &r_drop,	   [KIND_SIGNAL] = &r_signal, [KIND_NODE] = &r_node,
+	[KIND_CLOCK] = &r_clock,   [KIND_LOST] = &r_lost,     [KIND_OPEN] = &r_open,
+	[KIND_FOOTER] = &r_footer,
 };
 
 /* Where in the record a value is, for messages: built only when there is one. */
@@ -1172,7 +1179,7 @@ void keys_dump(FILE *to)
 		&drop_count,   &rdma,	   &net,	  &origin,	   &slurm,	&merged,
 		&header_clock, &tcp,	   &slice_behind, &flow_delta,	   &node_cpu,	&pressure,
 		&psi,	       &gpu_clock, &self,	  &node_throttled, &net_peer,	&features,
-		&node_netdev,  &softnet,   &resent,
+		&node_netdev,  &softnet,   &resent,	  &sender,
 	};
 	size_t i;
 

@@ -702,6 +702,19 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	p->ended_ns = e->h.ts_ns;
 	p->end_status = e->code;
 	p->end_lost_recs = e->lost_recs;
+	p->oom = e->oom;
+	if (e->signals_lost)
+		proc__count_loss(p, LOSS_CONTEXT, e->signals_lost);
+	return p;
+}
+
+/* Of a process without records, which has no trace, it says nothing. */
+static struct proc *decode_signal(struct session *s, const struct scope_ev_signal *e)
+{
+	struct proc *p = proc__find(s, e->tgid, e->start_ns);
+
+	if (p)
+		trace__signal(p, e);
 	return p;
 }
 
@@ -729,6 +742,12 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 		if (!decode_net__event(s, data))
 			s->bad_records++;
 		return NULL;
+	case SCOPE_EV_SIGNAL:
+		if (h->size < sizeof(struct scope_ev_signal)) {
+			s->bad_records++;
+			return NULL;
+		}
+		return decode_signal(s, data);
 	case SCOPE_EV_CHUNK:
 		s->chunk_bytes += size + RING_HDR_SIZE;
 		return decode__chunk(s, data, h->size);

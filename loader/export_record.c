@@ -757,6 +757,7 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 		 rec_get(x, rec,
 			 open			   ? "eventType"
 			 : !strcmp(kind, "drop")   ? "reason"
+			 : !strcmp(kind, "signal") ? "signal"
 			 : !strcmp(kind, "lost")   ? "cause"
 			 : !strcmp(kind, "thread") ? "comm"
 						   : ""));

@@ -205,6 +205,10 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"signal-memory", CONTEXT, false,
 		"reading memory of a thread that is being killed",
 		"Nothing to do, but up to 10 ms of records are lost when a job is killed."},
+	[FEAT_SIGNAL_GENERATE] = {
+		"tp_btf-signal_generate", CONTEXT, true,
+		"who sent a process the signal that ended or stopped it",
+		newer_or_config},
 	[FEAT_IRQ_ENTRY] = {
 		"tp_btf-irq_handler_entry", CONTEXT, false,
 		"time that interrupts took from threads",

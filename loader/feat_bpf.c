@@ -704,6 +704,7 @@ static const struct trial trials[] = {
 	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NOTHING},
 	{FEAT_SCHED_EXIT, "scope_p_exit", NULL, fire_child, judge_exit, NOTHING},
 	{FEAT_SIGNAL_DELIVER, "scope_p_signal", NULL, fire_child, judge_signal, NOTHING},
+	{FEAT_SIGNAL_GENERATE, "scope_p_sent", NULL, fire_child, NULL, NOTHING},
 	{FEAT_IRQ_ENTRY, "scope_p_irqin", NULL, fire_chance, NULL, NOTHING},
 	{FEAT_IRQ_EXIT, "scope_p_irqout", NULL, fire_chance, NULL, NOTHING},
 	{FEAT_SOFTIRQ_ENTRY, "scope_p_softin", NULL, fire_chance, NULL, NOTHING},

@@ -22,6 +22,7 @@ enum out_kind {
 	OUT_SLICE,
 	OUT_FLOW,
 	OUT_DROP,
+	OUT_SIGNAL,
 	OUT_NODE,
 	OUT_CLOCK,
 	OUT_LOST,

@@ -97,6 +97,7 @@ struct proc {
 	uint64_t
 		limited_recs; /* of what did not get into the ring: for its share, by BPF's newest account */
 	int end_status;		   /* as wait(2) has it */
+	bool oom;		   /* the kernel ended it to get memory back */
 	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
 	uint64_t oldest_ns;	     /* what its unwritten events may ask for, at the last tick */

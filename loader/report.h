@@ -365,6 +365,17 @@ struct report_last {
 	int64_t called, began, ended;
 };
 
+#define REPORT_SIGNALS 4
+
+/* A signal that a process was sent. */
+struct report_signal {
+	int64_t ts; /* by the clock of its process */
+	int32_t nr, code;
+	int32_t from_pid, from_tid, from_uid; /* -1: the kernel's own */
+	uint32_t name, comm;		      /* names; comm: the sender's */
+	bool handled;
+};
+
 /* A recording of a process. Outlives its stream. */
 struct report_proc {
 	uint32_t index;
@@ -396,9 +407,14 @@ struct report_proc {
 	uint64_t events, lost;
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
+	int32_t exit_code;   /* 0 if a signal ended it */
 	bool failed;	     /* it exited with a status that is not 0, or by a signal */
+	bool oom;	     /* the kernel ended it to get memory back */
 	bool is_stopped;     /* a thread of it was, when the recording ended */
-	int64_t reset_ns;    /* a connection of it was reset; 0: none */
+	/* The last ones that it was sent, each at its number % REPORT_SIGNALS: those that stop, and those that end. */
+	struct report_signal stops[REPORT_SIGNALS], ends[REPORT_SIGNALS];
+	uint32_t nstops, nends;
+	int64_t reset_ns; /* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
 	uint32_t reset_host;	       /* of that one, if it is another */

@@ -172,8 +172,21 @@ static void tell_late_kernel(const struct report_cause *c, struct report_verdict
 		 "process");
 }
 
-static void tell_missing(const struct report_cause *c, struct names *names,
-			 struct report_verdict *v)
+/* When the last of it was seen that moved, and who did not come was gone by then. */
+static bool had_exited(const struct report_op *op, const struct report_proc *p)
+{
+	uint32_t i;
+
+	if (!p->footer || !p->failed)
+		return false;
+	for (i = 0; i < op->nparts; i++)
+		if (op->parts[i]->proc->last + op->parts[i]->proc->offset < p->last + p->offset)
+			return false;
+	return true;
+}
+
+static void tell_missing(const struct report_op *op, const struct report_cause *c,
+			 struct names *names, struct report_verdict *v)
 {
 	if (c->code == CODE_STOPPED)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
@@ -188,6 +201,10 @@ static void tell_missing(const struct report_cause *c, struct names *names,
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "did not call this operation, in which the others wait for %.1f ms",
 			 ms(v->duration));
+	if (c->code == CODE_STOPPED)
+		report_tell_stop(c->proc, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
+	else if (c->died || had_exited(op, c->proc))
+		report_tell_end(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
 }
 
 /* Who is told of a reset is not who did it: that was the other end of one that came in. */
@@ -218,7 +235,7 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 	} else if (c->code == CODE_LATE_KERNEL) {
 		tell_late_kernel(c, v);
 	} else if (c->code == CODE_MISSING || (c->code == CODE_STOPPED && !c->part)) {
-		tell_missing(c, names, v);
+		tell_missing(op, c, names, v);
 	} else if (c->code == CODE_RESET) {
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its connection was reset (%.20s) within the operation",
@@ -231,6 +248,10 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 	} else if (c->part) {
 		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
 			 code_says[c->code], ms(c->ns), ms(v->duration));
+		if (c->code == CODE_STOPPED &&
+		    report_tell_stop(c->part->proc, c->part->stop, names, v->evidence[1],
+				     sizeof(v->evidence[1])))
+			return;
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
 			 ms(report_per_thread(c->part->proxy.on, &c->part->proxy)),

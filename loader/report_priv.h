@@ -113,6 +113,16 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
 		       size_t len);
 
+/* Of signals: report_signals.c. */
+void report_note_signal(struct report_proc *p, const struct report_signal *s);
+/* Evidence: how its end came, beyond what its footer says; false: nothing is known. */
+bool report_tell_end(const struct report_proc *p, const struct names *names, char *at, size_t len);
+/* Evidence: who stopped it last before @until, by its clock; false: not known. */
+bool report_tell_stop(const struct report_proc *p, int64_t until, const struct names *names,
+		      char *at, size_t len);
+/* Its end by a signal, *when (by the real clock), was its own, or the kernel's, or not meant for others as well. */
+bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);
+
 /* What is odd about the operation's RDMA ports, first of all; false: nothing is. For how long that held it up they do not tell. */
 bool report_ports_cause(const struct report_op *op, const struct report_typical *typical,
 			struct names *names, struct report_cause *cause);

@@ -386,10 +386,31 @@ static void move_to(struct report_reader *rd, int64_t ns)
 
 static void take_footer(struct report_reader *rd, node_t rec)
 {
-	rd->proc->footer = true;
-	rd->proc->end = get_name(rd, rec, "end");
-	rd->proc->failed =
-		get_num(rd, rec, "exitCode") || report_by_signal(rd->r->names, rd->proc->end);
+	struct report_proc *p = rd->proc;
+
+	p->footer = true;
+	p->end = get_name(rd, rec, "end");
+	p->exit_code = get_int(rd, rec, "exitCode", 0);
+	p->failed = p->exit_code || report_by_signal(rd->r->names, p->end);
+	p->oom = get_bool(rd, rec, "oom");
+}
+
+static void take_signal(struct report_reader *rd, node_t rec)
+{
+	node_t from = get(rd, rec, "from");
+	struct report_signal s = {.nr = get_int(rd, rec, "nr", 0),
+				  .code = get_int(rd, rec, "code", 0),
+				  .from_pid = get_int(rd, from, "pid", -1),
+				  .from_tid = get_int(rd, from, "tid", -1),
+				  .from_uid = get_int(rd, from, "uid", -1),
+				  .name = get_name(rd, rec, "signal"),
+				  .comm = get_name(rd, from, "comm"),
+				  .handled = get_bool(rd, rec, "handled")};
+
+	if (!get_point(rd, rec, "ts", &s.ts))
+		return;
+	move_to(rd, s.ts);
+	report_note_signal(rd->proc, &s);
 }
 
 static void take_lost(struct report_reader *rd, node_t rec)
@@ -1008,9 +1029,9 @@ static void take_record(struct report_reader *rd, node_t rec)
 	static const struct {
 		const char *kind;
 		void (*take)(struct report_reader *rd, node_t rec);
-	} kinds[] = {{"event", take_event}, {"state", take_state},  {"thread", take_thread},
-		     {"flow", take_flow},   {"lost", take_lost},    {"open", take_open},
-		     {"node", take_node},   {"footer", take_footer}};
+	} kinds[] = {{"event", take_event}, {"state", take_state},   {"thread", take_thread},
+		     {"flow", take_flow},   {"lost", take_lost},     {"open", take_open},
+		     {"node", take_node},   {"signal", take_signal}, {"footer", take_footer}};
 	node_t kind = get(rd, rec, "recordType");
 	size_t i;
 

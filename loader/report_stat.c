@@ -813,33 +813,71 @@ void report_finish(struct report *r, struct report_op *op)
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
 
+/* A finding that is of no operation: of how the job failed. */
+static struct report_find *failure(struct report *r, enum report_code code,
+				   const struct report_proc *p, uint32_t culprit)
+{
+	const struct report_cause cause = {
+		.code = code, .proc = p, .rank = p->rank, .culprit = culprit};
+	struct report_find *f = find_of(r, NULL, &cause);
+
+	if (f)
+		f->failed = true;
+	return f;
+}
+
+/* A rank of several whose process a signal ended, while no operation was under way. */
+static bool judge_crash(struct report *r)
+{
+	const struct report_proc *p, *first = NULL;
+	struct report_find *f;
+	int64_t when, begun = 0;
+
+	for (p = r->procs; p; p = p->next)
+		if (p->of > 1 && report_has_crashed(r, p, &when) && (!first || when < begun)) {
+			first = p;
+			begun = when;
+		}
+	f = first ? failure(r, CODE_MISSING, first, 0) : NULL;
+	if (!f)
+		return false;
+	snprintf(f->evidence[0], sizeof(f->evidence[0]),
+		 "its process ended by %.40s, while no operation was under way",
+		 names__text(r->names, first->end));
+	report_tell_end(first, r->names, f->evidence[1], sizeof(f->evidence[1]));
+	return true;
+}
+
 /* A job that failed after a connection was reset may have had no operation under way just then. */
 static void judge_reset(struct report *r)
 {
 	const struct report_proc *p, *first = NULL;
-	struct report_cause cause = {.code = CODE_RESET};
-	struct report_find *f, *tmp;
+	struct report_find *f;
 
-	HASH_ITER (hh, r->finds, f, tmp)
-		if (f->hung)
-			return;
 	for (p = r->procs; p; p = p->next)
 		if (p->failed && p->reset_ns &&
 		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
 			first = p;
 	if (!first)
 		return;
-	cause.proc = first;
-	cause.rank = first->rank;
-	cause.culprit = first->reset_flow;
-	f = find_of(r, NULL, &cause);
+	f = failure(r, CODE_RESET, first, first->reset_flow);
 	if (!f)
 		return;
-	f->failed = true;
 	snprintf(f->evidence[0], sizeof(f->evidence[0]),
 		 "a connection was reset (%.20s), then the job failed",
 		 names__text(r->names, first->reset_why));
 	report_tell_reset(first, r->names, f->evidence[1], sizeof(f->evidence[1]));
+}
+
+static void judge_failure(struct report *r)
+{
+	const struct report_find *f, *tmp;
+
+	HASH_ITER (hh, r->finds, f, tmp)
+		if (f->hung)
+			return;
+	if (!judge_crash(r))
+		judge_reset(r);
 }
 
 static int cmp_proc(const void *a, const void *b)
@@ -878,7 +916,7 @@ void report_end(struct report *r)
 	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung)
 			judge_hung(r, c->hung);
-	judge_reset(r);
+	judge_failure(r);
 	report_weigh(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung)

@@ -692,6 +692,8 @@ void trace__footer(struct proc *p, const char *how, bool exited, int exit_code)
 	KEY_STR(&j, "end", how, strlen(how));
 	if (exited)
 		KEY_I64(&j, "exitCode", exit_code);
+	if (p->oom)
+		KEY_BOOL(&j, "oom", 1);
 	json_lit(&j, ",\"counts\":{");
 	for (i = 0; i < OUT_FOOTER; i++, sep = ",") {
 		json_raw(&j, sep, strlen(sep));

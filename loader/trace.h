@@ -34,6 +34,9 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 /* Packets of it that the kernel dropped, those that have not been told yet. */
 void trace__drops(struct proc *p, struct flow *flow);
 
+/* One that ends or stops the process, by default or as a rule. */
+void trace__signal(struct proc *p, const struct scope_ev_signal *e);
+
 /*
  * What the node did since the process' last such record, up to `now`; `netdev` is of its network namespace,
  * `quota` of its cgroup; NULL: not known.

@@ -3,12 +3,12 @@
 
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
-E2E	:= doctor errors counts faults mask probes seed versions pxn threads owner paths caps service \
+E2E	:= doctor errors counts faults signals mask probes seed versions pxn threads owner paths caps service \
 	   namespaces pod forks sched sched_faults raw capture export clangs report_sched report_net merge_nodes hung net net_faults rdma attach windows pace status top overload scale \
 	   hostile kills kernels recorder_kills inject
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
-	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so
+	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
 TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
 
@@ -41,7 +41,7 @@ $(E2E_OUT)/slow_fs: $(E2E_DIR)/slow_fs.c
 	$(Q)$(CC) $(CFLAGS) $< -lfuse3 -o $@
 
 # For LD_PRELOAD: without any sanitizer.
-$(E2E_OUT)/inject.so: $(E2E_DIR)/inject.c
+$(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so: $(E2E_OUT)/%.so: $(E2E_DIR)/%.c
 	$(call msg,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@

@@ -5,6 +5,8 @@
 # memory; what was open is unfinished, with its last state; the footer says how it ended.
 E2E_TIMEOUT=${E2E_TIMEOUT:-400} # 200 jobs, on a machine that others load
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=memory_lib.sh
+. "$here/memory_lib.sh"
 
 kills=${KILLS:-200}
 workers=3
@@ -15,34 +17,7 @@ export STANDIN_TIMEOUT=2 # peers of a rank that dies while they wait for it to c
 
 # Counted in memory: nothing is written to disk while a callback is counted.
 log=$(mktemp -p /dev/shm ncclscope-kills.XXXXXX)
-cgroup=
 trap 'cleanup; rm -f "$log"; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
-
-# ---- A cgroup in which memory runs out
-
-# memory_set DIR VERSION: a new cgroup of 96 MiB without swap.
-memory_set() {
-	mkdir "$1" 2>/dev/null || return
-	case $2 in
-	cgroup2) echo 96M >"$1/memory.max" && echo 0 >"$1/memory.swap.max" || [ ! -e "$1/memory.swap.max" ] ;;
-	cgroup) echo 96M >"$1/memory.limit_in_bytes" && echo 96M >"$1/memory.memsw.limit_in_bytes" || [ ! -e "$1/memory.memsw.limit_in_bytes" ] ;;
-	esac 2>/dev/null && return
-	rmdir "$1"
-	return 1
-}
-
-# In the hierarchy that has the controller; as $cgroup.
-cgroup_new() {
-	local dir kind
-	while read -r dir kind; do
-		case $kind in
-		cgroup2) grep -qw memory "$dir/cgroup.subtree_control" ;;
-		cgroup) [ -e "$dir/memory.limit_in_bytes" ] ;;
-		*) false ;;
-		esac && memory_set "$dir/scope-kills-$$" "$kind" && cgroup=$dir/scope-kills-$$ && return
-	done < <(awk '$3 ~ /^cgroup/ { print $2, $3 }' /proc/mounts)
-	return 1
-}
 
 # ---- Jobs
 

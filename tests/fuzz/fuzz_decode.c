@@ -624,6 +624,28 @@ static void read_flows(struct session *s)
 	decode_net__samples(s, now, all, n, 0);
 }
 
+/* Numbers are the kernel's, but a job chooses them when it sends itself one. */
+static void signal_sent(struct session *s, const struct fuzz_item *it)
+{
+	struct scope_ev_hdr h = header(it, SCOPE_EV_SIGNAL, 0);
+	struct scope_ev_signal e = {
+		.h = {SCOPE_ABI, SCOPE_EV_SIGNAL, sizeof(e), kernel_ns},
+		.start_ns = h.start_ns,
+		.tgid = h.tgid,
+		.ns_tid = it->rec_pos & 64 ? h.ns_tid : 0,
+		.sig = (int32_t)(it->rec_pos & 63),
+		.code = (int8_t)(it->rec_pos >> 8),
+		.from_tgid = h.tgid + (it->rec_pos >> 16 & 1),
+		.from_tid = h.tid,
+		.from_ns_tgid = it->rec_pos >> 17 & 1,
+		.from_uid = (uint32_t)(it->rec_pos >> 32),
+		.handled = it->rec_pos >> 18 & 1,
+		.from_comm = "job \"\\\xff\n",
+	};
+
+	decode__event(s, &e, sizeof(e));
+}
+
 static void kernel(struct session *s, const struct fuzz_item *it)
 {
 	kernel_ns += it->pos & 0x1fff;
@@ -651,6 +673,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 		break;
 	case SCOPE_EV_DROP:
 		dropped(s, it);
+		break;
+	case SCOPE_EV_SIGNAL:
+		signal_sent(s, it);
 		break;
 	default:
 		irq(s, it);
@@ -755,7 +780,7 @@ static size_t item(struct session *s, struct fuzz_item *it, const uint8_t *data,
 		end(s, it, it->kind);
 		return 0;
 	}
-	if (kind >= SCOPE_EV_THREAD && kind <= SCOPE_EV_DROP) {
+	if ((kind >= SCOPE_EV_THREAD && kind <= SCOPE_EV_DROP) || kind == SCOPE_EV_SIGNAL) {
 		kernel(s, it);
 		it->len = 0;
 	} else {

@@ -188,6 +188,7 @@ static void connections(struct rng *r, uint32_t steps)
 		put(&ends[i], sizeof(struct scope_rec_hdr), SCOPE_REC_STOP, ends[i].op);
 		kernel(SCOPE_EV_FLOW, ends[i].proc, i, SCOPE_FLOW_RESET_IN + i, 100);
 		kernel(SCOPE_EV_FLOW, ends[i].proc, i, SCOPE_FLOW_GONE, 100);
+		kernel(SCOPE_EV_SIGNAL, ends[i].proc, 0, rnd(r), 10);
 		flush(&ends[i]);
 	}
 	for (i = 0; i < 20; i++)

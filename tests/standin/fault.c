@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,15 +88,13 @@ static long fault_or(const char *name, int rank, const char *key, long on, long 
 static struct death death_load(int rank)
 {
 	static const char *const names[] = {
-		[DEATH_KILL] = "kill",
-		[DEATH_QUIT] = "quit",
-		[DEATH_EXEC] = "exec",
-		[DEATH_OOM] = "oom",
+		[DEATH_KILL] = "kill", [DEATH_QUIT] = "quit", [DEATH_EXEC] = "exec",
+		[DEATH_OOM] = "oom",   [DEATH_SEGV] = "segv",
 	};
 	struct death d = {0};
 	int how;
 
-	for (how = DEATH_KILL; how <= DEATH_OOM; how++) {
+	for (how = DEATH_KILL; how <= DEATH_SEGV; how++) {
 		if (!fault_on(names[how], rank))
 			continue;
 		d.how = how;
@@ -178,6 +177,8 @@ void fault_die(const struct death *d)
 		execl("/bin/sh", "sh", "-c", "exit 4", (char *)NULL);
 	else if (d->how == DEATH_OOM)
 		eat_memory();
+	else if (d->how == DEATH_SEGV)
+		*(volatile char *)(uintptr_t)d->after = 0; /* in the first page, which nobody has */
 }
 
 static void *die_thread(void *arg)

@@ -89,7 +89,7 @@ void calls_end(int kind);
 bool fault_get(const char *name, int rank, const char *key, long dflt, long *val);
 bool fault_on(const char *name, int rank);
 /* How, and at which call, or so long after the communicator's initialisation or end has begun. */
-enum death_how { DEATH_NONE, DEATH_KILL, DEATH_QUIT, DEATH_EXEC, DEATH_OOM };
+enum death_how { DEATH_NONE, DEATH_KILL, DEATH_QUIT, DEATH_EXEC, DEATH_OOM, DEATH_SEGV };
 struct death {
 	enum death_how how;
 	long sig;

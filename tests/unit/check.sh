@@ -68,6 +68,7 @@ mkdir others
 cp "$traces/sched.jsonl" others/trace_1_pid4715.jsonl
 cp "$traces/net.jsonl" others/trace_1_pid4716.jsonl
 cp "$traces/open.jsonl" others/trace_1_pid4717.jsonl
+cp "$traces/signals.jsonl" others/trace_1_pid4718.jsonl
 expect good 0 '' "$tool" check trace_1_pid4711.jsonl
 expect good-strict 0 '' "$tool" check --strict trace_1_pid4711.jsonl
 expect seed 0 '' "$tool" check --compat "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
@@ -235,6 +236,12 @@ broken J good 9 key-value "key 'start.ts' is 8993953423005.0, not a time .*" '9s
 broken J good 9 key-value "key 'duration' is 1.0000, not a time .*" '9s/"duration":[0-9.]+/"duration":1.0000/'
 broken J good 9 key-value "key 'duration' is 1e3, not a time .*" '9s/"duration":[0-9.]+/"duration":1e3/'
 broken J good 9 key-value "key 'rank' is 0.0, not a rank .*" '9s/"rank":0/"rank":0.0/'
+broken S signals 6 key-missing "key 'code' is missing" '6s/,"code":128//'
+broken S signals 5 key-missing "key 'from.uid' is missing" '5s/,"uid":1000//'
+broken S signals 5 key-value "key 'nr' is \"6\", not .*" '5s/"nr":6/"nr":"6"/'
+broken S signals 4 key-value "key 'handled' is false, not true .*" '4s/"handled":true/"handled":false/'
+broken S signals 7 key-value "key 'oom' is false, not true .*" '7s/"oom":true/"oom":false/'
+broken R signals 7 footer-counts 'counts.signal is 4 but the file has 5' '7s/"signal":5/"signal":4/'
 broken S good 12 state-name 'state 19 is ProxyOpInProgress in NCCL, not KernelChStop' '12s/ProxyOpInProgress/KernelChStop/'
 broken S good 12 state-name 'NCCL has no state 32' '12s/"id":19/"id":32/'
 broken S good 43 type-key "only events may have a key 'type', a node record has one" '43s/"ts"/"type":"x","ts"/'

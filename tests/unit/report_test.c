@@ -1359,6 +1359,114 @@ static void reset_between_operations(void **state)
 	report_free(&r);
 }
 
+#define SIGNAL(us, nr, code, from)                                                                 \
+	"{\"recordType\":\"signal\",\"ts\":" us ",\"signal\":\"SIG" nr "\",\"nr\":" nr             \
+	",\"code\":" code from "}\n"
+#define FROM(pid) ",\"from\":{\"pid\":" pid ",\"tid\":7,\"comm\":\"x\",\"uid\":1000}"
+#define KILLED(us, nr)                                                                             \
+	SIGNAL(us, "18", "0", "")                                                                  \
+	"{\"recordType\":\"footer\",\"end\":\"signal " nr "\"}\n"
+#define TWO_RANKS(end_of_first, end_of_second)                                                     \
+	HEADER("1")                                                                                \
+	COLL("0", "1", "1000.000", "2000.000")                                                     \
+	end_of_first HEADER("2") COLL("1", "1", "1000.000", "2000.000") end_of_second
+#define FAILED "{\"recordType\":\"footer\",\"end\":\"exit\",\"exitCode\":1}\n"
+
+/* The first line of evidence and the second of the only verdict, NULL: there is none. */
+static void must_tell(const char *text, size_t len, const char *first, const char *second)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	read_text(&r, text, len);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, first ? 1 : 0);
+	if (first) {
+		assert_int_equal(finds[0]->key.code, CODE_MISSING);
+		assert_int_equal(finds[0]->who->rank, 1);
+		assert_string_equal(finds[0]->evidence[0], first);
+		assert_string_equal(finds[0]->evidence[1], second);
+	}
+	free(finds);
+	report_free(&r);
+}
+
+#define MUST_TELL(text, first, second) must_tell(text, sizeof(text) - 1, first, second)
+#define BY(nr)			       "its process ended by signal " nr ", while no operation was under way"
+
+/* A job of which a process is killed between two operations. */
+static void killed_between_operations(void **state)
+{
+	(void)state;
+	MUST_TELL(
+		TWO_RANKS(FAILED, SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9")),
+		BY("9"), "SIG9 was sent by x[77], user 1000");
+	MUST_TELL(
+		TWO_RANKS(FAILED, SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("4500.000", "9")),
+		BY("9"), "SIG9 was sent by x[77], user 1000, 2.0 ms before its end");
+	MUST_TELL(
+		TWO_RANKS(FAILED, SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
+		BY("6"), "SIG6 was its own doing, by its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED,
+			    SIGNAL("2500.000", "11", "1", FROM("2")) KILLED("2500.500", "11")),
+		  BY("11"), "SIG11: a fault of its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED,
+			    SIGNAL("2500.000", "9", "128", FROM("77")) KILLED("2500.500", "9")),
+		  BY("9"), "SIG9 came as the first process of its container ended: x[77]");
+	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "14", "128", "") KILLED("2500.500", "14")),
+		  BY("14"), "SIG14 came from the kernel itself");
+	MUST_TELL(TWO_RANKS(FAILED,
+			    SIGNAL("2500.000", "9", "128", "") "{\"recordType\":\"footer\",\"end\":"
+							       "\"signal 9\",\"oom\":true}\n"),
+		  BY("9"), "the kernel killed it to get memory back (out of memory)");
+}
+
+/* One that ended the job: both got it, by the same process. Or nobody knows whose it was, as in older traces. */
+static void ended_by_somebody(void **state)
+{
+	(void)state;
+	MUST_TELL(TWO_RANKS(SIGNAL("2501.000", "15", "0", FROM("77")) KILLED("2600.000", "15"),
+			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2600.000", "15")),
+		  NULL, NULL);
+	MUST_TELL(TWO_RANKS(FAILED, KILLED("2600.000", "15")), NULL, NULL);
+	/* by another process, or much later: that was not for both */
+	MUST_TELL(TWO_RANKS(SIGNAL("2501.000", "15", "0", FROM("78")) KILLED("2600.000", "15"),
+			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2500.500", "15")),
+		  BY("15"), "SIG15 was sent by x[77], user 1000");
+	MUST_TELL(TWO_RANKS(SIGNAL("10003000.000", "15", "0", FROM("77"))
+				    KILLED("10003000.500", "15"),
+			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2500.500", "15")),
+		  BY("15"), "SIG15 was sent by x[77], user 1000");
+}
+
+/* Handlers send the same one again: who sent it first counts, if that was not long ago. */
+static void sent_again(void **state)
+{
+	(void)state;
+	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0", FROM("77"))
+					    SIGNAL("2600.000", "15", "-6", FROM("2"))
+						    KILLED("2600.500", "15")),
+		  BY("15"), "SIG15 was sent by x[77], user 1000");
+	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0", FROM("77"))
+					    SIGNAL("40002600.000", "15", "-6", FROM("2"))
+						    KILLED("40002600.500", "15")),
+		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
+	/* another number, and those that stop, are of no account; nor what is no more kept */
+	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "1", "0", FROM("77"))
+					    SIGNAL("2550.000", "19", "0", FROM("77"))
+						    SIGNAL("2600.000", "15", "-6", FROM("2"))
+							    KILLED("2600.500", "15")),
+		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0",
+					   FROM("77")) SIGNAL("2501.000", "1", "0", FROM("77"))
+					    SIGNAL("2502.000", "1", "0", FROM("77"))
+						    SIGNAL("2503.000", "1", "0", FROM("77")) SIGNAL(
+							    "2504.000", "15", "-6", FROM("2"))
+							    KILLED("2504.500", "15")),
+		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
+}
+
 /* Peers for which there is no room share a link, each direction its own. */
 static void links_have_a_direction(void **state)
 {
@@ -3296,6 +3404,9 @@ int main(void)
 		cmocka_unit_test(late_beside_untimed),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
+		cmocka_unit_test(killed_between_operations),
+		cmocka_unit_test(ended_by_somebody),
+		cmocka_unit_test(sent_again),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),
 		cmocka_unit_test(evidence_is_defused),

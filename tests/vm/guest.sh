@@ -130,6 +130,7 @@ t "a rank is killed: check finds nothing" clean killed
 t "a rank is killed: nothing is lost" lossless killed
 is "a rank is killed: its three whole calls are there" \
 	"$(q killed '[events[] | select(.rank == 1)] | [of("Coll") | length] == [3] and (of("ProxyOp") | length) >= 12')" true
+is "a rank is killed: by whom" "$(q killed 'records("signal")[] | [.signal, .code, .from.comm, .handled] | tojson')" '["SIGKILL",-6,"scope-job",null]'
 
 record left -- "$job" --ranks 2 --bytes 1M --iters 4 --json --no-destroy
 t "exit without ncclCommDestroy: status, check, loss, counts, parents" good left
