@@ -267,8 +267,9 @@ static bool in_words(const char *const *words, const struct json_node *n)
 }
 
 /* The names; index is the number, so the schema's order is NCCL's. */
-const char *const kind_names[] = {"event",  "state", "header", "thread", "slice", "flow",   "drop",
-				  "signal", "node",  "clock",  "lost",	 "open",  "footer", NULL};
+const char *const kind_names[] = {"event", "state", "header", "thread", "slice",
+				  "flow",  "drop",  "signal", "node",	"kmsg",
+				  "clock", "lost",  "open",   "footer", NULL};
 
 const char *const etype_names[] = {
 	"ncclProfileGroupApi",	   "ncclProfileCollApi",  "ncclProfileP2pApi",
@@ -352,6 +353,7 @@ WORDS(t_is_flow, NULL, "flow");
 WORDS(t_is_drop, NULL, "drop");
 WORDS(t_is_signal, NULL, "signal");
 WORDS(t_is_node, NULL, "node");
+WORDS(t_is_kmsg, NULL, "kmsg");
 WORDS(t_is_clock, NULL, "clock");
 WORDS(t_is_lost, NULL, "lost");
 WORDS(t_is_open, NULL, "open");
@@ -551,6 +553,9 @@ OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_mom
 	    {"interval", &t_time, REQ}, {"cpus", &t_node_cpu, LIST}, {"procsRunning", &t_u64, 0},
 	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0},
 	    {"netdev", &t_node_netdev, LIST}, {"softnet", &t_softnet, 0}, {"rdma", &t_rdma, LIST});
+OBJECT(r_kmsg, "kmsg", {"recordType", &t_is_kmsg, REQ}, {"ts", &t_moment, REQ},
+       {"before", &t_true, 0}, {"level", &t_u64, REQ}, {"sign", &t_string, 0},
+       {"text", &t_string, REQ}, {"lost", &t_u64, 0});
 OBJECT(gpu_clock, "gpuClock", {"offset", &t_signed_time, REQ}, {"error", &t_time, REQ});
 OBJECT(r_clock, "clock", {"recordType", &t_is_clock, REQ}, {"ts", &t_moment, REQ},
        {"realtimeOffset", &t_signed_time, REQ}, {"error", &t_time, REQ}, {"gpu", &t_gpu_clock, 0});
@@ -575,8 +580,8 @@ static const struct object *const records[NR_KINDS] = {
 	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state,   [KIND_HEADER] = &r_header,
 	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice,   [KIND_FLOW] = &r_flow,
 	[KIND_DROP] = &r_drop,	   [KIND_SIGNAL] = &r_signal, [KIND_NODE] = &r_node,
-	[KIND_CLOCK] = &r_clock,   [KIND_LOST] = &r_lost,     [KIND_OPEN] = &r_open,
-	[KIND_FOOTER] = &r_footer,
+	[KIND_KMSG] = &r_kmsg,	   [KIND_CLOCK] = &r_clock,   [KIND_LOST] = &r_lost,
+	[KIND_OPEN] = &r_open,	   [KIND_FOOTER] = &r_footer,
 };
 
 /* Where in the record a value is, for messages: built only when there is one. */

@@ -758,6 +758,7 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 			 open			   ? "eventType"
 			 : !strcmp(kind, "drop")   ? "reason"
 			 : !strcmp(kind, "signal") ? "signal"
+			 : !strcmp(kind, "kmsg")   ? "text"
 			 : !strcmp(kind, "lost")   ? "cause"
 			 : !strcmp(kind, "thread") ? "comm"
 						   : ""));

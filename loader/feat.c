@@ -249,6 +249,10 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"schedstat", CONTEXT, false,
 		"nothing; the kernel's own sums, to hold ours against",
 		"Nothing to do. To have it: a kernel with CONFIG_SCHED_INFO=y."},
+	[FEAT_KMSG] = {
+		"kernel-log", CONTEXT, false,
+		"what the kernel logs of GPUs, links, disks and memory that fail (kmsg records)",
+		"Run as root or give it CAP_SYSLOG; in a container show us /dev/kmsg, and let us read it."},
 	[FEAT_CORE] = {
 		"core-task_struct", CONTEXT, true,
 		"pids as the job's container sees them",

@@ -24,6 +24,7 @@
 #include "clock.h"
 #include "elf_file.h"
 #include "feat_priv.h"
+#include "kmsg.h"
 #include "namespaces.h"
 #include "node.h"
 #include "plugin_path.h"
@@ -323,6 +324,23 @@ static void probe_schedstat(struct feat_ctx *ctx)
 		feat_works(ctx, FEAT_SCHEDSTAT, "/proc/PID/task/TID/schedstat");
 }
 
+/* A line of it; there is always one. */
+static void probe_kmsg(struct feat_ctx *ctx)
+{
+	struct kmsg_line line;
+	uint32_t budget = 1;
+	struct kmsg log;
+	int err = kmsg__open(&log);
+
+	if (!err)
+		err = kmsg__next(&log, &line, &budget);
+	kmsg__close(&log);
+	if (err < 0)
+		feat_fails(ctx, FEAT_KMSG, err, "/dev/kmsg");
+	else
+		feat_works(ctx, FEAT_KMSG, "/dev/kmsg");
+}
+
 void feat_probe_system(struct feat_ctx *ctx)
 {
 	probe_memlock(ctx);
@@ -330,6 +348,7 @@ void feat_probe_system(struct feat_ctx *ctx)
 	probe_proc_mem(ctx);
 	probe_cpu_stat(ctx);
 	probe_schedstat(ctx);
+	probe_kmsg(ctx);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */

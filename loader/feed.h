@@ -46,6 +46,9 @@ void feed__self(struct recorder *r);
 /* What the node did: for each process. */
 void feed__node(struct recorder *r);
 
+/* What the kernel's log has of interest: to all processes. */
+void feed__kmsg(struct recorder *r);
+
 /* Which RDMA devices processes have open and what their ports count, when it is time; `last`: now. */
 void feed__rdma(struct recorder *r, bool last);
 

@@ -41,6 +41,7 @@ enum input_kind {
 	INPUT_COMPLETE = 24, /* no more records of flows come; nothing */
 	INPUT_TAIL = 25,     /* what a process lost after its last record: struct input_end */
 	INPUT_FINISH = 26,   /* the recording ends: struct input_finish */
+	INPUT_KMSG = 27,     /* a line of the kernel's log: struct input_kmsg, text */
 	INPUT_KINDS,
 };
 
@@ -245,6 +246,17 @@ struct input_rdma_of {
 	uint32_t pad;
 };
 
+/* Since version 6 of captures. */
+struct input_kmsg {
+	uint64_t
+		ns; /* when it was read; of one that was there before we were, by the log's clock */
+	uint64_t lost; /* lines that were overwritten, so far */
+	uint32_t level;
+	uint32_t before; /* 1: it was */
+	uint32_t len;	 /* of the text, without a 0; at most KMSG_TEXT_MAX */
+	uint32_t pad;
+};
+
 struct input_finish {
 	uint64_t end_ns;
 	char how[24]; /* a footer's `end` of processes that go on */
@@ -254,6 +266,7 @@ struct input_finish {
 INPUT_SIZE(input_session, 360);
 INPUT_SIZE(input_proc, 112);
 INPUT_SIZE(input_still, 32);
+INPUT_SIZE(input_kmsg, 32);
 INPUT_SIZE(input_end, 40);
 INPUT_SIZE(input_tick, 32);
 INPUT_SIZE(input_cpu, 48);

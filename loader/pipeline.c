@@ -403,6 +403,7 @@ static const struct {
 	[INPUT_COMPLETE] = {0, false},
 	[INPUT_TAIL] = {sizeof(struct input_end), false},
 	[INPUT_FINISH] = {sizeof(struct input_finish), false},
+	[INPUT_KMSG] = {sizeof(struct input_kmsg), true},
 };
 
 static int on_self(struct session *s, const void *data, size_t size)
@@ -448,6 +449,8 @@ static int apply_other(struct session *s, enum input_kind kind, const void *data
 		return pipeline_rdma(s, data, size);
 	case INPUT_RDMA_OF:
 		return pipeline_rdma_of(s, data);
+	case INPUT_KMSG:
+		return pipeline_kmsg(s, data, size);
 	default:
 		return -EINVAL;
 	}
@@ -503,7 +506,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	const struct scope_ev_short *h = data;
 
 	if (kind != INPUT_RING || size < sizeof(*h))
-		return kind == INPUT_COUNTED;
+		return kind == INPUT_COUNTED || kind == INPUT_KMSG;
 	switch (h->kind) {
 	case SCOPE_EV_SWITCH:
 	case SCOPE_EV_SWITCHES:
@@ -513,6 +516,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	case SCOPE_EV_USES:
 	case SCOPE_EV_RETRANS:
 	case SCOPE_EV_DROP:
+	case SCOPE_EV_SIGNAL:
 		return true;
 	default:
 		return false;

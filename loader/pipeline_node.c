@@ -21,6 +21,8 @@ void pipeline_node_free(struct session *s)
 	s->netdevs = NULL;
 	node_sample__put(s->node);
 	s->node = NULL;
+	free(s->kmsg);
+	s->kmsg = NULL;
 }
 
 static void set_cpu(struct node_cpu *cpu, const struct input_cpu *in)
@@ -258,5 +260,32 @@ int pipeline_rdma_of(struct session *s, const struct input_rdma_of *in)
 		return 0;
 	p->rdma.devices = in->devices;
 	p->net.ports_ns = in->devices ? s->rdma_ns : UINT64_MAX;
+	return 0;
+}
+
+/* ---- The kernel's log -------------------------------------------------------------------------- */
+
+/* Traces that have no header yet get it behind that: trace__recent_kmsg(). */
+int pipeline_kmsg(struct session *s, const void *data, size_t size)
+{
+	const struct input_kmsg *in = data;
+	struct session_kmsg *k;
+	struct proc *p, *tmp;
+
+	if (in->len > KMSG_TEXT_MAX || size != sizeof(*in) + in->len || in->level > 7)
+		return -EINVAL;
+	if (!s->kmsg)
+		s->kmsg = calloc(SESSION_KMSG, sizeof(*s->kmsg));
+	if (!s->kmsg)
+		return -ENOMEM;
+	k = &s->kmsg[s->nkmsg++ % SESSION_KMSG];
+	*k = (struct session_kmsg){.ns = in->ns,
+				   .lost = in->lost,
+				   .before = in->before,
+				   .line = {.level = in->level, .len = in->len}};
+	memcpy(k->line.text, in + 1, in->len);
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->header_written) /* who has just ended may be whom it is about */
+			trace__kmsg(p, k);
 	return 0;
 }

@@ -177,6 +177,7 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 static void tick(struct recorder *r, uint64_t now, bool late)
 {
 	feed__rdma(r, false);
+	feed__kmsg(r);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r);
@@ -262,6 +263,17 @@ static int loop(struct recorder *r, uint64_t until_ns)
 
 /* ---- Set-up and teardown ----------------------------------------------------------------------- */
 
+/* Its lines are told once: those that come between two windows are of the second, from before it. */
+static void open_kmsg(struct recorder *r)
+{
+	int err = r->until_ns ? 0 : kmsg__open(&r->kmsg);
+
+	if (err)
+		pr_debug("Failed to open '/dev/kmsg': %s, continuing without the kernel's log\n",
+			 strerror(-err));
+	r->kmsg.is_read = false;
+}
+
 static int session_init(struct recorder *r)
 {
 	struct session *s = &r->s;
@@ -274,6 +286,7 @@ static int session_init(struct recorder *r)
 	invoking_user(&s->uid, &s->gid);
 	node__init(&r->node, "");
 	netdev__init(&r->netdev, "");
+	open_kmsg(r);
 	return header__host(s);
 }
 
@@ -928,7 +941,7 @@ static int exit_status(const struct recorder *r)
 
 int cmd_record(int argc, char **argv)
 {
-	static struct recorder r = {.made_dir = -1};
+	static struct recorder r = {.made_dir = -1, .kmsg = {.fd = -1}};
 	int status;
 
 	record_options__parse(&r.opt, argc, argv);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "digest.h"
+#include "kmsg.h"
 #include "ksyms.h"
 #include "netdev.h"
 #include "node.h"
@@ -54,6 +55,7 @@ struct recorder {
 	struct retain *retain;	/* likewise, by --keep */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
+	struct kmsg kmsg;	 /* the kernel's log; goes on over all windows */
 	uint32_t rdma_ports;	 /* as the pipeline knows them */
 	struct proc_key rdma_at; /* of the process that is looked at next for RDMA devices */
 	bool look;		 /* there are processes whose open sockets are not known yet */

@@ -309,6 +309,29 @@ void report_ports_end(struct report *r);
 /* Then: those of which a counter is a sign of loss, worst first; owned by the caller (free). NULL: no memory. */
 struct report_port **report_ports_in_trouble(const struct report *r, uint32_t *n);
 
+/* ---- The kernels' logs: report_kmsg.c ---- */
+
+/* A line that all processes of its node have. */
+struct report_kmsg {
+	uint64_t node; /* key, from here */
+	int64_t ts;    /* by the node's clock */
+	char text[208];
+	uint32_t host, sign; /* names */
+	uint32_t level;
+	int64_t offset; /* to CLOCK_REALTIME, for order only */
+	/* At the end: how long after the first of all other times, and which process it names; NULL: none that is known. */
+	int64_t after;
+	const struct report_proc *proc;
+	UT_hash_handle hh;
+};
+
+/* @k: zero beyond what its text has. */
+void report_kmsg_add(struct report *r, const struct report_proc *p, const struct report_kmsg *k);
+/* All input has been read. */
+void report_kmsg_end(struct report *r);
+/* Then: the first one that names the process; NULL: none does. */
+const struct report_kmsg *report_kmsg_of(const struct report *r, const struct report_proc *p);
+
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
 #define HIST_SUB     32 /* a bucket is 3 % wide: a quantile is at most 1.6 % off */
@@ -573,6 +596,7 @@ struct report_totals {
 	uint64_t hung_left;  /* operations that never ended, likewise */
 	uint64_t forgotten;  /* operations and steps under way, likewise: what was known of them */
 	uint64_t hurried;    /* operations that waited no longer for ranks, for want of room */
+	uint64_t kmsg_left;  /* lines of kernels' logs, likewise */
 	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
 	bool cut;	     /* by limit_ns */
 };
@@ -597,9 +621,10 @@ struct report {
 	uint32_t nmembers, members_room;
 	struct report_find *finds;
 	struct report_port *ports;
-	struct pending *pending; /* operations that wait for ranks */
-	struct heap due;	 /* the same: that which waits no longer first is first */
-	struct side *sides;	 /* groups of Sends and Recvs whose operation is not whole */
+	struct report_kmsg *kmsg; /* at the end in order of time */
+	struct pending *pending;  /* operations that wait for ranks */
+	struct heap due;	  /* the same: that which waits no longer first is first */
+	struct side *sides;	  /* groups of Sends and Recvs whose operation is not whole */
 	struct report_conn *conns;
 	uint32_t nwaits;  /* connections whose waits are kept */
 	int64_t p2p_seen; /* when these were looked through last, by the real clock */

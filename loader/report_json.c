@@ -141,6 +141,9 @@ static json_t *verdicts(const struct report *r)
 			continue; /* no memory */
 		if (!f->evidence[1][0])
 			json_array_remove(json_object_get(v, "evidence"), 1);
+		if (report_kmsg_of(r, f->who))
+			json_array_append_new(json_object_get(v, "evidence"),
+					      evidence_of(report_kmsg_of(r, f->who)->text));
 		set_who(r, v, f);
 		if (f->loss_near)
 			json_object_set_new(v, "lossNear", number(f->loss_near));
@@ -214,6 +217,26 @@ static json_t *ranks(const struct report *r)
 	return list;
 }
 
+static json_t *kernel_log(const struct report *r)
+{
+	const struct report_kmsg *k, *tmp;
+	json_t *list = json_array(), *obj;
+	char text[sizeof(k->text)];
+
+	HASH_ITER (hh, r->kmsg, k, tmp) {
+		report_clean(text, sizeof(text), k->text);
+		obj = json_pack("{so so si so ss}", "host", text_of(r, k->host), "after",
+				seconds(k->after), "level", (int)k->level, "sign",
+				text_of(r, k->sign), "text", text);
+		if (k->proc) {
+			json_object_set_new(obj, "pid", json_integer(k->proc->host_pid));
+			json_object_set_new(obj, "rank", json_integer(k->proc->rank));
+		}
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
 static json_t *ports(const struct report *r)
 {
 	struct report_port *port, *tmp;
@@ -244,10 +267,11 @@ static json_t *losses(const struct report *r)
 
 int report_json(const struct report *r, FILE *f)
 {
-	json_t *all = json_pack("{si so so so so so so so so}", "schema", 1, "inputs", inputs(r),
-				"comms", comms(r), "verdicts", verdicts(r), "slow", slow(r),
-				"ranks", ranks(r), "rdmaPorts", ports(r), "losses", losses(r),
-				"tornLines", number(r->totals.torn));
+	json_t *all =
+		json_pack("{si so so so so so so so so so}", "schema", 1, "inputs", inputs(r),
+			  "comms", comms(r), "verdicts", verdicts(r), "slow", slow(r), "ranks",
+			  ranks(r), "rdmaPorts", ports(r), "kernelLog", kernel_log(r), "losses",
+			  losses(r), "tornLines", number(r->totals.torn));
 	int err = 0;
 
 	if (!all)

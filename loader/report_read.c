@@ -572,6 +572,21 @@ static void take_moved(const struct report_reader *rd, node_t net,
 	}
 }
 
+static void take_kmsg(struct report_reader *rd, node_t rec)
+{
+	struct report_kmsg k = {.node = rd->proc->node,
+				.sign = get_name(rd, rec, "sign"),
+				.level = get_count(rd, rec, "level")};
+	node_t text = get(rd, rec, "text");
+	size_t len;
+
+	if (!get_point(rd, rec, "ts", &k.ts) || !text || text->kind != JSON_KIND_STR)
+		return;
+	len = text->len < sizeof(k.text) ? text->len : sizeof(k.text) - 1;
+	memcpy(k.text, text->s, len);
+	report_kmsg_add(rd->r, rd->proc, &k);
+}
+
 /* What they counted all the time: all processes of a node tell of it, each in intervals of its own, and one of them counts. */
 static void take_node(struct report_reader *rd, node_t rec)
 {
@@ -1029,9 +1044,10 @@ static void take_record(struct report_reader *rd, node_t rec)
 	static const struct {
 		const char *kind;
 		void (*take)(struct report_reader *rd, node_t rec);
-	} kinds[] = {{"event", take_event}, {"state", take_state},   {"thread", take_thread},
-		     {"flow", take_flow},   {"lost", take_lost},     {"open", take_open},
-		     {"node", take_node},   {"signal", take_signal}, {"footer", take_footer}};
+	} kinds[] = {{"event", take_event},  {"state", take_state},   {"thread", take_thread},
+		     {"flow", take_flow},    {"lost", take_lost},     {"open", take_open},
+		     {"node", take_node},    {"signal", take_signal}, {"kmsg", take_kmsg},
+		     {"footer", take_footer}};
 	node_t kind = get(rd, rec, "recordType");
 	size_t i;
 

@@ -923,6 +923,7 @@ void report_end(struct report *r)
 			sum_hung(r, c->hung);
 	sort_procs(r);
 	report_ports_end(r);
+	report_kmsg_end(r);
 	report_heat_end(r->heat);
 }
 
@@ -1003,6 +1004,7 @@ void report_free(struct report *r)
 	}
 	HASH_FREE_ALL(r->finds);
 	HASH_FREE_ALL(r->ports);
+	HASH_FREE_ALL(r->kmsg);
 	HASH_FREE_ALL(r->losses);
 	free_comms(r);
 	free_procs(r);

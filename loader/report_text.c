@@ -79,6 +79,8 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 	for (i = 0; i < 2; i++)
 		if (f->evidence[i][0])
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
+	if (report_kmsg_of(r, f->who))
+		put_evidence(out, "kernel's log: ", report_kmsg_of(r, f->who)->text);
 	put_operations(f, out);
 	if (f->loss_near)
 		fprintf(out, "; %llu records lost near them", (unsigned long long)f->loss_near);
@@ -334,6 +336,9 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->hung_left)
 		fprintf(f, "Why %llu operations never ended is not told: more than fit.\n",
 			(unsigned long long)t->hung_left);
+	if (t->kmsg_left)
+		fprintf(f, "%llu lines of kernels' logs are left out: more than fit.\n",
+			(unsigned long long)t->kmsg_left);
 	if (t->ports_left)
 		fprintf(f,
 			"What RDMA ports counted is left out %llu times: more ports or counters "
@@ -372,6 +377,7 @@ void report_text(const struct report *r, FILE *f)
 		report_text_ranks(r, f);
 	report_text_threads(r, f);
 	report_text_ports(r, f);
+	report_text_kmsg(r, f);
 	print_culprits(r, f);
 	report_text_heat(r, f);
 }

@@ -10,6 +10,7 @@
 #include "attach.h"
 #include "budget.h"
 #include "clock.h"
+#include "kmsg.h"
 #include "net_names.h"
 #include "netdev.h"
 #include "proc.h"
@@ -76,6 +77,16 @@ struct digest;
 struct raw_writer;
 struct retain;
 
+#define SESSION_KMSG 32
+
+/* A line of the kernel's log. */
+struct session_kmsg {
+	uint64_t ns;   /* CLOCK_MONOTONIC */
+	uint64_t lost; /* before it, of any kind */
+	bool before;   /* we were there: `ns` is by the log's own clock */
+	struct kmsg_line line;
+};
+
 struct session {
 	/* options */
 	const char *dir; /* -o; NULL: by job or time */
@@ -113,6 +124,9 @@ struct session {
 	struct netdev_softnet softnet;	/* then */
 	struct netdev_sample **netdevs; /* then, of namespaces that processes are in; owned */
 	uint32_t nnetdevs;
+	struct session_kmsg
+		*kmsg; /* the last ones, each at its number % SESSION_KMSG; NULL: none yet; owned */
+	uint32_t nkmsg;
 	struct rdma rdma;
 	uint64_t rdma_ns; /* what RDMA ports counted until then is known */
 	struct proc *procs;

@@ -20,6 +20,8 @@ static bool trace_ready(struct proc *p)
 		p->header_err = header__write(p);
 		p->header_written = !p->header_err;
 		p->header_next_ns = p->corr.now_ns + NSEC_PER_SEC;
+		if (p->header_written)
+			trace__recent_kmsg(p);
 	}
 	return p->header_written;
 }

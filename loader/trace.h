@@ -9,6 +9,8 @@
 #include "correlate.h"
 #include "proc.h"
 
+struct session_kmsg;
+
 /* Where correlate's events go; arg is the struct proc. */
 void trace__event(void *arg, const struct corr_event *ev);
 void trace__state(void *arg, const struct corr_event *ev, const struct corr_state *st);
@@ -43,6 +45,10 @@ void trace__signal(struct proc *p, const struct scope_ev_signal *e);
  */
 void trace__node(struct proc *p, const struct node_sample *now, const struct netdev_sample *netdev,
 		 const struct node_quota *quota);
+
+/* A line of the kernel's log, into a trace that has its header; and those of the last minutes, into one that has it now. */
+void trace__kmsg(struct proc *p, const struct session_kmsg *k);
+void trace__recent_kmsg(struct proc *p);
 
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The machine as JSON: a `node` record for each process and second, of what the samplers have counted. */
+/* The machine as JSON: a `node` record for each process and second, of what the samplers have counted; lines of the kernel's log. */
 #include "session.h"
 #include "trace.h"
 #include "trace_keys.h"
@@ -237,4 +237,42 @@ void trace__node(struct proc *p, const struct node_sample *now, const struct net
 	}
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_NODE);
+}
+
+/* ---- The kernel's log -------------------------------------------------------------------------- */
+
+#define KMSG_RECENT_NS (600 * NSEC_PER_SEC) /* a job that hangs is often looked at no sooner */
+
+void trace__kmsg(struct proc *p, const struct session_kmsg *k)
+{
+	const char *sign = kmsg__sign(k->line.level, k->line.text, k->line.len);
+	struct json j = trace_begin(p, STATE_MAX + 6 * KMSG_TEXT_MAX);
+
+	if (!j.at)
+		return;
+	json_lit(&j, "{\"recordType\":\"kmsg\"");
+	KEY_US(&j, "ts", k->ns);
+	if (k->before)
+		KEY_BOOL(&j, "before", 1);
+	KEY_U64(&j, "level", k->line.level);
+	if (sign)
+		KEY_STR(&j, "sign", sign, strlen(sign));
+	KEY_STR(&j, "text", k->line.text, k->line.len);
+	if (k->lost)
+		KEY_U64(&j, "lost", k->lost);
+	json_char(&j, '}');
+	trace_end(p, &j, OUT_KMSG);
+}
+
+void trace__recent_kmsg(struct proc *p)
+{
+	const struct session *s = p->session;
+	uint32_t i = s->nkmsg > SESSION_KMSG ? s->nkmsg - SESSION_KMSG : 0;
+	const struct session_kmsg *k;
+
+	for (; i < s->nkmsg; i++) {
+		k = &s->kmsg[i % SESSION_KMSG];
+		if (k->ns + KMSG_RECENT_NS >= p->begin_ns)
+			trace__kmsg(p, k);
+	}
 }

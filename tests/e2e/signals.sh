@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Who ended a process, or stopped it: each signal of that kind is in the trace, with its sender, as the kernel knows it; others
-# are not. And report says so.
+# are not. And report says so. And what the kernel logs meanwhile.
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=memory_lib.sh
 . "$here/memory_lib.sh"
@@ -109,6 +109,11 @@ if cgroup_new; then
 		'records("footer") | map(select(.oom)) | length == 1 and .[0].end == "signal 9"'
 	is "out of memory: report says so" "$(evidence memory missing-collective)" "the kernel killed it to get memory back (out of memory)"
 	t "out of memory: the trace is clean" clean memory
+	t "out of memory: what the kernel logged of it is in both traces" holds memory \
+		'(records("header") | length) == 2 and ([records("kmsg")[] | select(.sign == "memory" and (.before | not) and (.text | test("Killed process [0-9]+ \\(scope-job\\)"))).text] | length == 2 and (unique | length) == 1)'
+	t "out of memory: report has it once, and whose process that was" eval '"$scope" report --json "$tmp/memory" |
+		jq -e "[.kernelLog[] | select(.sign == \"memory\")] | length == 1 and .[0].rank == 1 and .[0].after > 0" >/dev/null'
+	t "out of memory: and with the verdict" eval '"$scope" report "$tmp/memory" | grep -q "^     kernel.s log: Memory cgroup out of memory: Killed process"'
 else
 	skip "out of memory" "no cgroup with the memory controller can be made here"
 fi
@@ -117,6 +122,38 @@ record_bg container
 NCCL_PROFILER_PLUGIN=$plugin unshare --pid --fork --mount-proc "$tmp/bin/evict" -c '"$@" >/dev/null 2>&1 & sleep 2; exit 0' sh "$job" "${base[@]}"
 stop_recorder
 is "a container's first process ends: both ranks, by that" "$(signals container | sort | uniq -c | sed 's/^ *//')" '2 ["SIGKILL",9,128,"evict"]'
+
+# ---- What else the kernel says
+
+# Only the kernel can make a line that is the kernel's: of a device that has lost what was on it.
+disk_error() {
+	local loop
+	truncate -s 1M "$tmp/disk" && loop=$(losetup -f --show "$tmp/disk") || return
+	truncate -s 0 "$tmp/disk"
+	dd if="$loop" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
+	losetup -d "$loop"
+}
+if [ -r /dev/kmsg ] && disk_error; then
+	sleep 1
+	record_bg log
+	job_bg log-job "${base[@]}" --iters 1000
+	ranks_of 2
+	sleep 0.5
+	echo "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus" >/dev/kmsg
+	echo "<3>NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus" >/dev/kmsg
+	disk_error
+	wait "$starter"
+	stop_recorder
+	is "the kernel's log: what was there before, and what came" \
+		"$(kinds=kmsg q log 'group_by(.text + "\(.ts)")[] | [.[0].sign, .[0].before, length] | tojson' | tail -n 2 | sort | paste -sd ' ')" \
+		'["storage",null,2] ["storage",true,2]'
+	t "the kernel's log: when" holds log '([events[].start.ts] | min) as $first
+		| records("kmsg") | all(.before == true and .ts < $first or (.before | not) and .ts > $first and .ts < $first + 10000000)'
+	t "the kernel's log: nobody else can say what the kernel says" holds log 'records("kmsg") | all(.text | test("Xid") | not)'
+	t "the kernel's log: clean, lossless" eval 'clean log && lossless log'
+else
+	skip "the kernel's log" "it cannot be read here, or there are no loop devices"
+fi
 
 # ---- What a process handles
 

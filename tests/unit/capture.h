@@ -205,6 +205,10 @@ static inline void capture_tick(struct capture_maker *m, uint64_t ms, uint32_t f
 
 static inline void capture_node(struct capture_maker *m)
 {
+	const struct {
+		struct input_kmsg in;
+		char text[16];
+	} log = {.in = {.ns = m->now, .level = 3, .len = 12}, .text = "NVRM: Xid 79"};
 	struct {
 		struct input_node in;
 		struct input_cpu cpus[2];
@@ -218,6 +222,7 @@ static inline void capture_node(struct capture_maker *m)
 		.start_ns = 10, .netns = 4, .periods = m->id, .tgid = CAPTURE_PID, .flags = 1};
 
 	netdev.dev.v[NETDEV_RX_DROPPED] = m->id;
+	m->feed(m->arg, INPUT_KMSG, &log, sizeof(log.in) + log.in.len);
 	m->feed(m->arg, INPUT_NODE, &node, sizeof(node));
 	m->feed(m->arg, INPUT_NETDEV, &netdev, sizeof(netdev));
 	m->feed(m->arg, INPUT_NODE_OF, &of, sizeof(of));

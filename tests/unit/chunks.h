@@ -58,6 +58,7 @@ static inline void session_free(struct session *s)
 	sched__free(&s->sched);
 	clock_fit__free(&s->clock);
 	summary__free(&s->summary);
+	free(s->kmsg);
 	free(s);
 }
 

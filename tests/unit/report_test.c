@@ -1467,6 +1467,59 @@ static void sent_again(void **state)
 		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
 }
 
+#define LOGGED(us, text)                                                                           \
+	"{\"recordType\":\"kmsg\",\"ts\":" us ",\"level\":3,\"sign\":\"gpu\",\"text\":\"" text     \
+	"\"}\n"
+
+static bool logged(const struct report *r, uint32_t i, const char *text, int32_t rank,
+		   int64_t after)
+{
+	const struct report_kmsg *k = r->kmsg;
+
+	for (; k && i; i--)
+		k = k->hh.next;
+	return k && !strcmp(k->text, text) && (k->proc ? k->proc->rank : -1) == rank &&
+	       k->after == after;
+}
+
+/* Lines of the kernel's log are of the node: all its processes have them, and each is told once, with the rank that it names. */
+static void kernels_log(void **state)
+{
+	static const char text[] = HEADER("1") LOGGED("1500.000", "Xid 31, pid=2, name=job")
+		LOGGED("400.000", "pid=22, pid=3") COLL("0", "1", "1000.000", "2000.000") SIGNAL(
+			"2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9") HEADER("2")
+			LOGGED("1500.000", "Xid 31, pid=2, name=job") LOGGED(
+				"1600.000", "[job:1] CPU#2, 1 of 2, process 99999999999999999999")
+				COLL("1", "1", "1000.000", "2000.000") FAILED;
+	struct report_find **finds;
+	char *said = NULL;
+	struct report r;
+	size_t len;
+	uint32_t n;
+	FILE *f = open_memstream(&said, &len);
+
+	(void)state;
+	assert_non_null(f);
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(HASH_COUNT(r.kmsg), 3);
+	assert_true(logged(&r, 0, "pid=22, pid=3", -1, -600000));
+	assert_true(logged(&r, 1, "Xid 31, pid=2, name=job", 1, 500000));
+	assert_true(
+		logged(&r, 2, "[job:1] CPU#2, 1 of 2, process 99999999999999999999", 0, 600000));
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->who->rank, 0);
+	free(finds);
+	report_text(&r, f);
+	fclose(f);
+	assert_non_null(strstr(said, "\n     kernel's log: [job:1] CPU#2"));
+	assert_non_null(strstr(said, "\nFrom the kernel's log: 3 lines that may tell why\n"));
+	assert_non_null(strstr(said, "-0.001  gpu        pid=22, pid=3\n"));
+	assert_non_null(strstr(said, "+0.001  gpu        Xid 31, pid=2, name=job (rank 1)\n"));
+	free(said);
+	report_free(&r);
+}
+
 /* Peers for which there is no room share a link, each direction its own. */
 static void links_have_a_direction(void **state)
 {
@@ -3407,6 +3460,7 @@ int main(void)
 		cmocka_unit_test(killed_between_operations),
 		cmocka_unit_test(ended_by_somebody),
 		cmocka_unit_test(sent_again),
+		cmocka_unit_test(kernels_log),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),
 		cmocka_unit_test(evidence_is_defused),

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The kernel's log: which lines are whose, what they are a sign of, and how they get into traces. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "chunks.h"
+#include "kmsg.h"
+#include "pipeline.h"
+#include "trace.h"
+
+#define OWN 4000000000u
+
+static bool parse(const char *text, struct kmsg_line *line, uint64_t *seq)
+{
+	return kmsg__parse(text, strlen(text), line, seq);
+}
+
+static void records(void **state)
+{
+	static const char *const bad[] = {"",
+					  ";",
+					  "3",
+					  "3,",
+					  "3,1",
+					  "3,1,",
+					  "3,1,2",
+					  "3,1,2;",
+					  "x,1,2,-;",
+					  ",1,2;",
+					  "3,,2,-;",
+					  "3,1,,-;a",
+					  "-3,1,2,-;a",
+					  "3,1,2",
+					  "3,1,-2,-;a",
+					  "99999999999999999999999,1,2,-;a",
+					  "3,99999999999999999999,2,-;a"};
+	struct kmsg_line line;
+	char text[512];
+	uint64_t seq;
+	size_t i;
+
+	(void)state;
+	assert_true(parse("3,17,5000000,-;NVRM: Xid 79\n SUBSYSTEM=pci\n DEVICE=+pci:0000\n", &line,
+			  &seq));
+	assert_int_equal(seq, 17);
+	assert_int_equal(line.level, 3);
+	assert_int_equal(line.ns, 5000000000);
+	assert_int_equal(line.len, strlen("NVRM: Xid 79"));
+	assert_memory_equal(line.text, "NVRM: Xid 79", line.len);
+	assert_true(parse("6,18,1,c,caller=T1;x", &line, &seq));
+	assert_int_equal(line.len, 1);
+	/* of others: whatever level, it is not the kernel's word, but counts */
+	assert_false(parse("11,19,1,-;NVRM: Xid 79", &line, &seq));
+	assert_int_equal(seq, 19);
+	assert_false(parse("8,20,1,-;NVRM: Xid 79", &line, &seq));
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(parse(bad[i], &line, &seq));
+	assert_true(parse("3,1,18446744073709551615,-;a", &line, &seq));
+	assert_true(line.ns == UINT64_MAX);
+	/* as long as it likes */
+	i = (size_t)snprintf(text, sizeof(text), "3,1,2,-;");
+	memset(text + i, 'y', sizeof(text) - i);
+	assert_true(kmsg__parse(text, sizeof(text), &line, &seq));
+	assert_int_equal(line.len, KMSG_TEXT_MAX);
+}
+
+static const char *sign(uint32_t level, const char *text)
+{
+	return kmsg__sign(level, text, strlen(text));
+}
+
+/* Lines as kernels and drivers have them. */
+static void signs(void **state)
+{
+	(void)state;
+	assert_string_equal(sign(4,
+				 "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, "
+				 "GPU has fallen off the bus."),
+			    "gpu");
+	assert_string_equal(sign(3, "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 12028, Non-fatal, "
+				    "Link 32 egress non-posted PRIV error"),
+			    "nvlink");
+	assert_string_equal(
+		sign(3, "pcieport 0000:00:1c.5: AER: Correctable error message received"), "pcie");
+	assert_string_equal(sign(0, "mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 5"),
+			    "hardware");
+	assert_string_equal(sign(3, "Memory cgroup out of memory: Killed process 1234 (python3) "
+				    "total-vm:1kB"),
+			    "memory");
+	assert_string_equal(sign(3, "Out of memory: Killed process 1234 (python3) total-vm:1kB"),
+			    "memory");
+	assert_string_equal(sign(6, "mlx5_core 0000:17:00.0 ens1f0np0: Link down"), "link");
+	assert_string_equal(sign(3, "mlx5_core 0000:17:00.0: wait_func:1195:(pid 7): timeout. Will "
+				    "cause a leak of a command resource"),
+			    "nic");
+	assert_null(sign(6, "mlx5_core 0000:17:00.0: firmware version: 28.39.1002"));
+	assert_string_equal(sign(3, "INFO: task python3:1234 blocked for more than 120 seconds."),
+			    "hung-task");
+	assert_string_equal(
+		sign(0, "watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [python3:1234]"),
+		"lockup");
+	assert_string_equal(sign(3, "I/O error, dev nvme0n1, sector 0 op 0x0:(READ)"), "storage");
+	assert_string_equal(sign(3, "blk_update_request: I/O error, dev sda, sector 0"), "storage");
+	assert_string_equal(sign(5, "nfs: server filer7 not responding, still trying"),
+			    "filesystem");
+	assert_null(sign(4, "python3[1234]: segfault at 7f12 ip 00007f00 sp 00007ffd error 4"));
+	assert_null(sign(3, ""));
+}
+
+/* ---- Into traces ------------------------------------------------------------------------------------- */
+
+static struct session *s;
+static char lines[65536];
+static size_t used;
+
+static void take_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *line = NULL;
+	size_t cap = 0;
+
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0)
+		if (strstr(line, "\"kmsg\","))
+			used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s", line);
+	free(line);
+	fclose(f);
+}
+
+static struct proc *process(uint32_t n, uint64_t ts_ns)
+{
+	const struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					       .kind = SCOPE_EV_CHUNK,
+					       .size = sizeof(c),
+					       .ts_ns = ts_ns,
+					       .start_ns = 10,
+					       .tgid = OWN + n,
+					       .tid = OWN + n,
+					       .ns_tgid = 5 + n,
+					       .ns_tid = 5 + n,
+					       .comm = "job"},
+					 .tbuf = 64,
+					 .tag = 7,
+					 .clock = SCOPE_CLOCK_MONOTONIC};
+
+	return decode__event(s, &c, sizeof(c));
+}
+
+static int tell(uint64_t ns, bool before, const char *text, uint32_t len)
+{
+	struct {
+		struct input_kmsg in;
+		char text[KMSG_TEXT_MAX + 8];
+	} k = {.in = {.ns = ns, .level = 3, .before = before, .len = len}};
+	size_t n = strlen(text);
+
+	memcpy(k.text, text, n);
+	return pipeline_kmsg(s, &k, sizeof(k.in) + n);
+}
+
+static void told(uint64_t ns, bool before, const char *text)
+{
+	assert_int_equal(tell(ns, before, text, (uint32_t)strlen(text)), 0);
+}
+
+static int times(const char *text)
+{
+	const char *at = lines;
+	int n = 0;
+
+	for (; (at = strstr(at, text)); at++)
+		n++;
+	return n;
+}
+
+/* A line is in each trace once: as it comes, or behind the header, if it is not too old by then. */
+static void traces(void **state)
+{
+	const uint64_t minute = 60 * NSEC_PER_SEC;
+	struct proc *p;
+
+	(void)state;
+	s = session_new();
+	told(1000, true, "NVRM: Xid 1");
+	p = process(0, 11 * minute);
+	p->begin_ns = 10 * minute;
+	trace__clock(p, 11 * minute); /* and the header before it */
+	told(11 * minute, false, "NVRM: Xid \"2\"\\x0a\xff");
+	p = process(1, 12 * minute);
+	p->begin_ns = 12 * minute;
+	told(12 * minute, false, "no sign any more"); /* of a newer recorder */
+	session_free(s);
+	chunks_files(take_file);
+	assert_int_equal(times("{\"recordType\":\"kmsg\",\"ts\":1.000,\"before\":true,\"level\":3,"
+			       "\"sign\":\"gpu\",\"text\":\"NVRM: Xid 1\"}\n"),
+			 1);
+	assert_int_equal(times("\"ts\":660000000.000,\"level\":3,\"sign\":\"gpu\",\"text\":\"NVRM: "
+			       "Xid \\\"2\\\"\\\\x0a\xef\xbf\xbd\"}\n"),
+			 2);
+	assert_int_equal(times("\"level\":3,\"text\":\"no sign any more\"}\n"), 2);
+	assert_int_equal(times("\"kmsg\""), 5);
+}
+
+/* A capture is hostile, too. */
+static void nonsense(void **state)
+{
+	char big[KMSG_TEXT_MAX + 8];
+
+	(void)state;
+	s = session_new();
+	assert_int_equal(tell(1, false, "abc", 4), -EINVAL);
+	assert_int_equal(tell(1, false, "abc", 2), -EINVAL);
+	assert_int_equal(tell(1, false, "", 0xffffffff), -EINVAL);
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = 0;
+	big[KMSG_TEXT_MAX + 1] = 0;
+	assert_int_equal(tell(1, false, big, KMSG_TEXT_MAX + 1), -EINVAL);
+	assert_null(s->kmsg);
+	session_free(s);
+	chunks_files(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(records), cmocka_unit_test(signs),
+					   cmocka_unit_test(traces), cmocka_unit_test(nonsense)};
+	int failed;
+
+	if (!mkdtemp(chunks_dir))
+		return 1;
+	failed = cmocka_run_group_tests_name("kmsg", tests, NULL, NULL);
+	rmdir(chunks_dir);
+	return failed;
+}
