@@ -85,6 +85,7 @@ function drawLanes()
 			rect(0, y0, raster.w, y0 + 1, word.line);
 			drawEvents(lane, lane.row, top, false);
 			drawLosses(lane.proc, y0, y1);
+			drawSignals(lane.proc, top, y1);
 			break;
 		case 'thread':
 		case 'flows': rect(0, y0, raster.w, y0 + 1, word.line); break;
@@ -102,6 +103,13 @@ function drawLosses(p, y0, y1)
 	for (const l of p.lost)
 		if (l.to >= view.t0 && l.from <= view.t1)
 			hatch(Math.max(view.gutter * view.dpr, Math.round(xOf(l.from) * view.dpr)), y0, Math.min(raster.w, Math.round(xOf(l.to) * view.dpr) + 2), y1, word.retrans);
+}
+
+function drawSignals(p, top, y1)
+{
+	for (const s of p.signals)
+		if (s.t >= view.t0 && s.t <= view.t1)
+			mark(Math.round(xOf(s.t) * view.dpr), top, y1);
 }
 
 /* Steps of 1, 2 and 5. */

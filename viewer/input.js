@@ -180,6 +180,12 @@ function hit(x, y)
 		return {lane};
 	const t = tOf(x), near = 3 / scale();
 
+	if (lane.kind === 'proc') {
+		const signal = lane.proc.signals.find(s => Math.abs(s.t - t) <= near);
+
+		if (signal)
+			return {lane, signal};
+	}
 	if (lane.row)
 		return {lane, event: eventAt(lane.row, t, near)};
 	if (lane.kind === 'kernel')
@@ -320,6 +326,9 @@ function onWheel(ev)
 function tipText(h)
 {
 	const e = trace.events;
+
+	if (h.signal)
+		return clean(h.signal.what, 20) + ' from ' + clean(h.signal.by, 40) + ', ' + span(h.signal.t - trace.t0) + ' after the beginning';
 
 	if (h.event !== undefined) {
 		const v = verdictOf(h.event), st = e.flags[h.event] & F_SCHED;

@@ -264,7 +264,7 @@ function markResent(x, top, y0, needless)
 	rect(x - Math.ceil(2 * d), Math.round((top + 2) * d), x + Math.ceil(d), y0, word[needless ? 'dim' : 'retrans']);
 }
 
-/* A drop: a line through the lane. */
+/* A drop, or a signal: a line through the lane. */
 function mark(x, top, y1)
 {
 	const d = view.dpr;

@@ -367,6 +367,16 @@ function tracePane()
 		out.push(el('h3', '', 'Lost while recording'), table([...trace.lost].slice(0, 500).map(([cause, n]) => [clean(cause, 60), {n: count(n)}])));
 	out.push(el('h3', '', 'Processes'));
 	out.push(table(trace.procs.slice(0, 500).map(p => [procLabel(p), clean(p.host, 40), p.footer ? clean(p.footer.end, 40) : 'not finished']), ['rank', 'node', 'end']));
+	const signals = trace.procs.flatMap(p => p.signals.map(s => ({...s, p}))).sort((a, b) => a.t - b.t);
+
+	if (signals.length)
+		out.push(el('h3', '', 'Signals that end or stop'), table(signals.slice(0, 500).map(s =>
+			[procLabel(s.p), clean(s.what, 20), clean(s.by, 40), {n: span(s.t - trace.t0)}]), ['rank', 'signal', 'from', {n: 'after'}]));
+	const logged = [...trace.kmsg.values()].sort((a, b) => a.t - b.t);
+
+	if (logged.length)
+		out.push(el('h3', '', 'From the kernel\u2019s log'), table(logged.slice(0, 500).map(k =>
+			[clean(k.host, 40), clean(k.text, 200), {n: span(k.t - trace.t0)}]), ['node', 'line', {n: 'after'}]));
 	out.push(el('h3', '', 'Files'));
 	const files = el('ul');
 

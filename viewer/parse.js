@@ -6,7 +6,7 @@
  */
 
 const TIME_MAX = 2 ** 53;
-const OPEN_MAX = 10000;
+const OPEN_MAX = 10000, SIGNALS_MAX = 1000 /* of a process */, KMSG_MAX = 4096;
 
 const num = v => typeof v === 'number' && Number.isFinite(v) ? v : 0;
 const str = v => typeof v === 'string' ? v : '';
@@ -317,6 +317,25 @@ class Parser {
 		proc.lost.push({from: this.time(o.from), to: this.time(o.to), n: num(o.n), cause});
 	}
 
+	/* By whom: nobody if the kernel did it on its own account. */
+	signal(o)
+	{
+		const proc = this.procOf(-1), t = this.time(o.ts), from = own(o, 'from');
+
+		if (proc.signals.length < SIGNALS_MAX)
+			proc.signals.push({t, what: str(o.signal).slice(0, 20), by: from ? str(objectOf(from).comm).slice(0, 20) + '[' + num(objectOf(from).pid) + ']' : 'the kernel'});
+		this.seen(t, proc);
+	}
+
+	/* All processes of a node tell of it. It may have been long before. */
+	kmsg(o)
+	{
+		const proc = this.procOf(-1), t = this.time(o.ts), text = str(o.text).slice(0, 200), key = JSON.stringify([proc.host, t, text]);
+
+		if (trace.kmsg.size < KMSG_MAX)
+			trace.kmsg.set(key, {t, host: proc.host, text});
+	}
+
 	threadRecord(o)
 	{
 		const t = threadOf(this.procOf(-1), whole(typeof o.hostTid === 'number' ? o.hostTid : o.tid));
@@ -372,6 +391,8 @@ class Parser {
 		case 'drop': this.drop(o, pos); break;
 		case 'node': this.node(o, pos); break;
 		case 'lost': this.lost(o); break;
+		case 'signal': this.signal(o); break;
+		case 'kmsg': this.kmsg(o); break;
 		case 'thread': this.threadRecord(o); break;
 		case 'open': this.open(o, pos); break;
 		case 'footer': this.procOf(-1).footer = {end: str(o.end)}; break;

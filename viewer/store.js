@@ -14,7 +14,7 @@ function clearTrace()
 {
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
-		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
+		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), kmsg: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
 		groupOf: new Map(), beginOf: new Map(), headers: [], selves: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
@@ -36,7 +36,7 @@ function newProc(file, head)
 {
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
-		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], footer: null, events: 0,
+		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], footer: null, events: 0,
 	};
 
 	trace.procs.push(p);

@@ -30,11 +30,13 @@ const records = [
 	{recordType: 'flow', flow: markup, tid: 7, ts: 1500, tcp: {rtt: 1e300}, delta: {txBytes: -1e300, retrans: 1e300}, netns: 1, peerRank: 1, channel: 0, isSend: true},
 	{recordType: 'drop', flow: markup, ts: 1200, reason: markup, n: 1e9, dir: foul},
 	{recordType: 'lost', from: 1100, to: 1200, n: 3, cause: markup},
+	{recordType: 'signal', ts: 1150, signal: markup, nr: 1e300, from: {comm: markup, pid: foul}}, {recordType: 'signal', ts: 1160, signal: 5, from: 'x'},
+	{recordType: 'kmsg', ts: 1150, text: markup}, {recordType: 'kmsg', ts: 0, text: long},
 	{recordType: '__proto__'}, {recordType: 'constructor', constructor: {prototype: 1}},
 	{recordType: 'footer', end: markup, counts: {__proto__: 5}},
 ];
 
-export const counts = {header: 1, thread: 2, state: 2, event: 12, slice: 3, flow: 2, drop: 1, lost: 1, proto: 1, constructor: 1, footer: 1};
+export const counts = {header: 1, thread: 2, state: 2, event: 12, slice: 3, flow: 2, drop: 1, lost: 1, signal: 2, kmsg: 2, proto: 1, constructor: 1, footer: 1};
 
 /* `bad` of them are lines that cannot be read. */
 export const bad = 10;

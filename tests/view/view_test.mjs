@@ -1271,6 +1271,37 @@ await t('what report says of a message leads to that, if it is in the trace, and
 	await p.close();
 });
 
+await t('signals are marks on their process, and in the list; lines of the kernel\u2019s log once, whoever tells of them', async () => {
+	const line = o => JSON.stringify(o) + '\n', one = oneRank(tmp + '/signals1.jsonl', [[0, 3e6]]), two = tmp + '/signals2.jsonl';
+	const log = line({recordType: 'kmsg', ts: 2e6, level: 3, sign: 'gpu', text: 'NVRM: Xid 79'});
+
+	appendFileSync(one, line({recordType: 'kmsg', ts: 5e5, before: true, level: 3, sign: 'link', text: 'eth0: Link down'}) + log +
+		line({recordType: 'signal', ts: 2.5e6, signal: 'SIGTERM', nr: 15, code: 0, from: {pid: 77, tid: 77, comm: 'slurmstepd', uid: 0}}) +
+		line({recordType: 'signal', ts: 3.5e6, signal: 'SIGKILL', nr: 9, code: 128}));
+	writeFileSync(two, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 2, hostPid: 2, comm: 'job'}) + log);
+	const p = await open(browser, view('signals', one, two)), all = await lanes(p), at = all.findIndex(l => l.kind === 'proc');
+
+	for (const us of [1.5e6, 2.5e6]) {
+		const [got, want] = await inkAt(p, at, us * 1e3, '--retrans');
+
+		same(got, want, us);
+	}
+	await p.click('#tab-trace');
+	const told = await $text(p, '#pane');
+
+	for (const s of ['SIGTERMslurmstepd[77]', 'SIGKILLthe kernel', 'Link down', 'Xid 79'])
+		ok(told.replaceAll(/\s/g, '').includes(s.replaceAll(' ', '')), s + ' in ' + told);
+	same(told.split('Xid 79').length, 2);
+	const i = await info(p), x = 208 + (i.from + 1.5e9 - i.t0) / (i.t1 - i.t0) * ((await p.$eval('#lanes', c => c.getBoundingClientRect().width)) - 208);
+	const top = await p.$eval('#lanes', c => c.getBoundingClientRect().top);
+
+	await p.mouse.move(x, top + all[at].y + 8);
+	await settle(p);
+	ok((await $text(p, '#tip')).startsWith('SIGTERM from slurmstepd[77], '), await $text(p, '#tip'));
+	await p.screenshot({path: out + '/signals.png'});
+	await p.close();
+});
+
 await t('in a narrow window nothing is cut off that says what was lost, nor what the keys are', async () => {
 	const file = oneRank(tmp + '/narrow.jsonl', [[0, 100]]);
 
