@@ -7,39 +7,42 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define FAULTS_NS                                                                                  \
 	1000000000ull /* of a process that handles its own (a JVM does): no more than one in so long */
+/* Of a process, but for what kills it for sure: so many at once, and then one in so long. What is beyond is counted as lost. */
+#define SIGNALS_BURST 64
+#define SIGNALS_NS    62500000ull
 
-/* enum siginfo constants of <asm-generic/siginfo.h>, and send_signal_locked()'s for no siginfo at all */
-#define SI_USER		0
-#define SI_KERNEL	0x80
-#define SEND_SIG_NOINFO 0
-#define SEND_SIG_PRIV	1
+#define SI_USER	  0 /* <asm-generic/siginfo.h> */
+#define SI_KERNEL 0x80
+#define SIG_IGN	  1 /* <asm-generic/signal-defs.h>; SIG_DFL is 0 */
+
+/* In place of a siginfo (<linux/sched/signal.h>). 0 is none, as a call's: there is nothing to read, which gives SI_USER. */
+#define SEND_SIG_PRIV 1
 
 /* The tracepoint's result: in the queue, of no use, or pending without room for who sent it. */
 #define TRACE_SIGNAL_DELIVERED 0
 #define TRACE_SIGNAL_IGNORED   1
 #define TRACE_SIGNAL_LOSE_INFO 4
 
+#define SIGNAL_CLD_MASK 0x30 /* signal_struct.flags: it was stopped, or was to be, until now */
+#define PF_EXITING	0x4
+
 /* SIGCONT has done its work before it is ignored. */
-static __always_inline bool is_sent(__u32 sig, int result)
+static __always_inline bool is_sent(struct task_struct *task, __u32 sig, int result)
 {
-	return result == TRACE_SIGNAL_DELIVERED || result == TRACE_SIGNAL_LOSE_INFO ||
-	       (result == TRACE_SIGNAL_IGNORED && sig == SIGCONT);
+	if (sig == SIGCONT)
+		return (result == TRACE_SIGNAL_IGNORED || result == TRACE_SIGNAL_DELIVERED) &&
+		       BPF_CORE_READ(task, signal, flags) & SIGNAL_CLD_MASK;
+	return result == TRACE_SIGNAL_DELIVERED || result == TRACE_SIGNAL_LOSE_INFO;
 }
 
 static __always_inline __s32 signal_code(struct kernel_siginfo *info)
 {
-	switch ((unsigned long)info) {
-	case SEND_SIG_NOINFO:
-		return SI_USER;
-	case SEND_SIG_PRIV:
+	if ((unsigned long)info == SEND_SIG_PRIV)
 		return SI_KERNEL;
-	default:
-		return BPF_CORE_READ(info, si_code);
-	}
+	return BPF_CORE_READ(info, si_code);
 }
 
-/* Its handler; SIG_DFL is 0. One that is ignored does not get here. */
-static __always_inline bool is_handled(struct task_struct *task, __u32 sig)
+static __always_inline __u64 handler_of(struct task_struct *task, __u32 sig)
 {
 	struct sighand_struct *hand = BPF_CORE_READ(task, sighand);
 	void *action = (void *)hand + bpf_core_field_offset(struct sighand_struct, action) +
@@ -51,48 +54,68 @@ static __always_inline bool is_handled(struct task_struct *task, __u32 sig)
 }
 
 /* Of a signal with a handler. */
-static __always_inline bool is_told(struct scope_proc_stat *stat, __u32 sig, __s32 code)
+static __always_inline bool is_told(struct scope_proc_stat *stat, __u32 sig, __s32 code, __u64 now)
 {
-	__u64 now;
-
-	if (signal_is_of(sig, SIGNALS_END))
+	if (signal_is_of(sig, SIGNALS_END | SIGNALS_STOP))
 		return true;
 	if (!signal_is_of(sig, SIGNALS_FAULT))
 		return false;
-	now = bpf_ktime_get_ns();
-	if (code > 0 && (!stat || now - stat->fault_ns < FAULTS_NS))
+	if (code > 0 && now - stat->fault_ns < FAULTS_NS)
 		return false;
-	if (stat)
-		stat->fault_ns = now;
+	stat->fault_ns = now;
 	return true;
 }
 
-static __always_inline bool tell(struct scope_ev_signal *e, struct task_struct *task)
+/* A process may send itself as many as it likes. */
+static __always_inline bool has_share(struct scope_proc_stat *stat, __u32 sig, __u64 now)
 {
-	return scope_may_tell(task, sizeof(*e)) &&
-	       !bpf_ringbuf_output(&scope_ring, e, sizeof(*e), scope_wake_flags(false));
+	__u64 at = stat->signals_ns > now ? stat->signals_ns : now;
+
+	if (sig == SIGKILL)
+		return true;
+	if (at - now > SIGNALS_BURST * SIGNALS_NS)
+		return false;
+	stat->signals_ns = at + SIGNALS_NS;
+	return true;
 }
 
+static __always_inline void tell(const struct scope_ev_signal *e, struct scope_proc_stat *stat,
+				 struct task_struct *task)
+{
+	if (has_share(stat, e->sig, e->h.ts_ns) && scope_may_tell(task, sizeof(*e)) &&
+	    !bpf_ringbuf_output(&scope_ring, (void *)e, sizeof(*e), scope_wake_flags(false))) {
+		scope_count(SCOPE_STAT_SCHED, 1);
+		return;
+	}
+	scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	if (stat->signals_lost < 0xffff)
+		stat->signals_lost++;
+}
+
+/* A process that has handed in nothing yet has no trace that could tell. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(scope_signal_sent, int sig, struct kernel_siginfo *info, struct task_struct *task,
 	     int group, int result)
 {
+	struct scope_ev_signal e = {.h = {SCOPE_ABI, SCOPE_EV_SIGNAL, sizeof(e), 0}};
 	struct task_struct *from = (void *)bpf_get_current_task();
-	__u64 ids = bpf_get_current_pid_tgid();
+	__u64 ids = bpf_get_current_pid_tgid(), handler;
 	__u32 tgid = task->tgid;
 	struct scope_proc_stat *stat;
-	struct scope_ev_signal e = {.h = {SCOPE_ABI, SCOPE_EV_SIGNAL, sizeof(e), 0}};
 
 	if (!scope_is_recorded(tgid) || signal_is_of(sig, SIGNALS_HARMLESS) ||
-	    !is_sent(sig, result))
+	    !is_sent(task, sig, result))
 		return 0;
 	stat = bpf_map_lookup_elem(&scope_procs, &tgid);
-	e.sig = sig;
-	e.code = signal_code(info);
-	e.handled = is_handled(task, sig);
-	if (e.handled && !is_told(stat, sig, e.code))
+	handler = handler_of(task, sig);
+	if (!stat || (handler == SIG_IGN && sig != SIGCONT))
 		return 0;
 	e.h.ts_ns = bpf_ktime_get_ns();
+	e.sig = sig;
+	e.code = signal_code(info);
+	e.handled = handler > SIG_IGN;
+	if (e.handled && !is_told(stat, sig, e.code, e.h.ts_ns))
+		return 0;
 	e.start_ns = BPF_CORE_READ(task, group_leader, start_time);
 	e.tgid = tgid;
 	e.ns_tid = group ? 0 : scope_ns_nr(BPF_CORE_READ(task, thread_pid));
@@ -100,13 +123,8 @@ int BPF_PROG(scope_signal_sent, int sig, struct kernel_siginfo *info, struct tas
 	e.from_tid = (__u32)ids;
 	e.from_ns_tgid = scope_ns_nr(BPF_CORE_READ(from, group_leader, thread_pid));
 	e.from_uid = (__u32)bpf_get_current_uid_gid();
+	e.exiting = !!(BPF_CORE_READ(from, flags) & PF_EXITING);
 	bpf_get_current_comm(e.from_comm, sizeof(e.from_comm));
-	if (tell(&e, task)) {
-		scope_count(SCOPE_STAT_SCHED, 1);
-	} else {
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
-		if (stat && stat->signals_lost < 0xffff)
-			stat->signals_lost++;
-	}
+	tell(&e, stat, task);
 	return 0;
 }

@@ -612,8 +612,8 @@ struct scope_irqs {
 };
 
 /*
- * A signal was generated for a recorded process, and is not ignored: of those that end or stop a process, by default or as a
- * rule. What it handles itself is told of as well if it is one that people and launchers send (SIGTERM), or a fault,
+ * A signal was sent to a recorded process: one of those that end or stop a process by default, if that has no handler for it; and
+ * SIGCONT that continues it. Of those with a handler the ones that people and launchers send (SIGTERM), and faults,
  * of these no more than one a second.
  */
 struct scope_ev_signal {
@@ -622,13 +622,14 @@ struct scope_ev_signal {
 	__u32 tgid;	/* host; whom it is for */
 	__u32 ns_tid;	/* the thread that it is for; 0: any of the process */
 	__s32 sig;
-	__s32 code;	 /* si_code: 0, -1 or -6 are a process' call; above 0 it is the kernel's */
-	__u32 from_tgid; /* host; who ran when it was generated: the sender, */
-	__u32 from_tid;	 /* unless the kernel did so on somebody's else account */
+	__s32 code;	    /* si_code: above 0 it is the kernel's, else a call's */
+	__u32 from_tgid;    /* host; who ran when it was sent: the sender, */
+	__u32 from_tid;	    /* unless the kernel did so on somebody else's account */
 	__u32 from_ns_tgid; /* as its own innermost pid namespace has it */
 	__u32 from_uid;
 	__u8 handled; /* 1: the process has a handler */
-	__u8 pad[7];
+	__u8 exiting; /* 1: who ran was on its way to its end */
+	__u8 pad[6];
 	char from_comm[SCOPE_COMM_LEN];
 };
 
@@ -824,9 +825,10 @@ struct scope_proc_stat {
 	__u64 lost_chunks;
 	__u64 limited_recs; /* of lost_recs: there was room, but the process had more than its share */
 	__u64 faults;
-	__u64 fault_ns; /* when a fault that it handles was told of last */
-	__u32 ended;	/* enum scope_ended */
-	__s32 code;	/* then: as in scope_ev_exit */
+	__u64 fault_ns;	  /* when a fault that it handles was told of last */
+	__u64 signals_ns; /* its signals have used up their share until then */
+	__u32 ended;	  /* enum scope_ended */
+	__s32 code;	  /* then: as in scope_ev_exit */
 	__u16 signals_lost;
 	__u8 pad[6];
 };
@@ -904,6 +906,6 @@ SCOPE_ABI_SIZE(scope_ev_retrans, 40);
 SCOPE_ABI_SIZE(scope_ev_drop, 88);
 SCOPE_ABI_SIZE(scope_flow_open, 48);
 SCOPE_ABI_SIZE(scope_flow_sample, 216);
-SCOPE_ABI_SIZE(scope_proc_stat, 64);
+SCOPE_ABI_SIZE(scope_proc_stat, 72);
 
 #endif

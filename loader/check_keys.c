@@ -533,7 +533,7 @@ OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, R
        {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
 OBJECT(sender, "sender", {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"comm", &t_string, REQ},
-       {"uid", &t_u64, REQ});
+       {"uid", &t_u64, REQ}, {"exiting", &t_true, 0});
 OBJECT(r_signal, "signal", {"recordType", &t_is_signal, REQ}, {"ts", &t_moment, REQ},
        {"signal", &t_string, REQ}, {"nr", &t_i32, REQ}, {"code", &t_i32, REQ}, {"tid", &t_pid, 0},
        {"handled", &t_true, 0}, {"from", &t_sender, 0});

@@ -689,6 +689,8 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 		p->corr.now_ns = e->h.ts_ns;
 	p->limited_recs = e->limited_recs;
 	thread_end(p, &e->h);
+	if (e->signals_lost && (e->group_dead || e->h.kind == SCOPE_EV_EXEC))
+		proc__count_loss(p, LOSS_CONTEXT, e->signals_lost);
 	if (e->h.kind == SCOPE_EV_EXEC) { /* its other threads were gone before */
 		decode__end(p, 0, true, e->lost_recs);
 		return NULL;
@@ -703,8 +705,6 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	p->end_status = e->code;
 	p->end_lost_recs = e->lost_recs;
 	p->oom = e->oom;
-	if (e->signals_lost)
-		proc__count_loss(p, LOSS_CONTEXT, e->signals_lost);
 	return p;
 }
 

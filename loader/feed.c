@@ -523,11 +523,11 @@ void feed__rdma(struct recorder *r, bool last)
 #define KMSG_BEFORE_NS (600 * NSEC_PER_SEC) /* older lines are left out */
 #define KMSG_LINES     1024 /* that are read in a turn: 2 ms, and a log that is full in some seconds */
 
-/* Of what was there before: what may still matter. Whom memory ran out for then is none of ours. */
-static bool is_recent(const struct kmsg_line *line, uint64_t now)
+/* Of what was there before: what may still matter. Whom memory ran out for before we came is none of ours. */
+static bool is_recent(const struct kmsg *k, const struct kmsg_line *line, uint64_t now)
 {
 	return line->ns + KMSG_BEFORE_NS >= now &&
-	       strcmp(kmsg__sign(line->level, line->text, line->len), "memory") != 0;
+	       (line->sign != KMSG_MEMORY || line->ns >= k->opened_ns);
 }
 
 void feed__kmsg(struct recorder *r)
@@ -543,20 +543,23 @@ void feed__kmsg(struct recorder *r)
 
 	while ((err = kmsg__next(&r->kmsg, &line, &budget)) > 0) {
 		now = monotonic_ns();
-		if (!r->kmsg.is_read && !is_recent(&line, now))
+		if (r->kmsg.is_read ? !kmsg__has_share(&r->kmsg, line.sign, now)
+				    : !is_recent(&r->kmsg, &line, now))
 			continue;
 		out.in = (struct input_kmsg){.ns = now,
 					     .lost = r->kmsg.lost,
 					     .level = line.level,
 					     .before = !r->kmsg.is_read,
-					     .len = (uint32_t)line.len};
+					     .len = (uint32_t)line.len,
+					     .sign = line.sign};
 		if (out.in.before && line.ns < now)
 			out.in.ns = line.ns;
 		memcpy(out.text, line.text, line.len);
 		pipeline__feed(&r->s, INPUT_KMSG, &out, sizeof(out.in) + line.len);
 	}
 	if (err && err != -EBADF) {
-		pr_debug("Failed to read the kernel's log: %s\n", strerror(-err));
+		pr_warn("Failed to read the kernel's log: %s, continuing without it\n",
+			strerror(-err));
 		kmsg__close(&r->kmsg);
 	}
 }

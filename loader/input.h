@@ -250,11 +250,11 @@ struct input_rdma_of {
 struct input_kmsg {
 	uint64_t
 		ns; /* when it was read; of one that was there before we were, by the log's clock */
-	uint64_t lost; /* lines that were overwritten, so far */
+	uint64_t lost; /* lines that were overwritten, or too many, so far */
 	uint32_t level;
 	uint32_t before; /* 1: it was */
 	uint32_t len;	 /* of the text, without a 0; at most KMSG_TEXT_MAX */
-	uint32_t pad;
+	uint32_t sign;	 /* enum kmsg_sign */
 };
 
 struct input_finish {

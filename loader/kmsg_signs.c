@@ -1,62 +1,109 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which lines of the kernel's log tell why a job may be slow or hang, by what drivers and the kernel have said for years. */
+/*
+ * Which lines of the kernel's log tell why a job may be slow or hang, by what drivers and the kernel have said for years. Names of processes
+ * are in many lines, and whoever likes may call theirs "NVRM: Xid": so a line counts by its beginning, or if a driver has said
+ * it of a device, and not if it begins with a process.
+ */
+#include <ctype.h>
 #include <string.h>
 #include "kmsg.h"
 
-#define WARNING 4 /* KERN_WARNING */
+#define WARNING	 4 /* KERN_WARNING */
+#define ANY	 7
+#define COMM_LEN 15 /* of a process' name, at most */
 
-/* A line is of the first that is in it. Its numbers are no kernel addresses: a trace is not root's alone. */
 static const struct {
-	const char *sign, *has;
-	bool any_level; /* else only as a warning or worse: the same name is on much that is usual */
+	enum kmsg_sign sign;
+	const char *begins; /* NULL: a device's, whatever it begins with */
+	const char *has;
+	uint32_t level; /* this, or worse: the same words may be usual ones */
 } signs[] = {
-	{"gpu", "NVRM: Xid", true}, /* nvidia: the GPU has failed in some way, by number */
-	{"nvlink", "SXid", true},   /* nvidia-nvswitch */
-	{"gpu", "GPU has fallen off the bus", true},
-	{"pcie", "AER: ", true},
-	{"pcie", "PCIe Bus Error", true},
-	{"pcie", "pcieport", false}, /* "Slot(1): Link Down" */
-	{"hardware", "[Hardware Error]", true},
-	{"hardware", "mce: CPU", true},
-	{"hardware", "EDAC ", true},
-	{"thermal", "cpu clock throttled", true},
-	{"memory", "Out of memory: Killed process", true},
-	{"memory", "Memory cgroup out of memory: Killed process", true},
-	{"memory", "page allocation failure", true},
-	{"link", "NETDEV WATCHDOG", true},
-	{"link", "Link down", true},
-	{"link", "Link up", true},
-	{"link", "link down", true},
-	{"link", "link up", true},
-	{"link", "Link is Down", true},
-	{"link", "Link is Up", true},
-	{"link", "link is not ready", true},
-	{"link", "link becomes ready", true},
-	{"link", "Port module event", true}, /* mlx5: a cable, or what is in the port */
-	{"nic", "mlx5_core",
-	 false}, /* whatever else that says is health, commands that time out, resets */
-	{"hung-task", "blocked for more than", true},
-	{"lockup", "soft lockup", true},
-	{"lockup", "hard LOCKUP", true},
-	{"lockup", "rcu_sched self-detected stall", true},
-	{"lockup", "rcu_preempt self-detected stall", true},
-	{"lockup", "detected stalls on CPUs", true},
-	{"storage", "I/O error, dev", true},
-	{"storage", "I/O timeout", true},
-	{"storage", "I/O tag", true},	     /* nvme: "I/O tag 12 (1) timeout, aborting" */
-	{"filesystem", "nfs: server", true}, /* "not responding, still trying", "OK" */
-	{"filesystem", "LustreError", true},
-	{"filesystem", "EXT4-fs error", true},
-	{"filesystem", "XFS (", false},
+	{KMSG_GPU, "NVRM: Xid", "", ANY}, /* nvidia: the GPU has failed in some way, by number */
+	{KMSG_GPU, "NVRM: ", "fallen off the bus", ANY},
+	{KMSG_NVLINK, "nvidia-nvswitch", "SXid", ANY},
+	{KMSG_PCIE, NULL, "AER: ", ANY},
+	{KMSG_PCIE, NULL, "PCIe Bus Error", ANY},
+	{KMSG_PCIE, "pcieport ", "", WARNING},
+	{KMSG_HARDWARE, "mce: ", "", WARNING},
+	{KMSG_HARDWARE, "{", "[Hardware Error]", WARNING}, /* by the firmware */
+	{KMSG_HARDWARE, "EDAC ", "", WARNING},
+	{KMSG_THERMAL, "CPU", "cpu clock throttled", ANY},
+	{KMSG_THERMAL, "mce: CPU", "cpu clock throttled", ANY},
+	{KMSG_MEMORY, "Out of memory: Killed process ", "", ANY},
+	{KMSG_MEMORY, "Memory cgroup out of memory: Killed process ", "", ANY},
+	{KMSG_LINK, "NETDEV WATCHDOG: ", "", ANY},
+	{KMSG_LINK, NULL, "NETDEV WATCHDOG: ", ANY},
+	{KMSG_LINK, NULL, "Link down", ANY},
+	{KMSG_LINK, NULL, "Link up", ANY},
+	{KMSG_LINK, NULL, "link down", ANY},
+	{KMSG_LINK, NULL, "link up", ANY},
+	{KMSG_LINK, NULL, "Link is Down", ANY},
+	{KMSG_LINK, NULL, "Link is Up", ANY},
+	{KMSG_LINK, NULL, "Port module event", ANY}, /* mlx5: a cable, or what is in the port */
+	{KMSG_NIC, "mlx5_core ", "", WARNING}, /* its health, commands that time out, resets */
+	{KMSG_HUNG_TASK, "INFO: task ", "blocked for more than", ANY},
+	{KMSG_LOCKUP, "watchdog: ", "lockup", ANY},
+	{KMSG_LOCKUP, "watchdog: ", "LOCKUP", ANY},
+	{KMSG_LOCKUP, "NMI watchdog: ", "", WARNING},
+	{KMSG_LOCKUP, "rcu: INFO: ", "stall", ANY},
+	{KMSG_STORAGE, "I/O error, dev ", "", ANY},
+	{KMSG_STORAGE, "blk_update_request: I/O error, dev ", "", ANY}, /* before 5.16 */
+	{KMSG_STORAGE, "nvme ", "timeout", WARNING},
+	{KMSG_FILESYSTEM, "nfs: server ", "", ANY}, /* "not responding, still trying", "OK" */
+	{KMSG_FILESYSTEM, "LustreError: ", "", ANY},
+	{KMSG_FILESYSTEM, "EXT4-fs error ", "", ANY},
+	{KMSG_FILESYSTEM, "XFS (", "", WARNING},
 };
 
-const char *kmsg__sign(uint32_t level, const char *text, size_t len)
+/* "python[1234]: segfault at ...", "python (1234): ..." */
+static bool begins_with_process(const char *text, size_t len)
 {
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-		if ((signs[i].any_level || level <= WARNING) &&
-		    memmem(text, len, signs[i].has, strlen(signs[i].has)))
+	for (i = 1; i < len && i <= COMM_LEN + 1; i++) {
+		if (text[i] != '[' && text[i] != '(')
+			continue;
+		for (k = i + 1; k < len && isdigit((unsigned char)text[k]); k++)
+			;
+		if (k > i + 1 && k < len && text[k] == (text[i] == '[' ? ']' : ')'))
+			return true;
+	}
+	return false;
+}
+
+enum kmsg_sign kmsg__sign(const struct kmsg_line *line)
+{
+	size_t i, n;
+
+	if (begins_with_process(line->text, line->len))
+		return KMSG_NO_SIGN;
+	for (i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		n = signs[i].begins ? strlen(signs[i].begins) : 0;
+		if (line->level > signs[i].level || (!signs[i].begins && !line->device))
+			continue;
+		if (n <= line->len && !memcmp(line->text, signs[i].begins ?: "", n) &&
+		    memmem(line->text, line->len, signs[i].has, strlen(signs[i].has)))
 			return signs[i].sign;
-	return NULL;
+	}
+	return KMSG_NO_SIGN;
+}
+
+const char *kmsg__sign_name(uint32_t sign)
+{
+	static const char *const names[] = {
+		[KMSG_GPU] = "gpu",
+		[KMSG_NVLINK] = "nvlink",
+		[KMSG_PCIE] = "pcie",
+		[KMSG_HARDWARE] = "hardware",
+		[KMSG_THERMAL] = "thermal",
+		[KMSG_MEMORY] = "memory",
+		[KMSG_LINK] = "link",
+		[KMSG_NIC] = "nic",
+		[KMSG_HUNG_TASK] = "hung-task",
+		[KMSG_LOCKUP] = "lockup",
+		[KMSG_STORAGE] = "storage",
+		[KMSG_FILESYSTEM] = "filesystem",
+	};
+
+	return sign < sizeof(names) / sizeof(names[0]) ? names[sign] : NULL;
 }

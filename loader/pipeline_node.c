@@ -282,7 +282,9 @@ int pipeline_kmsg(struct session *s, const void *data, size_t size)
 	*k = (struct session_kmsg){.ns = in->ns,
 				   .lost = in->lost,
 				   .before = in->before,
-				   .line = {.level = in->level, .len = in->len}};
+				   .line = {.sign = in->sign < KMSG_SIGNS ? in->sign : KMSG_NO_SIGN,
+					    .level = in->level,
+					    .len = in->len}};
 	memcpy(k->line.text, in + 1, in->len);
 	HASH_ITER (hh, s->procs, p, tmp)
 		if (p->header_written) /* who has just ended may be whom it is about */

@@ -657,6 +657,7 @@ static void drain(struct recorder *r, const char *how)
 	pipeline__feed(&r->s, INPUT_COMPLETE, NULL, 0);
 	follow__reap(r, monotonic_ns(), true, true);
 	follow__count_tail(r);
+	feed__kmsg(r);
 	feed__rdma(r, true);
 	count_tails(r);
 	count_context(r);

@@ -321,7 +321,7 @@ struct report_kmsg {
 	int64_t offset; /* to CLOCK_REALTIME, for order only */
 	/* At the end: how long after the first of all other times, and which process it names; NULL: none that is known. */
 	int64_t after;
-	const struct report_proc *proc;
+	struct report_proc *proc;
 	UT_hash_handle hh;
 };
 
@@ -329,9 +329,6 @@ struct report_kmsg {
 void report_kmsg_add(struct report *r, const struct report_proc *p, const struct report_kmsg *k);
 /* All input has been read. */
 void report_kmsg_end(struct report *r);
-/* Then: the first one that names the process; NULL: none does. */
-const struct report_kmsg *report_kmsg_of(const struct report *r, const struct report_proc *p);
-
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
 #define HIST_SUB     32 /* a bucket is 3 % wide: a quantile is at most 1.6 % off */
@@ -388,15 +385,18 @@ struct report_last {
 	int64_t called, began, ended;
 };
 
-#define REPORT_SIGNALS 4
+#define REPORT_SIGNALS 8
 
 /* A signal that a process was sent. */
 struct report_signal {
 	int64_t ts; /* by the clock of its process */
-	int32_t nr, code;
-	int32_t from_pid, from_tid, from_uid; /* -1: the kernel's own */
-	uint32_t name, comm;		      /* names; comm: the sender's */
+	int32_t nr; /* 0: none */
+	int32_t code;
+	int32_t from_pid, from_tid; /* -1: the kernel's own */
+	uint32_t from_uid;
+	uint32_t name, comm; /* names; comm: the sender's */
 	bool handled;
+	bool exiting; /* the sender was */
 };
 
 /* A recording of a process. Outlives its stream. */
@@ -434,9 +434,11 @@ struct report_proc {
 	bool failed;	     /* it exited with a status that is not 0, or by a signal */
 	bool oom;	     /* the kernel ended it to get memory back */
 	bool is_stopped;     /* a thread of it was, when the recording ended */
-	/* The last ones that it was sent, each at its number % REPORT_SIGNALS: those that stop, and those that end. */
+	/* The last ones that it was sent: those that stop, each at its number % REPORT_SIGNALS, and those that end, in no order. */
 	struct report_signal stops[REPORT_SIGNALS], ends[REPORT_SIGNALS];
-	uint32_t nstops, nends;
+	uint32_t nstops;
+	const struct report_kmsg *
+		kmsg; /* at the end: the first line of the kernel's log that names it; NULL: none does */
 	int64_t reset_ns; /* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */

@@ -141,9 +141,9 @@ static json_t *verdicts(const struct report *r)
 			continue; /* no memory */
 		if (!f->evidence[1][0])
 			json_array_remove(json_object_get(v, "evidence"), 1);
-		if (report_kmsg_of(r, f->who))
+		if (f->who && f->who->self->kmsg)
 			json_array_append_new(json_object_get(v, "evidence"),
-					      evidence_of(report_kmsg_of(r, f->who)->text));
+					      evidence_of(f->who->self->kmsg->text));
 		set_who(r, v, f);
 		if (f->loss_near)
 			json_object_set_new(v, "lossNear", number(f->loss_near));

@@ -40,28 +40,63 @@ static bool ends_with(const char *text, size_t len, const char *word)
 	return len >= n && !memcmp(text + len - n, word, n);
 }
 
-/* "pid=24124,", "Killed process 24124 (python)", "task python:24124 blocked", "[python:24124]", "pid='24124'" */
-static bool is_process(const char *text, size_t at)
+static bool begins_with(const char *text, const char *word)
 {
-	return ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
-	       ends_with(text, at, "process ") || ends_with(text, at, ":") ||
-	       ends_with(text, at, "[");
+	return !strncmp(text, word, strlen(word));
 }
 
-static const struct report_proc *proc_of(const struct report *r, uint64_t node, int32_t pid)
+/*
+ * "pid=24124,", "pid='24124'", "(pid 24124)", "Killed process 24124 (python)"; "INFO: task python:24124 blocked for more than", "watchdog: ...
+ * [python:24124]", in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and what not.
+ */
+static bool is_process(const char *text, size_t at, const char *end)
 {
-	const struct report_proc *p;
+	if (begins_with(text, "INFO: task "))
+		return ends_with(text, at, ":") && begins_with(end, " blocked for more than");
+	if (begins_with(text, "watchdog: "))
+		return ends_with(text, at, ":") && !strcmp(end, "]");
+	return ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
+	       ends_with(text, at, "(pid ") || ends_with(text, at, "Killed process ");
+}
 
-	for (p = r->procs; p; p = p->next)
-		if (p->self == p && p->node == node && p->host_pid == pid)
-			return p;
+/* A process of a node, as lines name it. */
+struct by_pid {
+	uint64_t node;
+	int32_t pid;
+	const struct report_proc *proc;
+};
+
+static int cmp_pid(const void *a, const void *b)
+{
+	const struct by_pid *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+#define NEAR_NS (60 * INT64_C(1000000000)) /* of its recording: numbers come again */
+
+static struct report_proc *proc_of(const struct by_pid *list, size_t n, uint64_t node, int32_t pid,
+				   int64_t ts)
+{
+	const struct by_pid key = {.node = node, .pid = pid},
+			    *at = bsearch(&key, list, n, sizeof(*list), cmp_pid);
+
+	if (!at)
+		return NULL;
+	while (at > list && !cmp_pid(at - 1, &key))
+		at--;
+	for (; at < list + n && !cmp_pid(at, &key); at++)
+		if (ts >= at->proc->first - NEAR_NS && ts <= at->proc->last + NEAR_NS)
+			return at->proc->self;
 	return NULL;
 }
 
-/* The first number in it that is a process of the trace. */
-static const struct report_proc *named_in(const struct report *r, const struct report_kmsg *k)
+/* The first number in it that is a process'; NULL: of none of the trace. */
+static struct report_proc *named_in(const struct report_kmsg *k, const struct by_pid *list,
+				    size_t nlist)
 {
-	const struct report_proc *p;
 	const char *at = k->text;
 	unsigned long n;
 	char *end;
@@ -71,11 +106,9 @@ static const struct report_proc *named_in(const struct report *r, const struct r
 		if (!isdigit((unsigned char)*at))
 			continue;
 		n = strtoul(at, &end, 10);
-		if (n > INT32_MAX || !is_process(k->text, (size_t)(at - k->text)))
-			continue;
-		p = proc_of(r, k->node, (int32_t)n);
-		if (p)
-			return p;
+		if (is_process(k->text, (size_t)(at - k->text), end))
+			return n <= INT32_MAX ? proc_of(list, nlist, k->node, (int32_t)n, k->ts)
+					      : NULL;
 	}
 	return NULL;
 }
@@ -87,28 +120,43 @@ static int by_time(const struct report_kmsg *a, const struct report_kmsg *b)
 	return (x > y) - (x < y);
 }
 
+static void find_processes(struct report *r)
+{
+	struct by_pid *list = calloc(r->nprocs + 1, sizeof(*list));
+	struct report_kmsg *k, *tmp;
+	struct report_proc *p;
+	size_t n = 0;
+
+	if (!list) {
+		r->err = -ENOMEM;
+		return;
+	}
+	for (p = r->procs; p; p = p->next)
+		list[n++] = (struct by_pid){p->node, p->host_pid, p};
+	qsort(list, n, sizeof(*list), cmp_pid);
+	HASH_ITER (hh, r->kmsg, k, tmp)
+		k->proc = named_in(k, list, n);
+	free(list);
+}
+
 void report_kmsg_end(struct report *r)
 {
 	struct report_kmsg *k, *tmp;
-	const struct report_proc *p;
 	int64_t first = INT64_MAX;
+	struct report_proc *p;
 
+	HASH_SORT(r->kmsg, by_time);
+	find_processes(r);
 	for (p = r->procs; p; p = p->next)
 		if (p->last && p->first + p->offset < first)
 			first = p->first + p->offset;
-	HASH_ITER (hh, r->kmsg, k, tmp) {
-		k->proc = named_in(r, k);
-		k->after = first < INT64_MAX ? k->ts + k->offset - first : 0;
-	}
-	HASH_SORT(r->kmsg, by_time);
-}
-
-const struct report_kmsg *report_kmsg_of(const struct report *r, const struct report_proc *p)
-{
-	const struct report_kmsg *k, *tmp;
-
 	HASH_ITER (hh, r->kmsg, k, tmp)
-		if (p && k->proc == p->self)
-			return k;
-	return NULL;
+		k->after = first < INT64_MAX ? k->ts + k->offset - first : 0;
+	for (p = r->procs; p; p = p->next)
+		p->kmsg = NULL;
+	HASH_ITER (hh, r->kmsg, k, tmp) {
+		p = k->proc;
+		if (p && !p->kmsg)
+			p->kmsg = k;
+	}
 }

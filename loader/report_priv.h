@@ -120,7 +120,7 @@ bool report_tell_end(const struct report_proc *p, const struct names *names, cha
 /* Evidence: who stopped it last before @until, by its clock; false: not known. */
 bool report_tell_stop(const struct report_proc *p, int64_t until, const struct names *names,
 		      char *at, size_t len);
-/* Its end by a signal, *when (by the real clock), was its own, or the kernel's, or not meant for others as well. */
+/* A signal ended it, *when (by the real clock), by its own mistake or for want of memory. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);
 
 /* What is odd about the operation's RDMA ports, first of all; false: nothing is. For how long that held it up they do not tell. */

@@ -402,10 +402,11 @@ static void take_signal(struct report_reader *rd, node_t rec)
 				  .code = get_int(rd, rec, "code", 0),
 				  .from_pid = get_int(rd, from, "pid", -1),
 				  .from_tid = get_int(rd, from, "tid", -1),
-				  .from_uid = get_int(rd, from, "uid", -1),
+				  .from_uid = (uint32_t)get_num(rd, from, "uid"),
 				  .name = get_name(rd, rec, "signal"),
 				  .comm = get_name(rd, from, "comm"),
-				  .handled = get_bool(rd, rec, "handled")};
+				  .handled = get_bool(rd, rec, "handled"),
+				  .exiting = get_bool(rd, from, "exiting")};
 
 	if (!get_point(rd, rec, "ts", &s.ts))
 		return;

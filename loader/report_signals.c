@@ -6,27 +6,16 @@
 #include "report_priv.h"
 
 #define HANDLED_NS (30 * INT64_C(1000000000)) /* who cleans up first ends so much later at most */
-#define AT_ONCE_NS                                                                                 \
-	(10 * INT64_C(1000000000)) /* who ends a job sends its processes signals within */
 
 static bool stops(int32_t nr)
 {
 	return nr == SIGSTOP || nr == SIGTSTP || nr == SIGTTIN || nr == SIGTTOU;
 }
 
-void report_note_signal(struct report_proc *p, const struct report_signal *s)
+/* By a call of its own, as abort(3) makes it, or a handler that has cleaned up and sends the signal again. */
+static bool by_itself(const struct report_proc *p, const struct report_signal *s)
 {
-	if (stops(s->nr))
-		p->stops[p->nstops++ % REPORT_SIGNALS] = *s;
-	else if (s->nr != SIGCONT)
-		p->ends[p->nends++ % REPORT_SIGNALS] = *s;
-}
-
-/* The @i-th from the last; NULL: so many are not kept. */
-static const struct report_signal *from_last(const struct report_signal *list, uint32_t n,
-					     uint32_t i)
-{
-	return i < n && i < REPORT_SIGNALS ? &list[(n - 1 - i) % REPORT_SIGNALS] : NULL;
+	return s->from_pid == p->host_pid && s->code <= 0;
 }
 
 static bool by_other(const struct report_proc *p, const struct report_signal *s)
@@ -34,43 +23,64 @@ static bool by_other(const struct report_proc *p, const struct report_signal *s)
 	return s->from_pid >= 0 && s->from_pid != p->host_pid;
 }
 
-/*
- * The one that ended it. Handlers that clean up send the same one again, to their own process: what counts is the one that another sent, if
- * there was one, not long before.
- */
-static const struct report_signal *deadly(const struct report_proc *p, int32_t nr)
+/* In place of one of the same number and kind, or of the oldest. */
+void report_note_signal(struct report_proc *p, const struct report_signal *s)
 {
-	const struct report_signal *s, *last = NULL;
-	uint32_t i;
+	struct report_signal *at = p->ends, *e;
 
-	for (i = 0; (s = from_last(p->ends, p->nends, i)); i++) {
-		if (s->nr != nr)
-			continue;
-		if (!last)
-			last = s;
-		if (last->ts - s->ts <= HANDLED_NS && by_other(p, s))
-			return s;
+	if (stops(s->nr)) {
+		p->stops[p->nstops++ % REPORT_SIGNALS] = *s;
+		return;
 	}
-	return last;
+	if (s->nr == SIGCONT)
+		return;
+	for (e = p->ends; e < p->ends + REPORT_SIGNALS; e++) {
+		if (e->nr == s->nr && by_itself(p, e) == by_itself(p, s)) {
+			at = e;
+			break;
+		}
+		if (!e->nr || (at->nr && e->ts < at->ts))
+			at = e;
+	}
+	*at = *s;
 }
 
-/* Of a process that exited in bad order: what another had sent it not long before, and it handled. */
-static const struct report_signal *asked_to_end(const struct report_proc *p)
+/* The latest of that number that it did not send itself, or that it did; NULL: none is known. */
+static const struct report_signal *latest(const struct report_proc *p, int32_t nr, bool itself)
 {
 	const struct report_signal *s;
-	uint32_t i;
 
-	for (i = 0; (s = from_last(p->ends, p->nends, i)); i++)
-		if (s->handled && by_other(p, s) && p->last - s->ts <= HANDLED_NS)
+	for (s = p->ends; s < p->ends + REPORT_SIGNALS; s++)
+		if (s->nr == nr && by_itself(p, s) == itself)
 			return s;
 	return NULL;
+}
+
+/* The one that ended it: if a handler sent it again, the one before. */
+static const struct report_signal *deadly(const struct report_proc *p, int32_t nr)
+{
+	const struct report_signal *own = latest(p, nr, true), *s = latest(p, nr, false);
+
+	return s && (!own || own->ts - s->ts <= HANDLED_NS) ? s : own;
+}
+
+/* The latest that somebody else had sent it not long before, and that it handled; NULL: none is known. */
+static const struct report_signal *asked_to_end(const struct report_proc *p, int64_t before)
+{
+	const struct report_signal *s, *last = NULL;
+
+	for (s = p->ends; s < p->ends + REPORT_SIGNALS; s++)
+		if (s->nr && s->handled && !by_itself(p, s) && s->ts <= before &&
+		    before - s->ts <= HANDLED_NS && (!last || s->ts > last->ts))
+			last = s;
+	return last;
 }
 
 static const struct report_signal *end_signal(const struct report_proc *p,
 					      const struct names *names)
 {
 	if (!report_by_signal(names, p->end))
-		return p->failed ? asked_to_end(p) : NULL;
+		return p->failed ? asked_to_end(p, p->last) : NULL;
 	return deadly(p, (int32_t)strtol(names__text(names, p->end) + strlen("signal "), NULL, 10));
 }
 
@@ -81,21 +91,23 @@ static void tell_sender(const struct report_proc *p, const struct report_signal 
 	const char *name = names__text(names, s->name), *comm = names__text(names, s->comm);
 
 	if (s->from_pid < 0)
-		snprintf(at, len, "%.20s came from the kernel itself", name);
-	else if (!by_other(p, s) && s->code > 0)
-		snprintf(at, len, "%.20s: a fault of its thread %.16s (%d)", name, comm,
-			 s->from_tid);
-	else if (!by_other(p, s))
+		snprintf(at, len, "%.20s came from the kernel, on nobody's account", name);
+	else if (by_itself(p, s))
 		snprintf(at, len, "%.20s was its own doing, by its thread %.16s (%d)", name, comm,
 			 s->from_tid);
-	else if (s->code > 0 && s->nr == SIGSTOP)
-		snprintf(at, len, "a debugger stopped it: %.16s[%d]", comm, s->from_pid);
-	else if (s->code > 0)
+	else if (!by_other(p, s))
+		snprintf(at, len, "%.20s: a fault of its thread %.16s (%d)", name, comm,
+			 s->from_tid);
+	else if (s->exiting && s->nr == SIGKILL && s->code > 0)
 		snprintf(at, len,
 			 "%.20s came as the first process of its container ended: %.16s[%d]", name,
 			 comm, s->from_pid);
+	else if (s->exiting)
+		snprintf(at, len, "%.20s came as %.16s[%d] ended", name, comm, s->from_pid);
+	else if (s->code > 0 && s->nr == SIGSTOP)
+		snprintf(at, len, "a debugger stopped it: %.16s[%d]", comm, s->from_pid);
 	else
-		snprintf(at, len, "%.20s was sent by %.16s[%d], user %d", name, comm, s->from_pid,
+		snprintf(at, len, "%.20s was sent by %.16s[%d], user %u", name, comm, s->from_pid,
 			 s->from_uid);
 }
 
@@ -104,7 +116,7 @@ bool report_tell_end(const struct report_proc *p, const struct names *names, cha
 	const struct report_signal *s = end_signal(p, names);
 	int n = 0;
 
-	if (p->oom) {
+	if (p->oom && !(s && by_other(p, s))) { /* else it was dying when memory ran out */
 		snprintf(at, len, "the kernel killed it to get memory back (out of memory)");
 		return true;
 	}
@@ -127,7 +139,8 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 	const struct report_signal *s;
 	uint32_t i;
 
-	for (i = 0; (s = from_last(p->stops, p->nstops, i)); i++) {
+	for (i = 0; i < p->nstops && i < REPORT_SIGNALS; i++) {
+		s = &p->stops[(p->nstops - 1 - i) % REPORT_SIGNALS];
 		if (s->ts > until)
 			continue;
 		tell_sender(p, s, names, at, len);
@@ -136,22 +149,7 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 	return false;
 }
 
-/* Another process was sent the same one by the same process about then: somebody ends a job. */
-static bool is_one_of_many(const struct report *r, const struct report_proc *p,
-			   const struct report_signal *s)
-{
-	const struct report_signal *o;
-	const struct report_proc *q;
-
-	for (q = r->procs; q; q = q->next) {
-		o = q != p && q->node == p->node ? end_signal(q, r->names) : NULL;
-		if (o && o->nr == s->nr && o->from_pid == s->from_pid &&
-		    llabs(o->ts - s->ts) <= AT_ONCE_NS)
-			return true;
-	}
-	return false;
-}
-
+/* By its own mistake, or for want of memory: not by somebody who ends a job, nor because it was asked to end. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when)
 {
 	const struct report_signal *s;
@@ -159,6 +157,8 @@ bool report_has_crashed(const struct report *r, const struct report_proc *p, int
 	if (!report_by_signal(r->names, p->end))
 		return false;
 	s = end_signal(p, r->names);
-	*when = (s ? s->ts : p->last) + p->offset;
-	return p->oom || (s && (!by_other(p, s) || !is_one_of_many(r, p, s)));
+	if (!s || by_other(p, s) || (s->from_pid < 0 && !p->oom) || asked_to_end(p, s->ts))
+		return false;
+	*when = s->ts + p->offset;
+	return true;
 }

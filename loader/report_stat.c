@@ -826,58 +826,84 @@ static struct report_find *failure(struct report *r, enum report_code code,
 	return f;
 }
 
-/* A rank of several whose process a signal ended, while no operation was under way. */
-static bool judge_crash(struct report *r)
+/* The first process that failed in whatever way, by its last record; INT64_MAX: none did. */
+static int64_t first_failure(const struct report *r)
 {
-	const struct report_proc *p, *first = NULL;
-	struct report_find *f;
-	int64_t when, begun = 0;
+	const struct report_proc *p;
+	int64_t first = INT64_MAX;
 
 	for (p = r->procs; p; p = p->next)
-		if (p->of > 1 && report_has_crashed(r, p, &when) && (!first || when < begun)) {
-			first = p;
-			begun = when;
-		}
-	f = first ? failure(r, CODE_MISSING, first, 0) : NULL;
-	if (!f)
-		return false;
-	snprintf(f->evidence[0], sizeof(f->evidence[0]),
-		 "its process ended by %.40s, while no operation was under way",
-		 names__text(r->names, first->end));
-	report_tell_end(first, r->names, f->evidence[1], sizeof(f->evidence[1]));
-	return true;
+		if (p->failed && p->last + p->offset < first)
+			first = p->last + p->offset;
+	return first;
 }
 
-/* A job that failed after a connection was reset may have had no operation under way just then. */
-static void judge_reset(struct report *r)
+static const struct report_proc *first_reset(const struct report *r)
 {
 	const struct report_proc *p, *first = NULL;
-	struct report_find *f;
 
 	for (p = r->procs; p; p = p->next)
 		if (p->failed && p->reset_ns &&
 		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
 			first = p;
-	if (!first)
+	return first;
+}
+
+static const struct report_proc *first_crash(const struct report *r, int64_t *when)
+{
+	const struct report_proc *p, *first = NULL;
+	int64_t at;
+
+	for (p = r->procs; p; p = p->next)
+		if (p->of > 1 && report_has_crashed(r, p, &at) && (!first || at < *when)) {
+			first = p;
+			*when = at;
+		}
+	return first;
+}
+
+/* A rank of several that crashed, and then the others failed. */
+static void tell_crash(struct report *r, const struct report_proc *p)
+{
+	struct report_find *f = failure(r, CODE_MISSING, p, 0);
+
+	if (!f)
 		return;
-	f = failure(r, CODE_RESET, first, first->reset_flow);
+	snprintf(f->evidence[0], sizeof(f->evidence[0]),
+		 "its process ended by %.40s, and no operation was seen under way",
+		 names__text(r->names, p->end));
+	report_tell_end(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
+}
+
+/* A job that failed after a connection was reset may have had no operation under way just then. */
+static void tell_reset(struct report *r, const struct report_proc *p)
+{
+	struct report_find *f = failure(r, CODE_RESET, p, p->reset_flow);
+
 	if (!f)
 		return;
 	snprintf(f->evidence[0], sizeof(f->evidence[0]),
 		 "a connection was reset (%.20s), then the job failed",
-		 names__text(r->names, first->reset_why));
-	report_tell_reset(first, r->names, f->evidence[1], sizeof(f->evidence[1]));
+		 names__text(r->names, p->reset_why));
+	report_tell_reset(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
 }
 
+/* What came first: others follow from it. */
 static void judge_failure(struct report *r)
 {
+	const struct report_proc *reset = first_reset(r), *crash;
 	const struct report_find *f, *tmp;
+	int64_t when = 0;
 
 	HASH_ITER (hh, r->finds, f, tmp)
 		if (f->hung)
 			return;
-	if (!judge_crash(r))
-		judge_reset(r);
+	crash = first_crash(r, &when);
+	if (crash && when <= first_failure(r) &&
+	    (!reset || when <= reset->reset_ns + reset->offset))
+		tell_crash(r, crash);
+	else if (reset)
+		tell_reset(r, reset);
 }
 
 static int cmp_proc(const void *a, const void *b)

@@ -79,8 +79,8 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 	for (i = 0; i < 2; i++)
 		if (f->evidence[i][0])
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
-	if (report_kmsg_of(r, f->who))
-		put_evidence(out, "kernel's log: ", report_kmsg_of(r, f->who)->text);
+	if (f->who && f->who->self->kmsg)
+		put_evidence(out, "kernel's log: ", f->who->self->kmsg->text);
 	put_operations(f, out);
 	if (f->loss_near)
 		fprintf(out, "; %llu records lost near them", (unsigned long long)f->loss_near);

@@ -77,7 +77,7 @@ struct digest;
 struct raw_writer;
 struct retain;
 
-#define SESSION_KMSG 32
+#define SESSION_KMSG 256
 
 /* A line of the kernel's log. */
 struct session_kmsg {

@@ -245,7 +245,7 @@ void trace__node(struct proc *p, const struct node_sample *now, const struct net
 
 void trace__kmsg(struct proc *p, const struct session_kmsg *k)
 {
-	const char *sign = kmsg__sign(k->line.level, k->line.text, k->line.len);
+	const char *sign = kmsg__sign_name(k->line.sign);
 	struct json j = trace_begin(p, STATE_MAX + 6 * KMSG_TEXT_MAX);
 
 	if (!j.at)

@@ -17,30 +17,32 @@ static void name_of(int sig, char *at, size_t len)
 		snprintf(at, len, "signal %d", sig);
 }
 
-/* That the kernel kills all of a pid namespace, as its first process, which it runs on account of, has ended. */
-static bool by_namespace(const struct scope_ev_signal *e)
+static bool is_fault(int sig)
 {
-	return e->sig == SIGKILL && e->from_ns_tgid == 1 && e->from_tgid != 1;
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL ||
+	       sig == SIGTRAP || sig == SIGSYS;
 }
 
-/*
- * Whether who ran then is who did it: kill(2), sigqueue(3), tgkill(2), or what the kernel did for the thread that ran, as a
- * fault of its own or a stop by ptrace. Timers, terminals and memory that is short come upon anybody.
- */
+/* The kernel's own, with who ran: a fault of it, a stop by ptrace, or its end, which ends others, as that of a pid namespace's first process. */
+static bool on_account(const struct scope_ev_signal *e)
+{
+	bool own = e->from_tgid == e->tgid;
+
+	if (is_fault(e->sig))
+		return own;
+	if (e->sig == SIGSTOP)
+		return e->code == SI_KERNEL && !own;
+	if (e->sig == SIGKILL) /* else memory is short, which comes upon anybody */
+		return e->exiting && !own && e->from_ns_tgid == 1 && e->from_tgid != 1;
+	return e->exiting && !own;
+}
+
+/* Whether who ran then is who did it. Timers, terminals and memory that is short come upon anybody. */
 static bool has_sender(const struct scope_ev_signal *e)
 {
-	switch (e->code) {
-	case SI_USER:
-	case SI_QUEUE:
-	case SI_TKILL:
-		return true;
-	case SI_KERNEL:
-		return e->sig == SIGSTOP || by_namespace(e);
-	default:
-		return e->code > 0 && e->from_tgid == e->tgid &&
-		       (e->sig == SIGSEGV || e->sig == SIGBUS || e->sig == SIGFPE ||
-			e->sig == SIGILL || e->sig == SIGTRAP || e->sig == SIGSYS);
-	}
+	if (e->code > 0)
+		return on_account(e);
+	return e->code != SI_TIMER && e->code != SI_MESGQ && e->code != SI_SIGIO;
 }
 
 void trace__signal(struct proc *p, const struct scope_ev_signal *e)
@@ -66,6 +68,8 @@ void trace__signal(struct proc *p, const struct scope_ev_signal *e)
 		KEY_U64(&j, "tid", e->from_tid);
 		KEY_STR(&j, "comm", e->from_comm, strnlen(e->from_comm, sizeof(e->from_comm)));
 		KEY_U64(&j, "uid", e->from_uid);
+		if (e->exiting)
+			KEY_BOOL(&j, "exiting", 1);
 		json_char(&j, '}');
 	}
 	json_char(&j, '}');

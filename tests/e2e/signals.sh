@@ -174,15 +174,32 @@ t "2000 faults of each that are handled: one a second is told" holds handled \
 	'records("signal") | map(select(.nr == 11)) | length >= 2 and length <= 6 and all(.handled and .code > 0)'
 t "2000 faults of each that are handled: nothing lost" lossless handled
 
+# ---- More than anybody can read
+
+record_bg flood
+job_bg flood-job "${base[@]}" --iters 1500
+ranks_of 2
+sleep 0.5
+for _ in {1..500}; do kill -STOP "${ranks[1]}" && kill -CONT "${ranks[1]}"; done
+wait "$starter"
+is "stopped and continued 500 times: the job's exit status" $? 0
+stop_recorder
+facts flood '(records("footer") | map(.lost["context-ring-full"] // 0) | add) as $lost | records("signal") | length as $n
+	| {some: ($n >= 64 and $n < 300), all: ($lost > 200 and $n + $lost <= 1000)}'
+is "stopped and continued 500 times: a part is told, the rest is counted" "$(fact some) $(fact all)" "true true"
+t "stopped and continued 500 times: the trace is clean" clean flood
+
 # ---- Without other context
 
 record_bg bare --sched=off --net=off
 job_bg bare-job "${base[@]}"
 ranks_of 2
 sleep 1
-kill -KILL "${ranks[0]}"
+kill -KILL "$starter"
+until_true 10 ended "${ranks[0]}" && until_true 10 ended "${ranks[1]}"
 wait "$starter"
 stop_recorder
-is "without other context: told as well" "$(signals bare)" '["SIGKILL",9,0,"signals.sh"]'
+is "without other context: told as well; of who ends with its parent, whose end that was" \
+	"$(of bare '*' '[.signal, .code, .from.comm, .from.exiting]' | sort -u)" '["SIGKILL",0,"scope-job",true]'
 
 exit $failed

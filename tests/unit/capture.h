@@ -208,7 +208,8 @@ static inline void capture_node(struct capture_maker *m)
 	const struct {
 		struct input_kmsg in;
 		char text[16];
-	} log = {.in = {.ns = m->now, .level = 3, .len = 12}, .text = "NVRM: Xid 79"};
+	} log = {.in = {.ns = m->now, .level = 3, .len = 12, .sign = KMSG_GPU},
+		 .text = "NVRM: Xid 79"};
 	struct {
 		struct input_node in;
 		struct input_cpu cpus[2];

@@ -69,47 +69,130 @@ static void records(void **state)
 	assert_int_equal(line.len, KMSG_TEXT_MAX);
 }
 
+static const char *sign_of(uint32_t level, bool device, const char *text)
+{
+	struct kmsg_line line = {.level = level, .device = device, .len = strlen(text)};
+
+	assert_true(line.len <= sizeof(line.text));
+	memcpy(line.text, text, line.len);
+	return kmsg__sign_name(kmsg__sign(&line));
+}
+
 static const char *sign(uint32_t level, const char *text)
 {
-	return kmsg__sign(level, text, strlen(text));
+	return sign_of(level, false, text);
+}
+
+static const char *device(uint32_t level, const char *text)
+{
+	return sign_of(level, true, text);
 }
 
 /* Lines as kernels and drivers have them. */
 static void signs(void **state)
 {
 	(void)state;
-	assert_string_equal(sign(4,
-				 "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, "
-				 "GPU has fallen off the bus."),
+	assert_string_equal(sign(4, "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', "
+				    "name=<unknown>, GPU has fallen off the bus."),
 			    "gpu");
 	assert_string_equal(sign(3, "nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 12028, Non-fatal, "
 				    "Link 32 egress non-posted PRIV error"),
 			    "nvlink");
 	assert_string_equal(
-		sign(3, "pcieport 0000:00:1c.5: AER: Correctable error message received"), "pcie");
+		device(3, "pcieport 0000:00:1c.5: AER: Correctable error message received"),
+		"pcie");
+	assert_string_equal(device(3, "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, "
+				      "type=Physical Layer"),
+			    "pcie");
 	assert_string_equal(sign(0, "mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 5"),
 			    "hardware");
-	assert_string_equal(sign(3, "Memory cgroup out of memory: Killed process 1234 (python3) "
-				    "total-vm:1kB"),
-			    "memory");
+	assert_string_equal(sign(3, "{1}[Hardware Error]: Hardware error from APEI Generic "
+				    "Hardware Error Source: 4"),
+			    "hardware");
+	assert_string_equal(sign(6, "CPU3: Core temperature above threshold, cpu clock throttled "
+				    "(total events = 1)"),
+			    "thermal");
+	assert_string_equal(
+		sign(3, "Memory cgroup out of memory: Killed process 1234 (python3) total-vm:1kB"),
+		"memory");
 	assert_string_equal(sign(3, "Out of memory: Killed process 1234 (python3) total-vm:1kB"),
 			    "memory");
-	assert_string_equal(sign(6, "mlx5_core 0000:17:00.0 ens1f0np0: Link down"), "link");
-	assert_string_equal(sign(3, "mlx5_core 0000:17:00.0: wait_func:1195:(pid 7): timeout. Will "
-				    "cause a leak of a command resource"),
+	assert_string_equal(device(6, "mlx5_core 0000:17:00.0 ens1f0np0: Link down"), "link");
+	assert_string_equal(device(3, "mlx5_core 0000:17:00.0: wait_func:1195:(pid 7): timeout. "
+				      "Will cause a leak of a command resource"),
 			    "nic");
-	assert_null(sign(6, "mlx5_core 0000:17:00.0: firmware version: 28.39.1002"));
+	assert_null(device(6, "mlx5_core 0000:17:00.0: firmware version: 28.39.1002"));
 	assert_string_equal(sign(3, "INFO: task python3:1234 blocked for more than 120 seconds."),
 			    "hung-task");
 	assert_string_equal(
 		sign(0, "watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [python3:1234]"),
 		"lockup");
+	assert_string_equal(sign(3, "rcu: INFO: rcu_preempt self-detected stall on CPU"), "lockup");
 	assert_string_equal(sign(3, "I/O error, dev nvme0n1, sector 0 op 0x0:(READ)"), "storage");
 	assert_string_equal(sign(3, "blk_update_request: I/O error, dev sda, sector 0"), "storage");
+	assert_string_equal(
+		device(4,
+		       "nvme nvme0: I/O tag 12 (1) opcode 0x2 (I/O Cmd) QID 3 timeout, aborting"),
+		"storage");
 	assert_string_equal(sign(5, "nfs: server filer7 not responding, still trying"),
 			    "filesystem");
-	assert_null(sign(4, "python3[1234]: segfault at 7f12 ip 00007f00 sp 00007ffd error 4"));
 	assert_null(sign(3, ""));
+	assert_null(kmsg__sign_name(KMSG_SIGNS));
+}
+
+/* Anybody may call a process as they like, and have it die. */
+static void forged(void **state)
+{
+	(void)state;
+	assert_null(sign(6, "NVRM: Xid[4242]: segfault at 7f12 ip 00007f00 sp 00007ffd error 4"));
+	assert_null(
+		sign(6, "NVRM: Xid (PCI:[4242]: segfault at 7f12 ip 00007f00 sp 00007ffd error 4"));
+	assert_null(sign(4, "NVRM: Xid (PCI: (4242) used greatest stack depth: 1 bytes left"));
+	assert_null(sign(4, "a AER: [7] trap int3 ip:7f sp:7f error:0"));
+	assert_null(sign(6, "link down: page allocation failure: order:0"));
+	assert_null(sign(6, "eth0: Link down"));
+	assert_string_equal(sign(3, "Memory cgroup out of memory: Killed process 1 (NVRM: Xid "
+				    "(PCI:) total-vm:1kB"),
+			    "memory");
+}
+
+/* Of a device is what has one in the lines behind the text; where the kernel's own lie is not told. */
+static void devices(void **state)
+{
+	struct kmsg_line line;
+	uint64_t seq;
+
+	(void)state;
+	assert_true(parse("6,1,2,-;eth0: Link down\n SUBSYSTEM=net\n DEVICE=n3\n", &line, &seq));
+	assert_int_equal(line.sign, KMSG_LINK);
+	assert_true(parse("6,1,2,-;eth0: Link down DEVICE=n3\n SUBSYSTEM=net\n", &line, &seq));
+	assert_int_equal(line.sign, KMSG_NO_SIGN);
+	assert_true(parse("3,1,2,-;LustreError: OST-osc-ffff88017a2b3c4d: ffff and ffff88017a2 of "
+			  "ffff8801 ffff88017a2b",
+			  &line, &seq));
+	assert_int_equal(line.sign, KMSG_FILESYSTEM);
+	assert_memory_equal(line.text,
+			    "LustreError: OST-osc-xxxxxxxxxxxxxxxx: ffff and ffff88017a2 of "
+			    "ffff8801 xxxxxxxxxxxx",
+			    line.len);
+}
+
+/* Somebody has the kernel kill processes all the time: of that a part is told, of the rest all. */
+static void shares(void **state)
+{
+	struct kmsg k = {.fd = -1};
+	uint64_t now = 1000 * (uint64_t)NSEC_PER_SEC;
+	int i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 100; i++)
+		n += kmsg__has_share(&k, KMSG_MEMORY, now);
+	assert_int_equal(n, KMSG_BURST);
+	assert_int_equal(k.lost, 100 - KMSG_BURST);
+	assert_true(kmsg__has_share(&k, KMSG_GPU, now));
+	for (n = 0; i < 200; i++)
+		n += kmsg__has_share(&k, KMSG_MEMORY, now += NSEC_PER_SEC / 10);
+	assert_in_range(n, 10, 11);
 }
 
 /* ---- Into traces ------------------------------------------------------------------------------------- */
@@ -151,21 +234,21 @@ static struct proc *process(uint32_t n, uint64_t ts_ns)
 	return decode__event(s, &c, sizeof(c));
 }
 
-static int tell(uint64_t ns, bool before, const char *text, uint32_t len)
+static int tell(uint64_t ns, bool before, uint32_t sign, const char *text, uint32_t len)
 {
 	struct {
 		struct input_kmsg in;
 		char text[KMSG_TEXT_MAX + 8];
-	} k = {.in = {.ns = ns, .level = 3, .before = before, .len = len}};
+	} k = {.in = {.ns = ns, .level = 3, .before = before, .len = len, .sign = sign}};
 	size_t n = strlen(text);
 
 	memcpy(k.text, text, n);
 	return pipeline_kmsg(s, &k, sizeof(k.in) + n);
 }
 
-static void told(uint64_t ns, bool before, const char *text)
+static void told(uint64_t ns, bool before, uint32_t sign, const char *text)
 {
-	assert_int_equal(tell(ns, before, text, (uint32_t)strlen(text)), 0);
+	assert_int_equal(tell(ns, before, sign, text, (uint32_t)strlen(text)), 0);
 }
 
 static int times(const char *text)
@@ -186,14 +269,14 @@ static void traces(void **state)
 
 	(void)state;
 	s = session_new();
-	told(1000, true, "NVRM: Xid 1");
+	told(1000, true, KMSG_GPU, "NVRM: Xid 1");
 	p = process(0, 11 * minute);
 	p->begin_ns = 10 * minute;
 	trace__clock(p, 11 * minute); /* and the header before it */
-	told(11 * minute, false, "NVRM: Xid \"2\"\\x0a\xff");
+	told(11 * minute, false, KMSG_GPU, "NVRM: Xid \"2\"\\x0a\xff");
 	p = process(1, 12 * minute);
 	p->begin_ns = 12 * minute;
-	told(12 * minute, false, "no sign any more"); /* of a newer recorder */
+	told(12 * minute, false, 1000, "no sign any more"); /* of a newer recorder */
 	session_free(s);
 	chunks_files(take_file);
 	assert_int_equal(times("{\"recordType\":\"kmsg\",\"ts\":1.000,\"before\":true,\"level\":3,"
@@ -213,13 +296,13 @@ static void nonsense(void **state)
 
 	(void)state;
 	s = session_new();
-	assert_int_equal(tell(1, false, "abc", 4), -EINVAL);
-	assert_int_equal(tell(1, false, "abc", 2), -EINVAL);
-	assert_int_equal(tell(1, false, "", 0xffffffff), -EINVAL);
+	assert_int_equal(tell(1, false, 0, "abc", 4), -EINVAL);
+	assert_int_equal(tell(1, false, 0, "abc", 2), -EINVAL);
+	assert_int_equal(tell(1, false, 0, "", 0xffffffff), -EINVAL);
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = 0;
 	big[KMSG_TEXT_MAX + 1] = 0;
-	assert_int_equal(tell(1, false, big, KMSG_TEXT_MAX + 1), -EINVAL);
+	assert_int_equal(tell(1, false, 0, big, KMSG_TEXT_MAX + 1), -EINVAL);
 	assert_null(s->kmsg);
 	session_free(s);
 	chunks_files(NULL);
@@ -228,7 +311,9 @@ static void nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(records), cmocka_unit_test(signs),
-					   cmocka_unit_test(traces), cmocka_unit_test(nonsense)};
+					   cmocka_unit_test(forged),  cmocka_unit_test(devices),
+					   cmocka_unit_test(shares),  cmocka_unit_test(traces),
+					   cmocka_unit_test(nonsense)};
 	int failed;
 
 	if (!mkdtemp(chunks_dir))

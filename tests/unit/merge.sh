@@ -47,7 +47,7 @@ moved()
 		same "$(jq -c 'select(.recordType == "header") | .clock | [.realtimeOffset, .realtimeError]' merged.jsonl | uniq | wc -l)" 1 &&
 		"$tool" check merged.jsonl
 }
-for trace in good sched open orphans net pxn; do
+for trace in good sched open orphans net pxn signals; do
 	t "$trace: points in time, and no more" moved "$traces/$trace.jsonl"
 done
 

@@ -1393,78 +1393,153 @@ static void must_tell(const char *text, size_t len, const char *first, const cha
 }
 
 #define MUST_TELL(text, first, second) must_tell(text, sizeof(text) - 1, first, second)
-#define BY(nr)			       "its process ended by signal " nr ", while no operation was under way"
+#define BY(nr)			       "its process ended by signal " nr ", and no operation was seen under way"
+#define ENDING(pid)                                                                                \
+	",\"from\":{\"pid\":" pid ",\"tid\":7,\"comm\":\"x\",\"uid\":4294967294,\"exiting\":true}"
+#define FAILED_AT(us) SIGNAL(us, "18", "0", "") FAILED
 
-/* A job of which a process is killed between two operations. */
-static void killed_between_operations(void **state)
+/* A job of which a process crashes between two operations, and then the other one fails. */
+static void crashed_between_operations(void **state)
 {
 	(void)state;
-	MUST_TELL(
-		TWO_RANKS(FAILED, SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9")),
-		BY("9"), "SIG9 was sent by x[77], user 1000");
-	MUST_TELL(
-		TWO_RANKS(FAILED, SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("4500.000", "9")),
-		BY("9"), "SIG9 was sent by x[77], user 1000, 2.0 ms before its end");
-	MUST_TELL(
-		TWO_RANKS(FAILED, SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
-		BY("6"), "SIG6 was its own doing, by its thread x (7)");
-	MUST_TELL(TWO_RANKS(FAILED,
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
+		  BY("6"), "SIG6 was its own doing, by its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("5000.000", "6")),
+		  BY("6"), "SIG6 was its own doing, by its thread x (7), 2.5 ms before its end");
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
 			    SIGNAL("2500.000", "11", "1", FROM("2")) KILLED("2500.500", "11")),
 		  BY("11"), "SIG11: a fault of its thread x (7)");
-	MUST_TELL(TWO_RANKS(FAILED,
-			    SIGNAL("2500.000", "9", "128", FROM("77")) KILLED("2500.500", "9")),
-		  BY("9"), "SIG9 came as the first process of its container ended: x[77]");
-	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "14", "128", "") KILLED("2500.500", "14")),
-		  BY("14"), "SIG14 came from the kernel itself");
-	MUST_TELL(TWO_RANKS(FAILED,
+	/* a handler has written where, and sent it again */
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), SIGNAL("2500.000", "11", "1", FROM("2"))
+							   SIGNAL("2500.400", "11", "-6", FROM("2"))
+								   KILLED("2500.500", "11")),
+		  BY("11"), "SIG11: a fault of its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
 			    SIGNAL("2500.000", "9", "128", "") "{\"recordType\":\"footer\",\"end\":"
 							       "\"signal 9\",\"oom\":true}\n"),
 		  BY("9"), "the kernel killed it to get memory back (out of memory)");
 }
 
-/* One that ended the job: both got it, by the same process. Or nobody knows whose it was, as in older traces. */
-static void ended_by_somebody(void **state)
+/* Somebody ends a job: another process, a terminal, a container; or a rank that ended first. Or nobody knows, as in older traces. */
+static void ended_otherwise(void **state)
 {
 	(void)state;
-	MUST_TELL(TWO_RANKS(SIGNAL("2501.000", "15", "0", FROM("77")) KILLED("2600.000", "15"),
-			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2600.000", "15")),
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9")),
 		  NULL, NULL);
-	MUST_TELL(TWO_RANKS(FAILED, KILLED("2600.000", "15")), NULL, NULL);
-	/* by another process, or much later: that was not for both */
-	MUST_TELL(TWO_RANKS(SIGNAL("2501.000", "15", "0", FROM("78")) KILLED("2600.000", "15"),
-			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2500.500", "15")),
-		  BY("15"), "SIG15 was sent by x[77], user 1000");
-	MUST_TELL(TWO_RANKS(SIGNAL("10003000.000", "15", "0", FROM("77"))
-				    KILLED("10003000.500", "15"),
-			    SIGNAL("2500.000", "15", "0", FROM("77")) KILLED("2500.500", "15")),
-		  BY("15"), "SIG15 was sent by x[77], user 1000");
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    SIGNAL("2500.000", "2", "128", "") KILLED("2500.500", "2")),
+		  NULL, NULL);
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), SIGNAL("2500.000", "2", "128", "")
+							   SIGNAL("2600.000", "2", "-6", FROM("2"))
+								   KILLED("2600.500", "2")),
+		  NULL, NULL);
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    SIGNAL("2500.000", "9", "128", ENDING("77")) KILLED("2500.500", "9")),
+		  NULL, NULL);
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), KILLED("2500.500", "6")), NULL, NULL);
+	/* asked to end, it aborts as it cleans up */
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    "{\"recordType\":\"signal\",\"ts\":2400.000,\"signal\":\"SIGTERM\","
+			    "\"nr\":15,\"code\":0,"
+			    "\"handled\":true" FROM("77") "}\n" SIGNAL(
+				    "2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
+		  NULL, NULL);
+	/* the other one had failed before */
+	MUST_TELL(TWO_RANKS(FAILED_AT("2400.000"),
+			    SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
+		  NULL, NULL);
 }
 
-/* Handlers send the same one again: who sent it first counts, if that was not long ago. */
-static void sent_again(void **state)
+/* What a reset and a crash are told by is which came first. */
+static void crash_or_reset(void **state)
 {
+#define RESET(us)                                                                                  \
+	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
+	",\"flow\":\"10.0.0.1:1>10.0.0.2:2\",\"why\":\"reset-in\"}\n"
+	static const char after[] =
+		TWO_RANKS(RESET("2600.000") FAILED_AT("3000.000"),
+			  SIGNAL("2500.000", "11", "1", FROM("2")) KILLED("2500.500", "11")),
+			  before[] = TWO_RANKS(RESET("2400.000") FAILED_AT("3000.000"),
+					       SIGNAL("2500.000", "6", "-6", FROM("2"))
+						       KILLED("2500.500", "6"));
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
 	(void)state;
-	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0", FROM("77"))
-					    SIGNAL("2600.000", "15", "-6", FROM("2"))
-						    KILLED("2600.500", "15")),
-		  BY("15"), "SIG15 was sent by x[77], user 1000");
-	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0", FROM("77"))
-					    SIGNAL("40002600.000", "15", "-6", FROM("2"))
-						    KILLED("40002600.500", "15")),
-		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
-	/* another number, and those that stop, are of no account; nor what is no more kept */
-	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "1", "0", FROM("77"))
-					    SIGNAL("2550.000", "19", "0", FROM("77"))
-						    SIGNAL("2600.000", "15", "-6", FROM("2"))
-							    KILLED("2600.500", "15")),
-		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
-	MUST_TELL(TWO_RANKS(FAILED, SIGNAL("2500.000", "15", "0",
-					   FROM("77")) SIGNAL("2501.000", "1", "0", FROM("77"))
-					    SIGNAL("2502.000", "1", "0", FROM("77"))
-						    SIGNAL("2503.000", "1", "0", FROM("77")) SIGNAL(
-							    "2504.000", "15", "-6", FROM("2"))
-							    KILLED("2504.500", "15")),
-		  BY("15"), "SIG15 was its own doing, by its thread x (7)");
+	MUST_TELL(after, BY("11"), "SIG11: a fault of its thread x (7)");
+	read_text(&r, before, sizeof(before) - 1);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_RESET);
+	free(finds);
+	report_free(&r);
+}
+
+/* Of an end, as it is told beside other verdicts. */
+static void senders(void **state)
+{
+	static const struct {
+		const char *what, *says;
+	} all[] = {
+		{SIGNAL("2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9"),
+		 "SIG9 was sent by x[77], user 1000"},
+		{SIGNAL("2500.000", "9", "128", ENDING("77")) KILLED("2500.500", "9"),
+		 "SIG9 came as the first process of its container ended: x[77]"},
+		{SIGNAL("2500.000", "15", "0", ENDING("77")) KILLED("2500.500", "15"),
+		 "SIG15 came as x[77] ended"},
+		{SIGNAL("2500.000", "2", "128", "") KILLED("2500.500", "2"),
+		 "SIG2 came from the kernel, on nobody's account"},
+		/* who sent it first counts, if that was not long ago; another number does not, nor one that stops */
+		{SIGNAL("2500.000", "15", "0", FROM("77")) SIGNAL("2600.000", "15", "-6", FROM("2"))
+			 KILLED("2600.500", "15"),
+		 "SIG15 was sent by x[77], user 1000"},
+		{SIGNAL("2500.000", "15", "0", FROM("77"))
+			 SIGNAL("40002600.000", "15", "-6", FROM("2")) KILLED("40002600.500", "15"),
+		 "SIG15 was its own doing, by its thread x (7)"},
+		{SIGNAL("2500.000", "1", "0", FROM("77")) SIGNAL("2550.000", "19", "0", FROM("77"))
+			 SIGNAL("2600.000", "15", "-6", FROM("2")) KILLED("2600.500", "15"),
+		 "SIG15 was its own doing, by its thread x (7)"},
+		/* many of another number do not make it forget */
+		{SIGNAL("2500.000", "15", "0", FROM("77")) SIGNAL("2501.000", "10", "0", FROM("8"))
+			 SIGNAL("2502.000", "10", "0", FROM("8")) SIGNAL("2503.000", "10", "0",
+									 FROM("8"))
+				 SIGNAL("2504.000", "10", "0", FROM("8")) SIGNAL("2505.000", "10",
+										 "0", FROM("8"))
+					 SIGNAL("2506.000", "10", "0",
+						FROM("8")) SIGNAL("2507.000", "10", "0", FROM("8"))
+						 SIGNAL("2508.000", "10", "0", FROM("8"))
+							 SIGNAL("2509.000", "15", "-6", FROM("2"))
+								 KILLED("2509.500", "15"),
+		 "SIG15 was sent by x[77], user 1000"},
+		/* it was dying when memory ran out */
+		{SIGNAL("2500.000", "9", "0", FROM("77")) "{\"recordType\":\"footer\",\"end\":"
+							  "\"signal 9\",\"oom\":true}\n",
+		 "SIG9 was sent by x[77], user 1000"},
+		{KILLED("2500.500", "9"), ""},
+		{FAILED, "its process had exited with status 1"},
+		{"{\"recordType\":\"signal\",\"ts\":2400.000,\"signal\":\"SIGTERM\",\"nr\":15,"
+		 "\"code\":0,\"handled\":true" FROM("77") "}\n" FAILED,
+		 "its process had exited with status 1; SIGTERM was sent by x[77], user 1000"},
+	};
+	char text[8192], told[160];
+	struct report r;
+	size_t i;
+	int len;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		len = snprintf(text, sizeof(text), "%s%s",
+			       HEADER("2") COLL("1", "1", "1000.000", "2000.000"), all[i].what);
+		read_text(&r, text, (size_t)len);
+		*told = 0;
+		report_tell_end(r.procs, r.names, told, sizeof(told));
+		assert_string_equal(told, all[i].says);
+		report_free(&r);
+	}
 }
 
 #define LOGGED(us, text)                                                                           \
@@ -1486,11 +1561,12 @@ static bool logged(const struct report *r, uint32_t i, const char *text, int32_t
 static void kernels_log(void **state)
 {
 	static const char text[] = HEADER("1") LOGGED("1500.000", "Xid 31, pid=2, name=job")
-		LOGGED("400.000", "pid=22, pid=3") COLL("0", "1", "1000.000", "2000.000") SIGNAL(
-			"2500.000", "9", "0", FROM("77")) KILLED("2500.500", "9") HEADER("2")
-			LOGGED("1500.000", "Xid 31, pid=2, name=job") LOGGED(
-				"1600.000", "[job:1] CPU#2, 1 of 2, process 99999999999999999999")
-				COLL("1", "1", "1000.000", "2000.000") FAILED;
+		LOGGED("400.000", "pid=22, pid=3") COLL("1", "1", "1000.000", "2000.000")
+			SIGNAL("2500.000", "11", "1", FROM("1")) KILLED("2500.500", "11")
+				HEADER("2") LOGGED("1500.000", "Xid 31, pid=2, name=job")
+					LOGGED("1600.000", "watchdog: CPU#2 1 of 2 [a[1:x:2]:1]")
+						COLL("0", "1", "1000.000", "2000.000")
+							FAILED_AT("3000.000");
 	struct report_find **finds;
 	char *said = NULL;
 	struct report r;
@@ -1503,19 +1579,18 @@ static void kernels_log(void **state)
 	read_text(&r, text, sizeof(text) - 1);
 	assert_int_equal(HASH_COUNT(r.kmsg), 3);
 	assert_true(logged(&r, 0, "pid=22, pid=3", -1, -600000));
-	assert_true(logged(&r, 1, "Xid 31, pid=2, name=job", 1, 500000));
-	assert_true(
-		logged(&r, 2, "[job:1] CPU#2, 1 of 2, process 99999999999999999999", 0, 600000));
+	assert_true(logged(&r, 1, "Xid 31, pid=2, name=job", 0, 500000));
+	assert_true(logged(&r, 2, "watchdog: CPU#2 1 of 2 [a[1:x:2]:1]", 1, 600000));
 	finds = report_findings(&r, &n);
 	assert_int_equal(n, 1);
-	assert_int_equal(finds[0]->who->rank, 0);
+	assert_int_equal(finds[0]->who->rank, 1);
 	free(finds);
 	report_text(&r, f);
 	fclose(f);
-	assert_non_null(strstr(said, "\n     kernel's log: [job:1] CPU#2"));
+	assert_non_null(strstr(said, "\n     kernel's log: watchdog: CPU#2"));
 	assert_non_null(strstr(said, "\nFrom the kernel's log: 3 lines that may tell why\n"));
 	assert_non_null(strstr(said, "-0.001  gpu        pid=22, pid=3\n"));
-	assert_non_null(strstr(said, "+0.001  gpu        Xid 31, pid=2, name=job (rank 1)\n"));
+	assert_non_null(strstr(said, "+0.001  gpu        Xid 31, pid=2, name=job (rank 0)\n"));
 	free(said);
 	report_free(&r);
 }
@@ -3457,9 +3532,10 @@ int main(void)
 		cmocka_unit_test(late_beside_untimed),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
-		cmocka_unit_test(killed_between_operations),
-		cmocka_unit_test(ended_by_somebody),
-		cmocka_unit_test(sent_again),
+		cmocka_unit_test(crashed_between_operations),
+		cmocka_unit_test(ended_otherwise),
+		cmocka_unit_test(crash_or_reset),
+		cmocka_unit_test(senders),
 		cmocka_unit_test(kernels_log),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),

@@ -143,23 +143,37 @@ static void by_the_kernel(void **state)
 	send(make(SIGSTOP, SI_KERNEL));
 	e = make(SIGKILL, SI_KERNEL);
 	e.from_ns_tgid = 1;
+	send(e); /* it wanted memory */
+	e.exiting = 1;
 	send(e);
-	e.from_tgid = 1; /* of the node: that one does not end */
+	e.from_tgid = OWN; /* by its own end */
+	send(e);
+	e = make(SIGHUP, SI_KERNEL); /* of a terminal's session */
+	send(e);
+	e.exiting = 1;
+	send(e);
+	e = make(SIGSEGV, SI_KERNEL); /* an address that cannot be */
+	e.from_tgid = OWN;
 	send(e);
 	e = make(SIGSEGV, 1);
 	e.from_tgid = OWN;
 	send(e);
 	end();
+#define AS_IT_ENDED                                                                                \
+	",\"from\":{\"pid\":300,\"tid\":301,\"comm\":\"a\\\"b\",\"uid\":1000,\"exiting\":true}}\n"
+#define OWN_FAULT ",\"from\":{\"pid\":4000000000,\"tid\":301,\"comm\":\"a\\\"b\",\"uid\":1000}}\n"
 	expect(BEFORE "\"signal\":\"SIGKILL\",\"nr\":9,\"code\":128}\n" BEFORE
 		      "\"signal\":\"SIGALRM\",\"nr\":14,\"code\":128}\n" BEFORE
 		      "\"signal\":\"SIGALRM\",\"nr\":14,\"code\":-2}\n" BEFORE
 		      "\"signal\":\"SIGSEGV\",\"nr\":11,\"code\":1}\n" BEFORE
 		      "\"signal\":\"SIGSTOP\",\"nr\":19,\"code\":128" FROM BEFORE
-		      "\"signal\":\"SIGKILL\",\"nr\":9,\"code\":128" FROM BEFORE
 		      "\"signal\":\"SIGKILL\",\"nr\":9,\"code\":128}\n" BEFORE
-		      "\"signal\":\"SIGSEGV\",\"nr\":11,\"code\":1,\"from\":{\"pid\":4000000000,"
-		      "\"tid\":301,"
-		      "\"comm\":\"a\\\"b\",\"uid\":1000}}\n");
+		      "\"signal\":\"SIGKILL\",\"nr\":9,\"code\":128" AS_IT_ENDED BEFORE
+		      "\"signal\":\"SIGKILL\",\"nr\":9,\"code\":128}\n" BEFORE
+		      "\"signal\":\"SIGHUP\",\"nr\":1,\"code\":128}\n" BEFORE
+		      "\"signal\":\"SIGHUP\",\"nr\":1,\"code\":128" AS_IT_ENDED BEFORE
+		      "\"signal\":\"SIGSEGV\",\"nr\":11,\"code\":128" OWN_FAULT BEFORE
+		      "\"signal\":\"SIGSEGV\",\"nr\":11,\"code\":1" OWN_FAULT);
 }
 
 /* Of a process without a trace, or another that had the number before; too short. */
