@@ -9,8 +9,8 @@
 #include "clock.h"
 #include "kmsg.h"
 
-#define RECORD_MAX                                                                                 \
-	8192 /* the kernel's own bound (CONSOLE_EXT_LOG_MAX, PRINTK_MESSAGE_MAX) is below */
+#define RECORD_MAX 8192 /* the kernel's own bound, CONSOLE_EXT_LOG_MAX, since 3.5 */
+#define FACILITY   8	/* from here on it is not the kernel's: syslog(3) */
 
 /* A number and the character behind it. False: there is none of these. */
 static bool take_number(const char **at, const char *end, char until, uint64_t *n)
@@ -52,9 +52,7 @@ bool kmsg__parse(const char *record, size_t len, struct kmsg_line *line, uint64_
 	    !take_number(&at, end, ',', &us))
 		return false;
 	text = memchr(at, ';', (size_t)(end - at));
-	if (!text ||
-	    priority >
-		    7) /* a facility (syslog(3)) is above: 0 is the kernel's, which nobody else can have */
+	if (!text || priority >= FACILITY)
 		return false;
 	text++;
 	at = memchr(text, '\n', (size_t)(end - text));
