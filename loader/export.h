@@ -84,6 +84,8 @@ struct export_own_port {
 	int64_t from, to, seen;
 };
 
+struct export_state;
+
 struct export_proc {
 	char *host, *comm; /* owned; "" where unknown */
 	int32_t pid;
@@ -94,6 +96,9 @@ struct export_proc {
 	uint64_t node;	/* whose clock it is */
 	uint64_t id;	/* of the process, wherever it is exported */
 	int64_t last;	/* time of any line so far */
+	struct export_state
+		*logged; /* by the kernel before it was recorded; the newest first; owned */
+	uint32_t nlogged;
 	struct copies_span when; /* events were recorded */
 	struct export_group *groups;
 	struct export_thread *threads;

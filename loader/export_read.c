@@ -164,6 +164,9 @@ static int first_line(void *to, const char *s, size_t len, bool whole)
 	(void)whole;
 	if (memmem(s, len, "\"recordType\":\"header\"", 21))
 		first_header(x, s, len);
+	else if (begins(s, len, "{\"recordType\":\"kmsg\"") &&
+		 memmem(s, len, "\"before\":true", 13))
+		return 0; /* long before: see write_logged() */
 	else if (begins(s, len, "{\"recordType\":\"lost\""))
 		first_time(x, s, len, "\"to\":");
 	else if (begins(s, len, "{\"recordType\":\"thread\""))

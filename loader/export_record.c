@@ -166,6 +166,7 @@ static void begin_proc(struct export *x, node_t boot, node_t started)
 }
 
 static void orphan_states(struct export *x);
+static void write_logged(struct export *x, int64_t ts);
 
 void export_end_proc(struct export *x)
 {
@@ -174,6 +175,8 @@ void export_end_proc(struct export *x)
 
 	if (!p)
 		return;
+	if (p->logged)
+		write_logged(x, p->logged->ts); /* there is nothing else */
 	if (!x->err && x->fmt->args) {
 		orphan_states(x);
 		export_order__write(x, true);
@@ -225,6 +228,7 @@ static bool have_proc(struct export *x, node_t rec)
 /* The latest time in a line: the process has come so far. */
 static void move_to(struct export *x, int64_t ns)
 {
+	write_logged(x, ns);
 	if (ns > x->proc->last)
 		x->proc->last = ns;
 }
@@ -461,6 +465,43 @@ static void write_instant(struct export *x, struct export_group *g, const char *
 
 	if (l)
 		x->fmt->instant(x, l, &s);
+}
+
+#define LOGGED_MAX 256 /* that recorders give a process */
+
+/*
+ * What the kernel logged up to ten minutes before: a timeline that begins there would show nothing of the rest. It is put where the
+ * process begins, and says itself when it was.
+ */
+static void write_logged(struct export *x, int64_t ts)
+{
+	struct export_state *s, *next, *list = x->proc->logged;
+
+	x->proc->logged = NULL;
+	x->proc->nlogged = 0;
+	for (s = list; s; s = next) {
+		next = s->next;
+		if (!x->err)
+			write_instant(x, process_group(x), "kmsg", s->name, ts, s->args,
+				      s->args_len);
+		free(s);
+	}
+}
+
+static void hold_logged(struct export *x, const char *name, int64_t ts)
+{
+	struct export_state *s = malloc(sizeof(*s) + x->args.len);
+
+	if (!s) {
+		x->err = -ENOMEM;
+		return;
+	}
+	*s = (struct export_state){.next = x->proc->logged, .ts = ts, .args_len = x->args.len};
+	snprintf(s->name, sizeof(s->name), "%.47s", name);
+	if (x->args.len)
+		memcpy(s->args, x->args.s, x->args.len);
+	x->proc->logged = s;
+	x->proc->nlogged++;
 }
 
 /* All keys of a record, in the words of the format, until the next. */
@@ -747,12 +788,16 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 		open ? thread_group(x, get_tid(x, rec_get(x, rec, "start"))) : process_group(x);
 	char name[64], text[40];
 	int64_t ts;
+	bool past;
 
 	if (!rec_time(x, rec_get(x, rec, "ts"), &ts) && !rec_time(x, rec_get(x, rec, "to"), &ts) &&
 	    !rec_time(x, rec_get(x, rec, "stop"), &ts) &&
 	    !rec_time(x, rec_get(x, rec, "start"), &ts))
 		ts = x->proc->last; /* the footer */
-	move_to(x, ts);
+	past = !strcmp(kind, "kmsg") && jn_true(rec_get(x, rec, "before")) &&
+	       x->proc->nlogged < LOGGED_MAX;
+	if (!past)
+		move_to(x, ts);
 	get_name(text, sizeof(text),
 		 rec_get(x, rec,
 			 open			   ? "eventType"
@@ -764,7 +809,10 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 						   : ""));
 	snprintf(name, sizeof(name), "%.20s%s%s", kind, *text ? " " : "", text);
 	encode(x, rec);
-	write_instant(x, g, kind, name, ts, x->args.s, x->args.len);
+	if (past)
+		hold_logged(x, name, ts);
+	else
+		write_instant(x, g, kind, name, ts, x->args.s, x->args.len);
 	if (!strcmp(kind, "node"))
 		export_ports(x, rec);
 }

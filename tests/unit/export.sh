@@ -264,6 +264,23 @@ numbers()
 		"$(for host in node7 elsewhere node7; do printf "$name\n" $host; done)"
 }
 t "chrome: processes of two nodes, and two of one pid, have numbers of their own" numbers "$traces/good.jsonl" elsewhere.jsonl started1000.jsonl started1000.later.jsonl
+# What the kernel logged before a recording is where the process begins: a timeline of ten minutes would show nothing of it.
+logged_before()
+{
+	{
+		printf '{"recordType":"header","pid":5,"comm":"p","bootId":"b","clock":{"realtimeOffset":1000000.000}}\n'
+		printf '{"recordType":"kmsg","ts":%s.000,"before":true,"level":3,"sign":"gpu","text":"Xid"}\n' 5 6
+		printf '{"recordType":"event","type":"ncclProfileCollApi","commId":7,"rank":1,"start":{"ts":9000000.000,"pid":5,"tid":6},"stop":{"ts":9000060.000,"pid":5,"tid":6},"parentObj":"null","eventAddr":"0x2","details":{}}\n'
+		printf '{"recordType":"kmsg","ts":9000050.000,"level":3,"sign":"gpu","text":"Xid"}\n'
+	} >logged.jsonl
+	"$tool" export -q --to perfetto -o logged.pftrace logged.jsonl && same "$("$top/tests/unit/perfetto_check.py" logged.pftrace | jq -c '[.first, .last]')" '[10000000000,10000060000]' || return
+	"$tool" export -q --to chrome -o logged.json logged.jsonl &&
+		same "$(jq -c '.traceEvents | map(select(.name | startswith("kmsg")) | [.ts, .args.ts]) | sort' logged.json)" '[[0,5],[0,6],[50,9000050]]' || return
+	head -n 3 logged.jsonl >alone.jsonl
+	"$tool" export -q --to chrome -o alone.json alone.jsonl && same "$(jq '.traceEvents | map(select(.name | startswith("kmsg"))) | length' alone.json)" 2
+}
+t "what was logged before is where the process begins" logged_before
+
 # A window that has other lanes first than the one before has none but these, and no lane has two names.
 lanes()
 {
