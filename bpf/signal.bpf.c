@@ -5,17 +5,16 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define FAULTS_NS                                                                                  \
-	1000000000ull /* of a process that handles its own (a JVM does): no more than one in so long */
+/* Of a process that handles its own faults (a JVM does) no more than one in so long is told. */
+#define FAULTS_NS 1000000000ull
 /* Of a process, but for what kills it for sure: so many at once, and then one in so long. What is beyond is counted as lost. */
 #define SIGNALS_BURST 64
 #define SIGNALS_NS    62500000ull
 
-#define SI_USER	  0 /* <asm-generic/siginfo.h> */
-#define SI_KERNEL 0x80
-#define SIG_IGN	  1 /* <asm-generic/signal-defs.h>; SIG_DFL is 0 */
+#define SI_KERNEL 0x80 /* <asm-generic/siginfo.h> */
+#define SIG_IGN	  1    /* <asm-generic/signal-defs.h>; SIG_DFL is 0 */
 
-/* In place of a siginfo (<linux/sched/signal.h>). 0 is none, as a call's: there is nothing to read, which gives SI_USER. */
+/* In place of a siginfo (<linux/sched/signal.h>). 0 is none, as a call's: there is nothing to read, which gives 0, SI_USER. */
 #define SEND_SIG_PRIV 1
 
 /* The tracepoint's result: in the queue, of no use, or pending without room for who sent it. */

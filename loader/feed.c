@@ -520,13 +520,12 @@ void feed__rdma(struct recorder *r, bool last)
 
 /* ---- The kernel's log -------------------------------------------------------------------------- */
 
-#define KMSG_BEFORE_NS (600 * NSEC_PER_SEC) /* older lines are left out */
-#define KMSG_LINES     1024 /* that are read in a turn: 2 ms, and a log that is full in some seconds */
+#define KMSG_LINES 1024 /* that are read in a turn: 2 ms, and a log that is full in some seconds */
 
 /* Of what was there before: what may still matter. Whom memory ran out for before we came is none of ours. */
 static bool is_recent(const struct kmsg *k, const struct kmsg_line *line, uint64_t now)
 {
-	return line->ns + KMSG_BEFORE_NS >= now &&
+	return line->ns + KMSG_RECENT_NS >= now &&
 	       (line->sign != KMSG_MEMORY || line->ns >= k->opened_ns);
 }
 

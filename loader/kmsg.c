@@ -3,10 +3,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "clock.h"
 #include "kmsg.h"
 
 #define RECORD_MAX 8192 /* the kernel's own bound, CONSOLE_EXT_LOG_MAX, since 3.5 */

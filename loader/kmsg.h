@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "clock.h"
 
 #define KMSG_TEXT_MAX 200 /* bytes of a line; what is beyond is cut off */
 
@@ -38,6 +39,9 @@ struct kmsg_line {
 	size_t len;
 	char text[KMSG_TEXT_MAX];
 };
+
+/* Older lines are of no account to a recording; a job that hangs is often looked at no sooner. */
+#define KMSG_RECENT_NS (600 * NSEC_PER_SEC)
 
 #define KMSG_BURST                                                                                 \
 	8 /* lines of a sign at once, and then one a second: somebody may have the kernel say things */

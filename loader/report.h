@@ -720,6 +720,8 @@ void report_pick_rows(const struct report *r, struct report_row *rows, uint32_t 
 void report_text(const struct report *r, FILE *f);
 /* Others' text for whoever takes ASCII only: any other byte is '?', and it is cut to len - 1. */
 void report_clean(char *to, size_t len, const char *s);
+/* The first and the last time of all, by the real clock; INT64_MAX and 0: there is none. */
+void report_times(const struct report *r, int64_t *first, int64_t *last);
 void report_brief(const struct report *r, const char *dir, FILE *f);
 int report_json(const struct report *r, FILE *f);
 void report_csv(const struct report *r, FILE *f);

@@ -24,7 +24,6 @@ void report_kmsg_add(struct report *r, const struct report_proc *p, const struct
 		*at = *k;
 		at->host = p->host;
 		at->offset = p->offset;
-		at->proc = NULL;
 		HASH_ADD(hh, r->kmsg, node, len, at);
 	}
 	if (!at || !HASH_ADDED(hh, at)) {
@@ -142,19 +141,14 @@ static void find_processes(struct report *r)
 void report_kmsg_end(struct report *r)
 {
 	struct report_kmsg *k, *tmp;
-	int64_t first = INT64_MAX;
 	struct report_proc *p;
+	int64_t first, last;
 
 	HASH_SORT(r->kmsg, by_time);
 	find_processes(r);
-	for (p = r->procs; p; p = p->next)
-		if (p->last && p->first + p->offset < first)
-			first = p->first + p->offset;
-	HASH_ITER (hh, r->kmsg, k, tmp)
-		k->after = first < INT64_MAX ? k->ts + k->offset - first : 0;
-	for (p = r->procs; p; p = p->next)
-		p->kmsg = NULL;
+	report_times(r, &first, &last);
 	HASH_ITER (hh, r->kmsg, k, tmp) {
+		k->after = first < INT64_MAX ? k->ts + k->offset - first : 0;
 		p = k->proc;
 		if (p && !p->kmsg)
 			p->kmsg = k;

@@ -931,6 +931,20 @@ static void sort_procs(struct report *r)
 	free(list);
 }
 
+void report_times(const struct report *r, int64_t *first, int64_t *last)
+{
+	const struct report_proc *p;
+
+	*first = INT64_MAX;
+	*last = 0;
+	for (p = r->procs; p; p = p->next) {
+		if (p->last && p->first + p->offset < *first)
+			*first = p->first + p->offset;
+		if (p->last && p->last + p->offset > *last)
+			*last = p->last + p->offset;
+	}
+}
+
 void report_end(struct report *r)
 {
 	struct report_class *k, *ktmp;

@@ -354,15 +354,9 @@ static void print_notes(const struct report *r, FILE *f)
 void report_text(const struct report *r, FILE *f)
 {
 	const struct report_totals *t = &r->totals;
-	const struct report_proc *p;
-	int64_t first = INT64_MAX, last = 0;
+	int64_t first, last;
 
-	for (p = r->procs; p; p = p->next) {
-		if (p->last && p->first + p->offset < first)
-			first = p->first + p->offset;
-		if (p->last && p->last + p->offset > last)
-			last = p->last + p->offset;
-	}
+	report_times(r, &first, &last);
 	fprintf(f, "%llu file%s, %u process%s on %u node%s, %s, %llu operation%s, %llu record%s\n",
 		(unsigned long long)t->files, human__s(t->files), procs_of(r),
 		human__es(procs_of(r)), nodes_of(r), human__s(nodes_of(r)),

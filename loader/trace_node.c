@@ -241,8 +241,6 @@ void trace__node(struct proc *p, const struct node_sample *now, const struct net
 
 /* ---- The kernel's log -------------------------------------------------------------------------- */
 
-#define KMSG_RECENT_NS (600 * NSEC_PER_SEC) /* a job that hangs is often looked at no sooner */
-
 void trace__kmsg(struct proc *p, const struct session_kmsg *k)
 {
 	const char *sign = kmsg__sign_name(k->line.sign);

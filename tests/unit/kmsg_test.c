@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The kernel's log: which lines are whose, what they are a sign of, and how they get into traces. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <unistd.h>
-#include <cmocka.h>
-#include "chunks.h"
 #include "kmsg.h"
 #include "pipeline.h"
 #include "trace.h"
-
-#define OWN 4000000000u
+#include "trace_lines.h"
 
 static bool parse(const char *text, struct kmsg_line *line, uint64_t *seq)
 {
@@ -197,43 +188,6 @@ static void shares(void **state)
 
 /* ---- Into traces ------------------------------------------------------------------------------------- */
 
-static struct session *s;
-static char lines[65536];
-static size_t used;
-
-static void take_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *line = NULL;
-	size_t cap = 0;
-
-	assert_non_null(f);
-	while (getline(&line, &cap, f) > 0)
-		if (strstr(line, "\"kmsg\","))
-			used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s", line);
-	free(line);
-	fclose(f);
-}
-
-static struct proc *process(uint32_t n, uint64_t ts_ns)
-{
-	const struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
-					       .kind = SCOPE_EV_CHUNK,
-					       .size = sizeof(c),
-					       .ts_ns = ts_ns,
-					       .start_ns = 10,
-					       .tgid = OWN + n,
-					       .tid = OWN + n,
-					       .ns_tgid = 5 + n,
-					       .ns_tid = 5 + n,
-					       .comm = "job"},
-					 .tbuf = 64,
-					 .tag = 7,
-					 .clock = SCOPE_CLOCK_MONOTONIC};
-
-	return decode__event(s, &c, sizeof(c));
-}
-
 static int tell(uint64_t ns, bool before, uint32_t sign, const char *text, uint32_t len)
 {
 	struct {
@@ -268,6 +222,7 @@ static void traces(void **state)
 	struct proc *p;
 
 	(void)state;
+	wanted[0] = "\"kmsg\",";
 	s = session_new();
 	told(1000, true, KMSG_GPU, "NVRM: Xid 1");
 	p = process(0, 11 * minute);

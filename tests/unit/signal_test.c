@@ -1,54 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Signals, from the ring to their lines: whose one was is said where it is known, and not where somebody merely ran. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-#include "chunks.h"
+#include "trace_lines.h"
 
-#define OWN    4000000000u /* above any that there can be */
 #define BEFORE "{\"recordType\":\"signal\",\"ts\":7.000,"
-
-static struct session *s;
-static char lines[65536];
-static size_t used;
-
-static void take_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *line = NULL;
-	size_t cap = 0;
-
-	assert_non_null(f);
-	while (getline(&line, &cap, f) > 0)
-		if (!strncmp(line, BEFORE, strlen(BEFORE)) || strstr(line, "\"footer\""))
-			used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s", line);
-	free(line);
-	fclose(f);
-}
-
-/* A process that has handed in a buffer, and so has a trace. */
-static void begin(void)
-{
-	const struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
-					       .kind = SCOPE_EV_CHUNK,
-					       .size = sizeof(c),
-					       .ts_ns = 6000,
-					       .start_ns = 10,
-					       .tgid = OWN,
-					       .tid = OWN,
-					       .ns_tgid = 5,
-					       .ns_tid = 5,
-					       .comm = "job"},
-					 .tbuf = 64,
-					 .tag = 7,
-					 .clock = SCOPE_CLOCK_MONOTONIC};
-
-	assert_non_null(decode__event(s, &c, sizeof(c)));
-}
 
 static struct scope_ev_signal make(int sig, int code)
 {
@@ -83,7 +38,9 @@ static int setup(void **state)
 	s = session_new();
 	used = 0;
 	*lines = 0;
-	begin();
+	wanted[0] = BEFORE;
+	wanted[1] = "\"footer\"";
+	assert_non_null(process(0, 6000));
 	return 0;
 }
 
