@@ -51,10 +51,10 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime fexit target \
 	      patience pace rescue blocks backlog digest thread \
 	      ksyms kmsg kmsg_signs job rlimits caps notify \
-	      pipeline pipeline_node feed raw who net_names \
+	      pipeline pipeline_node feed raw who net_names gpu gpu_nvml \
 	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \
 	      sched_timeline sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
-	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma header summary out out_threads zst out_dir retain json \
+	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
 	      options plugin_path pid_stat namespaces elf_file log progress \
 	      check check_json check_keys check_rules check_events check_sched check_net lines streams output schema \
 	      rdma_signs report report_read report_links report_join report_p2p report_window report_chain report_stat report_weigh report_rows report_index report_late report_verdict report_ports report_evidence report_signals report_kmsg report_text report_text_ops report_text_ranks report_text_ports report_text_kmsg report_text_words report_json \

@@ -267,9 +267,9 @@ static bool in_words(const char *const *words, const struct json_node *n)
 }
 
 /* The names; index is the number, so the schema's order is NCCL's. */
-const char *const kind_names[] = {"event", "state", "header", "thread", "slice",
-				  "flow",  "drop",  "signal", "node",	"kmsg",
-				  "clock", "lost",  "open",   "footer", NULL};
+const char *const kind_names[] = {"event", "state",  "header", "thread", "slice", "flow",
+				  "drop",  "signal", "node",   "gpu",	 "kmsg",  "clock",
+				  "lost",  "open",   "footer", NULL};
 
 const char *const etype_names[] = {
 	"ncclProfileGroupApi",	   "ncclProfileCollApi",  "ncclProfileP2pApi",
@@ -353,6 +353,7 @@ WORDS(t_is_flow, NULL, "flow");
 WORDS(t_is_drop, NULL, "drop");
 WORDS(t_is_signal, NULL, "signal");
 WORDS(t_is_node, NULL, "node");
+WORDS(t_is_gpu, NULL, "gpu");
 WORDS(t_is_kmsg, NULL, "kmsg");
 WORDS(t_is_clock, NULL, "clock");
 WORDS(t_is_lost, NULL, "lost");
@@ -553,6 +554,21 @@ OBJECT_OPEN(r_node, "node", true, {"recordType", &t_is_node, REQ}, {"ts", &t_mom
 	    {"interval", &t_time, REQ}, {"cpus", &t_node_cpu, LIST}, {"procsRunning", &t_u64, 0},
 	    {"procsBlocked", &t_u64, 0}, {"psi", &t_psi, 0}, {"throttled", &t_node_throttled, 0},
 	    {"netdev", &t_node_netdev, LIST}, {"softnet", &t_softnet, 0}, {"rdma", &t_rdma, LIST});
+OBJECT(gpu_held, "gpuHeld", {"swPowerCap", &t_time, 0}, {"syncBoost", &t_time, 0},
+       {"swThermalSlowdown", &t_time, 0}, {"hwThermalSlowdown", &t_time, 0},
+       {"hwPowerBrakeSlowdown", &t_time, 0}, {"thermal", &t_time, 0}, {"boardLimit", &t_time, 0},
+       {"reliability", &t_time, 0});
+OBJECT(gpu_errors, "gpuErrors", {"eccCorrected", &t_u64, 0}, {"eccUncorrected", &t_u64, 0},
+       {"nvlinkCrcFlit", &t_u64, 0}, {"nvlinkCrcData", &t_u64, 0}, {"nvlinkReplay", &t_u64, 0},
+       {"nvlinkRecovery", &t_u64, 0}, {"pcieReplay", &t_u64, 0});
+OBJECT(r_gpu, "gpu", {"recordType", &t_is_gpu, REQ}, {"ts", &t_moment, REQ},
+       {"interval", &t_time, 0}, {"gpuUuid", &t_gpu_uuid, REQ}, {"index", &t_u64, REQ},
+       {"pci", &t_string, 0}, {"name", &t_string, 0}, {"lost", &t_true, 0}, {"smClock", &t_u64, 0},
+       {"smClockMax", &t_u64, 0}, {"memClock", &t_u64, 0}, {"util", &t_u64, 0},
+       {"temperature", &t_u64, 0}, {"power", &t_u64, 0}, {"powerLimit", &t_u64, 0},
+       {"pcieWidth", &t_u64, 0}, {"pcieWidthMax", &t_u64, 0}, {"reasons", &t_string, LIST},
+       {"held", &t_gpu_held, 0}, {"errors", &t_gpu_errors, 0}, {"nvlinkSent", &t_u64, 0},
+       {"nvlinkReceived", &t_u64, 0});
 OBJECT(r_kmsg, "kmsg", {"recordType", &t_is_kmsg, REQ}, {"ts", &t_moment, REQ},
        {"before", &t_true, 0}, {"level", &t_u64, REQ}, {"sign", &t_string, 0},
        {"text", &t_string, REQ}, {"lost", &t_u64, 0});
@@ -580,8 +596,8 @@ static const struct object *const records[NR_KINDS] = {
 	[KIND_EVENT] = &r_event,   [KIND_STATE] = &r_state,   [KIND_HEADER] = &r_header,
 	[KIND_THREAD] = &r_thread, [KIND_SLICE] = &r_slice,   [KIND_FLOW] = &r_flow,
 	[KIND_DROP] = &r_drop,	   [KIND_SIGNAL] = &r_signal, [KIND_NODE] = &r_node,
-	[KIND_KMSG] = &r_kmsg,	   [KIND_CLOCK] = &r_clock,   [KIND_LOST] = &r_lost,
-	[KIND_OPEN] = &r_open,	   [KIND_FOOTER] = &r_footer,
+	[KIND_GPU] = &r_gpu,	   [KIND_KMSG] = &r_kmsg,     [KIND_CLOCK] = &r_clock,
+	[KIND_LOST] = &r_lost,	   [KIND_OPEN] = &r_open,     [KIND_FOOTER] = &r_footer,
 };
 
 /* Where in the record a value is, for messages: built only when there is one. */
@@ -1184,7 +1200,7 @@ void keys_dump(FILE *to)
 		&drop_count,   &rdma,	   &net,	  &origin,	   &slurm,	&merged,
 		&header_clock, &tcp,	   &slice_behind, &flow_delta,	   &node_cpu,	&pressure,
 		&psi,	       &gpu_clock, &self,	  &node_throttled, &net_peer,	&features,
-		&node_netdev,  &softnet,   &resent,	  &sender,
+		&node_netdev,  &softnet,   &resent,	  &sender,	   &gpu_held,	&gpu_errors,
 	};
 	size_t i;
 

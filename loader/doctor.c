@@ -173,10 +173,11 @@ static int print_json(const struct doctor *doctor, int status)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-enum { OPT_JSON = 256, OPT_PLUGIN, OPT_BTF };
+enum { OPT_JSON = 256, OPT_NVML, OPT_PLUGIN, OPT_BTF };
 
 static const struct argp_option options[] = {
 	{"json", OPT_JSON, NULL, 0, "One JSON object instead of a table", 0},
+	{"nvml", OPT_NVML, "PATH", 0, "NVML's library, as for record", 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0,
 	 "Look at this plugin (else NCCLSCOPE_PLUGIN, else the installed)", 0},
 	{"btf", OPT_BTF, "PATH", 0, "Use this BTF in place of /sys/kernel/btf/vmlinux", 0},
@@ -192,6 +193,9 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_JSON:
 		doctor->json = true;
+		return 0;
+	case OPT_NVML:
+		doctor->opts.nvml = arg;
 		return 0;
 	case OPT_PLUGIN:
 		doctor->opts.plugin = arg;

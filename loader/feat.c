@@ -253,6 +253,11 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"kernel-log", CONTEXT, false,
 		"what the kernel logs of GPUs, links, disks and memory that fail (kmsg records)",
 		"Run as root or give it CAP_SYSLOG; in a container show us /dev/kmsg, and let us read it."},
+	[FEAT_GPUS] = {
+		"gpus-nvml", CONTEXT, false,
+		"what clocks, power, heat and errors of the GPUs were (gpu records)",
+		"Nothing to do where there is no GPU of NVIDIA's. Else: " GPU_LIBRARY " comes with the driver; "
+		"in a container, NVIDIA_DRIVER_CAPABILITIES=utility, or see record --nvml."},
 	[FEAT_CORE] = {
 		"core-task_struct", CONTEXT, true,
 		"pids as the job's container sees them",
@@ -482,11 +487,13 @@ void feat__probe_all(const struct feat_opts *opts, struct feat_result results[FE
 	memset(results, 0, FEAT_CNT * sizeof(results[0]));
 	/* A first look at the clock here, the last at the end: time between tells its rate. */
 	clock_sample(&ctx.first);
+	feat_start_gpus(&ctx);
 	feat_probe_privileges(&ctx);
 	feat_probe_system(&ctx);
 	feat_probe_plugin(&ctx);
 	feat_probe_bpf(&ctx);
 	feat_judge_attach(&ctx);
+	feat_judge_gpus(&ctx);
 	feat_probe_clock(&ctx);
 }
 

@@ -58,6 +58,7 @@ enum feat_id {
 	FEAT_CGROUP_CPU_STAT,
 	FEAT_SCHEDSTAT,
 	FEAT_KMSG,
+	FEAT_GPUS,
 	FEAT_CORE,
 	FEAT_NS_PID,
 	FEAT_RAW_TP,
@@ -116,6 +117,7 @@ struct feat_result {
 struct feat_opts {
 	const char *btf;	  /* in place of /sys/kernel/btf/vmlinux, or NULL */
 	const char *plugin;	  /* as given by --plugin, or NULL */
+	const char *nvml;	  /* in place of GPU_LIBRARY, or NULL */
 	unsigned long ring_bytes; /* what record will ask for; 0: its default */
 };
 

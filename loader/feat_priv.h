@@ -4,6 +4,7 @@
 #define NCCLSCOPE_FEAT_PRIV_H
 
 #include "feat.h"
+#include "gpu.h"
 
 #define ENOTSUPP_KERNEL 524
 
@@ -23,6 +24,7 @@ struct feat_ctx {
 	bool ring_sleeps; /* writing to the ring may, on this kernel */
 	bool fexit_may_sleep;
 	struct clock_sample first, middle;
+	struct gpu_sampler gpus; /* which looks meanwhile */
 	/* the time of the record of FEAT_RINGBUF, and around it */
 	unsigned long long bpf_ts_ns, bpf_before_ns, bpf_after_ns;
 };
@@ -60,6 +62,9 @@ int feat_talk(void);
 
 void feat_probe_privileges(struct feat_ctx *ctx);
 void feat_probe_system(struct feat_ctx *ctx);
+/* What takes others their time is started first, and looked at late. */
+void feat_start_gpus(struct feat_ctx *ctx);
+void feat_judge_gpus(struct feat_ctx *ctx);
 void feat_probe_bpf(struct feat_ctx *ctx);
 /* After both: which way the plugin's probe takes, and what of privileges and uprobes that makes superfluous. */
 void feat_judge_attach(struct feat_ctx *ctx);

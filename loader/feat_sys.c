@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -339,6 +340,39 @@ static void probe_kmsg(struct feat_ctx *ctx)
 		feat_fails(ctx, FEAT_KMSG, err, "/dev/kmsg");
 	else
 		feat_works(ctx, FEAT_KMSG, "/dev/kmsg");
+}
+
+#define GPUS_WAIT_MS 500 /* since it was started, beside what the rest of us takes */
+
+void feat_start_gpus(struct feat_ctx *ctx)
+{
+	int err = gpu_sampler__start(&ctx->gpus, ctx->opts->nvml);
+
+	if (err)
+		feat_fails(ctx, FEAT_GPUS, err, "a process to look");
+}
+
+void feat_judge_gpus(struct feat_ctx *ctx)
+{
+	struct pollfd ready = {.fd = ctx->gpus.fd, .events = POLLIN};
+	struct gpu_message m;
+	int n = 0, sig = 0;
+
+	if (ctx->gpus.fd < 0)
+		return;
+	if (poll(&ready, 1, GPUS_WAIT_MS) > 0)
+		n = gpu_sampler__next(&ctx->gpus, &m, &sig);
+	if (n > 0 && m.kind == GPU_READY)
+		feat_works(ctx, FEAT_GPUS, "%s", m.text);
+	else if (n > 0)
+		feat_fails(ctx, FEAT_GPUS, 0, "%.140s", m.kind == GPU_FAILED ? m.text : "?");
+	else if (sig)
+		feat_fails(ctx, FEAT_GPUS, 0, "NVML was ended by signal %d (%s)", sig,
+			   strsignal(sig));
+	else
+		feat_fails(ctx, FEAT_GPUS, 0,
+			   n ? "NVML has ended without a word" : "NVML gives no answer");
+	gpu_sampler__stop(&ctx->gpus);
 }
 
 void feat_probe_system(struct feat_ctx *ctx)

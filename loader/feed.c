@@ -562,3 +562,33 @@ void feed__kmsg(struct recorder *r)
 		kmsg__close(&r->kmsg);
 	}
 }
+
+/* ---- GPUs -------------------------------------------------------------------------------------- */
+
+#define GPUS_PATIENCE_NS (5ull * NSEC_PER_SEC)
+
+void feed__gpus(struct recorder *r)
+{
+	uint64_t now = monotonic_ns();
+	struct gpu_message m;
+	int err, sig;
+
+	while ((err = gpu_sampler__next(&r->gpus, &m, &sig)) > 0) {
+		if (m.kind == GPU_READY || m.kind == GPU_FAILED)
+			pr_debug("GPUs, by NVML: %s\n", m.text);
+		else if (m.kind == GPU_SAMPLE && m.sample.ns >= r->s.attach_ns)
+			pipeline__feed(&r->s, INPUT_GPU, &m.sample, sizeof(m.sample));
+		r->gpus_due_ns = m.kind == GPU_FAILED ? 0 : now + GPUS_PATIENCE_NS;
+	}
+	if (r->gpus_due_ns && !err && now >= r->gpus_due_ns) {
+		pr_warn("NVML gives no answer for %llu s: a GPU, or its driver, hangs\n",
+			GPUS_PATIENCE_NS / NSEC_PER_SEC);
+		r->gpus_due_ns = 0;
+	}
+	if (err)
+		r->gpus_due_ns = 0;
+	if (err && sig)
+		pr_warn("What looked at GPUs, by NVML, was ended by signal %d (%s), continuing "
+			"without\n",
+			sig, strsignal(sig));
+}

@@ -8,6 +8,7 @@
 #ifndef NCCLSCOPE_INPUT_H
 #define NCCLSCOPE_INPUT_H
 
+#include "gpu.h"
 #include "netdev.h"
 #include "node.h"
 #include "rdma.h"
@@ -42,6 +43,7 @@ enum input_kind {
 	INPUT_TAIL = 25,     /* what a process lost after its last record: struct input_end */
 	INPUT_FINISH = 26,   /* the recording ends: struct input_finish */
 	INPUT_KMSG = 27,     /* a line of the kernel's log: struct input_kmsg, text */
+	INPUT_GPU = 28,	     /* what a GPU of the node does: struct gpu_sample */
 	INPUT_KINDS,
 };
 
@@ -267,6 +269,7 @@ INPUT_SIZE(input_session, 360);
 INPUT_SIZE(input_proc, 112);
 INPUT_SIZE(input_still, 32);
 INPUT_SIZE(input_kmsg, 32);
+INPUT_SIZE(gpu_sample, 360);
 INPUT_SIZE(input_end, 40);
 INPUT_SIZE(input_tick, 32);
 INPUT_SIZE(input_cpu, 48);

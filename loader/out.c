@@ -23,8 +23,8 @@ const char *const out_kind_names[OUT_KINDS] = {
 	[OUT_HEADER] = "header", [OUT_EVENT] = "event",	  [OUT_STATE] = "state",
 	[OUT_OPEN] = "open",	 [OUT_THREAD] = "thread", [OUT_SLICE] = "slice",
 	[OUT_FLOW] = "flow",	 [OUT_DROP] = "drop",	  [OUT_SIGNAL] = "signal",
-	[OUT_NODE] = "node",	 [OUT_KMSG] = "kmsg",	  [OUT_CLOCK] = "clock",
-	[OUT_LOST] = "lost",	 [OUT_FOOTER] = "footer",
+	[OUT_NODE] = "node",	 [OUT_GPU] = "gpu",	  [OUT_KMSG] = "kmsg",
+	[OUT_CLOCK] = "clock",	 [OUT_LOST] = "lost",	  [OUT_FOOTER] = "footer",
 };
 
 static int open_as(struct out_file *f, int dirfd, const char *dir, const char *stem,

@@ -24,6 +24,7 @@ enum out_kind {
 	OUT_DROP,
 	OUT_SIGNAL,
 	OUT_NODE,
+	OUT_GPU,
 	OUT_KMSG,
 	OUT_CLOCK,
 	OUT_LOST,

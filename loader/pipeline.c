@@ -404,6 +404,7 @@ static const struct {
 	[INPUT_TAIL] = {sizeof(struct input_end), false},
 	[INPUT_FINISH] = {sizeof(struct input_finish), false},
 	[INPUT_KMSG] = {sizeof(struct input_kmsg), true},
+	[INPUT_GPU] = {sizeof(struct gpu_sample), false},
 };
 
 static int on_self(struct session *s, const void *data, size_t size)
@@ -451,6 +452,8 @@ static int apply_other(struct session *s, enum input_kind kind, const void *data
 		return pipeline_rdma_of(s, data);
 	case INPUT_KMSG:
 		return pipeline_kmsg(s, data, size);
+	case INPUT_GPU:
+		return pipeline_gpu(s, data);
 	default:
 		return -EINVAL;
 	}
@@ -506,7 +509,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	const struct scope_ev_short *h = data;
 
 	if (kind != INPUT_RING || size < sizeof(*h))
-		return kind == INPUT_COUNTED || kind == INPUT_KMSG;
+		return kind == INPUT_COUNTED || kind == INPUT_KMSG || kind == INPUT_GPU;
 	switch (h->kind) {
 	case SCOPE_EV_SWITCH:
 	case SCOPE_EV_SWITCHES:

@@ -37,6 +37,7 @@ int pipeline_node_of(struct session *s, const struct input_node_of *in);
 int pipeline_rdma(struct session *s, const void *data, size_t size);
 int pipeline_rdma_of(struct session *s, const struct input_rdma_of *in);
 int pipeline_kmsg(struct session *s, const void *data, size_t size);
+int pipeline_gpu(struct session *s, const struct gpu_sample *now);
 
 /* This INPUT_NODE's sample of a network namespace; NULL: there is none. */
 struct netdev_sample *pipeline_netdev_of(const struct session *s, uint64_t netns);

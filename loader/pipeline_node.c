@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Inputs about the machine: CPUs, pressure, network devices, RDMA ports; see pipeline.h. */
+/* Inputs about the machine: CPUs, pressure, network devices, RDMA ports, the kernel's log, GPUs; see pipeline.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,8 @@ void pipeline_node_free(struct session *s)
 	s->node = NULL;
 	free(s->kmsg);
 	s->kmsg = NULL;
+	free(s->gpus);
+	s->gpus = NULL;
 }
 
 static void set_cpu(struct node_cpu *cpu, const struct input_cpu *in)
@@ -289,5 +291,39 @@ int pipeline_kmsg(struct session *s, const void *data, size_t size)
 	HASH_ITER (hh, s->procs, p, tmp)
 		if (p->header_written) /* who has just ended may be whom it is about */
 			trace__kmsg(p, k);
+	return 0;
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------------- */
+
+/* Whether one of its communicators is on that GPU. */
+static bool is_on(const struct proc *p, const struct gpu_sample *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < CORR_GPUS && p->corr.gpus[i].uuid[0]; i++)
+		if (!memcmp(p->corr.gpus[i].uuid, gpu->uuid, sizeof(gpu->uuid)))
+			return true;
+	return false;
+}
+
+int pipeline_gpu(struct session *s, const struct gpu_sample *now)
+{
+	struct gpu_sample *was;
+	struct proc *p, *tmp;
+	bool same;
+
+	if (!gpu_sample__ok(now))
+		return -EINVAL;
+	if (!s->gpus)
+		s->gpus = calloc(GPU_MAX, sizeof(*s->gpus));
+	if (!s->gpus)
+		return -ENOMEM;
+	was = &s->gpus[now->index];
+	same = was->ns && was->ns < now->ns && !memcmp(was->uuid, now->uuid, sizeof(was->uuid));
+	HASH_ITER (hh, s->procs, p, tmp)
+		if (p->header_written && !p->ended_ns && is_on(p, now))
+			trace__gpu(p, same ? was : NULL, now);
+	*was = *now;
 	return 0;
 }

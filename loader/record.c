@@ -178,6 +178,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 {
 	feed__rdma(r, false);
 	feed__kmsg(r);
+	feed__gpus(r);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r);
@@ -474,6 +475,15 @@ static void look_out(bool for_command)
 		pr_debug("Failed to enter the node's cgroup namespace: %s\n", strerror(-err));
 }
 
+/* Before there is anything that its process would have of ours. */
+static void start_gpus(struct recorder *r)
+{
+	int err = r->opt.no_gpu ? 0 : gpu_sampler__start(&r->gpus, r->opt.nvml);
+
+	if (err)
+		pr_warn("Failed to look at GPUs: %s, continuing without\n", strerror(-err));
+}
+
 /* What can be known to be wrong before anything is attached, or started. */
 static int prepare(struct recorder *r)
 {
@@ -658,6 +668,7 @@ static void drain(struct recorder *r, const char *how)
 	follow__reap(r, monotonic_ns(), true, true);
 	follow__count_tail(r);
 	feed__kmsg(r);
+	feed__gpus(r);
 	feed__rdma(r, true);
 	count_tails(r);
 	count_context(r);
@@ -942,7 +953,7 @@ static int exit_status(const struct recorder *r)
 
 int cmd_record(int argc, char **argv)
 {
-	static struct recorder r = {.made_dir = -1, .kmsg = {.fd = -1}};
+	static struct recorder r = {.made_dir = -1, .kmsg = {.fd = -1}, .gpus = {.fd = -1}};
 	int status;
 
 	record_options__parse(&r.opt, argc, argv);
@@ -950,6 +961,7 @@ int cmd_record(int argc, char **argv)
 	setup_signals();
 	notify__init();
 	limits_raise();
+	start_gpus(&r);
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
@@ -957,6 +969,7 @@ int cmd_record(int argc, char **argv)
 		out_dir_unmake(r.opt.dir, r.made_dir);
 	close_raw(&r);
 	retain__free(r.retain);
+	gpu_sampler__stop(&r.gpus);
 	leave_job(&r);
 	return status ? status : exit_status(&r);
 }

@@ -19,11 +19,13 @@ enum {
 	OPT_DELAY,
 	OPT_EVERY,
 	OPT_FOR,
+	OPT_GPU,
 	OPT_KEEP,
 	OPT_MASK,
 	OPT_MEMORY,
 	OPT_NET,
 	OPT_NO_REPORT,
+	OPT_NVML,
 	OPT_PLUGIN,
 	OPT_RAW,
 	OPT_RDMA_ROOT,
@@ -54,6 +56,8 @@ static const struct argp_option options[] = {
 	{"keep", OPT_KEEP, "SIZE", 0,
 	 "With --every: delete the traces of the oldest recordings when all take more than SIZE",
 	 0},
+	{"gpu", OPT_GPU, "WHAT", 0,
+	 "What GPUs did, by NVML: samples (default: a line a second of each) or off", 0},
 	{"mask", OPT_MASK, "LIST", 0,
 	 "Event types: a list such as coll,proxystep, a number, or all (default). A type brings "
 	 "its "
@@ -66,6 +70,8 @@ static const struct argp_option options[] = {
 	 "connection that moves), flows (a line every 100 ms) or off",
 	 0},
 	{"no-report", OPT_NO_REPORT, NULL, 0, "No verdict on what was slow at the end", 0},
+	{"nvml", OPT_NVML, "PATH", 0,
+	 "NVML's library, if it is not found as " GPU_LIBRARY " (in a container, for tests)", 0},
 	{"plugin", OPT_PLUGIN, "PATH", 0, "The plugin to attach to and to start CMD with", 0},
 	{"raw", OPT_RAW, "FILE", 0,
 	 "Write what comes in to FILE as it is, for 'ncclscope convert'. No traces unless -o is "
@@ -204,6 +210,14 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_NET:
 		o->net = parse_mode(state, arg, net_mode_names);
+		return 0;
+	case OPT_GPU:
+		o->no_gpu = !strcmp(arg, "off");
+		if (!o->no_gpu && strcmp(arg, "samples") != 0)
+			argp_error(state, "'%s' is none of off, samples", arg);
+		return 0;
+	case OPT_NVML:
+		o->nvml = arg;
 		return 0;
 	case OPT_RAW:
 		o->raw = arg;

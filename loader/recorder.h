@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "digest.h"
+#include "gpu.h"
 #include "kmsg.h"
 #include "ksyms.h"
 #include "netdev.h"
@@ -39,7 +40,9 @@ struct record_options {
 	enum sched_mode sched;
 	enum net_mode net;
 	const char *rdma_root; /* "": / */
-	char *raw;	       /* the file of the capture; NULL: none */
+	bool no_gpu;
+	const char *nvml; /* NULL: GPU_LIBRARY */
+	char *raw;	  /* the file of the capture; NULL: none */
 	bool strict;
 	bool compress;
 	bool no_report;
@@ -56,6 +59,8 @@ struct recorder {
 	struct node_sampler node;
 	struct netdev_sampler netdev;
 	struct kmsg kmsg;	 /* the kernel's log; goes on over all windows */
+	struct gpu_sampler gpus; /* likewise */
+	uint64_t gpus_due_ns;	 /* until then something has to come from there; 0: nothing has */
 	uint32_t rdma_ports;	 /* as the pipeline knows them */
 	struct proc_key rdma_at; /* of the process that is looked at next for RDMA devices */
 	bool look;		 /* there are processes whose open sockets are not known yet */

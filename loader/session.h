@@ -127,6 +127,7 @@ struct session {
 	struct session_kmsg
 		*kmsg; /* the last ones, each at its number % SESSION_KMSG; NULL: none yet; owned */
 	uint32_t nkmsg;
+	struct gpu_sample *gpus; /* the newest of each, by index; NULL: none yet; owned */
 	struct rdma rdma;
 	uint64_t rdma_ns; /* what RDMA ports counted until then is known */
 	struct proc *procs;

@@ -9,6 +9,7 @@
 #include "correlate.h"
 #include "proc.h"
 
+struct gpu_sample;
 struct session_kmsg;
 
 /* Where correlate's events go; arg is the struct proc. */
@@ -49,6 +50,8 @@ void trace__node(struct proc *p, const struct node_sample *now, const struct net
 /* A line of the kernel's log, into a trace that has its header; and those of the last minutes, into one that has it now. */
 void trace__kmsg(struct proc *p, const struct session_kmsg *k);
 void trace__recent_kmsg(struct proc *p);
+/* @was: the sample before, NULL: there is none, and then nothing is told of what counts. */
+void trace__gpu(struct proc *p, const struct gpu_sample *was, const struct gpu_sample *now);
 
 /* The clocks' relation now. */
 void trace__clock(struct proc *p, uint64_t now_ns);

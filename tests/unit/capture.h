@@ -222,8 +222,16 @@ static inline void capture_node(struct capture_maker *m)
 	const struct input_node_of of = {
 		.start_ns = 10, .netns = 4, .periods = m->id, .tgid = CAPTURE_PID, .flags = 1};
 
+	struct gpu_sample gpu = {.ns = m->now,
+				 .known = 1ull << GPU_SM_CLOCK | 1ull << GPU_HELD_SW_POWER_CAP,
+				 .name = "GPU"};
+
+	memcpy(gpu.uuid, "82ff807f-dead-beef-9988-c0ffee0ab0f1", sizeof(gpu.uuid));
+	gpu.value[GPU_SM_CLOCK] = 1980;
+	gpu.value[GPU_HELD_SW_POWER_CAP] = m->now / 2;
 	netdev.dev.v[NETDEV_RX_DROPPED] = m->id;
 	m->feed(m->arg, INPUT_KMSG, &log, sizeof(log.in) + log.in.len);
+	m->feed(m->arg, INPUT_GPU, &gpu, sizeof(gpu));
 	m->feed(m->arg, INPUT_NODE, &node, sizeof(node));
 	m->feed(m->arg, INPUT_NETDEV, &netdev, sizeof(netdev));
 	m->feed(m->arg, INPUT_NODE_OF, &of, sizeof(of));

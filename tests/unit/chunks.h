@@ -59,6 +59,7 @@ static inline void session_free(struct session *s)
 	clock_fit__free(&s->clock);
 	summary__free(&s->summary);
 	free(s->kmsg);
+	free(s->gpus);
 	free(s);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What decode writes of a process: its lines of some kinds, as text. For signal_test.c and kmsg_test.c. */
+/* What decode writes of a process: its lines of some kinds, as text. For signal_test.c, kmsg_test.c and gpu_test.c. */
 #ifndef NCCLSCOPE_TESTS_TRACE_LINES_H
 #define NCCLSCOPE_TESTS_TRACE_LINES_H
 

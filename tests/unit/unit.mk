@@ -6,7 +6,7 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode raw switches report report_p2p export protobuf json clock gpu_clock names out node sched sched_random sched_trace sched_recordings net_join net_trace signal kmsg rdma netdev ksyms slab pace patience rescue scan blocks backlog retain status trace_text merge_clock record follow realtime fexit
+UNIT_LOADER := elf correlate decode raw switches report report_p2p export protobuf json clock gpu_clock names out node sched sched_random sched_trace sched_recordings net_join net_trace signal kmsg gpu rdma netdev ksyms slab pace patience rescue scan blocks backlog retain status trace_text merge_clock record follow realtime fexit
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
 	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/linker_test $(UNIT_OUT)/target_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/backlog_tsan_test \
 	       $(UNIT_OUT)/check_json_test \
@@ -98,6 +98,19 @@ $(UNIT_OUT)/cuda_test: $(UNIT_OUT)/cuda_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(UNIT_SAN) -pthread $(filter %.o,$^) -lcmocka \
 		-Wl,--disable-new-dtags,-rpath,$(abspath $(UNIT_OUT))/cuda -o $@
+
+# An NVML; and as older drivers name things.
+FAKE_NVML := $(UNIT_OUT)/nvml/libnvidia-ml.so.1 $(UNIT_OUT)/nvml-old/libnvidia-ml.so.1
+
+$(FAKE_NVML): $(UNIT_DIR)/fake_nvml.c loader/nvml_abi.h
+	$(call msg,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(findstring old,$@),-DFAKE_NVML_OLD) -Iloader -fPIC -shared \
+		-Wl,-soname,libnvidia-ml.so.1 $< -o $@
+
+$(UNIT_OUT)/gpu_test.o: CFLAGS += -DFAKE_NVML_DIR='"$(abspath $(UNIT_OUT))"'
+
+$(UNIT_OUT)/gpu_test: | $(FAKE_NVML)
 
 # Two libnccl, and the plugin as it is installed.
 FAKE_NCCL := $(UNIT_OUT)/nccl/libnccl.so.2 $(UNIT_OUT)/nccl/other/libnccl.so.2

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* GPUs: names, and the process that looks at them; see gpu.h. */
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "clock.h"
+#include "gpu.h"
+
+/* ---- Names ------------------------------------------------------------------------------------- */
+
+/* Of clocks held down: as their reasons. */
+const char *const gpu_value_names[GPU_VALUES] = {
+	[GPU_SM_CLOCK] = "smClock",
+	[GPU_SM_CLOCK_MAX] = "smClockMax",
+	[GPU_MEM_CLOCK] = "memClock",
+	[GPU_UTIL] = "util",
+	[GPU_TEMPERATURE] = "temperature",
+	[GPU_POWER] = "power",
+	[GPU_POWER_LIMIT] = "powerLimit",
+	[GPU_PCIE_WIDTH] = "pcieWidth",
+	[GPU_PCIE_WIDTH_MAX] = "pcieWidthMax",
+	[GPU_REASONS] = "reasons",
+	[GPU_HELD_SW_POWER_CAP] = "swPowerCap",
+	[GPU_HELD_SYNC_BOOST] = "syncBoost",
+	[GPU_HELD_SW_THERMAL] = "swThermalSlowdown",
+	[GPU_HELD_HW_THERMAL] = "hwThermalSlowdown",
+	[GPU_HELD_POWER_BRAKE] = "hwPowerBrakeSlowdown",
+	[GPU_HELD_THERMAL] = "thermal",
+	[GPU_HELD_BOARD_LIMIT] = "boardLimit",
+	[GPU_HELD_RELIABILITY] = "reliability",
+	[GPU_ECC_CORRECTED] = "eccCorrected",
+	[GPU_ECC_UNCORRECTED] = "eccUncorrected",
+	[GPU_NVLINK_CRC_FLIT] = "nvlinkCrcFlit",
+	[GPU_NVLINK_CRC_DATA] = "nvlinkCrcData",
+	[GPU_NVLINK_REPLAY] = "nvlinkReplay",
+	[GPU_NVLINK_RECOVERY] = "nvlinkRecovery",
+	[GPU_PCIE_REPLAY] = "pcieReplay",
+	[GPU_NVLINK_SENT] = "nvlinkSent",
+	[GPU_NVLINK_RECEIVED] = "nvlinkReceived",
+};
+
+const char *gpu_reason_name(uint32_t bit)
+{
+	/* nvmlClocksEventReason*, in the order of their bits. */
+	static const char *const names[GPU_REASON_BITS] = {
+		"gpuIdle",     "applicationsClocks", "swPowerCap",	  "hwSlowdown",
+		"syncBoost",   "swThermalSlowdown",  "hwThermalSlowdown", "hwPowerBrakeSlowdown",
+		"displayClock"};
+
+	return bit < GPU_REASON_BITS ? names[bit] : NULL;
+}
+
+bool gpu_sample__ok(const struct gpu_sample *s)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(s->uuid); i++)
+		if (!strchr("0123456789abcdef-", s->uuid[i]) || !s->uuid[i])
+			return false;
+	return s->index < GPU_MAX && s->lost <= 1 && !(s->known >> GPU_VALUES) &&
+	       memchr(s->pci, 0, sizeof(s->pci)) && memchr(s->name, 0, sizeof(s->name));
+}
+
+/* ---- The process ------------------------------------------------------------------------------- */
+
+#define STOP_TRIES 20 /* of 1 ms: who is in the driver dies when it comes back */
+
+/* Of what we may do it needs nothing: NVML is everybody's. */
+static void give_up_capabilities(void)
+{
+	capng_clear(CAPNG_SELECT_CAPS);
+	(void)!capng_apply(CAPNG_SELECT_CAPS);
+}
+
+static void be_sampler(int sock, pid_t parent, const char *library) __attribute__((noreturn));
+static void be_sampler(int sock, pid_t parent, const char *library)
+{
+	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}; /* who has us ends us */
+	int null = open("/dev/null", O_RDWR), i;
+
+	for (i = 0; i < (int)(sizeof(ignored) / sizeof(ignored[0])); i++)
+		signal(ignored[i], SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "ncclscope-gpu");
+	for (i = 0; i < 3; i++) /* somebody may wait for the end of our output */
+		if (dup2(null, i) != i)
+			_exit(1);
+	if (getppid() != parent || dup2(sock, 3) != 3)
+		_exit(1);
+	closefrom(4);
+	give_up_capabilities();
+	gpu_nvml__run(3, library ?: GPU_LIBRARY);
+	_exit(0);
+}
+
+int gpu_sampler__start(struct gpu_sampler *g, const char *library)
+{
+	pid_t parent = getpid();
+	int s[2], err;
+
+	*g = (struct gpu_sampler){.fd = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
+		return -errno;
+	g->pid = fork();
+	if (!g->pid)
+		be_sampler(s[1], parent, library);
+	err = g->pid < 0 ? -errno : 0;
+	close(s[1]);
+	if (err) {
+		close(s[0]);
+		g->pid = 0;
+		return err;
+	}
+	g->fd = s[0];
+	return 0;
+}
+
+/* Its number is ours until it has been waited for. */
+static int ended(struct gpu_sampler *g)
+{
+	int status = 0;
+
+	close(g->fd);
+	g->fd = -1;
+	if (waitpid(g->pid, &status, 0) != g->pid)
+		status = 0;
+	g->pid = 0;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
+{
+	ssize_t n;
+
+	*sig = 0;
+	if (g->fd < 0)
+		return -ENODATA;
+	do
+		n = recv(g->fd, m, sizeof(*m), MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n == (ssize_t)sizeof(*m)) {
+		if (m->kind != GPU_SAMPLE)
+			m->text[sizeof(m->text) - 1] = 0;
+		return 1;
+	}
+	*sig = ended(g);
+	return -ENODATA;
+}
+
+void gpu_sampler__stop(struct gpu_sampler *g)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	int i;
+
+	if (g->fd < 0)
+		return;
+	kill(g->pid, SIGKILL);
+	close(g->fd);
+	for (i = 0; i < STOP_TRIES && !waitpid(g->pid, NULL, WNOHANG); i++)
+		nanosleep(&ms, NULL);
+	*g = (struct gpu_sampler){.fd = -1};
+}
