@@ -13,6 +13,7 @@
 #include <string.h>
 #include "check_json.h"
 #include "copies.h"
+#include "gpu.h"
 #include "hash.h"
 #include "heap.h"
 #include "rdma_signs.h"
@@ -231,6 +232,7 @@ struct report_verdict {
 };
 
 struct report;
+struct report_find;
 
 /*
  * What may have held the operation up, one cause of a kind and rank; of more than REPORT_CAUSES those that
@@ -329,6 +331,66 @@ struct report_kmsg {
 void report_kmsg_add(struct report *r, const struct report_proc *p, const struct report_kmsg *k);
 /* All input has been read. */
 void report_kmsg_end(struct report *r);
+
+/* ---- GPUs: report_gpus.c ---- */
+
+#define REPORT_HELD_WHYS   (GPU_HELD_LAST - GPU_HELD_FIRST + 1)
+#define REPORT_GPU_ERRORS  (GPU_ERROR_LAST - GPU_ERROR_FIRST + 1)
+#define REPORT_GPU_SAMPLES 64 /* operations are judged some time after they were */
+
+/* What a GPU did, mostly within a second; 0: not known, but for what is counted. */
+struct report_gpu_sample {
+	int64_t to, ns; /* by the node's clock; ns 0: nothing is counted */
+	int64_t clock;	/* MHz */
+	int64_t util;	/* % */
+	int64_t temperature, power, width;
+	int64_t held[REPORT_HELD_WHYS]; /* ns for which clocks were held down */
+	uint64_t errors[REPORT_GPU_ERRORS];
+	bool lost;
+};
+
+struct report_gpu {
+	uint64_t node; /* key, from here */
+	uint32_t uuid; /* name */
+	uint32_t zero;
+	uint32_t host, name, pci; /* names */
+	uint32_t index;
+	struct report_proc *proc; /* the first that is on it */
+	int64_t until;
+	/* Sums, but of temperature and width the most. */
+	int64_t time, held[REPORT_HELD_WHYS];
+	uint64_t errors[REPORT_GPU_ERRORS];
+	int64_t clock, nclock, util, n, power, npower, temperature, width;
+	int64_t clock_max, width_max; /* of its kind */
+	bool lost;
+	struct report_gpu_sample
+		last[REPORT_GPU_SAMPLES]; /* each at its number % REPORT_GPU_SAMPLES */
+	uint32_t nlast;
+	UT_hash_handle hh;
+};
+
+/* Of a finding: operations in which the GPU of who was late did less than those of its peers. */
+struct report_gpu_find {
+	uint64_t judged; /* the last of them */
+	uint32_t n, odd; /* whose GPU is known; and was slower */
+	int64_t time, held[REPORT_HELD_WHYS];
+	int64_t clock, peers, nclock; /* sums: its own, the median of theirs */
+};
+
+/* The one of that UUID (a name), which @p is on; NULL: no room (which is counted), or no memory (r->err). */
+struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32_t uuid);
+void report_gpu_add(struct report_gpu *g, const struct report_gpu_sample *s);
+/* All input has been read: in order of their place. */
+void report_gpus_end(struct report *r);
+/* Whose it is; -1: not known, or that process is on others as well. */
+int32_t report_gpu_rank(const struct report_gpu *g);
+/* MHz, the mean of when it had something to do; 0: not known. */
+int64_t report_gpu_clock(const struct report_gpu *g);
+/* Evidence: what its GPU has to do with a finding; false: nothing that is known. */
+bool report_tell_gpu(const struct report_find *f, char *at, size_t len);
+/* What is wrong with it, as text; false: nothing is. */
+bool report_gpu_trouble(const struct report *r, const struct report_gpu *g, char *at, size_t len);
+
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
 #define HIST_SUB     32 /* a bucket is 3 % wide: a quantile is at most 1.6 % off */
@@ -439,7 +501,9 @@ struct report_proc {
 	uint32_t nstops;
 	const struct report_kmsg *
 		kmsg; /* at the end: the first line of the kernel's log that names it; NULL: none does */
-	int64_t reset_ns; /* a connection of it was reset; 0: none */
+	struct report_gpu *gpu; /* that it is on; NULL: not known */
+	bool several_gpus;	/* it is on others as well */
+	int64_t reset_ns;	/* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
 	uint32_t reset_host;	       /* of that one, if it is another */
@@ -575,6 +639,7 @@ struct report_find {
 	uint64_t loss_near;
 	int64_t worst;
 	char evidence[2][160];
+	struct report_gpu_find gpu;
 	bool failed; /* the job did, of this, with no operation under way that we know of */
 	/* at the end */
 	bool named;
@@ -600,6 +665,7 @@ struct report_totals {
 	uint64_t hurried;    /* operations that waited no longer for ranks, for want of room */
 	uint64_t kmsg_left;  /* lines of kernels' logs, likewise */
 	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
+	uint64_t gpus_left;  /* samples of GPUs, likewise */
 	bool cut;	     /* by limit_ns */
 };
 
@@ -624,6 +690,8 @@ struct report {
 	struct report_find *finds;
 	struct report_port *ports;
 	struct report_kmsg *kmsg; /* at the end in order of time */
+	struct report_gpu *gpus;  /* at the end in order of place */
+	uint64_t judged;	  /* operations so far */
 	struct pending *pending;  /* operations that wait for ranks */
 	struct heap due;	  /* the same: that which waits no longer first is first */
 	struct side *sides;	  /* groups of Sends and Recvs whose operation is not whole */

@@ -128,6 +128,7 @@ static json_t *verdicts(const struct report *r)
 	uint32_t n, i;
 	struct report_find **list = report_findings(r, &n);
 	json_t *all = json_array(), *v;
+	char gpu[160];
 
 	for (i = 0; list && i < n; i++) {
 		const struct report_find *f = list[i];
@@ -144,6 +145,8 @@ static json_t *verdicts(const struct report *r)
 		if (f->who && f->who->self->kmsg)
 			json_array_append_new(json_object_get(v, "evidence"),
 					      evidence_of(f->who->self->kmsg->text));
+		if (report_tell_gpu(f, gpu, sizeof(gpu)))
+			json_array_append_new(json_object_get(v, "evidence"), evidence_of(gpu));
 		set_who(r, v, f);
 		if (f->loss_near)
 			json_object_set_new(v, "lossNear", number(f->loss_near));
@@ -237,6 +240,55 @@ static json_t *kernel_log(const struct report *r)
 	return list;
 }
 
+/* Those of `n` that are not 0, by their names from `first` on. */
+static json_t *not_zero(const uint64_t *n, enum gpu_value first, enum gpu_value last, bool times)
+{
+	json_t *obj = json_object();
+	enum gpu_value v;
+
+	for (v = first; v <= last; v++)
+		if (n[v - first])
+			json_object_set_new(obj, gpu_value_names[v],
+					    times ? seconds((int64_t)n[v - first])
+						  : number(n[v - first]));
+	return obj;
+}
+
+static json_t *gpus(const struct report *r)
+{
+	const struct report_gpu *g, *tmp;
+	json_t *list = json_array(), *obj;
+	uint64_t held[REPORT_HELD_WHYS];
+	int i;
+
+	HASH_ITER (hh, r->gpus, g, tmp) {
+		for (i = 0; i < REPORT_HELD_WHYS; i++)
+			held[i] = (uint64_t)g->held[i];
+		obj = json_pack("{so si so so so si so so so}", "host", text_of(r, g->host),
+				"index", (int)g->index, "uuid", text_of(r, g->uuid), "name",
+				text_of(r, g->name), "pci", text_of(r, g->pci), "rank",
+				report_gpu_rank(g), "time", seconds(g->time), "held",
+				not_zero(held, GPU_HELD_FIRST, GPU_HELD_LAST, true), "errors",
+				not_zero(g->errors, GPU_ERROR_FIRST, GPU_ERROR_LAST, false));
+		if (g->nclock)
+			json_object_set_new(obj, "smClock", json_integer(report_gpu_clock(g)));
+		if (g->clock_max)
+			json_object_set_new(obj, "smClockMax", json_integer(g->clock_max));
+		if (g->npower)
+			json_object_set_new(obj, "power", json_integer(g->power / g->npower));
+		if (g->temperature)
+			json_object_set_new(obj, "temperature", json_integer(g->temperature));
+		if (g->width_max) {
+			json_object_set_new(obj, "pcieWidth", json_integer(g->width));
+			json_object_set_new(obj, "pcieWidthMax", json_integer(g->width_max));
+		}
+		if (g->lost)
+			json_object_set_new(obj, "lost", json_true());
+		json_array_append_new(list, obj);
+	}
+	return list;
+}
+
 static json_t *ports(const struct report *r)
 {
 	struct report_port *port, *tmp;
@@ -268,10 +320,10 @@ static json_t *losses(const struct report *r)
 int report_json(const struct report *r, FILE *f)
 {
 	json_t *all =
-		json_pack("{si so so so so so so so so so}", "schema", 1, "inputs", inputs(r),
+		json_pack("{si so so so so so so so so so so}", "schema", 1, "inputs", inputs(r),
 			  "comms", comms(r), "verdicts", verdicts(r), "slow", slow(r), "ranks",
-			  ranks(r), "rdmaPorts", ports(r), "kernelLog", kernel_log(r), "losses",
-			  losses(r), "tornLines", number(r->totals.torn));
+			  ranks(r), "gpus", gpus(r), "rdmaPorts", ports(r), "kernelLog",
+			  kernel_log(r), "losses", losses(r), "tornLines", number(r->totals.torn));
 	int err = 0;
 
 	if (!all)

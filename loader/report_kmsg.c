@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 #include "report_priv.h"
 
 #define KMSG_MAX 4096 /* lines */
@@ -112,6 +113,26 @@ static struct report_proc *named_in(const struct report_kmsg *k, const struct by
 	return NULL;
 }
 
+/* "NVRM: Xid (PCI:0000:3b:00): 79, ...": who is on that GPU. */
+static struct report_proc *on_gpu(const struct report *r, const struct report_kmsg *k)
+{
+	const char *at = strstr(k->text, "(PCI:"), *pci;
+	const struct report_gpu *g, *tmp;
+	size_t len;
+
+	if (!at)
+		return NULL;
+	at += strlen("(PCI:");
+	len = strspn(at, "0123456789abcdefABCDEF:");
+	HASH_ITER (hh, r->gpus, g, tmp) {
+		pci = names__text(r->names, g->pci);
+		if (g->node == k->node && len >= 10 && !strncasecmp(pci, at, len) &&
+		    (pci[len] == '.' || !pci[len]))
+			return g->proc->self;
+	}
+	return NULL;
+}
+
 static int by_time(const struct report_kmsg *a, const struct report_kmsg *b)
 {
 	int64_t x = a->ts + a->offset, y = b->ts + b->offset;
@@ -134,7 +155,7 @@ static void find_processes(struct report *r)
 		list[n++] = (struct by_pid){p->node, p->host_pid, p};
 	qsort(list, n, sizeof(*list), cmp_pid);
 	HASH_ITER (hh, r->kmsg, k, tmp)
-		k->proc = named_in(k, list, n);
+		k->proc = named_in(k, list, n) ?: on_gpu(r, k);
 	free(list);
 }
 

@@ -113,6 +113,10 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
 		       size_t len);
 
+/* The part of @op that is the finding's: how its GPU did then, beside its peers'. */
+void report_gpu_note(const struct report *r, struct report_find *f, const struct report_op *op,
+		     const struct report_part *part);
+
 /* Of signals: report_signals.c. */
 void report_note_signal(struct report_proc *p, const struct report_signal *s);
 /* Evidence: how its end came, beyond what its footer says; false: nothing is known. */

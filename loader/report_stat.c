@@ -416,6 +416,7 @@ static void slow_verdict(struct report *r, const struct report_op *op,
 	}
 	f->slow_conf += v.confidence;
 	f->loss_near += report_losses_near(op);
+	report_gpu_note(r, f, op, v.cause.part);
 	keep_worst(f, op, &v, v.excess);
 }
 
@@ -430,6 +431,7 @@ static void sum_odd(struct report *r, const struct report_op *op, const struct r
 	f->ops++;
 	f->odd_ns += c->odd_ns;
 	op->comm->whole.odd_ns[c->code] += c->odd_ns;
+	report_gpu_note(r, f, op, c->part);
 	if (c->odd_ns <= f->worst)
 		return;
 	report_judge(op, c, 1, c->odd_ns, &none, r->names, &v);
@@ -623,6 +625,7 @@ static void judge(struct report *r, const struct report_op *op, int64_t expected
 	bool slow = r->opt.slower_than ? d > r->opt.slower_than : is_long(op, expected);
 	uint32_t n = report_causes(op, r->names, causes);
 
+	r->judged++;
 	/* the first operation makes connections and threads: it is no measure, and no wonder if it is slow */
 	if (op->seq || r->opt.slower_than) {
 		op->comm->whole.ns += d;
@@ -739,6 +742,7 @@ static void judge_hung(struct report *r, const struct report_op *op)
 	struct report_cause causes[REPORT_CAUSES];
 	uint32_t n = report_causes(op, r->names, causes);
 
+	r->judged++;
 	slow_verdict(r, op, causes, n, expected_of(op->class), true);
 }
 
@@ -963,6 +967,7 @@ void report_end(struct report *r)
 			sum_hung(r, c->hung);
 	sort_procs(r);
 	report_ports_end(r);
+	report_gpus_end(r);
 	report_kmsg_end(r);
 	report_heat_end(r->heat);
 }
@@ -1045,6 +1050,7 @@ void report_free(struct report *r)
 	HASH_FREE_ALL(r->finds);
 	HASH_FREE_ALL(r->ports);
 	HASH_FREE_ALL(r->kmsg);
+	HASH_FREE_ALL(r->gpus);
 	HASH_FREE_ALL(r->losses);
 	free_comms(r);
 	free_procs(r);

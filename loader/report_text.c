@@ -63,7 +63,7 @@ static void put_operations(const struct report_find *f, FILE *out)
 static void print_finding(const struct report *r, const struct report_find *f, uint32_t no,
 			  FILE *out)
 {
-	char rank[96];
+	char rank[96], gpu[160];
 	uint32_t i;
 
 	put_rank(r, f, rank, sizeof(rank));
@@ -81,6 +81,8 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
 	if (f->who && f->who->self->kmsg)
 		put_evidence(out, "kernel's log: ", f->who->self->kmsg->text);
+	if (report_tell_gpu(f, gpu, sizeof(gpu)))
+		put_evidence(out, "", gpu);
 	put_operations(f, out);
 	if (f->loss_near)
 		fprintf(out, "; %llu records lost near them", (unsigned long long)f->loss_near);
@@ -344,6 +346,9 @@ static void print_notes(const struct report *r, FILE *f)
 			"What RDMA ports counted is left out %llu times: more ports or counters "
 			"than fit.\n",
 			(unsigned long long)t->ports_left);
+	if (t->gpus_left)
+		fprintf(f, "%llu samples of GPUs are left out: more GPUs than fit.\n",
+			(unsigned long long)t->gpus_left);
 	if (t->strangers)
 		fprintf(f,
 			"%llu lines are of ranks that are more than fit: communicators do not wait "
@@ -371,6 +376,7 @@ void report_text(const struct report *r, FILE *f)
 		report_text_ranks(r, f);
 	report_text_threads(r, f);
 	report_text_ports(r, f);
+	report_text_gpus(r, f);
 	report_text_kmsg(r, f);
 	print_culprits(r, f);
 	report_text_heat(r, f);

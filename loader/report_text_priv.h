@@ -47,6 +47,10 @@ void report_text_heat(const struct report *r, FILE *f);
 
 void report_text_ports(const struct report *r, FILE *f);
 
+/* ---- report_text_gpus.c ---- */
+
+void report_text_gpus(const struct report *r, FILE *f);
+
 /* ---- report_text_kmsg.c ---- */
 
 void report_text_kmsg(const struct report *r, FILE *f);

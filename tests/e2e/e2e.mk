@@ -3,7 +3,7 @@
 
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
-E2E	:= doctor errors counts faults signals mask probes seed versions pxn threads owner paths caps service \
+E2E	:= doctor errors counts faults signals gpus mask probes seed versions pxn threads owner paths caps service \
 	   namespaces pod forks sched sched_faults raw capture export clangs report_sched report_net merge_nodes hung net net_faults rdma attach windows pace status top overload scale \
 	   hostile kills kernels recorder_kills inject
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * In place of libcuda.so.1: one device with a UUID most of whose bytes are 0x80 or more. CUDA_NO_V2 and
- * CUDA_NO_UUID leave functions out; the environment makes them fail.
+ * CUDA_NO_UUID leave functions out; the environment makes them fail. FAKE_CUDA_GPU=N: the UUID's last byte.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,8 @@ static int get(void *uuid, int device, unsigned char first)
 		return 101;
 	memcpy(uuid, bytes, sizeof(bytes));
 	*(unsigned char *)uuid = first;
+	if (getenv("FAKE_CUDA_GPU"))
+		((unsigned char *)uuid)[15] = (unsigned char)atoi(getenv("FAKE_CUDA_GPU"));
 	return 0;
 }
 

@@ -1595,6 +1595,119 @@ static void kernels_log(void **state)
 	report_free(&r);
 }
 
+#define GPU(us, more)                                                                              \
+	"{\"recordType\":\"gpu\",\"ts\":" us ",\"name\":\"H200\",\"util\":97," more "}\n"
+/* Five operations of 10 ms each, to which one rank comes 8 ms late. */
+#define FIVE(rank, a, b, c, d, e)                                                                  \
+	COLL(rank, "1", a, "20000.000")                                                            \
+	COLL(rank, "2", b, "30000.000")                                                            \
+	COLL(rank, "3", c, "40000.000")                                                            \
+	COLL(rank, "4", d, "50000.000") COLL(rank, "5", e, "60000.000")
+#define COMES_LATE(rank) FIVE(rank, "18000.000", "28000.000", "38000.000", "48000.000", "58000.000")
+#define COMES_SOON(rank) FIVE(rank, "10000.000", "20001.000", "30001.000", "40001.000", "50001.000")
+#define GPU_A		 "\"gpuUuid\":\"a\",\"index\":0,\"pci\":\"0000:3b:00.0\","
+#define GPU_B		 "\"gpuUuid\":\"b\",\"index\":4,\"pci\":\"0000:5e:00.0\","
+#define BRAKED                                                                                     \
+	"\"interval\":8000.000,\"held\":{\"hwPowerBrakeSlowdown\":6000.000,\"syncBoost\":1.000}"
+#define BRAKED_SAYS ", held down by hwPowerBrakeSlowdown for 75 % of the time"
+
+/* Why a rank is late may be its GPU: if that did less than its peers' then, by its clock or by what held it down. */
+static void gpus_that_are_slow(void **state)
+{
+	static const struct {
+		const char *late, *soon, *says; /* records of the two GPUs */
+	} all[] = {
+		{GPU("9000.000", GPU_B BRAKED ",\"smClock\":1230"),
+		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"held\":{},\"smClock\":1980"),
+		 "in 5 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs "
+		 "1980)" BRAKED_SAYS},
+		{GPU("9000.000", GPU_B BRAKED),
+		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"held\":{}"),
+		 "in 5 of 5 of these its GPU 4 was slower than its peers'" BRAKED_SAYS},
+		{GPU("9000.000", GPU_B "\"smClock\":1230"),
+		 GPU("9000.000", GPU_A "\"smClock\":1980"),
+		 "in 5 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs 1980)"},
+		/* by the bits of an older driver */
+		{GPU("9000.000",
+		     GPU_B "\"interval\":8000.000,\"reasons\":[\"gpuIdle\",\"swPowerCap\"]"),
+		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"reasons\":[]"),
+		 "in 5 of 5 of these its GPU 4 was slower than its peers', held down by swPowerCap "
+		 "for 100 % "
+		 "of the time"},
+		/* later than some of them: these had another sample, or none */
+		{GPU("9000.000", GPU_B "\"smClock\":1230")
+			 GPU("39000.000", GPU_B "\"smClock\":1970"),
+		 GPU("9000.000", GPU_A "\"smClock\":1980"),
+		 "in 3 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs 1980)"},
+		{GPU("9000.000", GPU_B "\"lost\":true"), "",
+		 "its GPU 4 is lost: the driver could not reach it any more"},
+		/* as its peers, or nothing tells of it */
+		{GPU("9000.000", GPU_B BRAKED), GPU("9000.000", GPU_A BRAKED), NULL},
+		{GPU("9000.000", GPU_B "\"smClock\":1900"),
+		 GPU("9000.000", GPU_A "\"smClock\":1980"), NULL},
+		{"", GPU("9000.000", GPU_A "\"smClock\":1980"), NULL},
+		{GPU("9000.000", GPU_A BRAKED), GPU("9000.000", GPU_A BRAKED), NULL},
+	};
+	struct report_find **finds;
+	char text[16384], told[160];
+	struct report r;
+	uint32_t n, i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		n = (uint32_t)snprintf(text, sizeof(text), "%s%s%s%s", HEADER("1"), all[i].soon,
+				       COMES_SOON("0") HEADER("2"), all[i].late);
+		n += (uint32_t)snprintf(text + n, sizeof(text) - n, "%s", COMES_LATE("1"));
+		read_text(&r, text, n);
+		finds = report_findings(&r, &n);
+		assert_true(n >= 1);
+		assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+		assert_int_equal(report_tell_gpu(finds[0], told, sizeof(told)),
+				 all[i].says != NULL);
+		if (all[i].says)
+			assert_string_equal(told, all[i].says);
+		free(finds);
+		report_free(&r);
+	}
+}
+
+/* Over the whole trace: whatever its processes tell of a GPU twice counts once. */
+static void gpus_in_all(void **state)
+{
+#define SAMPLES                                                                                    \
+	GPU("1000.000",                                                                            \
+	    GPU_A "\"interval\":1000.000,\"held\":{\"syncBoost\":100.000},\"smClock\":1000")       \
+	GPU("2000.000",                                                                            \
+	    GPU_A "\"interval\":1000.000,\"errors\":{\"eccUncorrected\":3},\"smClock\":1500")
+	static const char text[] = HEADER("1") SAMPLES LOGGED(
+		"1500.000", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
+		LOGGED("1501.000", "NVRM: Xid (PCI:0000:3c:00): 79, GPU has fallen off the bus.")
+			LOGGED("1502.000", "NVRM: Xid (PCI:): 79")
+				COLL("0", "1", "1000.000", "2000.000") HEADER("2")
+					SAMPLES COLL("1", "1", "1000.000", "2000.000");
+	const struct report_gpu *g;
+	char trouble[160];
+	struct report r;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	assert_int_equal(HASH_COUNT(r.gpus), 1);
+	g = r.gpus;
+	assert_int_equal(g->time, 2000000);
+	assert_int_equal(g->held[GPU_HELD_SYNC_BOOST - GPU_HELD_FIRST], 100000);
+	assert_int_equal(g->errors[GPU_ECC_UNCORRECTED - GPU_ERROR_FIRST], 3);
+	assert_int_equal(report_gpu_clock(g), 1250);
+	assert_int_equal(report_gpu_rank(g), 0);
+	assert_true(report_gpu_trouble(&r, g, trouble, sizeof(trouble)));
+	assert_string_equal(trouble, "syncBoost 5 %, eccUncorrected 3");
+	assert_true(logged(&r, 0, "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", 0,
+			   500000));
+	assert_true(logged(&r, 1, "NVRM: Xid (PCI:0000:3c:00): 79, GPU has fallen off the bus.", -1,
+			   501000));
+	assert_true(logged(&r, 2, "NVRM: Xid (PCI:): 79", -1, 502000));
+	report_free(&r);
+}
+
 /* Peers for which there is no room share a link, each direction its own. */
 static void links_have_a_direction(void **state)
 {
@@ -3537,6 +3650,8 @@ int main(void)
 		cmocka_unit_test(crash_or_reset),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(kernels_log),
+		cmocka_unit_test(gpus_that_are_slow),
+		cmocka_unit_test(gpus_in_all),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),
 		cmocka_unit_test(evidence_is_defused),
