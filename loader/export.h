@@ -254,6 +254,8 @@ int64_t rec_span(const struct export *x, const struct json_node *obj, const char
 
 /* What a node record tells of RDMA ports. */
 void export_ports(struct export *x, const struct json_node *rec);
+/* Of a `gpu` record of that time: export_gpus.c. */
+void export_gpu(struct export *x, const struct json_node *rec, int64_t ts);
 /* Before x->proc ends. */
 void export_ports_end(struct export *x);
 void export_ports_free(struct export *x);

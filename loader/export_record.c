@@ -815,6 +815,8 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 		write_instant(x, g, kind, name, ts, x->args.s, x->args.len);
 	if (!strcmp(kind, "node"))
 		export_ports(x, rec);
+	if (!strcmp(kind, "gpu"))
+		export_gpu(x, rec, ts);
 }
 
 /* ---- Records ---------------------------------------------------------------------------------------------- */

@@ -553,6 +553,18 @@ ports() {
 		same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .name == "RDMA ib0:1 sent")] | map(.args["B/s"] + 0)' out.chrome)" "[0,2000,0,0,0,0,0]"
 }
 t "ports of a node: each time is told once, whatever the order of files" ports
+gpus() {
+	{
+		header 1
+		echo '{"recordType":"gpu","ts":2000000,"gpuUuid":"u","index":5,"smClock":1980,"power":310500}'
+		echo '{"recordType":"gpu","ts":3000000,"interval":500000,"gpuUuid":"u","index":5,"smClock":1230,"power":310500,"held":{"a":100000,"b":25000},"nvlinkSent":1000}'
+		echo '{"recordType":"gpu","ts":4000000,"interval":500000,"gpuUuid":"u","index":5,"held":{"a":500000,"b":500000},"nvlinkReceived":3000}'
+	} >gpu.jsonl
+	out chrome gpu.jsonl
+	same "$(jq -c '[.traceEvents[] | select(.ph == "C" and .cat != "x")] | map([.name, (.args | to_entries[0] | .key, .value + 0)])' out.chrome)" \
+		'[["GPU 5 SM clock","MHz",1980],["GPU 5 power","W",310.5],["GPU 5 SM clock","MHz",1230],["GPU 5 power","W",310.5],["GPU 5 held down","%",25],["GPU 5 NVLink sent","B/s",2000],["GPU 5 held down","%",100],["GPU 5 NVLink received","B/s",6000]]'
+}
+t "GPUs: clock, power, how much of the time they were held down, bytes over NVLink" gpus
 t "damaged" eval 'printf "\x28\xb5\x2f\xfdxxxxxxxxxxxx" >bad.zst && says 1 "its compression is damaged" "$tool" export --to csv bad.zst'
 if command -v script >/dev/null; then
 	t "binary is nothing for a terminal" eval 'script -qec "$tool export --to perfetto $traces/good.jsonl" /dev/null </dev/null >say2; grep -q "nothing for a terminal" say2'
