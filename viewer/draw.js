@@ -86,6 +86,7 @@ function drawLanes()
 			drawEvents(lane, lane.row, top, false);
 			drawLosses(lane.proc, y0, y1);
 			drawSignals(lane.proc, top, y1);
+			drawHeld(lane.proc, y1);
 			break;
 		case 'thread':
 		case 'flows': rect(0, y0, raster.w, y0 + 1, word.line); break;
@@ -110,6 +111,18 @@ function drawSignals(p, top, y1)
 	for (const s of p.signals)
 		if (s.t >= view.t0 && s.t <= view.t1)
 			mark(Math.round(xOf(s.t) * view.dpr), top, y1);
+}
+
+const HELD_HEIGHT = 4;
+
+/* When its GPU's clocks were held down: along the lower edge. */
+function drawHeld(p, y1)
+{
+	const d = view.dpr;
+
+	for (const h of p.held)
+		if (h.to >= view.t0 && h.from <= view.t1)
+			rect(Math.max(view.gutter * d, Math.round(xOf(h.from) * d)), y1 - Math.round(HELD_HEIGHT * d), Math.round(xOf(h.to) * d) + 1, y1, word.retrans);
 }
 
 /* Steps of 1, 2 and 5. */

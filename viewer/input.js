@@ -185,6 +185,12 @@ function hit(x, y)
 
 		if (signal)
 			return {lane, signal};
+		if (y - view.axis + view.scroll >= lane.y + lane.h - HELD_HEIGHT - 1) {
+			const held = lane.proc.held.find(h => t >= h.from - near && t <= h.to + near);
+
+			if (held)
+				return {lane, held};
+		}
 	}
 	if (lane.row)
 		return {lane, event: eventAt(lane.row, t, near)};
@@ -327,6 +333,8 @@ function tipText(h)
 {
 	const e = trace.events;
 
+	if (h.held)
+		return heldText(h.held);
 	if (h.signal)
 		return clean(h.signal.what, 20) + ' from ' + clean(h.signal.by, 40) + ', ' + span(h.signal.t - trace.t0) + ' after the beginning';
 

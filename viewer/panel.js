@@ -350,6 +350,36 @@ function sumTable(rows)
 	return list;
 }
 
+/* ---- GPUs -------------------------------------------------------------------------------------------------- */
+
+/* A stretch of time in which it was held down, or lost. */
+function heldText(h)
+{
+	const how = h.why === 'lost' ? 'lost: the driver does not reach it' : 'held down by ' + clean(h.why, 40) + ' for ' + (100 * h.share / h.n).toFixed(0) + ' % of the time';
+
+	return 'GPU ' + h.gpu.index + ' ' + how + ', ' + span(h.to - h.from) + ' from ' + span(h.from - trace.t0) + ' on';
+}
+
+/* What held it down for more than a hundredth of the time, and what else was wrong. */
+function gpuTrouble(g)
+{
+	const out = [...g.held].filter(([, ns]) => ns > g.time / 100).sort((a, b) => b[1] - a[1]).map(([why, ns]) => clean(why, 40) + ' ' + (100 * ns / g.time).toFixed(0) + ' %');
+
+	if (g.lost)
+		out.unshift('lost');
+	if (g.errors)
+		out.push(count(g.errors) + ' errors');
+	return out.join(', ');
+}
+
+function gpuTable()
+{
+	const rows = trace.procs.flatMap(p => [...p.gpus.values()].map(g => [p.rank >= 0 && !p.many ? 'rank ' + p.rank : procLabel(p), clean(p.host, 40), {n: String(g.index)}, {n: g.n ? (g.clock / g.n).toFixed(0) : '-'},
+		{n: g.hot ? String(g.hot) : '-'}, {n: g.watt ? g.watt.toFixed(0) : '-'}, gpuTrouble(g)]));
+
+	return rows.length ? [el('h3', '', 'GPUs'), table(rows.slice(0, 500), ['rank', 'node', {n: 'GPU'}, {n: 'MHz'}, {n: '\u00b0C'}, {n: 'W'}, 'trouble'])] : [];
+}
+
 /* ---- The trace --------------------------------------------------------------------------------------------- */
 
 function tracePane()
@@ -372,6 +402,7 @@ function tracePane()
 	if (signals.length)
 		out.push(el('h3', '', 'Signals that end or stop'), table(signals.slice(0, 500).map(s =>
 			[procLabel(s.p), clean(s.what, 20), clean(s.by, 40), {n: span(s.t - trace.t0)}]), ['rank', 'signal', 'from', {n: 'after'}]));
+	out.push(...gpuTable());
 	const logged = [...trace.kmsg.values()].sort((a, b) => a.t - b.t);
 
 	if (logged.length)

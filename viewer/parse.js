@@ -6,7 +6,7 @@
  */
 
 const TIME_MAX = 2 ** 53;
-const OPEN_MAX = 10000, SIGNALS_MAX = 1000 /* of a process */, KMSG_MAX = 4096;
+const OPEN_MAX = 10000, SIGNALS_MAX = 1000 /* of a process */, KMSG_MAX = 4096, GPUS_MAX = 64 /* of a process */, HELD_MAX = 10000 /* likewise */;
 
 const num = v => typeof v === 'number' && Number.isFinite(v) ? v : 0;
 const str = v => typeof v === 'string' ? v : '';
@@ -327,6 +327,65 @@ class Parser {
 		this.seen(t, proc);
 	}
 
+	/* A GPU of the process, for a second or so. */
+	gpu(o)
+	{
+		const proc = this.procOf(-1), to = this.time(o.ts), from = to - Math.min(6e10, Math.max(0, num(o.interval) * 1e3)), uuid = str(o.gpuUuid).slice(0, 36);
+		let g = proc.gpus.get(uuid);
+
+		if (!g && proc.gpus.size < GPUS_MAX)
+			proc.gpus.set(uuid, g = {index: whole(o.index), name: str(o.name).slice(0, 64), n: 0, clock: 0, hot: 0, watt: 0, time: 0, held: new Map(), errors: 0, lost: false});
+		if (!g)
+			return;
+		if (num(o.smClock) > 0 && num(o.util) > 0) {
+			g.n++;
+			g.clock += num(o.smClock);
+		}
+		g.hot = Math.max(g.hot, num(o.temperature));
+		g.watt = Math.max(g.watt, num(o.power) / 1e3);
+		g.lost ||= o.lost === true;
+		for (const [name, n] of Object.entries(objectOf(o.errors)))
+			g.errors += name === 'eccCorrected' ? 0 : num(n);
+		this.gpuHeld(proc, g, objectOf(o.held), from, to);
+		if (o.lost === true)
+			this.stretch(proc, g, 'lost', from, to, 1);
+		this.seen(to, proc);
+	}
+
+	/* For how long by what. What a power limit does is how GPUs work: it is in the sums only. */
+	gpuHeld(proc, g, held, from, to)
+	{
+		let why = '', longest = 0;
+
+		g.time += to - from;
+		for (const [name, us] of Object.entries(held).slice(0, 32)) {
+			const ns = Math.min(Math.max(0, num(us) * 1e3), to - from);
+
+			if (g.held.size < 32 || g.held.has(name))
+				g.held.set(name, (g.held.get(name) || 0) + ns);
+			if (name !== 'swPowerCap' && ns > longest) {
+				why = name;
+				longest = ns;
+			}
+		}
+		if (longest > (to - from) / 10)
+			this.stretch(proc, g, why, from, to, longest / (to - from));
+	}
+
+	/* Seconds of the same, one behind the other, are one. */
+	stretch(proc, gpu, why, from, to, share)
+	{
+		const last = proc.held.at(-1);
+
+		if (last && last.gpu === gpu && last.why === why && from <= last.to + 1e8) {
+			last.n++;
+			last.share += share;
+			last.to = Math.max(last.to, to);
+		} else if (proc.held.length < HELD_MAX) {
+			proc.held.push({gpu, why: why.slice(0, 40), from, to, n: 1, share});
+		}
+	}
+
 	/* All processes of a node tell of it. It may have been long before. */
 	kmsg(o)
 	{
@@ -392,6 +451,7 @@ class Parser {
 		case 'node': this.node(o, pos); break;
 		case 'lost': this.lost(o); break;
 		case 'signal': this.signal(o); break;
+		case 'gpu': this.gpu(o); break;
 		case 'kmsg': this.kmsg(o); break;
 		case 'thread': this.threadRecord(o); break;
 		case 'open': this.open(o, pos); break;

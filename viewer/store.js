@@ -36,7 +36,7 @@ function newProc(file, head)
 {
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
-		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], footer: null, events: 0,
+		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
 	};
 
 	trace.procs.push(p);

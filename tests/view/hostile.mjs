@@ -32,11 +32,13 @@ const records = [
 	{recordType: 'lost', from: 1100, to: 1200, n: 3, cause: markup},
 	{recordType: 'signal', ts: 1150, signal: markup, nr: 1e300, from: {comm: markup, pid: foul}}, {recordType: 'signal', ts: 1160, signal: 5, from: 'x'},
 	{recordType: 'kmsg', ts: 1150, text: markup}, {recordType: 'kmsg', ts: 0, text: long},
+	{recordType: 'gpu', ts: 1150, gpuUuid: markup, index: foul, name: markup, interval: 1e300, held: {[markup]: 1e300, x: -1, __proto__: 5}, smClock: -1e300, util: 1e300, errors: {[markup]: 1e300}},
+	{recordType: 'gpu', ts: 1160, gpuUuid: 5, held: 7, errors: [1], lost: true},
 	{recordType: '__proto__'}, {recordType: 'constructor', constructor: {prototype: 1}},
 	{recordType: 'footer', end: markup, counts: {__proto__: 5}},
 ];
 
-export const counts = {header: 1, thread: 2, state: 2, event: 12, slice: 3, flow: 2, drop: 1, lost: 1, signal: 2, kmsg: 2, proto: 1, constructor: 1, footer: 1};
+export const counts = {header: 1, thread: 2, state: 2, event: 12, slice: 3, flow: 2, drop: 1, lost: 1, signal: 2, kmsg: 2, gpu: 2, proto: 1, constructor: 1, footer: 1};
 
 /* `bad` of them are lines that cannot be read. */
 export const bad = 10;

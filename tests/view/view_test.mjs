@@ -1302,6 +1302,32 @@ await t('signals are marks on their process, and in the list; lines of the kerne
 	await p.close();
 });
 
+await t('a GPU that is held down: along the lower edge of its process, seconds of the same as one, and in the list; what the power limit does in the list only', async () => {
+	const line = o => JSON.stringify(o) + '\n', one = oneRank(tmp + '/gpu.jsonl', [[0, 12e6]]);
+	const gpu = (s, more) => line({recordType: 'gpu', ts: s * 1e6, interval: 1e6, gpuUuid: 'u', index: 5, name: 'NVIDIA H200', smClock: 1230, util: 97, temperature: 71, power: 310000, ...more});
+	const brake = {held: {swPowerCap: 9e5, hwPowerBrakeSlowdown: 8e5}};
+
+	appendFileSync(one, line({recordType: 'gpu', ts: 2e6, gpuUuid: 'u', index: 5, smClock: 1770, util: 97}) + gpu(3, {held: {swPowerCap: 1e6}, errors: {pcieReplay: 7, eccCorrected: 1}}) +
+		gpu(4, brake) + gpu(5, brake) + gpu(6, {held: {}}) + gpu(7, brake) + gpu(8, {held: {hwThermalSlowdown: 5e4}}) + gpu(9, {lost: true, smClock: undefined}));
+	const p = await open(browser, view('gpu', one)), all = await lanes(p), at = all.findIndex(l => l.kind === 'proc');
+	const ink = async s => (([got, want]) => got === want)(await inkAt(p, at, (s - 1) * 1e9, '--retrans'));
+
+	for (const [s, held] of [[2.5, false], [3.2, true], [4.8, true], [5.5, false], [6.5, true], [7.5, false], [8.5, true]])
+		same(await ink(s), held, s + ' s');
+	await p.click('#tab-trace');
+	const told = (await $text(p, '#pane')).replaceAll(/\s/g, '');
+
+	ok(told.includes('GPUsranknodeGPUMHz\u00b0CWtroublerank0n51307'), told);
+	ok(told.includes('130771310lost,swPowerCap53%,hwPowerBrakeSlowdown34%,7errors'), told);
+	const i = await info(p), box = await p.$eval('#lanes', c => (({top, width}) => ({top, width}))(c.getBoundingClientRect())), x = s => 208 + (i.from + (s - 1) * 1e9 - i.t0) / (i.t1 - i.t0) * (box.width - 208);
+
+	await p.mouse.move(x(4), box.top + all[at].y + all[at].h - 2);
+	await settle(p);
+	ok((await $text(p, '#tip')).startsWith('GPU 5 held down by hwPowerBrakeSlowdown for 80 % of the time, 2.00 s from '), await $text(p, '#tip'));
+	await p.screenshot({path: out + '/gpu.png'});
+	await p.close();
+});
+
 await t('in a narrow window nothing is cut off that says what was lost, nor what the keys are', async () => {
 	const file = oneRank(tmp + '/narrow.jsonl', [[0, 100]]);
 
