@@ -36,7 +36,9 @@ uint64_t monotonic_ns(void)
 
 void sleep_ns(long ns)
 {
-	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+	nanosleep(&(struct timespec){.tv_sec = ns / (long)NSEC_PER_SEC,
+				     .tv_nsec = ns % (long)NSEC_PER_SEC},
+		  NULL);
 }
 
 uint8_t clock_source(void)

@@ -350,6 +350,7 @@ void feat_start_gpus(struct feat_ctx *ctx)
 
 	if (err)
 		feat_fails(ctx, FEAT_GPUS, err, "a process to look");
+	gpu_sampler__ask(&ctx->gpus, monotonic_ns());
 }
 
 void feat_judge_gpus(struct feat_ctx *ctx)
@@ -371,7 +372,8 @@ void feat_judge_gpus(struct feat_ctx *ctx)
 			   strsignal(sig));
 	else
 		feat_fails(ctx, FEAT_GPUS, 0,
-			   n ? "NVML has ended without a word" : "NVML gives no answer");
+			   n ? "NVML has ended without a word"
+			     : "no answer from NVML within a second or so");
 	gpu_sampler__stop(&ctx->gpus);
 }
 

@@ -565,30 +565,37 @@ void feed__kmsg(struct recorder *r)
 
 /* ---- GPUs -------------------------------------------------------------------------------------- */
 
-#define GPUS_PATIENCE_NS (5ull * NSEC_PER_SEC)
+/* Whether there is anybody whose GPU it may be. */
+static bool is_needed(const struct session *s)
+{
+	const struct proc *p;
+
+	for (p = s->procs; p; p = p->hh.next)
+		if (!p->ended_ns)
+			return true;
+	return false;
+}
 
 void feed__gpus(struct recorder *r)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = monotonic_ns(), hangs;
 	struct gpu_message m;
 	int err, sig;
 
 	while ((err = gpu_sampler__next(&r->gpus, &m, &sig)) > 0) {
-		if (m.kind == GPU_READY || m.kind == GPU_FAILED)
-			pr_debug("GPUs, by NVML: %s\n", m.text);
-		else if (m.kind == GPU_SAMPLE && m.sample.ns >= r->s.attach_ns)
+		if (m.kind == GPU_SAMPLE && m.sample.ns >= r->s.attach_ns)
 			pipeline__feed(&r->s, INPUT_GPU, &m.sample, sizeof(m.sample));
-		r->gpus_due_ns = m.kind == GPU_FAILED ? 0 : now + GPUS_PATIENCE_NS;
+		else if (m.kind != GPU_SAMPLE)
+			pr_debug("GPUs, by NVML: %s\n", m.text);
 	}
-	if (r->gpus_due_ns && !err && now >= r->gpus_due_ns) {
-		pr_warn("NVML gives no answer for %llu s: a GPU, or its driver, hangs\n",
-			GPUS_PATIENCE_NS / NSEC_PER_SEC);
-		r->gpus_due_ns = 0;
-	}
-	if (err)
-		r->gpus_due_ns = 0;
 	if (err && sig)
 		pr_warn("What looked at GPUs, by NVML, was ended by signal %d (%s), continuing "
 			"without\n",
 			sig, strsignal(sig));
+	hangs = gpu_sampler__hangs(&r->gpus, now);
+	if (hangs)
+		pr_warn("NVML has given no answer for %llu s: a GPU, or its driver, hangs\n",
+			(unsigned long long)(hangs / NSEC_PER_SEC));
+	if (is_needed(&r->s))
+		gpu_sampler__ask(&r->gpus, now);
 }

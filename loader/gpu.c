@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,13 +72,24 @@ bool gpu_sample__ok(const struct gpu_sample *s)
 
 /* ---- The process ------------------------------------------------------------------------------- */
 
-#define STOP_TRIES 20 /* of 1 ms: who is in the driver dies when it comes back */
+#define TRIES		  20 /* of 1 ms, to wait for its end: who is in the driver dies when it comes back */
+#define REST		  5 /* times as long as an answer took: GPUs are not to be kept busy by us */
+#define REST_MAX_NS	  (30 * NSEC_PER_SEC)
+#define RETRY_NS	  (10 * NSEC_PER_SEC) /* NVML, or its driver, may come later than we */
+#define PATIENCE_NS	  (5 * NSEC_PER_SEC)
+#define FIRST_PATIENCE_NS (60 * NSEC_PER_SEC) /* GPUs may have to be woken first */
 
 /* Of what we may do it needs nothing: NVML is everybody's. */
 static void give_up_capabilities(void)
 {
-	capng_clear(CAPNG_SELECT_CAPS);
+	static const struct rlimit none;
+
+	capng_clear(CAPNG_SELECT_ALL);
+	(void)!capng_apply(CAPNG_SELECT_BOUNDS);
 	(void)!capng_apply(CAPNG_SELECT_CAPS);
+	(void)!capng_apply(CAPNG_SELECT_AMBIENT);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	setrlimit(RLIMIT_CORE, &none);
 }
 
 static void be_sampler(int sock, pid_t parent, const char *library) __attribute__((noreturn));
@@ -122,17 +135,41 @@ int gpu_sampler__start(struct gpu_sampler *g, const char *library)
 	return 0;
 }
 
-/* Its number is ours until it has been waited for. */
-static int ended(struct gpu_sampler *g)
+/* Its number is ours until it has been waited for. The signal that ended it, if that is known; else 0. */
+static int reap(struct gpu_sampler *g, int tries)
 {
+	const struct timespec ms = {.tv_nsec = 1000000};
 	int status = 0;
+	pid_t pid;
 
-	close(g->fd);
-	g->fd = -1;
-	if (waitpid(g->pid, &status, 0) != g->pid)
-		status = 0;
+	while (g->pid && !(pid = waitpid(g->pid, &status, WNOHANG)) && --tries > 0)
+		nanosleep(&ms, NULL);
+	if (!g->pid || !pid)
+		return 0;
 	g->pid = 0;
-	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+void gpu_sampler__ask(struct gpu_sampler *g, uint64_t now)
+{
+	if (g->fd < 0 || g->asked_ns || now < g->next_ns)
+		return;
+	if (send(g->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		g->asked_ns = now;
+}
+
+static void answered(struct gpu_sampler *g, bool failed)
+{
+	uint64_t now = monotonic_ns(), took = now - g->asked_ns, rest = REST * took;
+
+	if (rest > REST_MAX_NS)
+		rest = REST_MAX_NS;
+	g->next_ns = failed ? now + RETRY_NS : g->asked_ns + GPU_EVERY_MS * UINT64_C(1000000);
+	if (g->next_ns < now + rest)
+		g->next_ns = now + rest;
+	g->asked_ns = 0;
+	g->answered |= !failed;
+	g->warned = false;
 }
 
 int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
@@ -140,32 +177,48 @@ int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
 	ssize_t n;
 
 	*sig = 0;
-	if (g->fd < 0)
+	if (g->fd < 0) {
+		*sig = reap(g, 1);
 		return -ENODATA;
-	do
-		n = recv(g->fd, m, sizeof(*m), MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
-		return 0;
+	}
+	do {
+		do
+			n = recv(g->fd, m, sizeof(*m), MSG_DONTWAIT);
+		while (n < 0 && errno == EINTR);
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n == (ssize_t)sizeof(*m) && (m->kind == GPU_DONE || m->kind == GPU_FAILED))
+			answered(g, m->kind == GPU_FAILED);
+	} while (n == (ssize_t)sizeof(*m) && m->kind == GPU_DONE);
 	if (n == (ssize_t)sizeof(*m)) {
 		if (m->kind != GPU_SAMPLE)
 			m->text[sizeof(m->text) - 1] = 0;
 		return 1;
 	}
-	*sig = ended(g);
+	if (n) /* it says what it should not */
+		kill(g->pid, SIGKILL);
+	close(g->fd);
+	g->fd = -1;
+	*sig = reap(g, TRIES);
 	return -ENODATA;
+}
+
+uint64_t gpu_sampler__hangs(struct gpu_sampler *g, uint64_t now)
+{
+	uint64_t patience = g->answered ? PATIENCE_NS : FIRST_PATIENCE_NS;
+
+	if (g->fd < 0 || g->warned || !g->asked_ns || now < g->asked_ns + patience)
+		return 0;
+	g->warned = true;
+	return now - g->asked_ns;
 }
 
 void gpu_sampler__stop(struct gpu_sampler *g)
 {
-	const struct timespec ms = {.tv_nsec = 1000000};
-	int i;
-
-	if (g->fd < 0)
-		return;
-	kill(g->pid, SIGKILL);
-	close(g->fd);
-	for (i = 0; i < STOP_TRIES && !waitpid(g->pid, NULL, WNOHANG); i++)
-		nanosleep(&ms, NULL);
+	if (g->fd >= 0) {
+		kill(g->pid, SIGKILL);
+		close(g->fd);
+	}
+	reap(g, TRIES);
 	*g = (struct gpu_sampler){.fd = -1};
 }

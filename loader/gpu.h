@@ -2,9 +2,11 @@
 /*
  * What the node's GPUs do: clocks, and what holds them down, temperature, power, errors, by NVML. Its calls go into the driver, which
  * may take seconds or for ever when a GPU fails, and its library is not ours: a process of its own makes them, and nobody waits for that.
+ * It has NVML open only while it is asked: an open one keeps the driver from being replaced, and GPUs from being reset.
  *
- *	gpu_sampler__start(&g, NULL)         early, as it forks; gpu_sampler__stop(&g) at the end
- *	while (gpu_sampler__next(&g, &m) > 0)   every now and then: what has come
+ *	gpu_sampler__start(&g, NULL)           early, as it forks; gpu_sampler__stop(&g) at the end
+ *	gpu_sampler__ask(&g, now)              every now and then, while there is somebody to look for
+ *	while (gpu_sampler__next(&g, &m, &sig) > 0)   what has come
  */
 #ifndef NCCLSCOPE_GPU_H
 #define NCCLSCOPE_GPU_H
@@ -17,6 +19,7 @@
 #define GPU_MAX	     64 /* of a node */
 #define GPU_UUID_LEN 36 /* as nvidia-smi prints it after "GPU-" */
 #define GPU_EVERY_MS 1000
+#define GPU_IDLE_MS  30000 /* NVML is open for so long after it was asked last */
 
 /* In captures: append-only, and no more than fit into `known`. */
 enum gpu_value {
@@ -66,16 +69,19 @@ extern const char *const gpu_value_names[GPU_VALUES];
 /* Why clocks are not higher, a bit of GPU_REASONS; NULL: one that we do not know. */
 const char *gpu_reason_name(uint32_t bit);
 
+#define GPU_VALUES_MAX 48 /* room for more */
+
 struct gpu_sample {
 	uint64_t ns;	/* CLOCK_MONOTONIC, when the first of it was read */
 	uint64_t known; /* a bit for each value that there is */
-	uint64_t value[GPU_VALUES];
+	uint64_t value[GPU_VALUES_MAX];
 	uint32_t index; /* as nvidia-smi numbers them */
 	uint32_t lost;	/* 1: the driver cannot reach it any more; then nothing is known */
 	char uuid[GPU_UUID_LEN];
 	char pci[20];  /* "0000:3b:00.0"; "": not known */
 	char name[64]; /* "NVIDIA H200" */
 };
+_Static_assert(GPU_VALUES <= GPU_VALUES_MAX, "struct gpu_sample");
 
 static inline bool gpu_sample__has(const struct gpu_sample *s, enum gpu_value v)
 {
@@ -89,6 +95,7 @@ enum gpu_message_kind {
 	GPU_SAMPLE,
 	GPU_READY,  /* text: which driver, how many GPUs */
 	GPU_FAILED, /* text: why there is nothing, yet or at all */
+	GPU_DONE,   /* no more until the next question; not for gpu_sampler__next()'s caller */
 };
 
 struct gpu_message {
@@ -101,17 +108,25 @@ struct gpu_message {
 };
 
 struct gpu_sampler {
-	int fd; /* -1: none */
-	pid_t pid;
+	int fd;		   /* -1: none */
+	pid_t pid;	   /* 0: it has been waited for */
+	uint64_t asked_ns; /* CLOCK_MONOTONIC; 0: all has been answered */
+	uint64_t next_ns;  /* not to be asked before */
+	bool answered;	   /* ever */
+	bool warned;	   /* gpu_sampler__hangs() has been true */
 };
 
 /* @library: a file in place of GPU_LIBRARY; NULL: that. 0 or -errno. */
 int gpu_sampler__start(struct gpu_sampler *g, const char *library);
-/* 1; 0: nothing more has come; -ENODATA: it has ended, by itself or (*sig) by a signal, and nothing more will come. */
+/* For one sample of each GPU, unless it is busy with that still, or it is not time yet. */
+void gpu_sampler__ask(struct gpu_sampler *g, uint64_t now);
+/* 1; 0: nothing more has come; -ENODATA: it has ended, by itself or (*sig, told once) by a signal, and nothing more will come. */
 int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig);
+/* Once: it has given no answer for so long (ns) that a GPU, or its driver, hangs; else 0. */
+uint64_t gpu_sampler__hangs(struct gpu_sampler *g, uint64_t now);
 void gpu_sampler__stop(struct gpu_sampler *g);
 
-/* gpu_nvml.c: the life of that process: messages to @fd, until nobody takes them. */
+/* gpu_nvml.c: the life of that process: answers to what comes from @fd, until nothing can come any more. */
 void gpu_nvml__run(int fd, const char *library);
 
 #endif

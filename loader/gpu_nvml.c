@@ -2,26 +2,25 @@
 /* GPUs by NVML, in a process of its own: it may hang in the driver, or crash. See gpu.h. */
 #include <ctype.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include "clock.h"
 #include "gpu.h"
 #include "nvml_abi.h"
 
-#define RETRY_S 10 /* the driver may be loaded later than we are */
-#define REST	5  /* times as long as a round took: GPUs are not to be kept busy by us */
-
 struct nvml {
+	void *lib; /* NULL: it is not open */
 	int (*init)(void);
 	int (*count)(uint32_t *n);
 	int (*by_index)(uint32_t i, struct nvml_device **dev);
 	int (*uuid)(struct nvml_device *dev, char *text, uint32_t size);
 	/* Any of these may be missing. */
+	int (*shutdown)(void);
 	const char *(*error)(int err);
 	int (*driver)(char *text, uint32_t size);
 	int (*name)(struct nvml_device *dev, char *text, uint32_t size);
@@ -46,7 +45,7 @@ struct gpu {
 
 /* ---- Saying it --------------------------------------------------------------------------------- */
 
-/* Nobody there to take it: then our time is over. Waits while there is no room. */
+/* Nobody there to take it: then our time is over. */
 static void send_message(int fd, const struct gpu_message *m)
 {
 	if (send(fd, m, sizeof(*m), MSG_NOSIGNAL) != (ssize_t)sizeof(*m))
@@ -90,6 +89,8 @@ static bool load(int fd, const char *library, struct nvml *n)
 		say(fd, GPU_FAILED, "%s", dlerror());
 		return false;
 	}
+	*n = (struct nvml){.lib = lib};
+	n->shutdown = function(lib, "nvmlShutdown", NULL);
 	n->init = function(lib, "nvmlInit_v2", NULL);
 	n->count = function(lib, "nvmlDeviceGetCount_v2", NULL);
 	n->by_index = function(lib, "nvmlDeviceGetHandleByIndex_v2", NULL);
@@ -114,20 +115,6 @@ static bool load(int fd, const char *library, struct nvml *n)
 	say(fd, GPU_FAILED, "%s is no NVML: it has not all of nvmlInit_v2 and those that name GPUs",
 	    library);
 	return false;
-}
-
-/* False: it makes no sense to try again. */
-static bool init(int fd, const struct nvml *n)
-{
-	int err;
-
-	while ((err = n->init())) {
-		say(fd, GPU_FAILED, "%s", error_text(n, err));
-		if (err != NVML_DRIVER_NOT_LOADED && err != NVML_GPU_NOT_FOUND)
-			return false;
-		sleep(RETRY_S);
-	}
-	return true;
 }
 
 /* ---- A GPU ------------------------------------------------------------------------------------- */
@@ -310,37 +297,62 @@ static void sample(int fd, const struct nvml *n, const struct gpu *g)
 
 /* ---- All --------------------------------------------------------------------------------------- */
 
-/* Until nobody takes it any more. */
-static void look(int fd, const struct nvml *n, const struct gpu *gpus, uint32_t count)
+/* As it is then, also where that was in part. */
+static void nvml_close(struct nvml *n, bool initialised)
 {
-	uint64_t begin, end, next;
-	uint32_t i;
+	if (initialised && n->shutdown)
+		n->shutdown();
+	if (n->lib)
+		dlclose(n->lib);
+	n->lib = NULL;
+}
 
-	for (;;) {
-		begin = monotonic_ns();
-		for (i = 0; i < count; i++)
-			sample(fd, n, &gpus[i]);
-		end = monotonic_ns();
-		next = begin + GPU_EVERY_MS * UINT64_C(1000000);
-		if (next < end + REST * (end - begin))
-			next = end + REST * (end - begin);
-		sleep_ns((long)(next - end));
+/* Each time anew: driver and library may have been replaced, GPUs have come and gone. False: it has been said why. */
+static bool nvml_open(int fd, const char *library, struct nvml *n, struct gpu gpus[GPU_MAX],
+		      uint32_t *count)
+{
+	char driver[NVML_TEXT_MAX] = "";
+	int err;
+
+	if (!load(fd, library, n))
+		goto cleanup;
+	err = n->init();
+	if (err) {
+		say(fd, GPU_FAILED, "%s", error_text(n, err));
+		goto cleanup;
 	}
+	if (!n->driver || n->driver(driver, sizeof(driver) - 1))
+		snprintf(driver, sizeof(driver), "?");
+	*count = open_all(n, gpus);
+	say(fd, GPU_READY, "driver %.60s, %u GPU%s", driver, *count, *count == 1 ? "" : "s");
+	return true;
+cleanup:
+	nvml_close(n, false);
+	return false;
+}
+
+/* Waits for a question; false: there will be none. NVML is closed where none comes for long. */
+static bool is_asked(int fd, struct nvml *n)
+{
+	struct pollfd question = {.fd = fd, .events = POLLIN};
+	char byte;
+
+	if (!poll(&question, 1, n->lib ? GPU_IDLE_MS : -1))
+		nvml_close(n, true);
+	return recv(fd, &byte, 1, 0) == 1;
 }
 
 void gpu_nvml__run(int fd, const char *library)
 {
 	struct gpu gpus[GPU_MAX];
-	char driver[NVML_TEXT_MAX] = "";
 	struct nvml n = {0};
-	uint32_t count;
+	uint32_t count = 0, i;
 
-	if (!load(fd, library, &n) || !init(fd, &n))
-		return;
-	if (!n.driver || n.driver(driver, sizeof(driver) - 1))
-		snprintf(driver, sizeof(driver), "?");
-	count = open_all(&n, gpus);
-	say(fd, GPU_READY, "driver %.60s, %u GPU%s", driver, count, count == 1 ? "" : "s");
-	if (count)
-		look(fd, &n, gpus, count);
+	while (is_asked(fd, &n)) {
+		if (!n.lib && !nvml_open(fd, library, &n, gpus, &count))
+			continue;
+		for (i = 0; i < count; i++)
+			sample(fd, &n, &gpus[i]);
+		say(fd, GPU_DONE, "%s", "");
+	}
 }

@@ -269,7 +269,7 @@ INPUT_SIZE(input_session, 360);
 INPUT_SIZE(input_proc, 112);
 INPUT_SIZE(input_still, 32);
 INPUT_SIZE(input_kmsg, 32);
-INPUT_SIZE(gpu_sample, 360);
+INPUT_SIZE(gpu_sample, 528);
 INPUT_SIZE(input_end, 40);
 INPUT_SIZE(input_tick, 32);
 INPUT_SIZE(input_cpu, 48);

@@ -322,8 +322,9 @@ int pipeline_gpu(struct session *s, const struct gpu_sample *now)
 	was = &s->gpus[now->index];
 	same = was->ns && was->ns < now->ns && !memcmp(was->uuid, now->uuid, sizeof(was->uuid));
 	HASH_ITER (hh, s->procs, p, tmp)
-		if (p->header_written && !p->ended_ns && is_on(p, now))
-			trace__gpu(p, same ? was : NULL, now);
+		/* that it was lost is why who was on it has just ended */
+		if (p->header_written && (!p->ended_ns || now->lost) && is_on(p, now))
+			trace__gpu(p, same && was->ns >= p->begin_ns ? was : NULL, now);
 	*was = *now;
 	return 0;
 }

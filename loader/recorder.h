@@ -60,7 +60,6 @@ struct recorder {
 	struct netdev_sampler netdev;
 	struct kmsg kmsg;	 /* the kernel's log; goes on over all windows */
 	struct gpu_sampler gpus; /* likewise */
-	uint64_t gpus_due_ns;	 /* until then something has to come from there; 0: nothing has */
 	uint32_t rdma_ports;	 /* as the pipeline knows them */
 	struct proc_key rdma_at; /* of the process that is looked at next for RDMA devices */
 	bool look;		 /* there are processes whose open sockets are not known yet */

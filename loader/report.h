@@ -341,8 +341,8 @@ void report_kmsg_end(struct report *r);
 /* What a GPU did, mostly within a second; 0: not known, but for what is counted. */
 struct report_gpu_sample {
 	int64_t to, ns; /* by the node's clock; ns 0: nothing is counted */
-	int64_t clock;	/* MHz */
-	int64_t util;	/* % */
+	int64_t clock;	/* MHz, of one that has something to do */
+	int64_t util;	/* %; -1: not known */
 	int64_t temperature, power, width;
 	int64_t held[REPORT_HELD_WHYS]; /* ns for which clocks were held down */
 	uint64_t errors[REPORT_GPU_ERRORS];
@@ -360,9 +360,11 @@ struct report_gpu {
 	/* Sums, but of temperature and width the most. */
 	int64_t time, held[REPORT_HELD_WHYS];
 	uint64_t errors[REPORT_GPU_ERRORS];
-	int64_t clock, nclock, util, n, power, npower, temperature, width;
+	int64_t clock, nclock, util, nutil, power, npower, temperature, width;
 	int64_t clock_max, width_max; /* of its kind */
+	int64_t usual; /* at the end: the median of the clocks of those of its name */
 	bool lost;
+	bool shared; /* by several processes */
 	struct report_gpu_sample
 		last[REPORT_GPU_SAMPLES]; /* each at its number % REPORT_GPU_SAMPLES */
 	uint32_t nlast;
@@ -371,25 +373,28 @@ struct report_gpu {
 
 /* Of a finding: operations in which the GPU of who was late did less than those of its peers. */
 struct report_gpu_find {
-	uint64_t judged; /* the last of them */
-	uint32_t n, odd; /* whose GPU is known; and was slower */
+	uint64_t judged;  /* the last of them */
+	uint32_t n, odd;  /* whose GPU is known; and did less */
+	int64_t last;	  /* the sample of the last of these */
+	uint32_t samples; /* so many there were */
 	int64_t time, held[REPORT_HELD_WHYS];
 	int64_t clock, peers, nclock; /* sums: its own, the median of theirs */
 };
 
 /* The one of that UUID (a name), which @p is on; NULL: no room (which is counted), or no memory (r->err). */
 struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32_t uuid);
-void report_gpu_add(struct report_gpu *g, const struct report_gpu_sample *s);
+/* Which @p tells of. */
+void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s);
 /* All input has been read: in order of their place. */
 void report_gpus_end(struct report *r);
-/* Whose it is; -1: not known, or that process is on others as well. */
+/* Whose it is; -1: not known, or of several, or that process is on others as well. */
 int32_t report_gpu_rank(const struct report_gpu *g);
 /* MHz, the mean of when it had something to do; 0: not known. */
 int64_t report_gpu_clock(const struct report_gpu *g);
 /* Evidence: what its GPU has to do with a finding; false: nothing that is known. */
 bool report_tell_gpu(const struct report_find *f, char *at, size_t len);
 /* What is wrong with it, as text; false: nothing is. */
-bool report_gpu_trouble(const struct report *r, const struct report_gpu *g, char *at, size_t len);
+bool report_gpu_trouble(const struct report_gpu *g, char *at, size_t len);
 
 /* ---- Quantiles ------------------------------------------------------------------------------------ */
 
@@ -501,9 +506,10 @@ struct report_proc {
 	uint32_t nstops;
 	const struct report_kmsg *
 		kmsg; /* at the end: the first line of the kernel's log that names it; NULL: none does */
-	struct report_gpu *gpu; /* that it is on; NULL: not known */
-	bool several_gpus;	/* it is on others as well */
-	int64_t reset_ns;	/* a connection of it was reset; 0: none */
+	struct report_gpu *gpu;		   /* that it is on; NULL: not known */
+	bool several_gpus;		   /* it is on others as well */
+	const struct report_gpu *lost_gpu; /* of these the first that was lost; NULL: none */
+	int64_t reset_ns;		   /* a connection of it was reset; 0: none */
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
 	uint32_t reset_host;	       /* of that one, if it is another */

@@ -36,8 +36,9 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 			return NULL;
 		}
 	}
-	p->several_gpus |= p->gpu && p->gpu != g;
-	p->gpu = p->self->gpu = g;
+	p->self->several_gpus |= p->self->gpu && p->self->gpu != g;
+	p->self->gpu = g;
+	g->shared |= g->proc != p->self;
 	return g;
 }
 
@@ -54,10 +55,12 @@ static void add_time(int64_t *sum, int64_t ns)
 		*sum = INT64_MAX;
 }
 
-void report_gpu_add(struct report_gpu *g, const struct report_gpu_sample *s)
+void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s)
 {
 	uint32_t i;
 
+	if (s->lost && !p->self->lost_gpu)
+		p->self->lost_gpu = g;
 	if (s->to <= g->until) /* another process on it has told of it */
 		return;
 	g->until = s->to;
@@ -70,21 +73,17 @@ void report_gpu_add(struct report_gpu *g, const struct report_gpu_sample *s)
 		count(&g->errors[i], s->errors[i]);
 	g->temperature = most(g->temperature, s->temperature);
 	g->width = most(g->width, s->width);
-	if (s->power) {
-		g->power += s->power;
-		g->npower++;
-	}
-	g->util += s->util;
-	g->n++;
-	if (s->clock && s->util) { /* one that has nothing to do is slow */
-		g->clock += s->clock;
-		g->nclock++;
-	}
+	g->power += s->power;
+	g->npower += s->power != 0;
+	g->util += most(0, s->util);
+	g->nutil += s->util >= 0;
+	g->clock += s->clock;
+	g->nclock += s->clock != 0;
 }
 
 int32_t report_gpu_rank(const struct report_gpu *g)
 {
-	return g->proc->several_gpus ? -1 : g->proc->rank;
+	return g->shared || g->proc->several_gpus ? -1 : g->proc->rank;
 }
 
 int64_t report_gpu_clock(const struct report_gpu *g)
@@ -101,56 +100,70 @@ int64_t report_gpu_clock(const struct report_gpu *g)
 /* The sample that has that time, or the last one before it; NULL: none that tells of it. */
 static const struct report_gpu_sample *sample_at(const struct report_part *p)
 {
-	const struct report_gpu *g = p->proc->gpu;
-	const struct report_gpu_sample *best = NULL, *s;
+	const struct report_gpu *g = p->proc->self->gpu;
+	const struct report_gpu_sample *s;
 	uint32_t i;
 
-	if (!g || p->proc->several_gpus)
+	if (!g || p->proc->self->several_gpus)
 		return NULL;
-	for (i = 0; i < REPORT_GPU_SAMPLES && i < g->nlast; i++) {
-		s = &g->last[i];
-		if (s->to - s->ns <= p->start && (!best || s->to > best->to))
-			best = s;
-		if (s->to - s->ns <= p->start && s->to >= p->start)
-			return s;
+	for (i = 1; i <= REPORT_GPU_SAMPLES && i <= g->nlast; i++) {
+		s = &g->last[(g->nlast - i) % REPORT_GPU_SAMPLES];
+		if (s->to - s->ns <= p->start)
+			return p->start - s->to <= STALE_NS ? s : NULL;
 	}
-	return best && p->start - best->to <= STALE_NS ? best : NULL;
+	return NULL;
 }
 
+/* A power limit apart: who works more than others comes to it more often. */
 static int64_t held_per_mille(const struct report_gpu_sample *s)
 {
 	int64_t sum = 0;
 	int i;
 
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
-		sum += s->held[i]; /* each within ns */
+		if (GPU_HELD_FIRST + i != GPU_HELD_SW_POWER_CAP)
+			sum += s->held[i]; /* each within ns */
 	return s->ns > 0 ? 1000 * least(sum, s->ns) / s->ns : 0;
 }
 
 #define PEERS_MAX 1024
 
+/* Medians of GPUs of the same kind; 0: not known. */
 struct peers {
 	uint32_t n;
-	int64_t held, clock; /* medians; clock 0: not known */
+	int64_t held, clock, power;
 };
 
 static struct peers peers_of(const struct report_op *op, const struct report_part *but)
 {
-	int64_t held[PEERS_MAX], clock[PEERS_MAX];
-	uint32_t n = 0, nclock = 0, i;
+	int64_t held[PEERS_MAX], clock[PEERS_MAX], power[PEERS_MAX];
+	const struct report_gpu *own = but->proc->self->gpu, *g;
+	uint32_t n = 0, nclock = 0, npower = 0, i;
 	const struct report_gpu_sample *s;
 
 	for (i = 0; i < op->nparts && n < PEERS_MAX; i++) {
-		s = op->parts[i] != but && op->parts[i]->proc->gpu != but->proc->gpu
-			    ? sample_at(op->parts[i])
-			    : NULL;
+		g = op->parts[i]->proc->self->gpu;
+		if (!g || g == own || g->name != own->name)
+			continue;
+		s = sample_at(op->parts[i]);
 		if (!s)
 			continue;
 		held[n++] = held_per_mille(s);
-		if (s->clock && s->util)
+		if (s->clock)
 			clock[nclock++] = s->clock;
+		if (s->power)
+			power[npower++] = s->power;
 	}
-	return (struct peers){n, report_median(held, n), report_median(clock, nclock)};
+	return (struct peers){n, report_median(held, n), report_median(clock, nclock),
+			      report_median(power, npower)};
+}
+
+/* Who works more than peers that wait takes more power, and is slower for that: then it is no cause. */
+static bool is_slower(const struct report_gpu_sample *s, const struct peers *peers)
+{
+	if (!s->clock || (double)s->clock >= ODD_CLOCK * (double)peers->clock)
+		return false;
+	return s->power && peers->power && s->power <= peers->power;
 }
 
 static bool is_of_gpu(enum report_code code)
@@ -176,10 +189,11 @@ void report_gpu_note(const struct report *r, struct report_find *f, const struct
 	if (!peers.n)
 		return;
 	g->n++;
-	if (held_per_mille(s) - peers.held < 1000 * ODD_SHARE &&
-	    !(s->util && s->clock && (double)s->clock < ODD_CLOCK * (double)peers.clock))
+	if (held_per_mille(s) - peers.held < 1000 * ODD_SHARE && !is_slower(s, &peers))
 		return;
 	g->odd++;
+	g->samples += s->to != g->last;
+	g->last = s->to;
 	add_time(&g->time, s->ns);
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
 		add_time(&g->held[i], s->held[i]);
@@ -202,21 +216,24 @@ static int longest(const int64_t held[REPORT_HELD_WHYS])
 	return why;
 }
 
+/* Of half of them at least, and not of one moment. */
+#define SAMPLES_LEAST 2
+
 bool report_tell_gpu(const struct report_find *f, char *at, size_t len)
 {
-	const struct report_gpu *gpu = f->who ? f->who->self->gpu : NULL;
+	const struct report_proc *p = f->who ? f->who->self : NULL;
 	const struct report_gpu_find *g = &f->gpu;
 	int why = longest(g->held), n;
 
-	if (gpu && gpu->lost) {
+	if (p && p->lost_gpu) {
 		snprintf(at, len, "its GPU %u is lost: the driver could not reach it any more",
-			 gpu->index);
+			 p->lost_gpu->index);
 		return true;
 	}
-	if (!gpu || !g->odd || g->odd < g->n / 4)
+	if (!p || !p->gpu || g->samples < SAMPLES_LEAST || 2 * (uint64_t)g->odd < g->n)
 		return false;
-	n = snprintf(at, len, "in %u of %u of these its GPU %u was slower than its peers'", g->odd,
-		     g->n, gpu->index);
+	n = snprintf(at, len, "in %u of %u of these its GPU %u did less than its peers'", g->odd,
+		     g->n, p->gpu->index);
 	if (g->nclock)
 		n += snprintf(at + n, len - (size_t)n, " (%lld MHz, theirs %lld)",
 			      (long long)(g->clock / g->nclock), (long long)(g->peers / g->nclock));
@@ -236,22 +253,45 @@ static int by_place(const struct report_gpu *a, const struct report_gpu *b)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
+static int by_clock(const void *a, const void *b)
+{
+	const struct report_gpu *x = *(struct report_gpu *const *)a,
+				*y = *(struct report_gpu *const *)b;
+	int64_t cx = report_gpu_clock(x), cy = report_gpu_clock(y);
+
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return (cx > cy) - (cx < cy);
+}
+
+/* Of those of a name the lower of two in the middle. */
+static void find_usual(struct report *r)
+{
+	struct report_gpu **list = calloc(HASH_COUNT(r->gpus) + 1, sizeof(struct report_gpu *)), *g,
+			  *tmp;
+	uint32_t n = 0, i, k, end;
+
+	if (!list) {
+		r->err = -ENOMEM;
+		return;
+	}
+	HASH_ITER (hh, r->gpus, g, tmp)
+		if (g->nclock)
+			list[n++] = g;
+	qsort(list, n, sizeof(*list), by_clock);
+	for (i = 0; i < n; i = end) {
+		for (end = i; end < n && list[end]->name == list[i]->name; end++)
+			;
+		for (k = i; k < end; k++)
+			list[k]->usual = report_gpu_clock(list[i + (end - i - 1) / 2]);
+	}
+	free(list);
+}
+
 void report_gpus_end(struct report *r)
 {
 	HASH_SORT(r->gpus, by_place);
-}
-
-/* The median of the clocks of those that are alike. */
-static int64_t usual_clock(const struct report *r, const struct report_gpu *gpu)
-{
-	int64_t clock[PEERS_MAX];
-	const struct report_gpu *g, *tmp;
-	uint32_t n = 0;
-
-	HASH_ITER (hh, r->gpus, g, tmp)
-		if (g->name == gpu->name && g->nclock && n < PEERS_MAX)
-			clock[n++] = report_gpu_clock(g);
-	return report_median(clock, n);
+	find_usual(r);
 }
 
 /* A word more; it stands as far as there is room. */
@@ -269,25 +309,50 @@ __attribute__((format(printf, 3, 4))) static void add(char *at, size_t len, cons
 	va_end(args);
 }
 
-/* What a power limit takes is how most GPUs work. */
-bool report_gpu_trouble(const struct report *r, const struct report_gpu *g, char *at, size_t len)
+/* What power limits and groups of GPUs that keep step take is how they are meant to work. */
+static bool is_trouble(enum gpu_value held)
 {
-	int64_t usual = usual_clock(r, g), clock = report_gpu_clock(g);
+	return held == GPU_HELD_SW_THERMAL || held == GPU_HELD_HW_THERMAL ||
+	       held == GPU_HELD_POWER_BRAKE || held == GPU_HELD_THERMAL;
+}
+
+#define RATE_NS                                                                                    \
+	(INT64_C(60000000000) /                                                                    \
+	 8) /* of what links send again: some are within what they are made for */
+
+static bool are_too_many(const struct report_gpu *g, enum gpu_value error)
+{
+	uint64_t n = g->errors[error - GPU_ERROR_FIRST];
+
+	switch (error) {
+	case GPU_ECC_UNCORRECTED:
+	case GPU_NVLINK_RECOVERY:
+		return n;
+	case GPU_ECC_CORRECTED:
+		return false;
+	default:
+		return n > 8 && n > (uint64_t)(g->time / RATE_NS);
+	}
+}
+
+bool report_gpu_trouble(const struct report_gpu *g, char *at, size_t len)
+{
+	int64_t clock = report_gpu_clock(g);
 	int i;
 
 	*at = 0;
 	if (g->lost)
 		add(at, len, "lost");
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
-		if (GPU_HELD_FIRST + i != GPU_HELD_SW_POWER_CAP && g->held[i] > g->time / 100)
+		if (is_trouble(GPU_HELD_FIRST + i) && g->held[i] > g->time / 100)
 			add(at, len, "%s %.0f %%", gpu_value_names[GPU_HELD_FIRST + i],
 			    100 * (double)g->held[i] / (double)g->time);
-	if (clock && (double)clock < ODD_CLOCK * (double)usual)
-		add(at, len, "%lld MHz below others", (long long)(usual - clock));
+	if (clock && (double)clock < ODD_CLOCK * (double)g->usual)
+		add(at, len, "%lld MHz below others", (long long)(g->usual - clock));
 	if (g->width && g->width < g->width_max)
 		add(at, len, "PCIe x%lld of x%lld", (long long)g->width, (long long)g->width_max);
 	for (i = 0; i < REPORT_GPU_ERRORS; i++)
-		if (g->errors[i] && GPU_ERROR_FIRST + i != GPU_ECC_CORRECTED)
+		if (are_too_many(g, GPU_ERROR_FIRST + i))
 			add(at, len, "%s %llu", gpu_value_names[GPU_ERROR_FIRST + i],
 			    (unsigned long long)g->errors[i]);
 	return *at != 0;

@@ -93,31 +93,35 @@ static struct report_proc *proc_of(const struct by_pid *list, size_t n, uint64_t
 	return NULL;
 }
 
-/* The first number in it that is a process'; NULL: of none of the trace. */
+/* The first number in it that is a process'; *named: there is one. NULL: of none of the trace. */
 static struct report_proc *named_in(const struct report_kmsg *k, const struct by_pid *list,
-				    size_t nlist)
+				    size_t nlist, bool *named)
 {
 	const char *at = k->text;
 	unsigned long n;
 	char *end;
 
+	*named = false;
 	for (; *at; at = end) {
 		end = (char *)at + 1;
 		if (!isdigit((unsigned char)*at))
 			continue;
 		n = strtoul(at, &end, 10);
-		if (is_process(k->text, (size_t)(at - k->text), end))
+		*named = is_process(k->text, (size_t)(at - k->text), end);
+		if (*named)
 			return n <= INT32_MAX ? proc_of(list, nlist, k->node, (int32_t)n, k->ts)
 					      : NULL;
 	}
 	return NULL;
 }
 
-/* "NVRM: Xid (PCI:0000:3b:00): 79, ...": who is on that GPU. */
-static struct report_proc *on_gpu(const struct report *r, const struct report_kmsg *k)
+/* "NVRM: Xid (PCI:0000:3b:00): 79, ...": the one of them who alone is on that GPU, and was then. */
+static struct report_proc *on_gpu(const struct report *r, const struct report_kmsg *k,
+				  const struct by_pid *list, size_t nlist)
 {
 	const char *at = strstr(k->text, "(PCI:"), *pci;
 	const struct report_gpu *g, *tmp;
+	struct report_proc *p;
 	size_t len;
 
 	if (!at)
@@ -126,9 +130,11 @@ static struct report_proc *on_gpu(const struct report *r, const struct report_km
 	len = strspn(at, "0123456789abcdefABCDEF:");
 	HASH_ITER (hh, r->gpus, g, tmp) {
 		pci = names__text(r->names, g->pci);
-		if (g->node == k->node && len >= 10 && !strncasecmp(pci, at, len) &&
-		    (pci[len] == '.' || !pci[len]))
-			return g->proc->self;
+		if (g->node != k->node || len < 10 || strncasecmp(pci, at, len) ||
+		    (pci[len] && pci[len] != '.'))
+			continue;
+		p = proc_of(list, nlist, k->node, g->proc->host_pid, k->ts);
+		return !g->shared && p == g->proc && k->ts >= p->first ? p : NULL;
 	}
 	return NULL;
 }
@@ -145,6 +151,7 @@ static void find_processes(struct report *r)
 	struct by_pid *list = calloc(r->nprocs + 1, sizeof(*list));
 	struct report_kmsg *k, *tmp;
 	struct report_proc *p;
+	bool named;
 	size_t n = 0;
 
 	if (!list) {
@@ -154,8 +161,11 @@ static void find_processes(struct report *r)
 	for (p = r->procs; p; p = p->next)
 		list[n++] = (struct by_pid){p->node, p->host_pid, p};
 	qsort(list, n, sizeof(*list), cmp_pid);
-	HASH_ITER (hh, r->kmsg, k, tmp)
-		k->proc = named_in(k, list, n) ?: on_gpu(r, k);
+	HASH_ITER (hh, r->kmsg, k, tmp) {
+		k->proc = named_in(k, list, n, &named);
+		if (!named)
+			k->proc = on_gpu(r, k, list, n);
+	}
 	free(list);
 }
 

@@ -588,41 +588,53 @@ static void take_kmsg(struct report_reader *rd, node_t rec)
 	report_kmsg_add(rd->r, rd->proc, &k);
 }
 
-/* Whose clocks were held down, of older drivers: they tell by a bit of now. */
-static void take_reasons(const struct report_reader *rd, node_t rec, struct report_gpu_sample *s)
-{
-	enum gpu_value v;
-	node_t reason;
-
-	for (reason = child(rd, get(rd, rec, "reasons")); reason; reason = sibling(rd, reason))
-		for (v = GPU_HELD_FIRST; v <= GPU_HELD_LAST; v++)
-			if (jn_is(reason, gpu_value_names[v]))
-				s->held[v - GPU_HELD_FIRST] = s->ns;
-}
-
 static void take_gpu_counts(const struct report_reader *rd, node_t rec, struct report_gpu_sample *s)
 {
 	node_t held = get(rd, rec, "held"), errors = get(rd, rec, "errors");
 	enum gpu_value v;
 
 	s->ns = least(get_span(rd, rec, "interval"), REPORT_SPAN_MAX);
-	if (!held)
-		take_reasons(rd, rec, s);
 	for (v = GPU_HELD_FIRST; held && v <= GPU_HELD_LAST; v++)
 		s->held[v - GPU_HELD_FIRST] = least(get_span(rd, held, gpu_value_names[v]), s->ns);
 	for (v = GPU_ERROR_FIRST; errors && v <= GPU_ERROR_LAST; v++)
 		s->errors[v - GPU_ERROR_FIRST] = get_num(rd, errors, gpu_value_names[v]);
 }
 
+/* Its clock says nothing then. */
+static bool has_nothing_to_do(const struct report_reader *rd, node_t rec)
+{
+	node_t reason;
+
+	if (get(rd, rec, "util"))
+		return !get_count(rd, rec, "util");
+	for (reason = child(rd, get(rd, rec, "reasons")); reason; reason = sibling(rd, reason))
+		if (jn_is(reason, "gpuIdle"))
+			return true;
+	return false;
+}
+
+/* What stays; one that is lost tells none of it. */
+static void take_gpu_kind(const struct report_reader *rd, node_t rec, struct report_gpu *g)
+{
+	g->index = get_count(rd, rec, "index");
+	if (get(rd, rec, "name"))
+		g->name = get_name(rd, rec, "name");
+	if (get(rd, rec, "pci"))
+		g->pci = get_name(rd, rec, "pci");
+	g->clock_max = most(g->clock_max, get_count(rd, rec, "smClockMax"));
+	g->width_max = most(g->width_max, get_count(rd, rec, "pcieWidthMax"));
+}
+
 /* All processes that are on it tell of it. */
 static void take_gpu(struct report_reader *rd, node_t rec)
 {
-	struct report_gpu_sample s = {.clock = get_count(rd, rec, "smClock"),
-				      .util = get_count(rd, rec, "util"),
-				      .temperature = get_count(rd, rec, "temperature"),
-				      .power = get_count(rd, rec, "power"),
-				      .width = get_count(rd, rec, "pcieWidth"),
-				      .lost = get_bool(rd, rec, "lost")};
+	struct report_gpu_sample s = {
+		.clock = has_nothing_to_do(rd, rec) ? 0 : get_count(rd, rec, "smClock"),
+		.util = get(rd, rec, "util") ? (int64_t)get_count(rd, rec, "util") : -1,
+		.temperature = get_count(rd, rec, "temperature"),
+		.power = get_count(rd, rec, "power"),
+		.width = get_count(rd, rec, "pcieWidth"),
+		.lost = get_bool(rd, rec, "lost")};
 	uint32_t uuid = get_name(rd, rec, "gpuUuid");
 	struct report_gpu *g;
 
@@ -631,13 +643,9 @@ static void take_gpu(struct report_reader *rd, node_t rec)
 	g = report_gpu_of(rd->r, rd->proc, uuid);
 	if (!g)
 		return;
-	g->index = get_count(rd, rec, "index");
-	g->name = get_name(rd, rec, "name");
-	g->pci = get_name(rd, rec, "pci");
-	g->clock_max = get_count(rd, rec, "smClockMax");
-	g->width_max = get_count(rd, rec, "pcieWidthMax");
+	take_gpu_kind(rd, rec, g);
 	take_gpu_counts(rd, rec, &s);
-	report_gpu_add(g, &s);
+	report_gpu_add(rd->proc, g, &s);
 }
 
 /* What they counted all the time: all processes of a node tell of it, each in intervals of its own, and one of them counts. */

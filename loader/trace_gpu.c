@@ -46,10 +46,44 @@ static void put_reasons(struct json *j, const struct gpu_sample *now)
 	json_char(j, ']');
 }
 
+/* The bit of GPU_REASONS that says that it is so now; 0: none does. */
+static uint64_t bit_of(enum gpu_value held)
+{
+	switch (held) {
+	case GPU_HELD_SW_POWER_CAP:
+		return 1 << 2;
+	case GPU_HELD_SYNC_BOOST:
+		return 1 << 4;
+	case GPU_HELD_SW_THERMAL:
+		return 1 << 5;
+	case GPU_HELD_HW_THERMAL:
+		return 1 << 6;
+	case GPU_HELD_POWER_BRAKE:
+		return 1 << 7;
+	default:
+		return 0;
+	}
+}
+
+/* What a driver does not count is what its bit says at the end. */
+static bool is_held(const struct gpu_sample *was, const struct gpu_sample *now, enum gpu_value v,
+		    uint64_t *n)
+{
+	bool heat = v == GPU_HELD_SW_THERMAL || v == GPU_HELD_HW_THERMAL;
+
+	if (!gpu_sample__has(now, GPU_REASONS) || !bit_of(v) || gpu_sample__has(now, v) ||
+	    (heat && gpu_sample__has(now, GPU_HELD_THERMAL)))
+		return false;
+	*n = now->value[GPU_REASONS] & bit_of(v) ? now->ns - was->ns : 0;
+	return true;
+}
+
 /* What has been counted since; false: not known, or the driver began anew. */
 static bool moved(const struct gpu_sample *was, const struct gpu_sample *now, enum gpu_value v,
 		  uint64_t *n)
 {
+	if (v >= GPU_HELD_FIRST && v <= GPU_HELD_LAST && is_held(was, now, v, n))
+		return true;
 	*n = now->value[v] - was->value[v];
 	return gpu_sample__has(was, v) && gpu_sample__has(now, v) && now->value[v] >= was->value[v];
 }

@@ -360,7 +360,7 @@ function heldText(h)
 	return 'GPU ' + h.gpu.index + ' ' + how + ', ' + span(h.to - h.from) + ' from ' + span(h.from - trace.t0) + ' on';
 }
 
-/* What held it down for more than a hundredth of the time, and what else was wrong. */
+/* What held it down for more than a hundredth of the time, trouble or not, and errors. */
 function gpuTrouble(g)
 {
 	const out = [...g.held].filter(([, ns]) => ns > g.time / 100).sort((a, b) => b[1] - a[1]).map(([why, ns]) => clean(why, 40) + ' ' + (100 * ns / g.time).toFixed(0) + ' %');
@@ -377,7 +377,7 @@ function gpuTable()
 	const rows = trace.procs.flatMap(p => [...p.gpus.values()].map(g => [p.rank >= 0 && !p.many ? 'rank ' + p.rank : procLabel(p), clean(p.host, 40), {n: String(g.index)}, {n: g.n ? (g.clock / g.n).toFixed(0) : '-'},
 		{n: g.hot ? String(g.hot) : '-'}, {n: g.watt ? g.watt.toFixed(0) : '-'}, gpuTrouble(g)]));
 
-	return rows.length ? [el('h3', '', 'GPUs'), table(rows.slice(0, 500), ['rank', 'node', {n: 'GPU'}, {n: 'MHz'}, {n: '\u00b0C'}, {n: 'W'}, 'trouble'])] : [];
+	return rows.length ? [el('h3', '', 'GPUs'), table(rows.slice(0, 500), ['rank', 'node', {n: 'GPU'}, {n: 'MHz'}, {n: '\u00b0C'}, {n: 'W max'}, 'held down, errors'])] : [];
 }
 
 /* ---- The trace --------------------------------------------------------------------------------------------- */

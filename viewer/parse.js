@@ -6,6 +6,8 @@
  */
 
 const TIME_MAX = 2 ** 53;
+/* As report has it: what power limits and groups that keep step take is how GPUs are meant to work. */
+const HELD_TROUBLE = ['swThermalSlowdown', 'hwThermalSlowdown', 'hwPowerBrakeSlowdown', 'thermal'];
 const OPEN_MAX = 10000, SIGNALS_MAX = 1000 /* of a process */, KMSG_MAX = 4096, GPUS_MAX = 64 /* of a process */, HELD_MAX = 10000 /* likewise */;
 
 const num = v => typeof v === 'number' && Number.isFinite(v) ? v : 0;
@@ -334,7 +336,7 @@ class Parser {
 		let g = proc.gpus.get(uuid);
 
 		if (!g && proc.gpus.size < GPUS_MAX)
-			proc.gpus.set(uuid, g = {index: whole(o.index), name: str(o.name).slice(0, 64), n: 0, clock: 0, hot: 0, watt: 0, time: 0, held: new Map(), errors: 0, lost: false});
+			proc.gpus.set(uuid, g = {index: whole(o.index), name: str(o.name).slice(0, 64), n: 0, clock: 0, hot: 0, watt: 0, time: 0, held: new Map(), errors: 0, lost: false, last: null});
 		if (!g)
 			return;
 		if (num(o.smClock) > 0 && num(o.util) > 0) {
@@ -352,7 +354,7 @@ class Parser {
 		this.seen(to, proc);
 	}
 
-	/* For how long by what. What a power limit does is how GPUs work: it is in the sums only. */
+	/* For how long by what. What is no trouble is in the sums only. */
 	gpuHeld(proc, g, held, from, to)
 	{
 		let why = '', longest = 0;
@@ -363,7 +365,7 @@ class Parser {
 
 			if (g.held.size < 32 || g.held.has(name))
 				g.held.set(name, (g.held.get(name) || 0) + ns);
-			if (name !== 'swPowerCap' && ns > longest) {
+			if (HELD_TROUBLE.includes(name) && ns > longest) {
 				why = name;
 				longest = ns;
 			}
@@ -375,14 +377,15 @@ class Parser {
 	/* Seconds of the same, one behind the other, are one. */
 	stretch(proc, gpu, why, from, to, share)
 	{
-		const last = proc.held.at(-1);
+		const last = gpu.last;
 
-		if (last && last.gpu === gpu && last.why === why && from <= last.to + 1e8) {
+		if (last && last.why === why && from <= last.to + 1e8) {
 			last.n++;
 			last.share += share;
 			last.to = Math.max(last.to, to);
 		} else if (proc.held.length < HELD_MAX) {
-			proc.held.push({gpu, why: why.slice(0, 40), from, to, n: 1, share});
+			gpu.last = {gpu, why: why.slice(0, 40), from, to, n: 1, share};
+			proc.held.push(gpu.last);
 		}
 	}
 

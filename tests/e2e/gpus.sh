@@ -19,7 +19,7 @@ gpu() {
 	gpu 0
 	printf '0 %s\n' 'sm 1965' 'temperature 61' 'power 650123' 'width 16' 'reasons 0x4' 'rate74 100000000' 'field94 3' 'rate138 1000000'
 	gpu 1
-	printf '1 %s\n' 'sm 1230' 'temperature 59' 'power 310000' 'width 8' 'reasons 0x88' 'rate271 840000000' 'rate94 5'
+	printf '1 %s\n' 'sm 1230' 'temperature 59' 'power 310000' 'width 8' 'reasons 0x88' 'rate271 840000000' 'rate94 20'
 	gpu 2
 	printf '2 %s\n' 'sm 1980' 'temperature 64' 'power 645000' 'width 16' 'reasons 0x0' 'field74 5'
 } >"$tmp/braked.gpus"
@@ -83,13 +83,20 @@ for r in 0 1 2; do
 	is "rank $r: a capture has them, too" "$(lines converted $r)" "$(lines braked $r)"
 done
 
+# row [OPTION...]: doctor's.
+row() {
+	"$scope" doctor --json --plugin "$plugin" "$@" | jq -r '.features[] | select(.name == "gpus-nvml") | .status + ": " + .detail'
+}
+is "doctor: NVML answers" "$(row --nvml "$nvml")" "works: driver 570.00.fake, 3 GPUs"
+t "doctor: there is none" grep -q '^optional-missing: /nowhere/x.so: cannot open' <<<"$(row --nvml /nowhere/x.so)"
+
 # ---- What it is good for
 
 report=$("$scope" report "$tmp/braked")
 "$scope" report --json "$tmp/braked" >"$tmp/report"
 is "the rank that came late: by its GPU" "$(jq -r '.verdicts[0] | .code, .rank, .evidence[-1]' "$tmp/report" | paste -sd ' ' | sed 's/in [0-9]* of [0-9]* of/in n of/; s/8[345] %/84 %/')" \
-	"late-rank 1 in n of these its GPU 1 was slower than its peers' (1230 MHz, theirs 1965), held down by hwPowerBrakeSlowdown for 84 % of the time"
-t "for people" grep -q '^ *in [0-9]* of [0-9]* of these its GPU 1 was slower' <<<"$report"
+	"late-rank 1 in n of these its GPU 1 did less than its peers' (1230 MHz, theirs 1965), held down by hwPowerBrakeSlowdown for 84 % of the time"
+t "for people" grep -q '^ *in [0-9]* of [0-9]* of these its GPU 1 did less' <<<"$report"
 t "the table has the one that had trouble" grep -qE '^.* 1 +1 +1230 +97 +310 +59  hwPowerBrakeSlowdown 8[345] %, 735 MHz below others, PCIe x8 of x16, pcieReplay [0-9]+$' \
 	<<<"$report"
 t "and says that it is one of three" grep -q '^GPUs that had trouble: 1 of 3$' <<<"$report"
@@ -109,6 +116,8 @@ t "no trouble" grep -q '^GPUs: 3, without trouble$' <<<"$report"
 
 record off --nvml "$nvml" --gpu off -v -d 300ms
 is "--gpu off: nobody asks" "$rc $(grep -c NVML "$tmp/off.err")" "0 0"
+record idle --nvml "$nvml" -v -d 1500ms
+is "no job: NVML is left alone" "$rc $(grep -c NVML "$tmp/idle.err")" "0 0"
 record none -d 300ms
 is "no NVML: no word" "$rc $(grep -ci 'nvml\|gpu' "$tmp/none.err")" "0 0"
 
@@ -122,17 +131,18 @@ stop_recorder
 is "NVML crashes: it is said, and nothing else is lost" "$rc $(grep -c 'looked at GPUs.*ended by signal 9' "$tmp/crash.err")" "0 1"
 t "NVML crashes: the trace is whole" lossless crash
 
-{
-	gpu 0
-	echo '0 hang 1'
-} >"$FAKE_NVML"
+cp "$tmp/braked.gpus" "$FAKE_NVML"
 record_bg hang --nvml "$nvml"
 pid=$(sampler)
-ranks hang 2 --iters 300 --period-us 20000
+(
+	sleep 2.5
+	echo '0 hang 1' >>"$FAKE_NVML"
+) &
+ranks hang 2 --iters 500 --period-us 20000
 before=${EPOCHREALTIME/./}
 stop_recorder
 is "a GPU hangs: the recorder does not" "$rc $((${EPOCHREALTIME/./} - before < 3000000))" "0 1"
-is "a GPU hangs: it is said" "$(grep -c 'NVML gives no answer for 5 s: a GPU, or its driver, hangs' "$tmp/hang.err")" 1
+is "a GPU hangs: it is said" "$(grep -c 'NVML has given no answer for 5 s: a GPU, or its driver, hangs' "$tmp/hang.err")" 1
 t "a GPU hangs: the trace is whole" lossless hang
 t "a GPU hangs: nobody is left" ended "$pid"
 

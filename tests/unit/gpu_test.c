@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
+#include "clock.h"
 #include "gpu.h"
 #include "pipeline.h"
 #include "trace.h"
@@ -28,13 +30,19 @@ static void gpus(const char *text)
 	fclose(f);
 }
 
-/* Within 5 s; 0: nothing has come. */
+/* Within 5 s, asking when it is time; 0: nothing has come. */
 static int next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
 {
 	struct pollfd ready = {.fd = g->fd, .events = POLLIN};
+	uint64_t end = monotonic_ns() + 5 * NSEC_PER_SEC;
+	int err;
 
-	poll(&ready, 1, 5000);
-	return gpu_sampler__next(g, m, sig);
+	do {
+		gpu_sampler__ask(g, monotonic_ns());
+		poll(&ready, 1, 20);
+		err = gpu_sampler__next(g, m, sig);
+	} while (!err && monotonic_ns() < end);
+	return err;
 }
 
 static struct gpu_sample sample(struct gpu_sampler *g)
@@ -182,32 +190,33 @@ static void no_library(void **state)
 	(void)state;
 	assert_int_equal(gpu_sampler__start(&g, "/nonexistent/libnvidia-ml.so.1"), 0);
 	says(&g, GPU_FAILED, "/nonexistent/libnvidia-ml.so.1");
-	ends(&g, 0);
+	gpu_sampler__stop(&g);
 	assert_int_equal(gpu_sampler__start(&g, "libz.so.1"), 0);
 	says(&g, GPU_FAILED, "libz.so.1 is no NVML");
-	ends(&g, 0);
+	gpu_sampler__stop(&g);
 }
 
+/* It may come yet, and is tried again; not at once. */
 static void no_driver(void **state)
 {
 	struct gpu_sampler g;
 	struct gpu_message m;
+	uint64_t now;
 	int sig;
 
 	(void)state;
-	gpus("- init 18\n");
-	assert_int_equal(gpu_sampler__start(&g, FAKE), 0);
-	says(&g, GPU_FAILED, "Unknown Error");
-	ends(&g, 0);
-	gpus("- init 9\n"); /* it may come yet */
+	gpus("- init 9\n");
 	assert_int_equal(gpu_sampler__start(&g, FAKE), 0);
 	says(&g, GPU_FAILED, "Driver Not Loaded");
-	assert_int_equal(gpu_sampler__next(&g, &m, &sig), 0);
+	gpus("0 uuid GPU-" UUID "\n");
+	now = monotonic_ns();
+	gpu_sampler__ask(&g, now + 9 * NSEC_PER_SEC);
+	assert_int_equal(g.asked_ns, 0);
+	gpu_sampler__ask(&g, now + 11 * NSEC_PER_SEC);
+	assert_int_equal(next(&g, &m, &sig), 1);
+	assert_int_equal(m.kind, GPU_READY);
+	assert_non_null(strstr(m.text, "1 GPU"));
 	gpu_sampler__stop(&g);
-	gpus("");
-	assert_int_equal(gpu_sampler__start(&g, FAKE), 0);
-	says(&g, GPU_READY, "0 GPUs");
-	ends(&g, 0);
 }
 
 static void crash(void **state)
@@ -226,6 +235,7 @@ static void hang(void **state)
 {
 	struct gpu_sampler g;
 	struct gpu_message m;
+	uint64_t now;
 	pid_t pid;
 	int sig;
 
@@ -239,9 +249,71 @@ static void hang(void **state)
 	kill(pid, SIGINT);
 	usleep(20000);
 	assert_int_equal(gpu_sampler__next(&g, &m, &sig), 0);
+	now = g.asked_ns;
+	assert_int_not_equal(now, 0);
+	assert_int_equal(gpu_sampler__hangs(&g, now + 59 * NSEC_PER_SEC),
+			 0); /* it may be waking them */
+	assert_int_equal(gpu_sampler__hangs(&g, now + 60 * NSEC_PER_SEC), 60 * NSEC_PER_SEC);
+	assert_int_equal(gpu_sampler__hangs(&g, now + 61 * NSEC_PER_SEC), 0); /* it is said once */
 	gpu_sampler__stop(&g);
 	assert_int_equal(g.fd, -1);
 	assert_int_equal(kill(pid, 0), -1);
+}
+
+/* Nobody waits for an end that does not come: as of a process that is still in the driver. Its answers are not taken any more. */
+static void slow_end(void **state)
+{
+	struct gpu_sampler g = {.fd = -1};
+	struct gpu_message m;
+	int pair[2], sig;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	g.pid = fork();
+	if (!g.pid) {
+		close(pair[0]);
+		close(pair[1]);
+		usleep(300000);
+		raise(SIGKILL);
+	}
+	close(pair[1]);
+	g.fd = pair[0];
+	usleep(20000);
+	assert_int_equal(gpu_sampler__next(&g, &m, &sig), -ENODATA);
+	assert_int_equal(sig, 0);
+	assert_int_not_equal(g.pid, 0);
+	usleep(400000);
+	assert_int_equal(gpu_sampler__next(&g, &m, &sig), -ENODATA);
+	assert_int_equal(sig, SIGKILL);
+	assert_int_equal(g.pid, 0);
+	assert_int_equal(gpu_sampler__next(&g, &m, &sig), -ENODATA);
+	assert_int_equal(sig, 0);
+	gpu_sampler__stop(&g);
+}
+
+/* Of a second that took long: no sooner than five times that. */
+static void rests(void **state)
+{
+	struct gpu_sampler g;
+	struct gpu_message m;
+	uint64_t now;
+	int sig;
+
+	(void)state;
+	gpus("0 uuid GPU-" UUID "\n");
+	assert_int_equal(gpu_sampler__start(&g, FAKE), 0);
+	now = monotonic_ns();
+	gpu_sampler__ask(&g, now - NSEC_PER_SEC); /* as if it had been asked then */
+	assert_int_equal(g.asked_ns, now - NSEC_PER_SEC);
+	while (g.asked_ns)
+		gpu_sampler__next(&g, &m, &sig);
+	assert_in_range(g.next_ns, now + 5 * NSEC_PER_SEC, now + 20 * NSEC_PER_SEC);
+	g.next_ns = 0;
+	gpu_sampler__ask(&g, now - 100 * NSEC_PER_SEC);
+	while (g.asked_ns)
+		gpu_sampler__next(&g, &m, &sig);
+	assert_in_range(g.next_ns, now + 29 * NSEC_PER_SEC, now + 40 * NSEC_PER_SEC);
+	gpu_sampler__stop(&g);
 }
 
 /* ---- Into traces ------------------------------------------------------------------------------------- */
@@ -292,6 +364,7 @@ static void traces(void **state)
 	set(&b, GPU_PCIE_REPLAY, 6);	 /* the driver began anew */
 	set(&b, GPU_ECC_CORRECTED, 1);
 	set(&b, GPU_NVLINK_SENT, 3 << 20);
+	set(&b, GPU_REASONS, 1 << 4 | 1 << 5 | 1 << 7);
 	assert_int_equal(pipeline_gpu(s, &a), 0);
 	assert_int_equal(pipeline_gpu(s, &b), 0);
 	other.uuid[0] = '9'; /* somebody put another one in */
@@ -312,7 +385,9 @@ static void traces(void **state)
 		"{\"recordType\":\"gpu\",\"ts\":3000.000,\"interval\":2000.000,\"gpuUuid\":\"" UUID
 		"\",\"index\":1,\"pci\":\"0000:3b:00.0\",\"name\":\"NVIDIA "
 		"\\\"H200\\\"\\u0001\",\"smClock\":1980,"
-		"\"held\":{\"swPowerCap\":1500.000},\"nvlinkSent\":2097152}\n"
+		"\"reasons\":[\"syncBoost\",\"swThermalSlowdown\",\"hwPowerBrakeSlowdown\"],"
+		"\"held\":{\"swPowerCap\":1500.000,\"syncBoost\":2000.000,"
+		"\"swThermalSlowdown\":2000.000},\"nvlinkSent\":2097152}\n"
 		"{\"recordType\":\"gpu\",\"ts\":5000.000,\"gpuUuid\":\"" UUID
 		"\",\"index\":1,\"lost\":true}\n");
 }
@@ -350,11 +425,10 @@ static void nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values),    cmocka_unit_test(older_name),
-		cmocka_unit_test(lost),	     cmocka_unit_test(no_library),
-		cmocka_unit_test(no_driver), cmocka_unit_test(crash),
-		cmocka_unit_test(hang),	     cmocka_unit_test(traces),
-		cmocka_unit_test(nonsense)};
+		cmocka_unit_test(values),     cmocka_unit_test(older_name), cmocka_unit_test(lost),
+		cmocka_unit_test(no_library), cmocka_unit_test(no_driver),  cmocka_unit_test(crash),
+		cmocka_unit_test(hang),	      cmocka_unit_test(slow_end),   cmocka_unit_test(rests),
+		cmocka_unit_test(traces),     cmocka_unit_test(nonsense)};
 	int failed, fd = mkstemp(gpus_file);
 
 	if (fd < 0 || !mkdtemp(chunks_dir))

@@ -1596,7 +1596,7 @@ static void kernels_log(void **state)
 }
 
 #define GPU(us, more)                                                                              \
-	"{\"recordType\":\"gpu\",\"ts\":" us ",\"name\":\"H200\",\"util\":97," more "}\n"
+	"{\"recordType\":\"gpu\",\"ts\":" us "," more ",\"name\":\"H200\",\"util\":97}\n"
 /* Five operations of 10 ms each, to which one rank comes 8 ms late. */
 #define FIVE(rank, a, b, c, d, e)                                                                  \
 	COLL(rank, "1", a, "20000.000")                                                            \
@@ -1607,9 +1607,14 @@ static void kernels_log(void **state)
 #define COMES_SOON(rank) FIVE(rank, "10000.000", "20001.000", "30001.000", "40001.000", "50001.000")
 #define GPU_A		 "\"gpuUuid\":\"a\",\"index\":0,\"pci\":\"0000:3b:00.0\","
 #define GPU_B		 "\"gpuUuid\":\"b\",\"index\":4,\"pci\":\"0000:5e:00.0\","
-#define BRAKED                                                                                     \
-	"\"interval\":8000.000,\"held\":{\"hwPowerBrakeSlowdown\":6000.000,\"syncBoost\":1.000}"
-#define BRAKED_SAYS ", held down by hwPowerBrakeSlowdown for 75 % of the time"
+#define TWICE(what)	 GPU("9000.000", what) GPU("29000.000", what)
+#define COUNTED		 "\"interval\":8000.000,"
+#define BRAKED		 COUNTED "\"held\":{\"hwPowerBrakeSlowdown\":6000.000,\"syncBoost\":1.000}"
+#define CAPPED		 COUNTED "\"held\":{\"swPowerCap\":8000.000}"
+#define FREE		 COUNTED "\"held\":{}"
+#define LESS(n, mhz)	 "in " n " of 5 of these its GPU 4 did less than its peers'" mhz
+#define BRAKED_SAYS	 ", held down by hwPowerBrakeSlowdown for 75 % of the time"
+#define CLOCK(mhz, mw)	 ",\"smClock\":" mhz ",\"power\":" mw
 
 /* Why a rank is late may be its GPU: if that did less than its peers' then, by its clock or by what held it down. */
 static void gpus_that_are_slow(void **state)
@@ -1617,36 +1622,44 @@ static void gpus_that_are_slow(void **state)
 	static const struct {
 		const char *late, *soon, *says; /* records of the two GPUs */
 	} all[] = {
-		{GPU("9000.000", GPU_B BRAKED ",\"smClock\":1230"),
-		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"held\":{},\"smClock\":1980"),
-		 "in 5 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs "
-		 "1980)" BRAKED_SAYS},
-		{GPU("9000.000", GPU_B BRAKED),
-		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"held\":{}"),
-		 "in 5 of 5 of these its GPU 4 was slower than its peers'" BRAKED_SAYS},
-		{GPU("9000.000", GPU_B "\"smClock\":1230"),
-		 GPU("9000.000", GPU_A "\"smClock\":1980"),
-		 "in 5 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs 1980)"},
-		/* by the bits of an older driver */
-		{GPU("9000.000",
-		     GPU_B "\"interval\":8000.000,\"reasons\":[\"gpuIdle\",\"swPowerCap\"]"),
-		 GPU("9000.000", GPU_A "\"interval\":8000.000,\"reasons\":[]"),
-		 "in 5 of 5 of these its GPU 4 was slower than its peers', held down by swPowerCap "
-		 "for 100 % "
-		 "of the time"},
-		/* later than some of them: these had another sample, or none */
-		{GPU("9000.000", GPU_B "\"smClock\":1230")
-			 GPU("39000.000", GPU_B "\"smClock\":1970"),
-		 GPU("9000.000", GPU_A "\"smClock\":1980"),
-		 "in 3 of 5 of these its GPU 4 was slower than its peers' (1230 MHz, theirs 1980)"},
+		{TWICE(GPU_B BRAKED ",\"smClock\":1230"), TWICE(GPU_A FREE ",\"smClock\":1980"),
+		 LESS("5", " (1230 MHz, theirs 1980)") BRAKED_SAYS},
+		{TWICE(GPU_B BRAKED), TWICE(GPU_A FREE), LESS("5", "") BRAKED_SAYS},
+		/* by its clock alone, or with the power limit that does it, if it does not take more than they */
+		{TWICE(GPU_B FREE CLOCK("1230", "300000")),
+		 TWICE(GPU_A FREE CLOCK("1980", "300000")), LESS("5", " (1230 MHz, theirs 1980)")},
+		{TWICE(GPU_B CAPPED CLOCK("1230", "300000")),
+		 TWICE(GPU_A FREE CLOCK("1980", "350000")),
+		 LESS("5",
+		      " (1230 MHz, theirs 1980), held down by swPowerCap for 100 % of the time")},
+		/* who works more than those that wait for it: that is why it is slow, and not the other way around */
+		{TWICE(GPU_B CAPPED CLOCK("1700", "699000")),
+		 TWICE(GPU_A FREE CLOCK("1980", "350000")), NULL},
+		{TWICE(GPU_B CAPPED), TWICE(GPU_A FREE), NULL},
+		{TWICE(GPU_B FREE ",\"smClock\":1230"), TWICE(GPU_A FREE ",\"smClock\":1980"),
+		 NULL},
+		/* one that had nothing to do */
+		{TWICE(GPU_B "\"util\":0" CLOCK("345", "80000")),
+		 TWICE(GPU_A FREE CLOCK("1980", "350000")), NULL},
+		/* of some of them, the lesser part of them, or but one moment */
+		{TWICE(GPU_B BRAKED) GPU("49000.000", GPU_B FREE), TWICE(GPU_A FREE),
+		 LESS("3", "") BRAKED_SAYS},
+		{TWICE(GPU_B BRAKED) GPU("39000.000", GPU_B FREE), TWICE(GPU_A FREE), NULL},
+		{GPU("9000.000", GPU_B BRAKED), TWICE(GPU_A FREE), NULL},
 		{GPU("9000.000", GPU_B "\"lost\":true"), "",
 		 "its GPU 4 is lost: the driver could not reach it any more"},
-		/* as its peers, or nothing tells of it */
-		{GPU("9000.000", GPU_B BRAKED), GPU("9000.000", GPU_A BRAKED), NULL},
-		{GPU("9000.000", GPU_B "\"smClock\":1900"),
-		 GPU("9000.000", GPU_A "\"smClock\":1980"), NULL},
-		{"", GPU("9000.000", GPU_A "\"smClock\":1980"), NULL},
-		{GPU("9000.000", GPU_A BRAKED), GPU("9000.000", GPU_A BRAKED), NULL},
+		/* of two GPUs it is not known which, but for one that is lost */
+		{TWICE(GPU_B BRAKED) GPU("9000.000", GPU_A FREE), TWICE("\"gpuUuid\":\"c\"," FREE),
+		 NULL},
+		{GPU("9000.000", GPU_B "\"lost\":true") GPU("9000.000", GPU_A FREE), "",
+		 "its GPU 4 is lost: the driver could not reach it any more"},
+		/* as its peers, or nothing tells of it, or of them, or of what is like it */
+		{TWICE(GPU_B BRAKED), TWICE(GPU_A BRAKED), NULL},
+		{TWICE(GPU_B FREE CLOCK("1900", "1")), TWICE(GPU_A FREE CLOCK("1980", "1")), NULL},
+		{"", TWICE(GPU_A FREE), NULL},
+		{TWICE(GPU_B BRAKED), "", NULL},
+		{TWICE(GPU_A BRAKED), TWICE(GPU_A BRAKED), NULL},
+		{TWICE(GPU_B BRAKED), TWICE(GPU_A FREE ",\"name\":\"B200\""), NULL},
 	};
 	struct report_find **finds;
 	char text[16384], told[160];
@@ -1671,40 +1684,49 @@ static void gpus_that_are_slow(void **state)
 	}
 }
 
-/* Over the whole trace: whatever its processes tell of a GPU twice counts once. */
+#define XID(bus, more) "NVRM: Xid (PCI:" bus "): 79, " more "GPU has fallen off the bus."
+#define TWO_OF(gpu)                                                                                \
+	GPU("1000.000", gpu COUNTED                                                                \
+	    "\"held\":{\"hwThermalSlowdown\":400.000,\"syncBoost\":8000.000},\"smClock\":1000")    \
+	GPU("2000.000", gpu COUNTED "\"errors\":{\"eccUncorrected\":3,\"eccCorrected\":4,"         \
+				    "\"pcieReplay\":8},\"smClock\":1500")
+
+/* Over the whole trace: what several processes tell of a GPU counts once; Xid lines are of who alone is on theirs, and was then. */
 static void gpus_in_all(void **state)
 {
-#define SAMPLES                                                                                    \
-	GPU("1000.000",                                                                            \
-	    GPU_A "\"interval\":1000.000,\"held\":{\"syncBoost\":100.000},\"smClock\":1000")       \
-	GPU("2000.000",                                                                            \
-	    GPU_A "\"interval\":1000.000,\"errors\":{\"eccUncorrected\":3},\"smClock\":1500")
-	static const char text[] = HEADER("1") SAMPLES LOGGED(
-		"1500.000", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
-		LOGGED("1501.000", "NVRM: Xid (PCI:0000:3c:00): 79, GPU has fallen off the bus.")
-			LOGGED("1502.000", "NVRM: Xid (PCI:): 79")
-				COLL("0", "1", "1000.000", "2000.000") HEADER("2")
-					SAMPLES COLL("1", "1", "1000.000", "2000.000");
+	static const char text[] = HEADER("1") TWO_OF(GPU_A) LOGGED("500.000",
+								    XID("0000:3b:00", ""))
+		LOGGED("1500.000", XID("0000:3B:00", "")) LOGGED("1501.000", XID("0000:3c:00", ""))
+			LOGGED("1502.000", XID("", "")) LOGGED("1503.000", XID("0000:5e:00", ""))
+				LOGGED("1504.000", XID("0000:3b:00", "pid=77, "))
+					COLL("0", "1", "1000.000", "2000.000") HEADER("2")
+						TWO_OF(GPU_B) COLL("1", "1", "1000.000", "2000.000")
+							HEADER("3") TWO_OF(GPU_B) COLL(
+								"2", "1", "1000.000", "2000.000");
 	const struct report_gpu *g;
 	char trouble[160];
 	struct report r;
+	int i;
 
 	(void)state;
 	read_text(&r, text, sizeof(text) - 1);
-	assert_int_equal(HASH_COUNT(r.gpus), 1);
-	g = r.gpus;
-	assert_int_equal(g->time, 2000000);
-	assert_int_equal(g->held[GPU_HELD_SYNC_BOOST - GPU_HELD_FIRST], 100000);
-	assert_int_equal(g->errors[GPU_ECC_UNCORRECTED - GPU_ERROR_FIRST], 3);
-	assert_int_equal(report_gpu_clock(g), 1250);
-	assert_int_equal(report_gpu_rank(g), 0);
-	assert_true(report_gpu_trouble(&r, g, trouble, sizeof(trouble)));
-	assert_string_equal(trouble, "syncBoost 5 %, eccUncorrected 3");
-	assert_true(logged(&r, 0, "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", 0,
-			   500000));
-	assert_true(logged(&r, 1, "NVRM: Xid (PCI:0000:3c:00): 79, GPU has fallen off the bus.", -1,
-			   501000));
-	assert_true(logged(&r, 2, "NVRM: Xid (PCI:): 79", -1, 502000));
+	assert_int_equal(HASH_COUNT(r.gpus), 2);
+	for (g = r.gpus, i = 0; i < 2; g = g->hh.next, i++) {
+		assert_int_equal(g->index, i ? 4 : 0);
+		assert_int_equal(g->time, 16000000);
+		assert_int_equal(g->held[GPU_HELD_SYNC_BOOST - GPU_HELD_FIRST], 8000000);
+		assert_int_equal(g->errors[GPU_ECC_UNCORRECTED - GPU_ERROR_FIRST], 3);
+		assert_int_equal(report_gpu_clock(g), 1250);
+		assert_int_equal(report_gpu_rank(g), i ? -1 : 0);
+		assert_true(report_gpu_trouble(g, trouble, sizeof(trouble)));
+		assert_string_equal(trouble, "hwThermalSlowdown 2 %, eccUncorrected 3");
+	}
+	assert_true(logged(&r, 0, XID("0000:3b:00", ""), -1, -500000));
+	assert_true(logged(&r, 1, XID("0000:3B:00", ""), 0, 500000));
+	assert_true(logged(&r, 2, XID("0000:3c:00", ""), -1, 501000));
+	assert_true(logged(&r, 3, XID("", ""), -1, 502000));
+	assert_true(logged(&r, 4, XID("0000:5e:00", ""), -1, 503000));
+	assert_true(logged(&r, 5, XID("0000:3b:00", "pid=77, "), -1, 504000));
 	report_free(&r);
 }
 

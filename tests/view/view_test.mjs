@@ -1317,7 +1317,7 @@ await t('a GPU that is held down: along the lower edge of its process, seconds o
 	await p.click('#tab-trace');
 	const told = (await $text(p, '#pane')).replaceAll(/\s/g, '');
 
-	ok(told.includes('GPUsranknodeGPUMHz\u00b0CWtroublerank0n51307'), told);
+	ok(told.includes('GPUsranknodeGPUMHz\u00b0CWmaxhelddown,errorsrank0n51307'), told);
 	ok(told.includes('130771310lost,swPowerCap53%,hwPowerBrakeSlowdown34%,7errors'), told);
 	const i = await info(p), box = await p.$eval('#lanes', c => (({top, width}) => ({top, width}))(c.getBoundingClientRect())), x = s => 208 + (i.from + (s - 1) * 1e9 - i.t0) / (i.t1 - i.t0) * (box.width - 208);
 
