@@ -99,6 +99,7 @@ struct report_beside {
 struct report_part {
 	struct report_proc *proc;
 	int32_t rank;
+	uint32_t gpu; /* its UUID, a name; 0: not known */
 	int32_t tid;
 	/* Of the execution, which begins when those before it in its communicator have ended. */
 	int64_t start, stop;
@@ -373,7 +374,8 @@ struct report_gpu {
 
 /* Of a finding: operations in which the GPU of who was late did less than those of its peers. */
 struct report_gpu_find {
-	uint64_t judged;  /* the last of them */
+	uint64_t judged; /* the last of them */
+	const struct report_gpu *gpu;
 	uint32_t n, odd;  /* whose GPU is known; and did less */
 	int64_t last;	  /* the sample of the last of these */
 	uint32_t samples; /* so many there were */

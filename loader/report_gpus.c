@@ -97,16 +97,26 @@ int64_t report_gpu_clock(const struct report_gpu *g)
 #define ODD_CLOCK 0.95 /* or so much slower */
 #define STALE_NS  (5 * INT64_C(1000000000))
 
-/* The sample that has that time, or the last one before it; NULL: none that tells of it. */
-static const struct report_gpu_sample *sample_at(const struct report_part *p)
+/* That it is on; NULL: not known. */
+static const struct report_gpu *gpu_of(const struct report *r, const struct report_part *p)
 {
-	const struct report_gpu *g = p->proc->self->gpu;
+	const struct report_gpu key = {.node = p->proc->node, .uuid = p->gpu};
+	struct report_gpu *g;
+
+	if (!p->gpu)
+		return p->proc->self->several_gpus ? NULL : p->proc->self->gpu;
+	HASH_FIND(hh, r->gpus, &key, offsetof(struct report_gpu, host), g);
+	return g;
+}
+
+/* The sample that has the time at which the rank came, or the last one before it; NULL: none that tells of it. */
+static const struct report_gpu_sample *sample_at(const struct report_gpu *g,
+						 const struct report_part *p)
+{
 	const struct report_gpu_sample *s;
 	uint32_t i;
 
-	if (!g || p->proc->self->several_gpus)
-		return NULL;
-	for (i = 1; i <= REPORT_GPU_SAMPLES && i <= g->nlast; i++) {
+	for (i = 1; g && i <= REPORT_GPU_SAMPLES && i <= g->nlast; i++) {
 		s = &g->last[(g->nlast - i) % REPORT_GPU_SAMPLES];
 		if (s->to - s->ns <= p->start)
 			return p->start - s->to <= STALE_NS ? s : NULL;
@@ -134,18 +144,19 @@ struct peers {
 	int64_t held, clock, power;
 };
 
-static struct peers peers_of(const struct report_op *op, const struct report_part *but)
+static struct peers peers_of(const struct report *r, const struct report_op *op,
+			     const struct report_gpu *own)
 {
 	int64_t held[PEERS_MAX], clock[PEERS_MAX], power[PEERS_MAX];
-	const struct report_gpu *own = but->proc->self->gpu, *g;
+	const struct report_gpu *g;
 	uint32_t n = 0, nclock = 0, npower = 0, i;
 	const struct report_gpu_sample *s;
 
 	for (i = 0; i < op->nparts && n < PEERS_MAX; i++) {
-		g = op->parts[i]->proc->self->gpu;
+		g = gpu_of(r, op->parts[i]);
 		if (!g || g == own || g->name != own->name)
 			continue;
-		s = sample_at(op->parts[i]);
+		s = sample_at(g, op->parts[i]);
 		if (!s)
 			continue;
 		held[n++] = held_per_mille(s);
@@ -176,22 +187,25 @@ void report_gpu_note(const struct report *r, struct report_find *f, const struct
 {
 	struct report_gpu_find *g = &f->gpu;
 	const struct report_gpu_sample *s;
+	const struct report_gpu *own;
 	struct peers peers;
 	int i;
 
 	if (!r->gpus || !part || !is_of_gpu(f->key.code) || g->judged == r->judged)
 		return;
 	g->judged = r->judged;
-	s = sample_at(part);
+	own = gpu_of(r, part);
+	s = sample_at(own, part);
 	if (!s)
 		return;
-	peers = peers_of(op, part);
+	peers = peers_of(r, op, own);
 	if (!peers.n)
 		return;
 	g->n++;
 	if (held_per_mille(s) - peers.held < 1000 * ODD_SHARE && !is_slower(s, &peers))
 		return;
 	g->odd++;
+	g->gpu = own;
 	g->samples += s->to != g->last;
 	g->last = s->to;
 	add_time(&g->time, s->ns);
@@ -226,14 +240,14 @@ bool report_tell_gpu(const struct report_find *f, char *at, size_t len)
 	int why = longest(g->held), n;
 
 	if (p && p->lost_gpu) {
-		snprintf(at, len, "its GPU %u is lost: the driver could not reach it any more",
-			 p->lost_gpu->index);
+		snprintf(at, len, "%s GPU %u is lost: the driver could not reach it any more",
+			 p->several_gpus ? "its process'" : "its", p->lost_gpu->index);
 		return true;
 	}
-	if (!p || !p->gpu || g->samples < SAMPLES_LEAST || 2 * (uint64_t)g->odd < g->n)
+	if (!g->gpu || g->samples < SAMPLES_LEAST || 2 * (uint64_t)g->odd < g->n)
 		return false;
 	n = snprintf(at, len, "in %u of %u of these its GPU %u did less than its peers'", g->odd,
-		     g->n, p->gpu->index);
+		     g->n, g->gpu->index);
 	if (g->nclock)
 		n += snprintf(at + n, len - (size_t)n, " (%lld MHz, theirs %lld)",
 			      (long long)(g->clock / g->nclock), (long long)(g->peers / g->nclock));

@@ -900,6 +900,7 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	part->proc = rd->proc;
 	part->gap = -1;
 	part->rank = get_rank(rd, rec, "rank");
+	part->gpu = get_name(rd, rec, "gpuUuid");
 	part->tid = get_int(rd, get(rd, rec, "start"), "tid", 0);
 	part->loss_near = get_count(rd, rec, "lossNear");
 	take_role(rd, get(rd, sched, "app"), &part->app);

@@ -1648,11 +1648,15 @@ static void gpus_that_are_slow(void **state)
 		{GPU("9000.000", GPU_B BRAKED), TWICE(GPU_A FREE), NULL},
 		{GPU("9000.000", GPU_B "\"lost\":true"), "",
 		 "its GPU 4 is lost: the driver could not reach it any more"},
-		/* of two GPUs it is not known which, but for one that is lost */
+		/* of two GPUs of a process whose is which is told by its events: here by none, but one is lost */
 		{TWICE(GPU_B BRAKED) GPU("9000.000", GPU_A FREE), TWICE("\"gpuUuid\":\"c\"," FREE),
 		 NULL},
 		{GPU("9000.000", GPU_B "\"lost\":true") GPU("9000.000", GPU_A FREE), "",
-		 "its GPU 4 is lost: the driver could not reach it any more"},
+		 "its process' GPU 4 is lost: the driver could not reach it any more"},
+		{TWICE(GPU_B BRAKED) GPU("9000.000", GPU_A FREE) COMES_LATE("1,\"gpuUuid\":\"b\""),
+		 TWICE("\"gpuUuid\":\"c\"," FREE), LESS("5", "") BRAKED_SAYS},
+		{TWICE(GPU_B BRAKED) GPU("9000.000", GPU_A FREE) COMES_LATE("1,\"gpuUuid\":\"a\""),
+		 TWICE("\"gpuUuid\":\"c\"," FREE), NULL},
 		/* as its peers, or nothing tells of it, or of them, or of what is like it */
 		{TWICE(GPU_B BRAKED), TWICE(GPU_A BRAKED), NULL},
 		{TWICE(GPU_B FREE CLOCK("1900", "1")), TWICE(GPU_A FREE CLOCK("1980", "1")), NULL},
@@ -1670,7 +1674,8 @@ static void gpus_that_are_slow(void **state)
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		n = (uint32_t)snprintf(text, sizeof(text), "%s%s%s%s", HEADER("1"), all[i].soon,
 				       COMES_SOON("0") HEADER("2"), all[i].late);
-		n += (uint32_t)snprintf(text + n, sizeof(text) - n, "%s", COMES_LATE("1"));
+		if (!strstr(all[i].late, "ncclProfileColl"))
+			n += (uint32_t)snprintf(text + n, sizeof(text) - n, "%s", COMES_LATE("1"));
 		read_text(&r, text, n);
 		finds = report_findings(&r, &n);
 		assert_true(n >= 1);
