@@ -191,6 +191,7 @@ struct corr_counts {
 struct corr_gpu {
 	char uuid[SCOPE_GPU_UUID_LEN]; /* all 0: no more of them */
 	struct gpu_clock clock;
+	uint64_t sample_ns; /* of the last sample of it that the trace has; 0: none; the owner's */
 };
 
 /* An event's place in the table: the id is here too, so that passing one by does not touch it. */

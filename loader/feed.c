@@ -563,20 +563,27 @@ void feed__kmsg(struct recorder *r)
 	}
 }
 
+#define GPU_SOON_NS (NSEC_PER_SEC / 10)
+
 /* ---- GPUs -------------------------------------------------------------------------------------- */
 
-/* Whether there is anybody whose GPU it may be. */
-static bool is_needed(const struct session *s)
+/*
+ * While there is anybody whose GPU it may be; at once where somebody has just ended: that may be as its GPU is lost, and is known
+ * for a moment only.
+ */
+static void ask_about_gpus(struct recorder *r, uint64_t now)
 {
+	struct gpu_sampler *g = &r->gpus;
 	const struct proc *p;
 
-	for (p = s->procs; p; p = p->hh.next)
-		if (!p->ended_ns)
-			return true;
-	return false;
+	for (p = r->s.procs; p; p = p->hh.next)
+		if (p->ended_ns > g->last_ns && now > g->last_ns + GPU_SOON_NS)
+			g->next_ns = now;
+	if (r->s.procs)
+		gpu_sampler__ask(g, now);
 }
 
-void feed__gpus(struct recorder *r)
+void feed__gpus(struct recorder *r, bool last)
 {
 	uint64_t now = monotonic_ns(), hangs;
 	struct gpu_message m;
@@ -596,6 +603,6 @@ void feed__gpus(struct recorder *r)
 	if (hangs)
 		pr_warn("NVML has given no answer for %llu s: a GPU, or its driver, hangs\n",
 			(unsigned long long)(hangs / NSEC_PER_SEC));
-	if (is_needed(&r->s))
-		gpu_sampler__ask(&r->gpus, now);
+	if (!last)
+		ask_about_gpus(r, now);
 }

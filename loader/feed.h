@@ -49,8 +49,8 @@ void feed__node(struct recorder *r);
 /* What the kernel's log has of interest: to all processes. */
 void feed__kmsg(struct recorder *r);
 
-/* What GPUs do: for the processes that are on them. */
-void feed__gpus(struct recorder *r);
+/* What GPUs do: for the processes that are on them; `last`: what has come, and no more. */
+void feed__gpus(struct recorder *r, bool last);
 
 /* Which RDMA devices processes have open and what their ports count, when it is time; `last`: now. */
 void feed__rdma(struct recorder *r, bool last);

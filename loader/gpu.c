@@ -154,18 +154,22 @@ void gpu_sampler__ask(struct gpu_sampler *g, uint64_t now)
 {
 	if (g->fd < 0 || g->asked_ns || now < g->next_ns)
 		return;
-	if (send(g->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-		g->asked_ns = now;
+	if (send(g->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+		return;
+	if (now > g->last_ns + GPU_IDLE_MS * UINT64_C(1000000) / 2)
+		g->answered = false; /* it has NVML closed by now, or soon */
+	g->asked_ns = g->last_ns = now;
 }
 
-static void answered(struct gpu_sampler *g, bool failed)
+/* How long it took is its own word: we may have come late to read it. */
+static void answered(struct gpu_sampler *g, const struct gpu_message *m)
 {
-	uint64_t now = monotonic_ns(), took = now - g->asked_ns, rest = REST * took;
+	uint64_t now = monotonic_ns(), rest;
+	bool failed = m->kind == GPU_FAILED;
 
-	if (rest > REST_MAX_NS)
-		rest = REST_MAX_NS;
+	rest = m->took_ns < REST_MAX_NS / REST ? REST * m->took_ns : REST_MAX_NS;
 	g->next_ns = failed ? now + RETRY_NS : g->asked_ns + GPU_EVERY_MS * UINT64_C(1000000);
-	if (g->next_ns < now + rest)
+	if (!failed && g->next_ns < now + rest)
 		g->next_ns = now + rest;
 	g->asked_ns = 0;
 	g->answered |= !failed;
@@ -188,7 +192,7 @@ int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n == (ssize_t)sizeof(*m) && (m->kind == GPU_DONE || m->kind == GPU_FAILED))
-			answered(g, m->kind == GPU_FAILED);
+			answered(g, m);
 	} while (n == (ssize_t)sizeof(*m) && m->kind == GPU_DONE);
 	if (n == (ssize_t)sizeof(*m)) {
 		if (m->kind != GPU_SAMPLE)

@@ -101,6 +101,7 @@ enum gpu_message_kind {
 struct gpu_message {
 	uint32_t kind;
 	uint32_t pad;
+	uint64_t took_ns; /* GPU_DONE: to sample them all */
 	union {
 		struct gpu_sample sample;
 		char text[200];
@@ -111,8 +112,9 @@ struct gpu_sampler {
 	int fd;		   /* -1: none */
 	pid_t pid;	   /* 0: it has been waited for */
 	uint64_t asked_ns; /* CLOCK_MONOTONIC; 0: all has been answered */
+	uint64_t last_ns;  /* when it was asked last */
 	uint64_t next_ns;  /* not to be asked before */
-	bool answered;	   /* ever */
+	bool answered;	   /* since NVML was opened, as far as we know */
 	bool warned;	   /* gpu_sampler__hangs() has been true */
 };
 

@@ -324,6 +324,11 @@ static bool nvml_open(int fd, const char *library, struct nvml *n, struct gpu gp
 	if (!n->driver || n->driver(driver, sizeof(driver) - 1))
 		snprintf(driver, sizeof(driver), "?");
 	*count = open_all(n, gpus);
+	if (!*count) {
+		say(fd, GPU_FAILED, "driver %.60s, no GPU that NVML tells of", driver);
+		nvml_close(n, true);
+		return false;
+	}
 	say(fd, GPU_READY, "driver %.60s, %u GPU%s", driver, *count, *count == 1 ? "" : "s");
 	return true;
 cleanup:
@@ -342,17 +347,25 @@ static bool is_asked(int fd, struct nvml *n)
 	return recv(fd, &byte, 1, 0) == 1;
 }
 
+static void sample_all(int fd, const struct nvml *n, const struct gpu *gpus, uint32_t count)
+{
+	struct gpu_message done = {.kind = GPU_DONE};
+	uint64_t begin = monotonic_ns();
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		sample(fd, n, &gpus[i]);
+	done.took_ns = monotonic_ns() - begin;
+	send_message(fd, &done);
+}
+
 void gpu_nvml__run(int fd, const char *library)
 {
 	struct gpu gpus[GPU_MAX];
 	struct nvml n = {0};
-	uint32_t count = 0, i;
+	uint32_t count = 0;
 
-	while (is_asked(fd, &n)) {
-		if (!n.lib && !nvml_open(fd, library, &n, gpus, &count))
-			continue;
-		for (i = 0; i < count; i++)
-			sample(fd, &n, &gpus[i]);
-		say(fd, GPU_DONE, "%s", "");
-	}
+	while (is_asked(fd, &n))
+		if (n.lib || nvml_open(fd, library, &n, gpus, &count))
+			sample_all(fd, &n, gpus, count);
 }

@@ -8,10 +8,8 @@
 
 #include <stdint.h>
 
-#define NVML_SUCCESS	       0
 #define NVML_DRIVER_NOT_LOADED 9
 #define NVML_GPU_IS_LOST       15 /* "has fallen off the bus" */
-#define NVML_GPU_NOT_FOUND     28
 #define NVML_CLOCK_SM	       1
 #define NVML_CLOCK_MEM	       2
 #define NVML_TEMPERATURE_GPU   0

@@ -296,15 +296,27 @@ int pipeline_kmsg(struct session *s, const void *data, size_t size)
 
 /* ---- GPUs -------------------------------------------------------------------------------------- */
 
-/* Whether one of its communicators is on that GPU. */
-static bool is_on(const struct proc *p, const struct gpu_sample *gpu)
+/* The one that one of its communicators is on; NULL: none is. */
+static struct corr_gpu *gpu_of(struct proc *p, const struct gpu_sample *s)
 {
-	uint32_t i;
+	struct corr_gpu *g;
 
-	for (i = 0; i < CORR_GPUS && p->corr.gpus[i].uuid[0]; i++)
-		if (!memcmp(p->corr.gpus[i].uuid, gpu->uuid, sizeof(gpu->uuid)))
-			return true;
-	return false;
+	for (g = p->corr.gpus; g < p->corr.gpus + CORR_GPUS && g->uuid[0]; g++)
+		if (!memcmp(g->uuid, s->uuid, sizeof(s->uuid)))
+			return g;
+	return NULL;
+}
+
+/* What counts is told from one sample to the next that the process has: before, it may not have been there. */
+static void tell_gpu(struct proc *p, const struct gpu_sample *was, const struct gpu_sample *now)
+{
+	struct corr_gpu *g = gpu_of(p, now);
+
+	/* that it was lost is why who was on it has just ended */
+	if (!g || !p->header_written || (p->ended_ns && !now->lost))
+		return;
+	trace__gpu(p, was && g->sample_ns == was->ns ? was : NULL, now);
+	g->sample_ns = now->ns;
 }
 
 int pipeline_gpu(struct session *s, const struct gpu_sample *now)
@@ -322,9 +334,7 @@ int pipeline_gpu(struct session *s, const struct gpu_sample *now)
 	was = &s->gpus[now->index];
 	same = was->ns && was->ns < now->ns && !memcmp(was->uuid, now->uuid, sizeof(was->uuid));
 	HASH_ITER (hh, s->procs, p, tmp)
-		/* that it was lost is why who was on it has just ended */
-		if (p->header_written && (!p->ended_ns || now->lost) && is_on(p, now))
-			trace__gpu(p, same && was->ns >= p->begin_ns ? was : NULL, now);
+		tell_gpu(p, same ? was : NULL, now);
 	*was = *now;
 	return 0;
 }

@@ -178,7 +178,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 {
 	feed__rdma(r, false);
 	feed__kmsg(r);
-	feed__gpus(r);
+	feed__gpus(r, false);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
 		follow__ask_sleepers(r);
@@ -668,7 +668,7 @@ static void drain(struct recorder *r, const char *how)
 	follow__reap(r, monotonic_ns(), true, true);
 	follow__count_tail(r);
 	feed__kmsg(r);
-	feed__gpus(r);
+	feed__gpus(r, true);
 	feed__rdma(r, true);
 	count_tails(r);
 	count_context(r);

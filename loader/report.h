@@ -356,7 +356,8 @@ struct report_gpu {
 	uint32_t zero;
 	uint32_t host, name, pci; /* names */
 	uint32_t index;
-	struct report_proc *proc; /* the first that is on it */
+	struct report_proc *proc; /* the last that is alone on it, or one of several */
+	int64_t proc_to;	  /* and when it told of it last */
 	int64_t until;
 	/* Sums, but of temperature and width the most. */
 	int64_t time, held[REPORT_HELD_WHYS];
@@ -365,7 +366,7 @@ struct report_gpu {
 	int64_t clock_max, width_max; /* of its kind */
 	int64_t usual; /* at the end: the median of the clocks of those of its name */
 	bool lost;
-	bool shared; /* by several processes */
+	bool shared; /* by several processes at a time */
 	struct report_gpu_sample
 		last[REPORT_GPU_SAMPLES]; /* each at its number % REPORT_GPU_SAMPLES */
 	uint32_t nlast;
@@ -418,7 +419,8 @@ int64_t hist__quantile(const struct hist *h, double q);
 /* ---- The whole -------------------------------------------------------------------------------------- */
 
 struct report_thread {
-	uint32_t tid; /* key */
+	uint32_t tid;	  /* key */
+	int32_t host_tid; /* as its node calls it */
 	uint32_t comm, role;
 	int64_t on, runq, blocked, unknown, irq, throttled;
 	UT_hash_handle hh;

@@ -28,6 +28,7 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 			g->host = p->host;
 			g->proc = p->self;
 			g->until = INT64_MIN;
+			g->proc_to = INT64_MIN / 2;
 			HASH_ADD(hh, r->gpus, node, len, g);
 		}
 		if (!g || !HASH_ADDED(hh, g)) {
@@ -38,7 +39,6 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 	}
 	p->self->several_gpus |= p->self->gpu && p->self->gpu != g;
 	p->self->gpu = g;
-	g->shared |= g->proc != p->self;
 	return g;
 }
 
@@ -55,12 +55,20 @@ static void add_time(int64_t *sum, int64_t ns)
 		*sum = INT64_MAX;
 }
 
+#define AFTER_NS INT64_C(3000000000) /* one has gone, and another comes */
+
 void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s)
 {
 	uint32_t i;
 
 	if (s->lost && !p->self->lost_gpu)
 		p->self->lost_gpu = g;
+	if (p->self != g->proc && s->to <= g->proc_to + AFTER_NS)
+		g->shared = true;
+	else
+		g->proc_to = s->to;
+	if (!g->shared)
+		g->proc = p->self;
 	if (s->to <= g->until) /* another process on it has told of it */
 		return;
 	g->until = s->to;
@@ -124,14 +132,20 @@ static const struct report_gpu_sample *sample_at(const struct report_gpu *g,
 	return NULL;
 }
 
-/* A power limit apart: who works more than others comes to it more often. */
+/* What power limits and groups of GPUs that keep step take is how they are meant to work, and who works more comes to the former more often. */
+static bool is_trouble(enum gpu_value held)
+{
+	return held == GPU_HELD_SW_THERMAL || held == GPU_HELD_HW_THERMAL ||
+	       held == GPU_HELD_POWER_BRAKE || held == GPU_HELD_THERMAL;
+}
+
 static int64_t held_per_mille(const struct report_gpu_sample *s)
 {
 	int64_t sum = 0;
 	int i;
 
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
-		if (GPU_HELD_FIRST + i != GPU_HELD_SW_POWER_CAP)
+		if (is_trouble(GPU_HELD_FIRST + i))
 			sum += s->held[i]; /* each within ns */
 	return s->ns > 0 ? 1000 * least(sum, s->ns) / s->ns : 0;
 }
@@ -220,13 +234,18 @@ void report_gpu_note(const struct report *r, struct report_find *f, const struct
 
 /* ---- Telling ----------------------------------------------------------------------------------- */
 
-static int longest(const int64_t held[REPORT_HELD_WHYS])
+/* What is trouble goes before what is not. */
+static int main_reason(const struct report_gpu_find *g)
 {
 	int i, why = 0;
+	bool trouble = false, more;
 
-	for (i = 1; i < REPORT_HELD_WHYS; i++)
-		if (held[i] > held[why])
+	for (i = 0; i < REPORT_HELD_WHYS; i++) {
+		more = is_trouble(GPU_HELD_FIRST + i) && g->held[i] > g->time / 100;
+		if (more == trouble ? g->held[i] > g->held[why] : more)
 			why = i;
+		trouble |= more;
+	}
 	return why;
 }
 
@@ -237,7 +256,7 @@ bool report_tell_gpu(const struct report_find *f, char *at, size_t len)
 {
 	const struct report_proc *p = f->who ? f->who->self : NULL;
 	const struct report_gpu_find *g = &f->gpu;
-	int why = longest(g->held), n;
+	int why = main_reason(g), n;
 
 	if (p && p->lost_gpu) {
 		snprintf(at, len, "%s GPU %u is lost: the driver could not reach it any more",
@@ -321,13 +340,6 @@ __attribute__((format(printf, 3, 4))) static void add(char *at, size_t len, cons
 	va_start(args, fmt);
 	vsnprintf(at + n, len - n, fmt, args);
 	va_end(args);
-}
-
-/* What power limits and groups of GPUs that keep step take is how they are meant to work. */
-static bool is_trouble(enum gpu_value held)
-{
-	return held == GPU_HELD_SW_THERMAL || held == GPU_HELD_HW_THERMAL ||
-	       held == GPU_HELD_POWER_BRAKE || held == GPU_HELD_THERMAL;
 }
 
 #define RATE_NS                                                                                    \

@@ -45,24 +45,34 @@ static bool begins_with(const char *text, const char *word)
 	return !strncmp(text, word, strlen(word));
 }
 
+enum names_what { NOTHING, A_PROCESS, A_TASK };
+
 /*
- * "pid=24124,", "pid='24124'", "(pid 24124)", "Killed process 24124 (python)"; "INFO: task python:24124 blocked for more than", "watchdog: ...
- * [python:24124]", in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and what not.
+ * "pid=24124,", "pid='24124'", "(pid 24124)", "Killed process 24124 (python)"; and of tasks, which are threads: "INFO: task python:24125 blocked for
+ * more than", "watchdog: ... [python:24125]", in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and
+ * what not.
  */
-static bool is_process(const char *text, size_t at, const char *end)
+static enum names_what names_what(const char *text, size_t at, const char *end)
 {
+	bool task, process;
+
 	if (begins_with(text, "INFO: task "))
-		return ends_with(text, at, ":") && begins_with(end, " blocked for more than");
-	if (begins_with(text, "watchdog: "))
-		return ends_with(text, at, ":") && !strcmp(end, "]");
-	return ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
-	       ends_with(text, at, "(pid ") || ends_with(text, at, "Killed process ");
+		task = ends_with(text, at, ":") && begins_with(end, " blocked for more than");
+	else
+		task = begins_with(text, "watchdog: ") && ends_with(text, at, ":") &&
+		       !strcmp(end, "]");
+	if (task)
+		return A_TASK;
+	process = ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
+		  ends_with(text, at, "(pid ") || ends_with(text, at, "Killed process ");
+	return process ? A_PROCESS : NOTHING;
 }
 
-/* A process of a node, as lines name it. */
+/* A recording of a process of a node, as lines name it, or by a thread of it. */
 struct by_pid {
 	uint64_t node;
 	int32_t pid;
+	bool thread;
 	const struct report_proc *proc;
 };
 
@@ -72,56 +82,87 @@ static int cmp_pid(const void *a, const void *b)
 
 	if (x->node != y->node)
 		return x->node < y->node ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->thread - y->thread;
 }
 
-#define NEAR_NS (60 * INT64_C(1000000000)) /* of its recording: numbers come again */
+#define NEAR_NS	  (60 * INT64_C(1000000000)) /* of its recording: numbers come again */
+#define SAME_MAX  1024			     /* that are looked through */
+#define NAMED_MAX (1u << 20)		     /* recordings and threads */
 
-static struct report_proc *proc_of(const struct by_pid *list, size_t n, uint64_t node, int32_t pid,
+static bool is_near(const struct report_proc *p, int64_t ts)
+{
+	return ts >= p->first - NEAR_NS && ts <= p->last + NEAR_NS;
+}
+
+static struct report_proc *proc_of(const struct by_pid *list, size_t n, const struct by_pid *key,
 				   int64_t ts)
 {
-	const struct by_pid key = {.node = node, .pid = pid},
-			    *at = bsearch(&key, list, n, sizeof(*list), cmp_pid);
+	const struct by_pid *at = bsearch(key, list, n, sizeof(*list), cmp_pid);
+	int left = SAME_MAX;
 
 	if (!at)
 		return NULL;
-	while (at > list && !cmp_pid(at - 1, &key))
+	while (at > list && !cmp_pid(at - 1, key))
 		at--;
-	for (; at < list + n && !cmp_pid(at, &key); at++)
-		if (ts >= at->proc->first - NEAR_NS && ts <= at->proc->last + NEAR_NS)
+	for (; at < list + n && !cmp_pid(at, key) && left; at++, left--)
+		if (is_near(at->proc, ts))
 			return at->proc->self;
 	return NULL;
 }
 
-/* The first number in it that is a process'; *named: there is one. NULL: of none of the trace. */
+/* The first number in it that is a process' or a task's; *named: there is one. NULL: of none of the trace. */
 static struct report_proc *named_in(const struct report_kmsg *k, const struct by_pid *list,
 				    size_t nlist, bool *named)
 {
+	struct by_pid key = {.node = k->node};
+	enum names_what what = NOTHING;
+	struct report_proc *p = NULL;
 	const char *at = k->text;
-	unsigned long n;
+	unsigned long n = 0;
 	char *end;
 
-	*named = false;
-	for (; *at; at = end) {
+	for (; *at && what == NOTHING; at = end) {
 		end = (char *)at + 1;
 		if (!isdigit((unsigned char)*at))
 			continue;
 		n = strtoul(at, &end, 10);
-		*named = is_process(k->text, (size_t)(at - k->text), end);
-		if (*named)
-			return n <= INT32_MAX ? proc_of(list, nlist, k->node, (int32_t)n, k->ts)
-					      : NULL;
+		what = names_what(k->text, (size_t)(at - k->text), end);
 	}
-	return NULL;
+	*named = what != NOTHING;
+	if (!*named || n > INT32_MAX)
+		return NULL;
+	key.pid = (int32_t)n;
+	p = proc_of(list, nlist, &key, k->ts);
+	if (!p && what == A_TASK) {
+		key.thread = true;
+		p = proc_of(list, nlist, &key, k->ts);
+	}
+	return p;
 }
 
-/* "NVRM: Xid (PCI:0000:3b:00): 79, ...": the one of them who alone is on that GPU, and was then. */
-static struct report_proc *on_gpu(const struct report *r, const struct report_kmsg *k,
-				  const struct by_pid *list, size_t nlist)
+/* Of who was on that GPU then; NULL: nobody that is known, or several. */
+static struct report_proc *alone_on(const struct report *r, const struct report_gpu *g, int64_t ts)
+{
+	struct report_proc *p, *found = NULL;
+
+	for (p = r->procs; p; p = p->next) {
+		if ((p->self->gpu != g && p->self != g->proc) || ts < p->first || !is_near(p, ts) ||
+		    p->self == found)
+			continue;
+		if (found)
+			return NULL;
+		found = p->self;
+	}
+	return found;
+}
+
+/* "NVRM: Xid (PCI:0000:3b:00): 79, ..." */
+static struct report_proc *on_gpu(const struct report *r, const struct report_kmsg *k)
 {
 	const char *at = strstr(k->text, "(PCI:"), *pci;
 	const struct report_gpu *g, *tmp;
-	struct report_proc *p;
 	size_t len;
 
 	if (!at)
@@ -130,13 +171,58 @@ static struct report_proc *on_gpu(const struct report *r, const struct report_km
 	len = strspn(at, "0123456789abcdefABCDEF:");
 	HASH_ITER (hh, r->gpus, g, tmp) {
 		pci = names__text(r->names, g->pci);
-		if (g->node != k->node || len < 10 || strncasecmp(pci, at, len) ||
-		    (pci[len] && pci[len] != '.'))
-			continue;
-		p = proc_of(list, nlist, k->node, g->proc->host_pid, k->ts);
-		return !g->shared && p == g->proc && k->ts >= p->first ? p : NULL;
+		if (g->node == k->node && len >= 10 && !strncasecmp(pci, at, len) &&
+		    (!pci[len] || pci[len] == '.'))
+			return alone_on(r, g, k->ts);
 	}
 	return NULL;
+}
+
+/* Each recording, and the threads that its trace tells of, which are the first's of its process; in order. NULL: no memory. */
+static struct by_pid *all_named(const struct report *r, size_t *n)
+{
+	const struct report_proc *p;
+	const struct report_thread *t, *tmp;
+	struct by_pid *list;
+	size_t max = r->nprocs + 1;
+
+	for (p = r->procs; p; p = p->next)
+		max += p->self->nthreads;
+	max = max < NAMED_MAX ? max : NAMED_MAX;
+	list = malloc(max * sizeof(*list));
+	*n = 0;
+	if (!list)
+		return NULL;
+	for (p = r->procs; p && *n < max; p = p->next)
+		list[(*n)++] = (struct by_pid){p->node, p->host_pid, false, p};
+	for (p = r->procs; p && *n < max; p = p->next)
+		HASH_ITER (hh, p->self->threads, t, tmp)
+			if (*n < max)
+				list[(*n)++] = (struct by_pid){p->node, t->host_tid, true, p};
+	qsort(list, *n, sizeof(*list), cmp_pid);
+	return list;
+}
+
+static void find_processes(struct report *r)
+{
+	struct report_kmsg *k, *tmp;
+	struct by_pid *list;
+	bool named;
+	size_t n;
+
+	if (!r->kmsg)
+		return;
+	list = all_named(r, &n);
+	if (!list) {
+		r->err = -ENOMEM;
+		return;
+	}
+	HASH_ITER (hh, r->kmsg, k, tmp) {
+		k->proc = named_in(k, list, n, &named);
+		if (!named)
+			k->proc = on_gpu(r, k);
+	}
+	free(list);
 }
 
 static int by_time(const struct report_kmsg *a, const struct report_kmsg *b)
@@ -144,29 +230,6 @@ static int by_time(const struct report_kmsg *a, const struct report_kmsg *b)
 	int64_t x = a->ts + a->offset, y = b->ts + b->offset;
 
 	return (x > y) - (x < y);
-}
-
-static void find_processes(struct report *r)
-{
-	struct by_pid *list = calloc(r->nprocs + 1, sizeof(*list));
-	struct report_kmsg *k, *tmp;
-	struct report_proc *p;
-	bool named;
-	size_t n = 0;
-
-	if (!list) {
-		r->err = -ENOMEM;
-		return;
-	}
-	for (p = r->procs; p; p = p->next)
-		list[n++] = (struct by_pid){p->node, p->host_pid, p};
-	qsort(list, n, sizeof(*list), cmp_pid);
-	HASH_ITER (hh, r->kmsg, k, tmp) {
-		k->proc = named_in(k, list, n, &named);
-		if (!named)
-			k->proc = on_gpu(r, k, list, n);
-	}
-	free(list);
 }
 
 void report_kmsg_end(struct report *r)

@@ -461,6 +461,7 @@ static void take_thread(struct report_reader *rd, node_t rec)
 		}
 		p->nthreads++;
 	}
+	t->host_tid = get_int(rd, rec, "hostTid", (int32_t)tid);
 	t->comm = get_name(rd, rec, "comm");
 	t->role = get_name(rd, rec, "role");
 	t->on += get_span(rd, rec, "onCpu");

@@ -339,7 +339,7 @@ class Parser {
 			proc.gpus.set(uuid, g = {index: whole(o.index), name: str(o.name).slice(0, 64), n: 0, clock: 0, hot: 0, watt: 0, time: 0, held: new Map(), errors: 0, lost: false, last: null});
 		if (!g)
 			return;
-		if (num(o.smClock) > 0 && num(o.util) > 0) {
+		if (num(o.smClock) > 0 && (typeof o.util === 'number' ? o.util > 0 : !(Array.isArray(o.reasons) && o.reasons.includes('gpuIdle')))) {
 			g.n++;
 			g.clock += num(o.smClock);
 		}

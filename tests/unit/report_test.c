@@ -1546,6 +1546,8 @@ static void senders(void **state)
 	"{\"recordType\":\"kmsg\",\"ts\":" us ",\"level\":3,\"sign\":\"gpu\",\"text\":\"" text     \
 	"\"}\n"
 
+#define STUCK(tid) "INFO: task a:1:" tid " blocked for more than 120 seconds."
+
 static bool logged(const struct report *r, uint32_t i, const char *text, int32_t rank,
 		   int64_t after)
 {
@@ -1561,12 +1563,16 @@ static bool logged(const struct report *r, uint32_t i, const char *text, int32_t
 static void kernels_log(void **state)
 {
 	static const char text[] = HEADER("1") LOGGED("1500.000", "Xid 31, pid=2, name=job")
-		LOGGED("400.000", "pid=22, pid=3") COLL("1", "1", "1000.000", "2000.000")
-			SIGNAL("2500.000", "11", "1", FROM("1")) KILLED("2500.500", "11")
-				HEADER("2") LOGGED("1500.000", "Xid 31, pid=2, name=job")
-					LOGGED("1600.000", "watchdog: CPU#2 1 of 2 [a[1:x:2]:1]")
-						COLL("0", "1", "1000.000", "2000.000")
-							FAILED_AT("3000.000");
+		LOGGED("400.000", "pid=22, pid=3") COLL("1", "1", "1000.000", "2000.000") SIGNAL(
+			"2500.000", "11", "1", FROM("1")) KILLED("2500.500", "11") HEADER("2")
+			LOGGED("1500.000", "Xid 31, pid=2, name=job")
+				LOGGED("1600.000", "watchdog: CPU#2 1 of 2 [a[1:x:2]:1]") LOGGED(
+					"1700.000", STUCK("55"))
+					LOGGED("1701.000",
+					       STUCK("5")) "{\"recordType\":\"thread\",\"tid\":5,"
+							   "\"hostTid\":55}\n" COLL(
+								   "0", "1", "1000.000", "2000.000")
+								   FAILED_AT("3000.000");
 	struct report_find **finds;
 	char *said = NULL;
 	struct report r;
@@ -1577,7 +1583,9 @@ static void kernels_log(void **state)
 	(void)state;
 	assert_non_null(f);
 	read_text(&r, text, sizeof(text) - 1);
-	assert_int_equal(HASH_COUNT(r.kmsg), 3);
+	assert_int_equal(HASH_COUNT(r.kmsg), 5);
+	assert_true(logged(&r, 3, STUCK("55"), 0, 700000));
+	assert_true(logged(&r, 4, STUCK("5"), -1, 701000)); /* the node calls it otherwise */
 	assert_true(logged(&r, 0, "pid=22, pid=3", -1, -600000));
 	assert_true(logged(&r, 1, "Xid 31, pid=2, name=job", 0, 500000));
 	assert_true(logged(&r, 2, "watchdog: CPU#2 1 of 2 [a[1:x:2]:1]", 1, 600000));
@@ -1588,7 +1596,7 @@ static void kernels_log(void **state)
 	report_text(&r, f);
 	fclose(f);
 	assert_non_null(strstr(said, "\n     kernel's log: watchdog: CPU#2"));
-	assert_non_null(strstr(said, "\nFrom the kernel's log: 3 lines that may tell why\n"));
+	assert_non_null(strstr(said, "\nFrom the kernel's log: 5 lines that may tell why\n"));
 	assert_non_null(strstr(said, "-0.001  gpu        pid=22, pid=3\n"));
 	assert_non_null(strstr(said, "+0.001  gpu        Xid 31, pid=2, name=job (rank 0)\n"));
 	free(said);
@@ -1636,6 +1644,11 @@ static void gpus_that_are_slow(void **state)
 		{TWICE(GPU_B CAPPED CLOCK("1700", "699000")),
 		 TWICE(GPU_A FREE CLOCK("1980", "350000")), NULL},
 		{TWICE(GPU_B CAPPED), TWICE(GPU_A FREE), NULL},
+		{TWICE(GPU_B COUNTED "\"held\":{\"syncBoost\":8000.000}"), TWICE(GPU_A FREE), NULL},
+		/* of several reasons the one that is trouble */
+		{TWICE(GPU_B COUNTED
+		       "\"held\":{\"swPowerCap\":8000.000,\"hwPowerBrakeSlowdown\":6000.000}"),
+		 TWICE(GPU_A CAPPED), LESS("5", "") BRAKED_SAYS},
 		{TWICE(GPU_B FREE ",\"smClock\":1230"), TWICE(GPU_A FREE ",\"smClock\":1980"),
 		 NULL},
 		/* one that had nothing to do */
