@@ -563,9 +563,9 @@ void feed__kmsg(struct recorder *r)
 	}
 }
 
-#define GPU_SOON_NS (NSEC_PER_SEC / 10)
-
 /* ---- GPUs -------------------------------------------------------------------------------------- */
+
+#define GPU_SOON_NS (NSEC_PER_SEC / 10)
 
 /*
  * While there is anybody whose GPU it may be; at once where somebody has just ended: that may be as its GPU is lost, and is known
