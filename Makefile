@@ -49,7 +49,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 		-fno-omit-frame-pointer)
 
 LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime fexit target \
-	      patience pace rescue blocks backlog digest thread \
+	      patience aside pace rescue blocks backlog digest thread \
 	      ksyms kmsg kmsg_signs job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names gpu gpu_nvml \
 	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \

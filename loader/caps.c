@@ -17,6 +17,21 @@ static const unsigned int kept[] = {
 	CAP_SYS_NICE, /* out of SCHED_IDLE and nice values again, and real-time, without RLIMIT_NICE and RLIMIT_RTPRIO */
 };
 
+/* For good. The bounding set takes a capability that a recorder not of root may lack: then no_new_privs has to do. */
+static int apply(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	(void)!capng_apply(CAPNG_SELECT_BOUNDS);
+	return capng_apply(CAPNG_SELECT_CAPS) || capng_apply(CAPNG_SELECT_AMBIENT) ? -EPERM : 0;
+}
+
+void caps__drop_all(void)
+{
+	capng_clear(CAPNG_SELECT_ALL);
+	apply();
+}
+
 int caps__drop(bool perf, bool nice)
 {
 	const unsigned int n = sizeof(kept) / sizeof(kept[0]);
@@ -33,9 +48,5 @@ int caps__drop(bool perf, bool nice)
 	for (i = 0; i < n; i++)
 		if (held >> kept[i] & 1)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, kept[i]);
-	/* The bounding set takes a capability that a recorder not of root may lack: then no_new_privs has to do. */
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
-	(void)!capng_apply(CAPNG_SELECT_BOUNDS);
-	return capng_apply(CAPNG_SELECT_CAPS) || capng_apply(CAPNG_SELECT_AMBIENT) ? -EPERM : 0;
+	return apply();
 }

@@ -25,4 +25,7 @@
  */
 int caps__drop(bool perf, bool nice);
 
+/* The same of all of them, as far as that can be had. */
+void caps__drop_all(void);
+
 #endif

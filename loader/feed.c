@@ -576,6 +576,8 @@ static void ask_about_gpus(struct recorder *r, uint64_t now)
 	struct gpu_sampler *g = &r->gpus;
 	const struct proc *p;
 
+	if (g->fd < 0)
+		return;
 	for (p = r->s.procs; p; p = p->hh.next)
 		if (p->ended_ns > g->last_ns && now > g->last_ns + GPU_SOON_NS)
 			g->next_ns = now;

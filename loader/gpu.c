@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* GPUs: names, and the process that looks at them; see gpu.h. */
-#include <cap-ng.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include "aside.h"
+#include "caps.h"
 #include "clock.h"
 #include "gpu.h"
 
@@ -79,37 +78,14 @@ bool gpu_sample__ok(const struct gpu_sample *s)
 #define PATIENCE_NS	  (5 * NSEC_PER_SEC)
 #define FIRST_PATIENCE_NS (60 * NSEC_PER_SEC) /* GPUs may have to be woken first */
 
-/* Of what we may do it needs nothing: NVML is everybody's. */
-static void give_up_capabilities(void)
+static _Noreturn void be_sampler(int sock, pid_t parent, const char *library)
 {
 	static const struct rlimit none;
 
-	capng_clear(CAPNG_SELECT_ALL);
-	(void)!capng_apply(CAPNG_SELECT_BOUNDS);
-	(void)!capng_apply(CAPNG_SELECT_CAPS);
-	(void)!capng_apply(CAPNG_SELECT_AMBIENT);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	aside__begin("ncclscope-gpu", parent, sock);
+	caps__drop_all(); /* NVML is everybody's */
 	setrlimit(RLIMIT_CORE, &none);
-}
-
-static void be_sampler(int sock, pid_t parent, const char *library) __attribute__((noreturn));
-static void be_sampler(int sock, pid_t parent, const char *library)
-{
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}; /* who has us ends us */
-	int null = open("/dev/null", O_RDWR), i;
-
-	for (i = 0; i < (int)(sizeof(ignored) / sizeof(ignored[0])); i++)
-		signal(ignored[i], SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "ncclscope-gpu");
-	for (i = 0; i < 3; i++) /* somebody may wait for the end of our output */
-		if (dup2(null, i) != i)
-			_exit(1);
-	if (getppid() != parent || dup2(sock, 3) != 3)
-		_exit(1);
-	closefrom(4);
-	give_up_capabilities();
-	gpu_nvml__run(3, library ?: GPU_LIBRARY);
+	gpu_nvml__run(ASIDE_SOCK, library ?: GPU_LIBRARY);
 	_exit(0);
 }
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A process that may hang; see patience.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "aside.h"
 #include "clock.h"
 #include "notify.h"
 #include "patience.h"
@@ -241,26 +240,14 @@ static int serve(int sock)
 	return err;
 }
 
-/* Nothing of ours may live on with one that hangs: no descriptor (of BPF, of traces), no signal that is ours. */
 static _Noreturn void be_reader(int sock, pid_t parent)
 {
 	/* What it reads is hostile: however long that takes, as a real-time process it is not to take a CPU from others. */
 	const struct rlimit rttime = {RESCUE_S * 1000000, RESCUE_S * 1000000};
-	int null = open("/dev/null", O_RDWR), i;
-	sigset_t all;
 
 	setrlimit(RLIMIT_RTTIME, &rttime);
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "ncclscope-read");
-	for (i = 0; i < 3; i++) /* somebody may wait for the end of our output */
-		if (dup2(null, i) != i)
-			_exit(1);
-	if (getppid() != parent || dup2(sock, 3) != 3)
-		_exit(1);
-	closefrom(4);
-	while (!serve(3))
+	aside__begin("ncclscope-read", parent, sock);
+	while (!serve(ASIDE_SOCK))
 		;
 	_exit(0);
 }

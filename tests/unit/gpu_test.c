@@ -153,34 +153,36 @@ static void values(void **state)
 			(c.ns - b.ns) / 2, 2 * (c.ns - b.ns));
 }
 
+/* The first sample of the only GPU. */
+static struct gpu_sample only(const char *library, const char *text)
+{
+	struct gpu_sampler g;
+	struct gpu_sample a;
+
+	gpus(text);
+	assert_int_equal(gpu_sampler__start(&g, library), 0);
+	says(&g, GPU_READY, "1 GPU");
+	a = sample(&g);
+	gpu_sampler__stop(&g);
+	return a;
+}
+
 /* As drivers before 535 call it. */
 static void older_name(void **state)
 {
-	struct gpu_sample a;
-	struct gpu_sampler g;
+	struct gpu_sample a = only(FAKE_OLD, "0 uuid GPU-" UUID "\n0 reasons 0x4\n");
 
 	(void)state;
-	gpus("0 uuid GPU-" UUID "\n0 reasons 0x4\n");
-	assert_int_equal(gpu_sampler__start(&g, FAKE_OLD), 0);
-	says(&g, GPU_READY, "1 GPU");
-	a = sample(&g);
 	assert_int_equal(value(&a, GPU_REASONS), 4);
-	gpu_sampler__stop(&g);
 }
 
 static void lost(void **state)
 {
-	struct gpu_sample a;
-	struct gpu_sampler g;
+	struct gpu_sample a = only(FAKE, "0 uuid GPU-" UUID "\n0 lost 1\n0 field74 3\n");
 
 	(void)state;
-	gpus("0 uuid GPU-" UUID "\n0 lost 1\n0 field74 3\n");
-	assert_int_equal(gpu_sampler__start(&g, FAKE), 0);
-	says(&g, GPU_READY, "1 GPU");
-	a = sample(&g);
 	assert_int_equal(a.lost, 1);
 	assert_int_equal(a.known, 0);
-	gpu_sampler__stop(&g);
 }
 
 static void no_library(void **state)
