@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sched_priv.h"
+#include "sched_ring.h"
 
-#define RING_MIN  16
 #define HELD_MAX  (8u << 20) /* slices of all threads; beyond, each keeps less */
 #define HELD_EACH 4096
 
@@ -13,76 +13,6 @@
 	(1u << 17) /* that live, as far as we were told; BPF follows no more than 98,304 */
 
 #define NET_RX_SOFTIRQ 3 /* as in /proc/softirqs */
-
-/* ---- Rings: sizes are powers of two --------------------------------------------------------------- */
-
-_Static_assert(!(RING_MIN & (RING_MIN - 1)) && !(SCHED_SLICES_MAX & (SCHED_SLICES_MAX - 1)) &&
-		       !(SCHED_RUNS_MAX & (SCHED_RUNS_MAX - 1)),
-	       "rings");
-
-#define RING_FLOOR 64 /* everybody may have so many, however much others have */
-
-/* Whether a ring that is full may grow: to max, and within what all rings may take. */
-static bool ring_grows(const struct sched *s, uint32_t size, size_t item, uint32_t max)
-{
-	uint32_t more = size ? size : RING_MIN;
-
-	return size < max &&
-	       (!s->room_max || size + more <= RING_FLOOR || s->room + more * item <= s->room_max);
-}
-
-/* Makes room for one more of `item` bytes, up to max; then the oldest goes. false: no memory. */
-static bool ring_room(struct sched *s, void **at, uint32_t *size, uint64_t *first, uint64_t end,
-		      size_t item, uint32_t max)
-{
-	uint32_t grown = *size ? *size * 2 : RING_MIN;
-	char *fresh;
-	uint64_t i;
-
-	if (end - *first < *size)
-		return true;
-	if (!ring_grows(s, *size, item, max)) {
-		(*first)++;
-		return true;
-	}
-	fresh = malloc(grown * item);
-	if (!fresh)
-		return false;
-	for (i = *first; *size && i < end; i++)
-		memcpy(fresh + (i % grown) * item, (char *)*at + (i % *size) * item, item);
-	free(*at);
-	*at = fresh;
-	s->room += (grown - *size) * item;
-	*size = grown;
-	return true;
-}
-
-#define RING_ROOM(s, r, max)                                                                       \
-	ring_room(s, (void **)&(r)->at, &(r)->size, &(r)->first, (r)->end, sizeof(*(r)->at), max)
-
-/* After much at once, most of it stays empty. */
-static void ring_shrink(struct sched *s, void **at, uint32_t *size, uint64_t first, uint64_t end,
-			size_t item)
-{
-	uint32_t less = *size / 2;
-	char *fresh;
-	uint64_t i;
-
-	if (less < RING_FLOOR || end - first > *size / 8)
-		return;
-	fresh = malloc(less * item);
-	if (!fresh)
-		return;
-	for (i = first; i < end; i++)
-		memcpy(fresh + (i % less) * item, (char *)*at + (i % *size) * item, item);
-	free(*at);
-	*at = fresh;
-	*size = less;
-	s->room -= less * item;
-}
-
-#define RING_SHRINK(s, r)                                                                          \
-	ring_shrink(s, (void **)&(r)->at, &(r)->size, (r)->first, (r)->end, sizeof(*(r)->at))
 
 static struct sched_irq *irq_at(const struct sched_thread *t, uint64_t n)
 {
