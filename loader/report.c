@@ -147,9 +147,10 @@ void report_after_record(char *const *paths, const char *dir, FILE *f)
 
 	if (report_init(&r))
 		return;
-	if (report_read(&r, paths) != -ENOMEM && r.totals.ops) {
-		report_end(&r);
-		report_brief(&r, dir, f);
+	if (report_read(&r, paths) != -ENOMEM) {
+		report_end(&r); /* of a short recording, all operations are judged only now */
+		if (r.totals.ops)
+			report_brief(&r, dir, f);
 	}
 	report_free(&r);
 }
