@@ -6,18 +6,16 @@
  */
 #include "vmlinux.h"
 #include "scope.bpf.h"
+#include "tuple.bpf.h"
 #include <bpf/bpf_endian.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define AF_INET6     10
 #define EAGAIN	     11
 #define MSG_PEEK     0x2
 #define MSG_ERRQUEUE 0x2000
 #define ETH_P_IP     0x0800
 #define ETH_P_IPV6   0x86dd
-#define S_IFMT	     0170000
-#define S_IFSOCK     0140000
 #define SOCKFS_MAGIC 0x534f434b
 #define UINT_MAX     0xffffffffu
 
@@ -211,21 +209,6 @@ static __always_inline void tcp_fill(struct scope_tcp *o, struct tcp_sock *tp)
 	o->reordering = BPF_CORE_READ(tp, reordering);
 	o->state = BPF_CORE_READ(tp, SOCK(__sk_common.skc_state));
 	o->pad = 0;
-}
-
-static __always_inline void tuple_fill(struct scope_tuple *t, struct sock *sk)
-{
-	__builtin_memset(t, 0, sizeof(*t));
-	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6) {
-		BPF_CORE_READ_INTO(&t->local, sk, __sk_common.skc_v6_rcv_saddr);
-		BPF_CORE_READ_INTO(&t->remote, sk, __sk_common.skc_v6_daddr);
-	} else {
-		t->local[10] = t->local[11] = t->remote[10] = t->remote[11] = 0xff;
-		bpf_core_read(t->local + 12, 4, &sk->__sk_common.skc_rcv_saddr);
-		bpf_core_read(t->remote + 12, 4, &sk->__sk_common.skc_daddr);
-	}
-	t->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	t->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
 /* Whether there is a part of the ring for a record of f. */

@@ -112,6 +112,12 @@ int BPF_PROG(scope_p_wakeup, struct task_struct *task)
 	return hit_if_named(task);
 }
 
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(scope_p_waking, struct task_struct *task)
+{
+	return hit_if_named(task);
+}
+
 SEC("?tp_btf/sched_wakeup_new")
 int BPF_PROG(scope_p_wakenew, struct task_struct *task)
 {

@@ -6,6 +6,7 @@
  */
 #include "sched.bpf.h"
 #include "quota.bpf.h"
+#include "woken.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -106,21 +107,6 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 	return BPF_CORE_READ((struct task_struct___cpu *)task, cpu);
 }
 
-/* The system call that a thread is in; exceptions and interrupts leave -1 there. */
-static __always_inline __s32 task_syscall(struct task_struct *task)
-{
-	struct pt_regs *regs;
-
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		return SCOPE_WHY_OTHER;
-	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-#if defined(__TARGET_ARCH_x86)
-	return (__s32)regs->orig_ax < 0 ? SCOPE_WHY_PAGEFAULT : (__s32)regs->orig_ax;
-#else
-	return regs->syscallno < 0 ? SCOPE_WHY_PAGEFAULT : regs->syscallno;
-#endif
-}
-
 /* Why a thread that leaves its CPU asleep does so. */
 static __always_inline __s32 task_why(struct task_struct *task)
 {
@@ -197,6 +183,9 @@ static __always_inline __s32 switch_out(struct scope_cpu *c, struct scope_switch
 		more = 1;
 		quota_begin(t, prev);
 	} else {
+		t->asleep_ns = s->ts_ns;
+		t->asleep = 0;
+		barrier(); /* whoever finds it asleep finds this */
 		t->state = SCOPE_TASK_BLOCKED;
 		q->why = task_why(prev);
 	}
@@ -420,6 +409,53 @@ SEC("?tp_btf/sched_wakeup_new")
 int BPF_PROG(scope_wake_new, struct task_struct *task)
 {
 	return wakeup(task);
+}
+
+/*
+ * Here the waker runs, which sched_wakeup may tell of on another CPU. But the thread may be on its way to sleep still, or have no CPU
+ * to run on yet: what its state is the others tell.
+ */
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(scope_waking, struct task_struct *task)
+{
+	struct scope_task *t;
+	__u64 now, since;
+
+	if (!scope_is_recorded(task->tgid) || is_on_cpu(task))
+		return 0;
+	t = task_find(task->pid);
+	since = t && t->state == SCOPE_TASK_BLOCKED ? t->asleep_ns : 0;
+	if (!since)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now - since < SCOPE_SLEEP_LONG_NS || now < since)
+		return 0;
+	t->asleep_ns = 0;
+	switches_copy(t->at_cpu, t->at_seq); /* with which it went to sleep */
+	woken_tell(task, since, now, false);
+	return 0;
+}
+
+/* All threads. Tells of those that have slept for long and still do, once each: what they sleep in is of interest before somebody wakes them. */
+SEC("?iter/task")
+int scope_asleep(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct scope_task *t;
+	__u64 now, since;
+
+	if (!task || !scope_is_recorded(task->tgid) || is_on_cpu(task))
+		return 0;
+	t = task_find(task->pid);
+	since = t && t->state == SCOPE_TASK_BLOCKED && !t->asleep ? t->asleep_ns : 0;
+	if (!since)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now < since || now - since < SCOPE_ASLEEP_NS)
+		return 0;
+	t->asleep = 1;
+	woken_tell(task, since, now, true);
+	return 0;
 }
 
 SEC("?tp_btf/sched_process_fork")

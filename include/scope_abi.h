@@ -380,6 +380,7 @@ enum scope_ev_kind {
 	SCOPE_EV_DROP = 11,	/* scope_ev_drop: the kernel dropped a packet of one */
 	SCOPE_EV_SWITCHES = 12, /* scope_ev_switches: several of SCOPE_EV_SWITCH, of one CPU */
 	SCOPE_EV_SIGNAL = 13,	/* scope_ev_signal: a process was sent one that ends or stops */
+	SCOPE_EV_WOKEN = 14,	/* scope_ev_woken: a thread's long sleep was ended, or lasts */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -575,6 +576,39 @@ struct scope_ev_migrate {
 	char curr_comm[SCOPE_COMM_LEN];
 };
 
+/* The addresses of a connection. */
+struct scope_tuple {
+	__u8 local[16]; /* IPv4 as ::ffff:a.b.c.d */
+	__u8 remote[16];
+	__u16 local_port; /* host order */
+	__u16 remote_port;
+};
+
+#define SCOPE_SLEEP_LONG_NS 1000000
+#define SCOPE_ASLEEP_NS                                                                            \
+	1000000000 /* from then on it is told of while it lasts, if the loader asks */
+#define SCOPE_FILE_LEN 64
+
+/*
+ * Who ended a thread's sleep of SCOPE_SLEEP_LONG_NS or more, and the file that the system call it slept in was given first, if that was a
+ * file's descriptor at all: the call tells. Comes between the switches with which the thread went to sleep and ran again. It has no
+ * number of the thread's.
+ */
+struct scope_ev_woken {
+	struct scope_ev_short h;
+	__u64 since_ns; /* ts_ns of the switch with which it went to sleep */
+	__u32 tid;
+	__u32 by_tgid;	/* 0: an interrupt did, or it is not known */
+	__s32 call;	/* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT */
+	__u32 has_sock; /* `sock` counts */
+	char by_comm[SCOPE_COMM_LEN]; /* of the thread that did */
+	char fs[16];		      /* type of the file's filesystem; "": no file */
+	char dir[SCOPE_FILE_LEN]; /* last parts of its path, each ends with a 0: what is longer is cut */
+	char name[SCOPE_FILE_LEN];
+	struct scope_tuple sock; /* of a TCP or UDP socket */
+	__u32 asleep;		 /* 1: nobody has ended it yet */
+};
+
 /* One stay in hard or soft interrupt, those nested in it included. */
 struct scope_irq {
 	__u32 after_ns; /* it began, h.ts_ns of its record */
@@ -642,13 +676,16 @@ struct scope_ev_signal {
 struct scope_task {
 	__u64 wait_ns;	/* waiting: since when */
 	__u64 quota_rq; /* waiting: its cgroup's queue of that CPU, as a number, and */
-	__u64 quota_ns; /* what a quota had held that back in all then */
-	__u32 seq;	/* of its records */
-	__u32 cpu;	/* waiting: in whose queue */
-	__u8 state;	/* enum scope_task_state */
+	union {
+		__u64 quota_ns;	 /* what a quota had held that back in all then */
+		__u64 asleep_ns; /* asleep: since when; 0: not known, or told */
+	};
+	__u32 seq;  /* of its records */
+	__u32 cpu;  /* waiting: in whose queue */
+	__u8 state; /* enum scope_task_state */
 	__u8 born;
-	__u8 told; /* its scope_ev_thread is in the ring */
-	__u8 pad;
+	__u8 told;		   /* its scope_ev_thread is in the ring */
+	__u8 asleep;		   /* asleep: that it is has been told */
 	__u32 tid;		   /* 0: the slot is free */
 	__u32 at_cpu;		   /* its last switch is that CPU's with */
 	__u32 at_seq;		   /* this number */
@@ -662,12 +699,6 @@ struct scope_task {
  * Counters are the kernel's own (struct tcp_sock), since the connection began. Nothing may rest on
  * seeing every call: the kernel skips a program that interrupts itself.
  */
-struct scope_tuple {
-	__u8 local[16]; /* IPv4 as ::ffff:a.b.c.d */
-	__u8 remote[16];
-	__u16 local_port; /* host order */
-	__u16 remote_port;
-};
 
 /* What a step's figures are made of. Times of the kernel's chronometers are in jiffies. */
 struct scope_tcp_use {
@@ -895,6 +926,7 @@ SCOPE_ABI_SIZE(scope_irq, 12);
 SCOPE_ABI_SIZE(scope_ev_irq, 224);
 SCOPE_ABI_SIZE(scope_irqs, 232);
 SCOPE_ABI_SIZE(scope_ev_signal, 80);
+SCOPE_ABI_SIZE(scope_ev_woken, 240);
 SCOPE_ABI_SIZE(scope_task, 64);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);

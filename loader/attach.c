@@ -104,6 +104,7 @@ static void choose_programs(struct scope_bpf *skel, const struct btf *btf, bool 
 	{(skel)->progs.scope_switch, &(skel)->links.scope_switch, true},                           \
 		{(skel)->progs.scope_wakeup, &(skel)->links.scope_wakeup, true},                   \
 		{(skel)->progs.scope_wake_new, &(skel)->links.scope_wake_new, true},               \
+		{(skel)->progs.scope_waking, &(skel)->links.scope_waking, false},                  \
 		{(skel)->progs.scope_fork, &(skel)->links.scope_fork, false},                      \
 	{                                                                                          \
 		(skel)->progs.scope_migrate, &(skel)->links.scope_migrate, false                   \
@@ -160,18 +161,28 @@ static void choose_context(struct scope_bpf *skel, const struct attach_features 
 	int cpus = libbpf_num_possible_cpus();
 
 	enable(sched, ARRAY_SIZE(sched), f->sched);
+	program_enable(skel->progs.scope_asleep, f->sched);
 	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
 	skel->rodata->scope_sched = f->sched;
 	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
 	bpf_map__set_max_entries(skel->maps.scope_switches, cpus > 0 ? (__u32)cpus : 1);
 }
 
-static void attach_context(struct scope_bpf *skel, struct attach_features *f)
+static void attach_context(struct attach *a, struct attach_features *f)
 {
+	struct scope_bpf *skel = a->skel;
 	const struct context_program sched[] = {SCHED_PROGRAMS(skel)}, irq[] = {IRQ_PROGRAMS(skel)};
 
 	if (f->sched)
 		f->sched = attach_group(sched, ARRAY_SIZE(sched), "the scheduler's context");
+	f->woken = f->sched && f->woken && skel->links.scope_waking;
+	if (!f->sched)
+		return;
+	a->asleep = bpf_program__attach_iter(skel->progs.scope_asleep, NULL);
+	if (!a->asleep)
+		pr_debug("Failed to attach '%s': %s, continuing without the files in which threads "
+			 "sleep that do not wake up\n",
+			 bpf_program__name(skel->progs.scope_asleep), strerror(errno));
 	if (f->sched && f->irq)
 		f->irq = attach_group(irq, ARRAY_SIZE(irq), "interrupts");
 }
@@ -198,6 +209,76 @@ bool has_enumerator(const struct btf *btf, const char *type, const char *name)
 	return false;
 }
 
+#ifdef __x86_64__
+/* Where each CPU has a variable of its own, behind the first of these; negative: it has none, or that is not told. */
+static int64_t percpu_offset(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC), i;
+	const struct btf_type *sec = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id), *var;
+
+	for (i = 0; sec && i < btf_vlen(sec); i++) {
+		var = btf__type_by_id(btf, btf_var_secinfos(sec)[i].type);
+		if (var && !strcmp(btf__name_by_offset(btf, var->name_off), name))
+			return btf_var_secinfos(sec)[i].offset;
+	}
+	return -1;
+}
+
+/* Where a member is in a type, in bytes, be it in a struct or union without a name; negative: it has none. */
+static int64_t member_offset(const struct btf *btf, uint32_t type, const char *name, int depth)
+{
+	const struct btf_type *t = btf__type_by_id(btf, type);
+	const struct btf_member *m = t && btf_is_composite(t) ? btf_members(t) : NULL;
+	int64_t at;
+	int i;
+
+	for (i = 0; m && i < btf_vlen(t); i++) {
+		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), name))
+			return btf_member_bit_offset(t, i) / 8;
+		if (m[i].name_off || !depth)
+			continue;
+		at = member_offset(btf, m[i].type, name, depth - 1);
+		if (at >= 0)
+			return at + btf_member_bit_offset(t, i) / 8;
+	}
+	return -1;
+}
+
+/* Where each CPU has its preempt count: in a variable, or from 6.2 to 6.14 in one of several things. */
+static int64_t preempt_count_offset(const struct btf *btf)
+{
+	int64_t at = percpu_offset(btf, "__preempt_count"), hot = percpu_offset(btf, "pcpu_hot");
+	int id = btf__find_by_name_kind(btf, "pcpu_hot", BTF_KIND_STRUCT);
+
+	if (at >= 0 || hot < 0 || id < 0)
+		return at;
+	at = member_offset(btf, (uint32_t)id, "preempt_count", 3);
+	return at < 0 ? at : hot + at;
+}
+
+/* scope_preempt_at of the programs. */
+static int64_t preempt_at(const struct btf *btf)
+{
+	int64_t queue, count;
+
+	if (!btf || !has_member(btf, "sched_entity", "cfs_rq"))
+		return 0;
+	queue = percpu_offset(btf, "runqueues");
+	count = preempt_count_offset(btf);
+	return queue < 0 || count < 0 ? 0 : count - queue;
+}
+#endif
+
+/* Whether the programs can tell a thread that wakes another from an interrupt on top of it. */
+static bool preempt_known(const struct btf *btf)
+{
+#ifdef __x86_64__
+	return preempt_at(btf) != 0;
+#else
+	return has_member(btf, "task_struct", "thread_info");
+#endif
+}
+
 /* What the programs find out for themselves, by the same questions to the kernel's types. */
 static void ask_features(struct attach_features *f, const struct btf *btf)
 {
@@ -207,6 +288,7 @@ static void ask_features(struct attach_features *f, const struct btf *btf)
 		    has_member(btf, "cfs_rq", "throttled_clock_pelt_time") ||
 		    has_member(btf, "cfs_rq", "throttled_clock_task_time"));
 	f->why = btf && has_enumerator(btf, "bpf_func_id", "BPF_FUNC_task_pt_regs");
+	f->woken = btf && preempt_known(btf);
 	f->irq = f->sched && f->irq;
 }
 
@@ -226,6 +308,9 @@ static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_f
 	choose_programs(a->skel, a->btf, functions);
 	probe_choose(a->skel, a->btf);
 	choose_context(a->skel, f);
+#ifdef __x86_64__
+	a->skel->rodata->scope_preempt_at = preempt_at(a->btf);
+#endif
 	net_choose(a->skel, f, a->btf, functions);
 	err = scope_bpf__load(a->skel);
 	if (!err)
@@ -309,9 +394,42 @@ static int attach_programs(struct attach *a, struct attach_features *f)
 
 	attach_function(skel->progs.scope_pre_exec_f, &skel->links.scope_pre_exec_f, "execve");
 	attach_function(skel->progs.scope_exit_f, &skel->links.scope_exit_f, "_exit");
-	attach_context(skel, f);
+	attach_context(a, f);
 	net_attach(a, f);
 	return scope_bpf__attach(skel);
+}
+
+int iterate(struct bpf_link *link)
+{
+	char buf[4096];
+	int fd, len = 0;
+	ssize_t n;
+
+	if (!link)
+		return -EOPNOTSUPP;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		n = read(fd, buf, sizeof(buf));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			break;
+		len += (int)n;
+	}
+	if (n < 0)
+		len = -errno;
+	close(fd);
+	return len;
+}
+
+void attach__ask_asleep(struct attach *a)
+{
+	int err = a->asleep ? iterate(a->asleep) : 0;
+
+	if (err < 0)
+		pr_debug("Failed to ask what threads sleep in: %s\n", strerror(-err));
 }
 
 void *array_map(const struct bpf_map *map, int prot, size_t *size)
@@ -624,6 +742,7 @@ void attach__close(struct attach *a)
 	if (a->pids)
 		munmap(a->pids, a->npids);
 	net_close(&a->net);
+	bpf_link__destroy(a->asleep);
 	btf__free(a->btf);
 	scope_bpf__destroy(a->skel);
 	free(a);

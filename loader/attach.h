@@ -17,6 +17,7 @@ struct attach_features {
 	bool irq;
 	bool quota;	   /* throttling by a cgroup */
 	bool why;	   /* the system call that a thread sleeps in */
+	bool woken;	   /* who ended its sleep */
 	bool net;	   /* TCP connections */
 	bool net_calls;	   /* by tracepoints at their calls; else by functions */
 	bool no_data;	   /* of these, also reads that find nothing */
@@ -74,6 +75,9 @@ int attach__poll(struct attach *a, int timeout_ms);
 
 /* Takes what the ring holds now, and what BPF is about to put there; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
+
+/* Has BPF tell of the threads that sleep for long and still do (scope_ev_woken.asleep), each once; nothing where the kernel has no iterators. */
+void attach__ask_asleep(struct attach *a);
 
 /* How far the ring has been written and read. Any thread may ask. */
 struct ring_pos attach__ring(const struct attach *a);

@@ -267,28 +267,9 @@ int attach__flows(struct attach *a, attach_flow_fn fn, void *arg)
 
 int attach__find_flows(struct attach *a)
 {
-	uint64_t socks[512];
-	size_t len = 0;
-	ssize_t n;
-	int fd, err = 0;
+	int len = iterate(a->net.files);
 
-	if (!a->net.files)
-		return -EOPNOTSUPP;
-	fd = bpf_iter_create(bpf_link__fd(a->net.files));
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		n = read(fd, socks, sizeof(socks)); /* which one is of no interest here */
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	if (n < 0)
-		err = -errno;
-	close(fd);
-	return err ? err : (int)(len / sizeof(*socks));
+	return len < 0 ? len : len / (int)sizeof(uint64_t); /* which ones is of no interest here */
 }
 
 const char *attach__drop_reason(const struct attach *a, uint32_t reason)

@@ -55,7 +55,8 @@ struct attach {
 	struct ring_buffer *ring;
 	const volatile unsigned long *pos; /* its first two pages, mapped; NULL: not */
 	struct attach_probe plugin[ATTACH_MAX_PLUGINS];
-	bool detached; /* nothing more comes into the ring */
+	struct bpf_link *asleep; /* an iterator; NULL: none */
+	bool detached;		 /* nothing more comes into the ring */
 	attach_record_fn fn;
 	void *arg;
 	int taken;     /* records in this poll */
@@ -82,6 +83,9 @@ bool attach_group(const struct context_program *group, size_t n, const char *los
 void detach_group(const struct context_program *group, size_t n);
 
 /* All elements of an array that can be mapped, as BPF has them; *size bytes, to be unmapped. NULL, with errno. */
+/* Runs an iterator (NULL: there is none) to its end: how many bytes it has written, or -errno. */
+int iterate(struct bpf_link *link);
+
 void *array_map(const struct bpf_map *map, int prot, size_t *size);
 
 /* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */

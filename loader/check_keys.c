@@ -374,12 +374,16 @@ OBJECT(exec, "exec", {"stop", &t_moment, REQ}, {"duration", &t_time, REQ},
        {"source", &t_exec_source, REQ}, {"openChildren", &t_u64, 0});
 OBJECT(behind, "behind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
 OBJECT(blocked_in, "blockedIn", {"why", &t_string, REQ}, {"us", &t_time, REQ});
+OBJECT(woken_by, "wokenBy", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ}, {"us", &t_time, REQ});
+OBJECT(slept_file, "sleptFile", {"file", &t_string, REQ}, {"fs", &t_string, REQ},
+       {"us", &t_time, REQ});
 // clang-format off
 #define SCHED_FIGURES                                                                              \
 	{"onCpu", &t_time, REQ}, {"runq", &t_time, REQ}, {"blocked", &t_time, REQ},                \
 	{"unknown", &t_time, 0}, {"irq", &t_time, 0}, {"throttled", &t_time, 0},                   \
 	{"switches", &t_u64, 0}, {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0},            \
-	{"cpus", &t_u64, LIST}, {"behind", &t_behind, LIST}, {"blockedIn", &t_blocked_in, LIST}
+	{"cpus", &t_u64, LIST}, {"behind", &t_behind, LIST}, {"blockedIn", &t_blocked_in, LIST},   \
+	{"wokenBy", &t_woken_by, LIST}, {"files", &t_slept_file, LIST}
 // clang-format on
 OBJECT(sched_part, "schedPart", {"threads", &t_u64, REQ}, {"span", &t_time, REQ}, SCHED_FIGURES);
 OBJECT(sched, "sched", SCHED_FIGURES, {"span", &t_time, 0}, {"app", &t_sched_part, 0},
@@ -505,13 +509,15 @@ OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, RE
        {"onCpu", &t_time, 0}, {"runq", &t_time, 0}, {"blocked", &t_time, 0},
        {"unknown", &t_time, 0}, {"irq", &t_time, 0}, {"throttled", &t_time, 0},
        {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0},
-       {"state", &t_sched_state, 0}, {"why", &t_string, 0});
-OBJECT(slice_behind, "sliceBehind", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
+       {"state", &t_sched_state, 0}, {"stateSince", &t_moment, 0}, {"why", &t_string, 0},
+       {"file", &t_string, 0}, {"fs", &t_string, 0});
+OBJECT(slice_who, "sliceWho", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
 OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"cpu", &t_u64, 0}, {"state", &t_sched_state, REQ},
        {"ts", &t_moment, REQ}, {"dur", &t_time, REQ}, {"irq", &t_time, 0},
-       {"behind", &t_slice_behind, 0}, {"throttled", &t_time, 0}, {"preempted", &t_true, 0},
-       {"why", &t_string, 0});
+       {"behind", &t_slice_who, 0}, {"throttled", &t_time, 0}, {"preempted", &t_true, 0},
+       {"why", &t_string, 0}, {"wokenBy", &t_slice_who, 0}, {"file", &t_string, 0},
+       {"fs", &t_string, 0});
 OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t_time, 0},
        {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"ssthresh", &t_u64, 0}, {"mss", &t_u64, 0},
        {"deliveryRate", &t_u64, 0});
@@ -970,19 +976,24 @@ static int thread_keys_check(struct check *c, const struct json_node *rec)
 	static const char *const keys[] = {"since",	  "onCpu",	"runq",	     "blocked",
 					   "unknown",	  "irq",	"throttled", "switches",
 					   "preemptions", "migrations", "state"};
+	static const char *const of_blocked[] = {"why", "file", "fs"};
 	enum { NR_NEEDED = 4 }; /* the first of them */
-	bool any = false;
+	bool blocked = jn_is(jn_get(&c->doc, rec, "state"), "blocked"), any = false;
 	int nr = 0;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(keys); i++)
 		any |= !!jn_get(&c->doc, rec, keys[i]);
+	if (!jn_get(&c->doc, rec, "state"))
+		nr += presence(c, rec, "stateSince", false, "a thread record without a state");
+	for (i = 0; !blocked && i < ARRAY_SIZE(of_blocked); i++)
+		nr += presence(c, rec, of_blocked[i], false,
+			       any ? "a thread that is not blocked at its end"
+				   : "a thread record without a state");
 	if (!any)
-		return presence(c, rec, "why", false, "a thread record without a state");
+		return nr;
 	for (i = 0; i < NR_NEEDED; i++)
 		nr += presence(c, rec, keys[i], true, where);
-	if (!jn_is(jn_get(&c->doc, rec, "state"), "blocked"))
-		nr += presence(c, rec, "why", false, "a thread that is not blocked at its end");
 	return nr + presence(c, rec, "stop", true, where);
 }
 
@@ -997,6 +1008,9 @@ static int slice_keys_check(struct check *c, const struct json_node *rec)
 		{"throttled", "runq", "a slice that is not runq"},
 		{"preempted", "runq", "a slice that is not runq"},
 		{"why", "blocked", "a slice that is not blocked"},
+		{"wokenBy", "blocked", "a slice that is not blocked"},
+		{"file", "blocked", "a slice that is not blocked"},
+		{"fs", "blocked", "a slice that is not blocked"},
 	};
 	const struct json_node *state = jn_get(&c->doc, rec, "state");
 	int nr = 0;
@@ -1196,11 +1210,12 @@ static void words_dump(FILE *to, const char *name, const char *const *words)
 void keys_dump(FILE *to)
 {
 	static const struct object *const parts[] = {
-		&point,	       &exec,	   &behind,	  &blocked_in,	   &sched_part, &sched,
-		&drop_count,   &rdma,	   &net,	  &origin,	   &slurm,	&merged,
-		&header_clock, &tcp,	   &slice_behind, &flow_delta,	   &node_cpu,	&pressure,
-		&psi,	       &gpu_clock, &self,	  &node_throttled, &net_peer,	&features,
-		&node_netdev,  &softnet,   &resent,	  &sender,	   &gpu_held,	&gpu_errors,
+		&point,	       &exec,	    &behind,	&blocked_in,	 &sched_part, &sched,
+		&drop_count,   &rdma,	    &net,	&origin,	 &slurm,      &merged,
+		&header_clock, &tcp,	    &slice_who, &flow_delta,	 &node_cpu,   &pressure,
+		&psi,	       &gpu_clock,  &self,	&node_throttled, &net_peer,   &features,
+		&node_netdev,  &softnet,    &resent,	&sender,	 &gpu_held,   &gpu_errors,
+		&woken_by,     &slept_file,
 	};
 	size_t i;
 

@@ -7,7 +7,7 @@
 
 /* sched: the parts are rounded each for itself. */
 #define SCHED_NS 1000
-/* behind and blockedIn are cut after so many. */
+/* behind, blockedIn, wokenBy and files are cut after so many. */
 #define SCHED_LIST 4
 /* As many as Linux can have. */
 #define NR_CPUS 8192
@@ -24,7 +24,7 @@ struct slice_end {
  * in the record they are, for messages, and ends with a dot unless they are the record's own.
  */
 
-/* The sum of behind or blockedIn; 0 if the list is none that a sum may be taken of. */
+/* The sum of one of the lists; 0 if the list is none that a sum may be taken of. */
 static int64_t sched_list(struct check *c, const struct json_node *sched, const char *at,
 			  const char *key)
 {
@@ -56,7 +56,8 @@ static void sched_contained(struct check *c, const struct json_node *sched, cons
 	int64_t on_cpu = get_time(c, sched, "onCpu"), runq = get_time(c, sched, "runq");
 	int64_t blocked = get_time(c, sched, "blocked");
 	int64_t behind = sched_list(c, sched, at, "behind");
-	int64_t blocked_in = sched_list(c, sched, at, "blockedIn");
+	static const char *const of_blocked[] = {"blockedIn", "wokenBy", "files"};
+	size_t i;
 
 	if (get_time(c, sched, "irq") > on_cpu)
 		find(c, FIND_ERROR, "sched-irq", "%sirq is more than %sonCpu", at, at);
@@ -65,10 +66,14 @@ static void sched_contained(struct check *c, const struct json_node *sched, cons
 	if (behind > runq)
 		find(c, FIND_ERROR, "sched-behind", "%sbehind is %s together, %srunq only %s", at,
 		     us(behind), at, us(runq));
-	if (blocked_in > blocked)
-		find(c, FIND_ERROR, "sched-blocked",
-		     "%sblockedIn is %s together, %sblocked only %s", at, us(blocked_in), at,
-		     us(blocked));
+	for (i = 0; i < ARRAY_SIZE(of_blocked); i++) {
+		int64_t sum = sched_list(c, sched, at, of_blocked[i]);
+
+		if (sum > blocked)
+			find(c, FIND_ERROR, "sched-blocked",
+			     "%s%s is %s together, %sblocked only %s", at, of_blocked[i], us(sum),
+			     at, us(blocked));
+	}
 }
 
 /* The states of a thread fill the time, each within it. @what: the time's name. */

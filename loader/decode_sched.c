@@ -97,7 +97,8 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 				       [SCOPE_EV_SWITCH] = sizeof(struct scope_ev_switch),
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
 				       [SCOPE_EV_IRQ] = SCOPE_IRQS_SIZE(1),
-				       [SCOPE_EV_SWITCHES] = SCOPE_SWITCHES_SIZE(1)};
+				       [SCOPE_EV_SWITCHES] = SCOPE_SWITCHES_SIZE(1),
+				       [SCOPE_EV_WOKEN] = sizeof(struct scope_ev_woken)};
 	struct sched_thread *who = NULL;
 	uint32_t lost = 0;
 
@@ -116,6 +117,9 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		break;
 	case SCOPE_EV_MIGRATE:
 		lost = sched__migrate(&s->sched, (const struct scope_ev_migrate *)h, &who);
+		break;
+	case SCOPE_EV_WOKEN:
+		sched__woken(&s->sched, (const struct scope_ev_woken *)h);
 		break;
 	default:
 		lost = sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);

@@ -175,6 +175,10 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"tp_btf-sched_wakeup_new", CONTEXT, false,
 		"the same for a new thread",
 		without_context},
+	[FEAT_SCHED_WAKING] = {
+		"tp_btf-sched_waking", CONTEXT, false,
+		"who ended a thread's long sleep, and which file it slept in",
+		"Nothing to do: sched has no wokenBy and no files."},
 	[FEAT_SCHED_MIGRATE] = {
 		"tp_btf-sched_migrate_task", CONTEXT, false,
 		"threads that wait and are moved to another CPU",

@@ -699,6 +699,7 @@ static const struct trial trials[] = {
 	{FEAT_SCHED_SWITCH, "scope_p_switch", NULL, fire_child, NULL, NOTHING},
 	{FEAT_SCHED_WAKEUP, "scope_p_wakeup", NULL, fire_child, NULL, NOTHING},
 	{FEAT_SCHED_WAKEUP_NEW, "scope_p_wakenew", NULL, fire_child, NULL, NOTHING},
+	{FEAT_SCHED_WAKING, "scope_p_waking", NULL, fire_child, NULL, NOTHING},
 	{FEAT_SCHED_MIGRATE, "scope_p_migrate", NULL, fire_migrate, NULL, NOTHING},
 	{FEAT_SCHED_FORK, "scope_p_fork", NULL, fire_child, NULL, NOTHING},
 	{FEAT_SCHED_EXEC, "scope_p_exec", NULL, fire_child, NULL, NOTHING},

@@ -22,7 +22,8 @@ static uint32_t feature_bits(const struct attach_features *f)
 {
 	return (f->irq ? INPUT_IRQ : 0) | (f->quota ? INPUT_QUOTA : 0) | (f->why ? INPUT_WHY : 0) |
 	       (f->net_calls ? INPUT_NET_CALLS : 0) | (f->drops ? INPUT_DROPS : 0) |
-	       (f->drop_reasons ? INPUT_DROP_REASONS : 0) | (f->no_data ? INPUT_NO_DATA : 0);
+	       (f->drop_reasons ? INPUT_DROP_REASONS : 0) | (f->no_data ? INPUT_NO_DATA : 0) |
+	       (f->woken ? INPUT_WOKEN : 0);
 }
 
 static void feed_reasons(struct recorder *r)

@@ -31,13 +31,12 @@ static int put_end(char *buf, size_t size, const uint8_t addr[16], uint16_t port
 	return snprintf(buf, size, "[%s]:%u", text, port);
 }
 
-static void name_fill(struct flow *flow)
+void flow_name(char *text, size_t size, const struct scope_tuple *t)
 {
-	const struct scope_tuple *t = &flow->tuple;
-	int n = put_end(flow->name, sizeof(flow->name), t->local, t->local_port);
+	int n = put_end(text, size, t->local, t->local_port);
 
-	flow->name[n++] = '>';
-	put_end(flow->name + n, sizeof(flow->name) - (size_t)n, t->remote, t->remote_port);
+	text[n++] = '>';
+	put_end(text + n, size - (size_t)n, t->remote, t->remote_port);
 }
 
 /* ---- The table ---------------------------------------------------------------------------------- */
@@ -282,7 +281,7 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	flow->key.sk = ev->sk;
 	flow->key.since_ns = ev->since_ns;
 	flow->tuple = ev->tuple;
-	name_fill(flow);
+	flow_name(flow->name, sizeof(flow->name), &flow->tuple);
 	flow->tgid = ev->tgid;
 	flow->netns = ev->netns;
 	flow->role.rank = flow->role.peer = -1;

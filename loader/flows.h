@@ -123,6 +123,9 @@ void flow__gone(struct flow *flow);
 struct flow *flow__hold(struct flow *flow);
 void flow__put(struct flows *f, struct flow *flow); /* NULL is fine */
 
+/* Addresses as text: "10.0.0.7:41230>10.0.0.8:50021"; size: FLOW_NAME_MAX or more. */
+void flow_name(char *text, size_t size, const struct scope_tuple *t);
+
 /* The newest with these addresses, or, `turned`, of their other end; others are its twins. NULL: none. */
 struct flow *flows__of_tuple(const struct flows *f, const struct scope_tuple *tuple, bool turned);
 

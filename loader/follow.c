@@ -443,24 +443,50 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 	return behind;
 }
 
-void follow__ask_sleepers(struct recorder *r)
+#define ASLEEP_NS (500 * 1000000ull) /* what threads sleep in is asked for no sooner again */
+
+/* What BPF says of a thread that sleeps or waits; false: it does neither. `asleep`: so for long, and in what is not told. */
+static bool ask_sleeper(const struct recorder *r, const struct sched_thread *t,
+			struct input_still *in, bool *asleep)
 {
-	struct sched_thread *t, *tmp;
-	struct input_still in;
 	struct scope_task task;
 
-	HASH_ITER (hh, r->s.sched.threads, t, tmp) {
-		if (attach__task(r->attach, t->tid, &task))
-			continue;
-		in = (struct input_still){.now_ns = monotonic_ns(), .tid = t->tid, .seq = task.seq};
-		if (task.state == SCOPE_TASK_WAIT) {
-			in.wait_ns = task.wait_ns;
-			in.cpu = task.cpu;
-		} else if (task.state != SCOPE_TASK_BLOCKED) {
-			continue;
-		}
-		pipeline__feed(&r->s, INPUT_STILL, &in, sizeof(in));
+	if (attach__task(r->attach, t->tid, &task))
+		return false;
+	*asleep |= task.state == SCOPE_TASK_BLOCKED && task.asleep_ns && !task.asleep &&
+		   monotonic_ns() >= task.asleep_ns + SCOPE_ASLEEP_NS;
+	*in = (struct input_still){.now_ns = monotonic_ns(), .tid = t->tid, .seq = task.seq};
+	if (task.state != SCOPE_TASK_WAIT)
+		return task.state == SCOPE_TASK_BLOCKED;
+	in->wait_ns = task.wait_ns;
+	in->cpu = task.cpu;
+	return true;
+}
+
+void follow__ask_sleepers(struct recorder *r)
+{
+	struct input_still *all =
+		malloc((HASH_COUNT(r->s.sched.threads) + 1) * sizeof(*all)); /* again soon */
+	struct sched_thread *t, *tmp;
+	uint64_t now = monotonic_ns();
+	bool asleep = false;
+	uint32_t n = 0, i;
+
+	if (!all)
+		return;
+	HASH_ITER (hh, r->s.sched.threads, t, tmp)
+		n += ask_sleeper(r, t, &all[n], &asleep);
+	/* That takes a look at all threads of the node. */
+	if (asleep && now >= r->next_asleep_ns) {
+		attach__ask_asleep(r->attach);
+		r->next_asleep_ns = now + ASLEEP_NS;
 	}
+	/* How they came to what they are in lies in the ring: first that. */
+	if (n)
+		attach__drain(r->attach);
+	for (i = 0; i < n; i++)
+		pipeline__feed(&r->s, INPUT_STILL, &all[i], sizeof(all[i]));
+	free(all);
 }
 
 void follow__count_tail(struct recorder *r)

@@ -316,6 +316,8 @@ static void put_features(struct json *j, const struct session *s)
 		json_bool(j, s->features.quota);
 		key(j, ",", "blockedIn");
 		json_bool(j, s->features.why);
+		key(j, ",", "wokenBy");
+		json_bool(j, s->features.woken);
 	}
 	if (s->net_mode) {
 		key_str(j, "net", s->features.net_calls ? "sockets" : "functions");

@@ -55,6 +55,7 @@ enum input_kind {
 #define INPUT_DROPS	   16u
 #define INPUT_DROP_REASONS 32u
 #define INPUT_NO_DATA	   64u /* absent from captures of before; implied by INPUT_NET_CALLS */
+#define INPUT_WOKEN	   128u
 
 #define INPUT_CPUS_MAX	    65536
 #define INPUT_HOST_NAME_LEN 72

@@ -46,6 +46,7 @@ static void set_features(struct session *s, const struct input_session *in)
 					       .irq = in->features & INPUT_IRQ,
 					       .quota = in->features & INPUT_QUOTA,
 					       .why = in->features & INPUT_WHY,
+					       .woken = in->features & INPUT_WOKEN,
 					       .net = in->net_mode,
 					       .net_calls = in->features & INPUT_NET_CALLS,
 					       .no_data = in->features &
@@ -514,6 +515,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	case SCOPE_EV_SWITCH:
 	case SCOPE_EV_SWITCHES:
 	case SCOPE_EV_MIGRATE:
+	case SCOPE_EV_WOKEN:
 	case SCOPE_EV_IRQ:
 	case SCOPE_EV_FLOW:
 	case SCOPE_EV_USES:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sched_priv.h"
+#include "sched_sleeps.h"
 #include "search.h"
 
 #define TALLIES	  32 /* threads that are asked for by turns, in steps and in operations */
@@ -20,7 +21,7 @@ struct ran_on {
 };
 
 struct blamed {
-	struct culprits who, what;
+	struct culprits who, what, wakers, files;
 	struct ran_on cpus[SCHED_CPUS];
 	uint32_t ncpus;
 	bool dropped; /* there were more CPUs */
@@ -30,6 +31,8 @@ static void blamed_clear(struct blamed *b)
 {
 	culprits__clear(&b->who);
 	culprits__clear(&b->what);
+	culprits__clear(&b->wakers);
+	culprits__clear(&b->files);
 	b->ncpus = 0;
 	b->dropped = false;
 }
@@ -38,6 +41,8 @@ static void blamed_copy(struct blamed *to, const struct blamed *from)
 {
 	culprits__copy(&to->who, &from->who);
 	culprits__copy(&to->what, &from->what);
+	culprits__copy(&to->wakers, &from->wakers);
+	culprits__copy(&to->files, &from->files);
 	memcpy(to->cpus, from->cpus, from->ncpus * sizeof(*from->cpus));
 	to->ncpus = from->ncpus;
 }
@@ -98,6 +103,28 @@ void blame_cpu(const struct sched *s, struct culprits *c, uint32_t cpu, uint64_t
 	}
 }
 
+typedef void (*culprit_fn)(struct culprits *, const struct culprit *);
+
+/* ns of a sleep: in what, and if it was a long one who ended it, and in which file. */
+static void count_sleep(const struct sched_thread *t, const struct sched_slice *sl, uint64_t ns,
+			struct blamed *b, culprit_fn count)
+{
+	const struct sched_sleep *sleep = sleeps__of(t, sl);
+	struct culprit one = {.ns = ns, .id = (uint32_t)sl->why};
+
+	count(&b->what, &one);
+	if (sleep && sleep->by_tgid) {
+		one.id = sleep->by_tgid;
+		memcpy(one.comm, sleep->by_comm, sizeof(one.comm));
+		count(&b->wakers, &one);
+	}
+	if (sleep && sleep->file) { /* its address is good for as long as the sleep is kept */
+		one = (struct culprit){.ns = ns, .id = sleep->file->nr};
+		memcpy(one.comm, &sleep->file, sizeof(sleep->file));
+		count(&b->files, &one);
+	}
+}
+
 /* What of a slice lies between two marks. */
 static void add_part(const struct sched *s, const struct sched_thread *t, uint64_t n,
 		     const struct sched_mark *from, const struct sched_mark *to, struct blamed *b)
@@ -105,7 +132,6 @@ static void add_part(const struct sched *s, const struct sched_thread *t, uint64
 	const struct sched_slice *sl = slice_at(t, n);
 	uint64_t begin = sl->start_ns > from->ns ? sl->start_ns : from->ns;
 	uint64_t end = slice_certain(t, n) < to->ns ? slice_certain(t, n) : to->ns;
-	struct culprit what = {.ns = end - begin, .id = (uint32_t)sl->why};
 
 	if (begin >= end)
 		return;
@@ -114,27 +140,25 @@ static void add_part(const struct sched *s, const struct sched_thread *t, uint64
 	else if (sl->state == SCHED_RUNQ)
 		blame_cpu(s, &b->who, sl->cpu, begin, end);
 	else if (sl->state == SCHED_BLOCKED)
-		culprits__add(&b->what, &what);
+		count_sleep(t, sl, end - begin, b, culprits__add);
 }
-
-typedef void (*culprit_fn)(struct culprits *, const struct culprit *);
 
 /* A whole one that has ended. It changes no more: what is added can be taken. */
 static void whole(const struct sched_thread *t, uint64_t n, struct blamed *b, bool add)
 {
 	culprit_fn count = add ? culprits__add : culprits__take;
 	const struct sched_slice *sl = slice_at(t, n), *next = slice_at(t, n + 1);
-	struct culprit what = {.ns = next->start_ns - sl->start_ns, .id = (uint32_t)sl->why};
+	uint64_t ns = next->start_ns - sl->start_ns;
 	uint64_t i = sl->waits > t->waits.first ? sl->waits : t->waits.first;
 
-	if (!what.ns)
+	if (!ns)
 		return;
 	if (sl->state == SCHED_RUN && add)
 		cpu_add(b, sl->cpu);
 	else if (sl->state == SCHED_RUN)
 		cpu_take(b, sl->cpu);
 	else if (sl->state == SCHED_BLOCKED)
-		count(&b->what, &what);
+		count_sleep(t, sl, ns, b, count);
 	for (; sl->state == SCHED_RUNQ && i < next->waits; i++)
 		count(&b->who, wait_at(t, i));
 }
@@ -175,7 +199,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 static bool has_dropped(const struct blamed *b)
 {
-	return b->who.dropped || b->what.dropped || b->dropped;
+	return b->who.dropped || b->what.dropped || b->wakers.dropped || b->files.dropped ||
+	       b->dropped;
 }
 
 /* Whether nothing of it is forgotten. */
@@ -184,7 +209,8 @@ static bool is_whole(const struct tally *y)
 	const struct sched_thread *t = y->t;
 
 	return y->first >= t->slices.first && y->first < t->slices.end &&
-	       slice_at(t, y->first)->waits >= t->waits.first;
+	       slice_at(t, y->first)->waits >= t->waits.first &&
+	       sleeps__known_since(t, slice_at(t, y->first)->start_ns);
 }
 
 static void tally_begin(struct tally *y, struct blamed *sum, uint64_t first)
@@ -294,21 +320,42 @@ static void span_cpu(struct sched_span *span, uint32_t cpu)
 	span->ncpus++;
 }
 
+static void span_rank_files(struct sched_span *span, struct culprits *files)
+{
+	struct sched_file *file;
+	uint32_t i;
+
+	span->nfiles = culprits__rank(files, SCHED_TOP);
+	for (i = 0; i < span->nfiles; i++) {
+		memcpy(&file, files->at[i].comm, sizeof(file));
+		span->files[i].ns = files->at[i].ns;
+		memcpy(span->files[i].fs, file->id.fs, sizeof(file->id.fs));
+		memcpy(span->files[i].name, file->id.name, sizeof(file->id.name));
+	}
+}
+
+static uint32_t rank_who(struct sched_span_who *to, struct culprits *who)
+{
+	uint32_t n = culprits__rank(who, SCHED_TOP), i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = (struct sched_span_who){.ns = who->at[i].ns, .tgid = who->at[i].id};
+		memcpy(to[i].comm, who->at[i].comm, sizeof(to[i].comm));
+	}
+	return n;
+}
+
 static void span_rank(struct sched_span *span, struct blamed *b)
 {
 	uint32_t i;
 
-	span->nbehind = culprits__rank(&b->who, SCHED_TOP);
-	for (i = 0; i < span->nbehind; i++) {
-		span->behind[i].tgid = b->who.at[i].id;
-		memcpy(span->behind[i].comm, b->who.at[i].comm, SCOPE_COMM_LEN);
-		span->behind[i].ns = b->who.at[i].ns;
-	}
+	span->nbehind = rank_who(span->behind, &b->who);
 	span->nblocked_in = culprits__rank(&b->what, SCHED_TOP);
 	for (i = 0; i < span->nblocked_in; i++) {
 		span->blocked_in[i].why = (int32_t)b->what.at[i].id;
 		span->blocked_in[i].ns = b->what.at[i].ns;
 	}
+	span->nwoken_by = rank_who(span->woken_by, &b->wakers);
 	for (i = 0; i < b->ncpus; i++)
 		span_cpu(span, b->cpus[i].cpu);
 }
@@ -323,21 +370,64 @@ void sched__behind(const struct sched *s, const struct sched_slice *slice, uint6
 	span_rank(span, &b);
 }
 
+static void blame_who(struct culprits *c, const struct sched_span_who *who, uint32_t n)
+{
+	struct culprit one;
+
+	for (; n; n--, who++) {
+		one = (struct culprit){.ns = who->ns, .id = who->tgid};
+		memcpy(one.comm, who->comm, sizeof(one.comm));
+		culprits__add(c, &one);
+	}
+}
+
 static void blame_span(struct blamed *b, const struct sched_span *span)
 {
 	struct culprit one;
 	uint32_t i;
 
-	for (i = 0; i < span->nbehind; i++) {
-		one = (struct culprit){.ns = span->behind[i].ns, .id = span->behind[i].tgid};
-		memcpy(one.comm, span->behind[i].comm, sizeof(one.comm));
-		culprits__add(&b->who, &one);
-	}
+	blame_who(&b->who, span->behind, span->nbehind);
+	blame_who(&b->wakers, span->woken_by, span->nwoken_by);
 	for (i = 0; i < span->nblocked_in; i++) {
 		one = (struct culprit){.ns = span->blocked_in[i].ns,
 				       .id = (uint32_t)span->blocked_in[i].why};
 		culprits__add(&b->what, &one);
 	}
+}
+
+static void add_file(struct sched_span_file *all, uint32_t *n, const struct sched_span_file *one)
+{
+	uint32_t i;
+
+	for (i = 0; i < *n && (strcmp(all[i].name, one->name) || strcmp(all[i].fs, one->fs)); i++)
+		;
+	if (i < *n)
+		all[i].ns += one->ns;
+	else
+		all[(*n)++] = *one;
+}
+
+static int more_first(const void *a, const void *b)
+{
+	const struct sched_span_file *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return strcmp(x->name, y->name) ?: strcmp(x->fs, y->fs);
+}
+
+static void add_files(struct sched_span *to, const struct sched_span *from)
+{
+	struct sched_span_file all[2 * SCHED_TOP];
+	uint32_t i, n = 0;
+
+	for (i = 0; i < to->nfiles; i++)
+		add_file(all, &n, &to->files[i]);
+	for (i = 0; i < from->nfiles; i++)
+		add_file(all, &n, &from->files[i]);
+	qsort(all, n, sizeof(*all), more_first);
+	to->nfiles = n < SCHED_TOP ? n : SCHED_TOP;
+	memcpy(to->files, all, to->nfiles * sizeof(*all));
 }
 
 /* A mark is set before all of an interrupt or a quota may be known: parts never exceed the whole. */
@@ -390,6 +480,7 @@ static void span_of(const struct sched *s, const struct sched_thread *t,
 	clamp(span);
 	span_walk(s, t, from, to, most, &b);
 	span_rank(span, &b);
+	span_rank_files(span, &b.files);
 }
 
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
@@ -426,6 +517,7 @@ void sched_span__add(struct sched_span *to, const struct sched_span *from)
 	blame_span(&b, to);
 	blame_span(&b, from);
 	span_rank(to, &b);
+	add_files(to, from);
 	for (i = 0; i < from->ncpus; i++)
 		span_cpu(to, from->cpus[i]);
 }

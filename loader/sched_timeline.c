@@ -5,6 +5,7 @@
 #include <string.h>
 #include "sched_priv.h"
 #include "sched_ring.h"
+#include "sched_sleeps.h"
 
 #define HELD_MAX  (8u << 20) /* slices of all threads; beyond, each keeps less */
 #define HELD_EACH 4096
@@ -63,6 +64,7 @@ void sched_thread__put(struct sched *s, struct sched_thread *t)
 	s->room -= t->slices.size * sizeof(*t->slices.at) + t->irqs.size * sizeof(*t->irqs.at) +
 		   t->waits.size * sizeof(*t->waits.at);
 	tallies_forget(s->tallies, t);
+	sleeps__free(s, t);
 	free(t->slices.at);
 	free(t->irqs.at);
 	free(t->waits.at);
@@ -516,6 +518,19 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 	return lost;
 }
 
+void sched__woken(struct sched *s, const struct scope_ev_woken *e)
+{
+	struct sched_thread *t = sched__find(s, e->tid);
+	const struct sched_slice *last = t ? last_slice(t) : NULL;
+
+	if (!last || last->state != SCHED_BLOCKED || last->start_ns != e->since_ns ||
+	    e->h.ts_ns < e->since_ns)
+		return;
+	sleeps__add(s, t, last, e);
+	if (e->h.ts_ns > t->seen_ns)
+		t->seen_ns = e->h.ts_ns;
+}
+
 /* false: it comes too late. What was before the thread, as another had its number, is none of its. */
 static bool irq_add(struct sched *s, struct sched_thread *t, uint64_t start_ns,
 		    const struct scope_irq *from)
@@ -605,7 +620,7 @@ void sched__still(struct sched *s, struct sched_thread *t, uint32_t seq, uint64_
 
 	if (!last || last->state != SCHED_BLOCKED || seq != t->seq)
 		return;
-	if (!wait_ns)
+	if (!wait_ns && now_ns > t->seen_ns)
 		t->seen_ns = now_ns;
 	woken(s, t, wait_ns, cpu, 0);
 }
@@ -693,6 +708,8 @@ void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_
 		t->irqs.first++;
 	if (t->slices.first < t->slices.end && t->waits.first < slice_at(t, t->slices.first)->waits)
 		t->waits.first = slice_at(t, t->slices.first)->waits;
+	if (t->slices.first < t->slices.end)
+		sleeps__prune(s, t, slice_at(t, t->slices.first)->start_ns);
 	RING_SHRINK(s, &t->slices);
 	RING_SHRINK(s, &t->waits);
 	RING_SHRINK(s, &t->irqs);
@@ -732,6 +749,7 @@ void sched__free(struct sched *s)
 
 	HASH_ITER (hh, s->threads, t, tmp)
 		sched__exit(s, t, t->seq, t->last_ns);
+	sleeps__forget_files(s);
 	for (i = 0; i < s->ncpus; i++)
 		free(s->cpus[i].at);
 	free(s->cpus);

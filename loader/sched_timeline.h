@@ -18,7 +18,8 @@
 #include "hash.h"
 #include "scope_abi.h"
 
-#define SCHED_TOP	 4     /* entries in `behind` and `blockedIn` */
+#define SCHED_TOP	 4     /* entries in `behind`, `blockedIn`, `wokenBy` and `files` */
+#define SCHED_FILE_LEN	 128   /* a file's name, or two addresses */
 #define SCHED_CPUS	 64    /* CPUs listed for a span */
 #define SCHED_RAN_ON	 1024  /* CPUs in sched_thread.ran_on; those beyond are left out */
 #define SCHED_SLICES_MAX 65536 /* of one thread */
@@ -36,6 +37,8 @@ enum sched_state {
 
 struct culprit;	      /* sched_culprits.h */
 struct sched_tallies; /* sched_span.c */
+struct sched_sleep;   /* sched_sleeps.h */
+struct sched_file;
 
 /* A stay in one state; it ends where the next one begins. */
 struct sched_slice {
@@ -95,6 +98,13 @@ struct sched_waits {
 	uint64_t first, end;
 };
 
+/* Long sleeps: who ended them, and in which file they were. */
+struct sched_sleeps {
+	struct sched_sleep *at;
+	uint32_t size;
+	uint64_t first, end;
+};
+
 struct sched_thread {
 	uint32_t tid, tgid; /* host */
 	uint32_t ns_tid;
@@ -116,6 +126,8 @@ struct sched_thread {
 	struct sched_slices slices;
 	struct sched_irqs irqs;
 	struct sched_waits waits;
+	struct sched_sleeps sleeps;
+	uint64_t sleeps_forgot_ns; /* the last that is forgotten began then */
 	struct sched_mark cursor; /* a slice's begin, near the last mark: so the next is near too */
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */
@@ -143,29 +155,42 @@ struct sched_cpu {
 struct sched {
 	struct sched_thread *threads; /* uthash: those that live */
 	struct sched_cpu *cpus;
+	struct sched_file *files; /* uthash: those of sleeps */
+	uint32_t nfiles;	  /* that there ever were */
 	uint32_t ncpus;
 	uint64_t nslices;	       /* held, of all threads */
 	struct sched_tallies *tallies; /* what spans keep from one to the next */
 	uint64_t room, room_max;       /* bytes of all rings; 0: no bound; set by the owner */
 };
 
+struct sched_span_who {
+	uint64_t ns;
+	uint32_t tgid;
+	char comm[SCOPE_COMM_LEN];
+};
+
+struct sched_span_file {
+	uint64_t ns;
+	char fs[16]; /* type of its filesystem */
+	char name[SCHED_FILE_LEN];
+};
+
 /* What one thread, or several, did in a span of their time. */
 struct sched_span {
 	uint64_t threads; /* that it is the sum of; 0: nothing is known */
-	uint32_t ncpus, nbehind, nblocked_in;
+	uint32_t ncpus, nbehind, nblocked_in, nwoken_by, nfiles;
 	uint64_t span_ns;
 	uint64_t unknown_ns; /* on_cpu + runq + blocked + unknown = span */
 	struct sched_sums sums;
-	uint32_t cpus[SCHED_CPUS]; /* where it ran */
-	struct {
-		uint64_t ns;
-		uint32_t tgid;
-		char comm[SCOPE_COMM_LEN];
-	} behind[SCHED_TOP]; /* who ran while it was runnable; most first */
+	uint32_t cpus[SCHED_CPUS];		 /* where it ran */
+	struct sched_span_who behind[SCHED_TOP]; /* who ran while it was runnable; most first */
 	struct {
 		uint64_t ns;
 		int32_t why;
 	} blocked_in[SCHED_TOP];
+	struct sched_span_who
+		woken_by[SCHED_TOP];		 /* who ended long sleeps, by how long those were */
+	struct sched_span_file files[SCHED_TOP]; /* that long sleeps were in calls on */
 };
 
 /* Nothing so far. Entries beyond the counts stay as they are. */
@@ -190,6 +215,8 @@ bool sched__nth_switch(const struct sched *s, const struct scope_ev_switches *e,
 		       struct scope_ev_switch *nth);
 uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who);
+/* Who ended a sleep: nothing where that is not known to have been one. */
+void sched__woken(struct sched *s, const struct scope_ev_woken *e);
 /* One that comes again counts with what is new in it. Lost is the record itself, or some of it, that comes too late. */
 uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
 /* A thread was seen running at ts_ns, after `seq` records (0: not counted). */

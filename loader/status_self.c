@@ -146,6 +146,7 @@ static json_t *features_doc(const struct session *s)
 		json_object_set_new(o, "irq", json_boolean(f->irq));
 		json_object_set_new(o, "throttled", json_boolean(f->quota));
 		json_object_set_new(o, "blockedIn", json_boolean(f->why));
+		json_object_set_new(o, "wokenBy", json_boolean(f->woken));
 	}
 	if (s->net_mode) {
 		json_object_set_new(o, "net", json_string(f->net_calls ? "sockets" : "functions"));

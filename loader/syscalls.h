@@ -6,7 +6,12 @@
 #ifndef NCCLSCOPE_SYSCALLS_H
 #define NCCLSCOPE_SYSCALLS_H
 
+#include <stdbool.h>
+
 /* "futex"; NULL for a number that the headers of the build did not know, and for -1 (in no call). */
 const char *syscall_name(int nr);
+
+/* Whether a call is given a file's descriptor first, and may sleep for that file. */
+bool syscall_takes_file(int nr);
 
 #endif

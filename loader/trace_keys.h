@@ -9,12 +9,16 @@
 
 /*
  * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and four spans of
- * the scheduler with 64 CPUs and 8 culprits each; what RDMA ports counted.
+ * the scheduler with 64 CPUs and 8 culprits each, who ended their long sleeps and in which files these were; what RDMA ports counted.
  */
 #define RDMA_EVENT_MAX 16384 /* 8 ports have room for 60 counters each, as they are in practice */
-#define EVENT_MAX      (16384 + RDMA_EVENT_MAX)
-#define STATE_MAX      1024
-#define FLOW_MAX       4096
+#define SLEEPS_MAX                                                                                 \
+	(SCHED_TOP * 6 *                                                                           \
+	 (2 * SCOPE_COMM_LEN + SCHED_FILE_LEN + 48)) /* of a span; keys are within the 48 */
+#define EVENT_MAX (16384 + 4 * SLEEPS_MAX + RDMA_EVENT_MAX)
+#define STATE_MAX 1024
+#define SLICE_MAX (STATE_MAX + SLEEPS_MAX / SCHED_TOP)
+#define FLOW_MAX  4096
 
 #define KEY_STR(j, key, s, len)                                                                    \
 	do {                                                                                       \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Kernel context as JSON: sched of events, the sums of threads, slices. */
 #include "sched_join.h"
+#include "sched_sleeps.h"
 #include "session.h"
 #include "syscalls.h"
 #include "trace.h"
@@ -66,42 +67,77 @@ static void put_culprit(struct json *j, const char *comm, uint32_t pid)
 	KEY_U64(j, "pid", pid);
 }
 
-static void put_culprits(struct json *j, const struct sched_span *span)
+static void put_who(struct json *j, const struct sched_span_who *who, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		json_char(j, i ? ',' : '[');
+		put_culprit(j, who[i].comm, who[i].tgid);
+		KEY_US(j, "us", who[i].ns);
+		json_char(j, '}');
+	}
+	json_char(j, ']');
+}
+
+static void put_blocked_in(struct json *j, const struct sched_span *span)
 {
 	const char *why;
 	uint32_t i;
 
-	if (span->nbehind)
-		json_lit(j, ",\"behind\":[");
-	for (i = 0; i < span->nbehind; i++) {
-		if (i)
-			json_char(j, ',');
-		put_culprit(j, span->behind[i].comm, span->behind[i].tgid);
-		KEY_US(j, "us", span->behind[i].ns);
-		json_char(j, '}');
-	}
-	if (span->nbehind)
-		json_char(j, ']');
-	if (span->nblocked_in)
-		json_lit(j, ",\"blockedIn\":[");
 	for (i = 0; i < span->nblocked_in; i++) {
 		why = sched_why_name(span->blocked_in[i].why);
-		if (i)
-			json_char(j, ',');
+		json_char(j, i ? ',' : '[');
 		json_lit(j, "{\"why\":");
 		json_str(j, why, strlen(why));
 		KEY_US(j, "us", span->blocked_in[i].ns);
 		json_char(j, '}');
 	}
-	if (span->nblocked_in)
-		json_char(j, ']');
+	json_char(j, ']');
+}
+
+static void put_files(struct json *j, const struct sched_span *span)
+{
+	const struct sched_span_file *f = span->files;
+	uint32_t i;
+
+	for (i = 0; i < span->nfiles; i++, f++) {
+		json_char(j, i ? ',' : '[');
+		json_lit(j, "{\"file\":");
+		json_str(j, f->name, strlen(f->name));
+		KEY_STR(j, "fs", f->fs, strlen(f->fs));
+		KEY_US(j, "us", f->ns);
+		json_char(j, '}');
+	}
+	json_char(j, ']');
+}
+
+/* What it waited for, of each the most. */
+static void put_causes(struct json *j, const struct sched_span *span)
+{
+	if (span->nbehind) {
+		json_lit(j, ",\"behind\":");
+		put_who(j, span->behind, span->nbehind);
+	}
+	if (span->nblocked_in) {
+		json_lit(j, ",\"blockedIn\":");
+		put_blocked_in(j, span);
+	}
+	if (span->nwoken_by) {
+		json_lit(j, ",\"wokenBy\":");
+		put_who(j, span->woken_by, span->nwoken_by);
+	}
+	if (span->nfiles) {
+		json_lit(j, ",\"files\":");
+		put_files(j, span);
+	}
 }
 
 static void put_span(struct json *j, const struct attach_features *f, const struct sched_span *span)
 {
 	put_times(j, f, &span->sums, span->unknown_ns);
 	put_cpus(j, span);
-	put_culprits(j, span);
+	put_causes(j, span);
 }
 
 static void put_role(struct json *j, const struct attach_features *f, const char *role,
@@ -159,6 +195,26 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 
 /* ---- Threads and slices ------------------------------------------------------------------------- */
 
+/* The file that a long sleep was in a call on. */
+static void put_file(struct json *j, const struct sched_sleep *sleep)
+{
+	if (!sleep || !sleep->file)
+		return;
+	KEY_STR(j, "file", sleep->file->id.name, strlen(sleep->file->id.name));
+	KEY_STR(j, "fs", sleep->file->id.fs, strlen(sleep->file->id.fs));
+}
+
+/* What it is in when the recording ends, since when, and in which file. */
+static void put_last_state(struct json *j, const struct sched_thread *t,
+			   const struct sched_slice *in)
+{
+	put_state(j, in);
+	if (in->state != SCHED_UNKNOWN && in->state <= SCHED_BLOCKED)
+		KEY_US(j, "stateSince", in->start_ns);
+	if (in->state == SCHED_BLOCKED)
+		put_file(j, sleeps__of(t, in));
+}
+
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
 {
 	const struct attach_features *f = &p->session->features;
@@ -180,7 +236,7 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 	put_times(j, f, &to.sums, all > known ? all - known : 0);
 	in = sched_thread__last(t->sched);
 	if ((!t->sched->gone || t->sched->lives) && !p->ended_ns && in)
-		put_state(j, in);
+		put_last_state(j, t->sched, in);
 }
 
 static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,
@@ -197,12 +253,26 @@ static void put_slice_behind(struct json *j, const struct proc *p, const struct 
 	json_char(j, '}');
 }
 
+/* Who ended a long sleep, and the file that it was in a call on. */
+static void put_slice_sleep(struct json *j, const struct sched_thread *t,
+			    const struct sched_slice *slice)
+{
+	const struct sched_sleep *sleep = sleeps__of(t, slice);
+
+	if (sleep && sleep->by_tgid) {
+		json_lit(j, ",\"wokenBy\":");
+		put_culprit(j, sleep->by_comm, sleep->by_tgid);
+		json_char(j, '}');
+	}
+	put_file(j, sleep);
+}
+
 void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
 		  uint64_t end_ns, uint64_t irq_ns)
 {
 	const struct attach_features *f = &p->session->features;
 	const char *name = state_names[slice->state];
-	struct json j = trace_begin(p, STATE_MAX);
+	struct json j = trace_begin(p, SLICE_MAX);
 
 	if (!j.at)
 		return;
@@ -227,6 +297,7 @@ void trace__slice(struct proc *p, const struct sched_thread *t, const struct sch
 	if (slice->state == SCHED_BLOCKED) {
 		name = sched_why_name(slice->why);
 		KEY_STR(&j, "why", name, strlen(name));
+		put_slice_sleep(&j, t, slice);
 	}
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_SLICE);

@@ -44,6 +44,7 @@ asserts_of() {
 	echo '#include "scope_abi.h"'
 	while read -r what n; do
 		case $what in
+		*'(anon)') ;; # a union: what is behind it is held in its place
 		*.*) echo "_Static_assert(__builtin_offsetof(struct ${what%.*}, ${what#*.}) == $n, \"$what\");" ;;
 		*) echo "_Static_assert(sizeof(struct $what) == $n, \"$what\");" ;;
 		esac

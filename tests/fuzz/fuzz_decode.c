@@ -6,6 +6,7 @@
  * network adds up.
  */
 #include <stdio.h>
+#include <sys/syscall.h>
 #include "../unit/chunks.h"
 #include "check.h"
 #include "decode_net.h"
@@ -302,6 +303,33 @@ static void switches(struct session *s, const struct fuzz_item *it)
 	}
 	if (it->pos & 0x1000) /* nonsense, unless it happens to be whole */
 		e.h.size = (uint32_t)(it->pos & 0xfff) % sizeof(e);
+	decode__event(s, &e, sizeof(e));
+}
+
+/* Mostly of a sleep that there is. */
+static void woken(struct session *s, const struct fuzz_item *it)
+{
+	static const int32_t calls[] = {SYS_read, SYS_recvfrom, SYS_futex, SCOPE_WHY_OTHER};
+	static const char *const types[] = {"ext4", "sockfs", "pipefs", ""};
+	struct sched_thread *t = sched__find(&s->sched, tid_of(it->proc));
+	const struct sched_slice *last = t ? sched_thread__last(t) : NULL;
+	struct scope_ev_woken e = {
+		.h = {SCOPE_ABI, SCOPE_EV_WOKEN, sizeof(e), kernel_ns},
+		.since_ns = last && it->rec_cnt & 7 ? last->start_ns : it->rec_pos,
+		.tid = tid_of(it->proc),
+		.by_tgid = it->rec_pos & 3,
+		.call = calls[it->rec_pos >> 2 & 3],
+		.has_sock = it->rec_pos >> 4 & 1,
+		.asleep = it->rec_pos >> 24 & 1,
+		.by_comm = "waker",
+		.dir = "dir",
+	};
+
+	memset(e.fs, it->rec_pos >> 5 & 1 ? 'f' : 0, sizeof(e.fs));
+	if (!e.fs[0])
+		strcpy(e.fs, types[it->rec_pos >> 6 & 3]);
+	memset(e.name, (int)(it->rec_pos >> 8 & 0xff), sizeof(e.name)); /* without an end */
+	memset(e.sock.remote, (int)(it->rec_pos >> 16 & 0xff), sizeof(e.sock.remote));
 	decode__event(s, &e, sizeof(e));
 }
 
@@ -662,6 +690,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 	case SCOPE_EV_MIGRATE:
 		migrate(s, it);
 		break;
+	case SCOPE_EV_WOKEN:
+		woken(s, it);
+		break;
 	case SCOPE_EV_FLOW:
 		flow(s, it);
 		break;
@@ -687,7 +718,7 @@ static void life(struct session *s, const struct fuzz_item *it)
 {
 	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,   SCOPE_EV_SWITCH, SCOPE_EV_SWITCHES,
 					SCOPE_EV_SWITCHES, SCOPE_EV_USES,   SCOPE_EV_USES,
-					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ};
+					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ,    SCOPE_EV_WOKEN};
 	uint64_t x = it->pos ^ it->rec_pos << 20 ^ (uint64_t)it->rec_cnt << 40 ^ it->len;
 	struct fuzz_item of = {.kind = SCOPE_EV_THREAD, .proc = it->proc, .rec_cnt = UINT32_MAX};
 	uint32_t i;

@@ -60,6 +60,8 @@ static inline bool feed(struct kernel *from, const void *rec)
 		feed_several(rec);
 	else if (h->kind == SCOPE_EV_MIGRATE)
 		lost += sched__migrate(&s, rec, &who);
+	else if (h->kind == SCOPE_EV_WOKEN)
+		sched__woken(&s, rec);
 	else
 		sched__irq(&s, rec, &who);
 	return true;
@@ -194,7 +196,7 @@ static inline struct sched_span span_of(struct sched_thread *t, uint64_t from_ns
 static inline void assert_adds_up(const struct sched_span *span)
 {
 	const struct sched_sums *sums = &span->sums;
-	uint64_t behind = 0, blocked = 0;
+	uint64_t behind = 0, blocked = 0, woken = 0, files = 0;
 	uint32_t i;
 
 	assert_int_equal(sums->on_cpu_ns + sums->runq_ns + sums->blocked_ns + span->unknown_ns,
@@ -210,26 +212,58 @@ static inline void assert_adds_up(const struct sched_span *span)
 		assert_true(!i || span->blocked_in[i].ns <= span->blocked_in[i - 1].ns);
 		blocked += span->blocked_in[i].ns;
 	}
+	for (i = 0; i < span->nwoken_by; i++)
+		woken += span->woken_by[i].ns;
+	for (i = 0; i < span->nfiles; i++)
+		files += span->files[i].ns;
 	assert_true(behind <= sums->runq_ns);
 	assert_true(blocked <= sums->blocked_ns);
+	assert_true(woken <= sums->blocked_ns);
+	assert_true(files <= sums->blocked_ns);
 }
 
 /* Of those that are there, the most, and each with its own. */
+static inline void assert_who(const struct sched_span_who *who, uint32_t nwho,
+			      const struct k_culprit *want, uint32_t nwant)
+{
+	uint32_t i, j, n = nwant < SCHED_TOP ? nwant : SCHED_TOP, more;
+
+	assert_int_equal(nwho, n);
+	for (i = 0; i < n; i++) {
+		for (j = more = 0; j < nwant; j++)
+			more += want[j].ns > who[i].ns;
+		assert_true(more <= i);
+		for (j = 0; j < nwant; j++)
+			if (want[j].tgid == who[i].tgid && !strcmp(want[j].comm, who[i].comm))
+				break;
+		assert_true(j < nwant);
+		assert_int_equal(who[i].ns, want[j].ns);
+	}
+}
+
 static inline void assert_behind(const struct sched_span *span, const struct k_span *want)
 {
-	uint32_t i, j, n = want->nbehind < SCHED_TOP ? want->nbehind : SCHED_TOP, more;
+	assert_who(span->behind, span->nbehind, want->behind, want->nbehind);
+}
 
-	assert_int_equal(span->nbehind, n);
-	for (i = 0; i < n; i++) {
-		for (j = more = 0; j < want->nbehind; j++)
-			more += want->behind[j].ns > span->behind[i].ns;
-		assert_true(more <= i);
-		for (j = 0; j < want->nbehind; j++)
-			if (want->behind[j].tgid == span->behind[i].tgid &&
-			    !strcmp(want->behind[j].comm, span->behind[i].comm))
-				break;
-		assert_true(j < want->nbehind);
-		assert_int_equal(span->behind[i].ns, want->behind[j].ns);
+/* "data/1" */
+static inline uint32_t file_nr(const struct sched_span_file *f)
+{
+	assert_string_equal(f->fs, "ext4");
+	assert_int_equal(strncmp(f->name, "data/", 5), 0);
+	return (uint32_t)atoi(f->name + 5);
+}
+
+static inline void assert_files(const struct sched_span *span, const struct k_span *want)
+{
+	uint32_t i, n = 0;
+
+	for (i = 1; i < K_FILES; i++)
+		n += !!want->files[i];
+	assert_int_equal(span->nfiles, n < SCHED_TOP ? n : SCHED_TOP);
+	for (i = 0; i < span->nfiles; i++) {
+		assert_true(!i || span->files[i].ns <= span->files[i - 1].ns);
+		assert_int_equal(span->files[i].ns, want->files[file_nr(&span->files[i])]);
 	}
 }
 
@@ -273,16 +307,19 @@ static inline void assert_exact(const struct sched_span *span, const struct k_sp
 	assert_int_equal(span->sums.migrations, want->migrations);
 	assert_behind(span, want);
 	assert_blocked_in(span, want);
+	assert_who(span->woken_by, span->nwoken_by, want->woken_by, want->nwoken_by);
+	assert_files(span, want);
 	assert_cpus(span, want);
 }
 
-static inline uint64_t behind_whom(const struct k_span *want, uint32_t tgid, const char *comm)
+static inline uint64_t share_of(const struct k_culprit *list, uint32_t n,
+				const struct sched_span_who *who)
 {
 	uint32_t i;
 
-	for (i = 0; i < want->nbehind; i++)
-		if (want->behind[i].tgid == tgid && !strcmp(want->behind[i].comm, comm))
-			return want->behind[i].ns;
+	for (i = 0; i < n; i++)
+		if (list[i].tgid == who->tgid && !strcmp(list[i].comm, who->comm))
+			return list[i].ns;
 	return 0;
 }
 
@@ -300,7 +337,12 @@ static inline void assert_modest(const struct sched_span *span, const struct k_s
 	/* A move that was lost may show at a later one: of migrations only the sum counts. */
 	for (i = 0; i < span->nbehind; i++)
 		assert_true(span->behind[i].ns <=
-			    behind_whom(want, span->behind[i].tgid, span->behind[i].comm));
+			    share_of(want->behind, want->nbehind, &span->behind[i]));
+	for (i = 0; i < span->nwoken_by; i++)
+		assert_true(span->woken_by[i].ns <=
+			    share_of(want->woken_by, want->nwoken_by, &span->woken_by[i]));
+	for (i = 0; i < span->nfiles; i++)
+		assert_true(span->files[i].ns <= want->files[file_nr(&span->files[i])]);
 }
 
 #endif

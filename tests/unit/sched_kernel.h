@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include "scope_abi.h"
+#include "syscalls.h"
 
 #define FUTEX SYS_futex
 #define POLL  SYS_ppoll /* arm64 has no poll */
@@ -33,6 +34,8 @@ struct k_stay {
 	int32_t why;
 	uint8_t state;
 	bool left, preempted, migrated; /* it began so */
+	const struct k_task *by;	/* asleep: who woke it, if BPF told */
+	uint32_t file;			/* and in which file it was; 0: none */
 };
 
 struct k_irq {
@@ -59,7 +62,7 @@ struct k_task {
 		bool known, born, told, quota;
 		uint32_t seq, cpu;
 		uint8_t state;
-		uint64_t wait_ns;
+		uint64_t wait_ns, asleep_ns;
 		uint32_t at_cpu, at_seq; /* its last switch */
 	} bpf;
 
@@ -374,6 +377,7 @@ static inline void k_switch_out(struct kernel *k, struct scope_ev_switch *e, str
 	e->prev_seq = ++prev->bpf.seq;
 	if (how->blocks) {
 		prev->bpf.state = SCOPE_TASK_BLOCKED;
+		prev->bpf.asleep_ns = k->now_ns;
 		e->why = how->why;
 	} else {
 		k_bpf_wait(k, prev, e->cpu);
@@ -517,6 +521,38 @@ static inline void k_preempts_untold(struct kernel *k, uint32_t cpu, struct k_ta
 
 /* ---- Wake-ups, births, moves, ends ----------------------------------------------------------- */
 
+#define K_FILES 8
+
+/* Somebody (NULL: an interrupt) is about to wake a task, which slept in a call on a file (0: none). */
+static inline void k_waking(struct kernel *k, struct k_task *t, const struct k_task *by,
+			    uint32_t file)
+{
+	struct scope_ev_woken e = {
+		.h = {SCOPE_ABI, SCOPE_EV_WOKEN, sizeof(e), k->now_ns},
+		.since_ns = t->bpf.asleep_ns,
+		.tid = t->tid,
+		.by_tgid = by ? by->tgid : 0,
+		.dir = "data",
+	};
+	struct k_stay *s = k_last(t);
+
+	if (!t->recorded || !t->bpf.known || t->bpf.state != SCOPE_TASK_BLOCKED ||
+	    !t->bpf.asleep_ns)
+		return;
+	if (by)
+		memcpy(e.by_comm, by->comm, sizeof(e.by_comm));
+	e.call = s->why == SCOPE_WHY_IO ? SYS_read : s->why;
+	snprintf(e.name, sizeof(e.name), "%u", file);
+	if (file) /* in whatever call: a futex's address may be the number of a file */
+		strcpy(e.fs, "ext4");
+	t->bpf.asleep_ns = 0;
+	k_goes_on(k, t);
+	if (!k_ring(k, &e))
+		return;
+	s->by = by;
+	s->file = syscall_takes_file(e.call) ? file : 0;
+}
+
 /* A task that sleeps is woken, to wait for `cpu`. */
 static inline void k_wakeup(struct kernel *k, struct k_task *t, uint32_t cpu)
 {
@@ -655,6 +691,9 @@ struct k_span {
 		uint64_t ns;
 	} blocked_in[16];
 	uint32_t nblocked_in;
+	struct k_culprit woken_by[K_TASKS];
+	uint32_t nwoken_by;
+	uint64_t files[K_FILES]; /* by number */
 };
 
 static inline uint64_t k_overlap(uint64_t a, uint64_t b, uint64_t from, uint64_t to)
@@ -664,16 +703,16 @@ static inline uint64_t k_overlap(uint64_t a, uint64_t b, uint64_t from, uint64_t
 	return b > a ? b - a : 0;
 }
 
-static inline void k_blame(struct k_span *span, const struct k_task *t, uint64_t ns)
+static inline void k_blame(struct k_culprit *list, uint32_t *n, const struct k_task *t, uint64_t ns)
 {
 	uint32_t i;
 
-	for (i = 0; i < span->nbehind; i++)
-		if (span->behind[i].tgid == t->tgid && !strcmp(span->behind[i].comm, t->comm))
+	for (i = 0; i < *n; i++)
+		if (list[i].tgid == t->tgid && !strcmp(list[i].comm, t->comm))
 			break;
-	if (i == span->nbehind)
-		span->behind[span->nbehind++] = (struct k_culprit){t->tgid, t->comm, 0};
-	span->behind[i].ns += ns;
+	if (i == *n)
+		list[(*n)++] = (struct k_culprit){t->tgid, t->comm, 0};
+	list[i].ns += ns;
 }
 
 static inline void k_behind(const struct kernel *k, struct k_span *span, uint32_t cpu,
@@ -687,7 +726,7 @@ static inline void k_behind(const struct kernel *k, struct k_span *span, uint32_
 		end = i + 1 < c->nruns ? c->runs[i + 1].begin_ns : UINT64_MAX;
 		ns = k_overlap(c->runs[i].begin_ns, end, from, to);
 		if (ns && c->runs[i].task)
-			k_blame(span, c->runs[i].task, ns);
+			k_blame(span->behind, &span->nbehind, c->runs[i].task, ns);
 	}
 }
 
@@ -732,8 +771,13 @@ static inline void k_span_stay(const struct kernel *k, const struct k_task *t, u
 	if (s->state == SCOPE_TASK_WAIT && s->cpu != K_NO_CPU)
 		k_behind(k, span, s->cpu, s->begin_ns > from ? s->begin_ns : from,
 			 k_stay_end(t, i) < to ? k_stay_end(t, i) : to);
-	if (s->state == SCOPE_TASK_BLOCKED)
-		k_blocked_in(span, s->why, ns);
+	if (s->state != SCOPE_TASK_BLOCKED)
+		return;
+	k_blocked_in(span, s->why, ns);
+	if (s->by)
+		k_blame(span->woken_by, &span->nwoken_by, s->by, ns);
+	if (s->file)
+		span->files[s->file] += ns;
 }
 
 static inline void k_span(const struct kernel *k, const struct k_task *t, uint64_t from,

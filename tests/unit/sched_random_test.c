@@ -169,8 +169,13 @@ static void some_wakeup(void)
 {
 	struct k_task *t = some_task(SCOPE_TASK_BLOCKED, K_NO_CPU);
 
-	if (t)
-		k_wakeup(&k, t, rnd(k.ncpus));
+	if (!t)
+		return;
+	if (rnd(3)) { /* it has slept for long */
+		k_waking(&k, t, rnd(4) ? &k.tasks[rnd(k.ntasks)] : NULL, rnd(K_FILES));
+		at(k.now_ns + rnd(3));
+	}
+	k_wakeup(&k, t, rnd(k.ncpus));
 }
 
 static void some_move(void)

@@ -5,6 +5,7 @@
  */
 #include "sched_job.h"
 #include "live.h"
+#include "trace_keys.h"
 
 static int setup(void **state)
 {
@@ -723,6 +724,119 @@ static void test_chunk_of_another(void **state)
 		assert_null(strstr(texts[n], ",\"since\":"));
 }
 
+static char slice_text[512];
+
+static void keep_slice_too(const struct json_node *rec, const char *text)
+{
+	keep_text(rec, text);
+	if (jn_is(key(rec, "recordType"), "slice") && key(rec, "wokenBy"))
+		snprintf(slice_text, sizeof(slice_text), "%s", strstr(text, ",\"why\":"));
+}
+
+/* Who ended a long sleep, and in which file that was: of the operation that it was in, before the next, and of the slice. */
+static void test_woken(void **state)
+{
+	struct k_task *app, *loader = k_task(&k, HOG, HOG, "pt_data_worker", false);
+	const uint64_t t0 = 100 * MS;
+	uint32_t group, api, first, coll;
+
+	(void)state;
+	at(t0 - 10 * US);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(t0);
+	group = start(app, SCOPE_GROUP_API, 0);
+	api = start(app, SCOPE_COLL_API, group);
+	first = start(app, SCOPE_COLL, api);
+	at(t0 + 10 * US);
+	k_blocks(&k, 0, FUTEX, NULL);
+	at(t0 + 20 * US);
+	k_waking(&k, app, app, 0);
+	k_wakeup(&k, app, 0);
+	k_preempts(&k, 0, app);
+	stop_event(first);
+	at(t0 + 30 * US);
+	k_blocks(&k, 0, SYS_read, NULL);
+	at(t0 + 2030 * US);
+	k_waking(&k, app, loader, 7);
+	k_wakeup(&k, app, 0);
+	k_preempts(&k, 0, app);
+	at(t0 + 2040 * US);
+	coll = start(app, SCOPE_COLL, api);
+	stop_event(coll);
+	stop_event(api);
+	stop_event(group);
+	flush(app, SCOPE_FLUSH_TOP);
+	at(t0 + 2000 * MS);
+	tick();
+	ntexts = 0;
+	read_trace(keep_slice_too);
+	assert_non_null(strstr(sched_text(first), "\"app\":{\"threads\":1,\"span\":20.000,"));
+	assert_non_null(strstr(sched_text(first),
+			       "\"blockedIn\":[{\"why\":\"futex\",\"us\":10.000}],\"wokenBy\":["
+			       "{\"comm\":\"python3\",\"pid\":2000000000,\"us\":10.000}]"));
+	assert_null(strstr(sched_text(first), "\"files\":"));
+	assert_non_null(
+		strstr(sched_text(coll),
+		       "\"blockedIn\":[{\"why\":\"read\",\"us\":2000.000},{\"why\":\"futex\","
+		       "\"us\":10.000}],"
+		       "\"wokenBy\":[{\"comm\":\"pt_data_worker\",\"pid\":900,\"us\":2000.000},"
+		       "{\"comm\":\"python3\",\"pid\":2000000000,\"us\":10.000}],"
+		       "\"files\":[{\"file\":\"data/7\",\"fs\":\"ext4\",\"us\":2000.000}]}}"));
+	assert_string_equal(slice_text,
+			    ",\"why\":\"read\",\"wokenBy\":{\"comm\":\"pt_data_worker\","
+			    "\"pid\":900},\"file\":\"data/7\",\"fs\":\"ext4\"}");
+}
+
+/* All that may be in it, as long as it gets. */
+static struct sched_span longest(void)
+{
+	struct sched_span span = {.threads = UINT64_MAX,
+				  .ncpus = SCHED_CPUS,
+				  .nbehind = SCHED_TOP,
+				  .nblocked_in = SCHED_TOP,
+				  .nwoken_by = SCHED_TOP,
+				  .nfiles = SCHED_TOP,
+				  .span_ns = UINT64_MAX,
+				  .unknown_ns = UINT64_MAX};
+	uint32_t i;
+
+	memset(&span.sums, 0xff, sizeof(span.sums));
+	memset(span.cpus, 0xff, sizeof(span.cpus));
+	for (i = 0; i < SCHED_TOP; i++) {
+		span.behind[i].ns = span.woken_by[i].ns = span.blocked_in[i].ns = span.files[i].ns =
+			UINT64_MAX;
+		span.behind[i].tgid = span.woken_by[i].tgid = UINT32_MAX;
+		memset(span.behind[i].comm, 1, SCOPE_COMM_LEN);
+		memset(span.woken_by[i].comm, 1, SCOPE_COMM_LEN);
+		memset(span.files[i].fs, 1, sizeof(span.files[i].fs) - 1);
+		memset(span.files[i].name, 1, SCHED_FILE_LEN - 1);
+		span.blocked_in[i].why = SCOPE_WHY_PAGEFAULT;
+	}
+	return span;
+}
+
+/* What is written has no bound of its own: its room is what this may take, and half of the rest for the other keys of an event. */
+static void test_longest(void **state)
+{
+	struct sched_join *join = calloc(1, sizeof(*join));
+	const struct sched_slice in = {.state = SCHED_BLOCKED, .why = SCOPE_WHY_PAGEFAULT};
+	const struct corr_event ev = {.what = SCOPE_COLL};
+	struct proc *p = calloc(1, sizeof(*p));
+	char *line = malloc(EVENT_MAX);
+	struct json j = {line, line + EVENT_MAX};
+
+	(void)state;
+	p->session = s;
+	join->all = join->app = join->proxy = join->before = longest();
+	join->unfinished_in = &in;
+	put_sched(&j, p, &ev, join);
+	assert_true((size_t)(j.at - line) < EVENT_MAX - RDMA_EVENT_MAX - 4096);
+	free(line);
+	free(p);
+	free(join);
+}
+
 static void test_bad_records(void **state)
 {
 	struct {
@@ -734,6 +848,7 @@ static void test_bad_records(void **state)
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
 				       [SCOPE_EV_IRQ] = offsetof(struct scope_ev_irq, at[1])};
 	struct scope_ev_switches several = {.h = {SCOPE_ABI, SCOPE_EV_SWITCHES, 0, 5 * MS}};
+	struct scope_ev_woken woken = {.h = {SCOPE_ABI, SCOPE_EV_WOKEN, 0, 5 * MS}};
 	uint64_t bad = 0;
 	uint32_t size;
 	void *exact;
@@ -753,6 +868,15 @@ static void test_bad_records(void **state)
 		rec.h.size = sizeof(rec) + 1;
 		decode__event(s, &rec, sizeof(rec));
 		bad += 2;
+		assert_int_equal(s->bad_records, bad);
+	}
+	for (size = sizeof(woken.h); size <= sizeof(woken); size++) {
+		woken.h.size = size;
+		exact = malloc(size);
+		memcpy(exact, &woken, size);
+		decode__event(s, exact, size);
+		free(exact);
+		bad += size < sizeof(woken);
 		assert_int_equal(s->bad_records, bad);
 	}
 	for (size = sizeof(several.h); size <= sizeof(several); size++) {
@@ -791,6 +915,8 @@ int main(void)
 		TEST(test_irq_in_gap),
 		TEST(test_nothing_left),
 		TEST(test_chunk_of_another),
+		TEST_SLICES(test_woken),
+		TEST(test_longest),
 		TEST(test_bad_records),
 	};
 	return RUN_TESTS("sched_trace", tests);
