@@ -32,15 +32,17 @@ const char *names__text(const struct names *n, uint32_t id);
 
 /* ---- Figures of one rank's part in an operation ---------------------------------------------------- */
 
-#define REPORT_WHO   4
-#define REPORT_LINKS 8 /* peers and directions that are told apart */
+#define REPORT_WHO	4
+#define REPORT_SOFTIRQ	-1
+#define REPORT_SLEEPS	2
+#define REPORT_EVIDENCE 3 /* lines */
+#define REPORT_LINKS	8 /* peers and directions that are told apart */
 
 /* Who ran instead, or in what a thread slept. */
 struct report_who {
 	uint32_t name;
-	int32_t pid;
+	int32_t pid; /* REPORT_SOFTIRQ: one of the threads that do what interrupts leave */
 	int64_t ns;
-	bool softirq; /* the thread that does what interrupts leave */
 };
 
 /* Threads of one role: sums over all of them. */
@@ -49,6 +51,8 @@ struct report_role {
 	int32_t cpu; /* if it was one only, else -1 */
 	int64_t span, on, runq, blocked, unknown, irq, throttled;
 	struct report_who behind[REPORT_WHO], in[REPORT_WHO];
+	struct report_who waker[REPORT_SLEEPS],
+		file[REPORT_SLEEPS]; /* of sleeps of 1 ms and more */
 };
 
 /* What went to or came from one peer, over all channels. */
@@ -229,7 +233,7 @@ struct report_verdict {
 	int64_t duration;  /* of the operation */
 	int64_t excess;	   /* what is to be explained */
 	int64_t explained; /* what of that the cause accounts for */
-	char evidence[2][160];
+	char evidence[REPORT_EVIDENCE][256];
 };
 
 struct report;
@@ -423,6 +427,9 @@ struct report_thread {
 	int32_t host_tid; /* as its node calls it */
 	uint32_t comm, role;
 	int64_t on, runq, blocked, unknown, irq, throttled;
+	uint32_t why,
+		file; /* it sleeps when the recording ends: in which call; in which file, if known */
+	int64_t asleep; /* and for how long; 0: it does not */
 	UT_hash_handle hh;
 };
 
@@ -520,7 +527,7 @@ struct report_proc {
 	int64_t stop_ns, stop_from,
 		stop_to;	       /* the longest that an operation saw it stopped, and when */
 	struct report_thread *threads; /* owned */
-	uint32_t nthreads;
+	uint32_t nthreads, caller;     /* the thread that called the last operation; 0: none */
 	/* sums over its parts in operations */
 	bool flows; /* of some of them: waits for the network are known */
 	int64_t op_ns, app_wait, on, runq, blocked, irq, throttled, wait_net, wait_gpu, wait_peer,
@@ -648,7 +655,7 @@ struct report_find {
 	double slow_conf;
 	uint64_t loss_near;
 	int64_t worst;
-	char evidence[2][160];
+	char evidence[REPORT_EVIDENCE][256];
 	struct report_gpu_find gpu;
 	bool failed; /* the job did, of this, with no operation under way that we know of */
 	/* at the end */

@@ -29,6 +29,10 @@ static void shorten_role(struct report_role *r, double share)
 		shorten(&r->behind[i].ns, share);
 		shorten(&r->in[i].ns, share);
 	}
+	for (i = 0; i < REPORT_SLEEPS; i++) {
+		shorten(&r->waker[i].ns, share);
+		shorten(&r->file[i].ns, share);
+	}
 }
 
 /* What steps tell stays: they follow those of the operations before on their connections. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What a verdict is told with: two lines of figures, of the cause that report_verdict.c has found. */
+/* What a verdict is told with: lines of figures, of the cause that report_verdict.c has found. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include "human.h"
 #include "report_priv.h"
@@ -101,40 +103,78 @@ static const char *const code_says[NR_CODES] = {
 	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",
 };
 
-/* One state, if there was much of it: how long, and most of that in or behind what. */
-static int tell_state(char *at, size_t len, bool first, const char *state, int64_t ns, int64_t span,
-		      const char *how, const struct report_who *who, const struct names *names)
+/* printf behind what is there, as far as there is room. */
+static __attribute__((format(printf, 3, 4))) void append(char *at, size_t len, const char *fmt, ...)
 {
-	const char *sep = first ? "" : ", ";
-	int n;
+	size_t n = strlen(at);
+	va_list args;
 
+	va_start(args, fmt);
+	vsnprintf(at + n, len - n, fmt, args);
+	va_end(args);
+}
+
+/* One state, if there was much of it: how long, and most of that in or behind what; of two, if both are much. */
+static void tell_state(char *at, size_t len, bool first, const char *state, int64_t ns,
+		       int64_t span, const char *how, const struct report_who who[2],
+		       const struct names *names)
+{
 	if (ns < span / 10)
-		return 0;
-	n = !who->name ? snprintf(at, len, "%s%s %.1f ms", sep, state, ms(ns))
-		       : snprintf(at, len, "%s%s %.1f ms (%s%.24s %.1f)", sep, state, ms(ns), how,
-				  names__text(names, who->name), ms(who->ns));
-	return n < (int)len ? n : (int)len - 1;
+		return;
+	append(at, len, "%s%s %.1f ms", first ? "" : ", ", state, ms(ns));
+	if (!who || !who[0].name)
+		return;
+	append(at, len, " (%s%.24s %.1f", how, names__text(names, who[0].name), ms(who[0].ns));
+	if (who[1].name && who[1].ns >= span / 10)
+		append(at, len, ", %.24s %.1f", names__text(names, who[1].name), ms(who[1].ns));
+	append(at, len, ")");
+}
+
+/* Whether it was for a tenth of the time of a role's threads; then for how long of each. */
+static int64_t was_long(const struct report_who *w, const struct report_role *role)
+{
+	return w->ns && w->ns >= role->span / 10 ? report_per_thread(w->ns, role) : 0;
+}
+
+/* Whom a role's threads waited for in sleeps, and in which files they were then. */
+static void tell_sleeps(const struct report_proc *p, const struct report_role *role,
+			const struct names *names, char *at, size_t len)
+{
+	const struct report_who *w;
+	uint32_t i;
+
+	*at = '\0';
+	for (i = 0, w = role->waker; i < REPORT_SLEEPS && was_long(w, role); i++, w++) {
+		append(at, len, "%s %.1f ms for ", *at ? "," : "it waited", ms(was_long(w, role)));
+		if (w->pid == p->host_pid)
+			append(at, len, "its own %.15s", names__text(names, w->name));
+		else
+			append(at, len, "%.15s[%d]", names__text(names, w->name), w->pid);
+	}
+	for (i = 0, w = role->file; i < REPORT_SLEEPS && was_long(w, role); i++, w++)
+		append(at, len, "%s %.1f ms in calls on %.64s",
+		       i     ? ","
+		       : *at ? ", and slept"
+			     : "it slept",
+		       ms(was_long(w, role)), names__text(names, w->name));
 }
 
 /* What the application's thread did until it called. */
 static void tell_before(const struct report_part *p, const struct names *names, char *at,
 			size_t len)
 {
-	static const struct report_who nobody;
 	const struct report_role *b = &p->before;
-	size_t n = (size_t)snprintf(at, len,
-				    "in the %.1f ms before, its application (thread %d) was ",
-				    ms(b->span), p->tid),
-	       begin = n;
+	size_t begin;
 
-	n += (size_t)tell_state(at + n, len - n, true, "on a CPU", b->on, b->span, "", &nobody,
-				names);
-	n += (size_t)tell_state(at + n, len - n, n == begin, "asleep", b->blocked, b->span, "",
-				&b->in[0], names);
-	n += (size_t)tell_state(at + n, len - n, n == begin, "ready without a CPU", b->runq,
-				b->span, "behind ", &b->behind[0], names);
-	if (n == begin)
-		snprintf(at + n, len - n, "not seen");
+	snprintf(at, len, "in the %.1f ms before, its application (thread %d) was ", ms(b->span),
+		 p->tid);
+	begin = strlen(at);
+	tell_state(at, len, true, "on a CPU", b->on, b->span, "", NULL, names);
+	tell_state(at, len, !at[begin], "asleep", b->blocked, b->span, "", b->in, names);
+	tell_state(at, len, !at[begin], "ready without a CPU", b->runq, b->span, "behind ",
+		   b->behind, names);
+	if (!at[begin])
+		append(at, len, "not seen");
 }
 
 static void tell_late(const struct report_op *op, const struct report_cause *c,
@@ -152,13 +192,16 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 			 : c->ns <= report_late_on_node(op)
 				 ? "by their node's clock"
 				 : "by the clock that their nodes were merged into");
-	if (c->part->before.threads && c->part->before.span >= c->ns / 2)
+	if (c->part->before.threads && c->part->before.span >= c->ns / 2) {
 		tell_before(c->part, names, v->evidence[1], sizeof(v->evidence[1]));
-	else
+		tell_sleeps(c->part->proc, &c->part->before, names, v->evidence[2],
+			    sizeof(v->evidence[2]));
+	} else {
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "until then its application (thread %d) had not called NCCL for this; "
 			 "%u rank%s seen",
 			 c->part->tid, op->nparts, human__s(op->nparts));
+	}
 }
 
 static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
@@ -185,6 +228,24 @@ static bool had_exited(const struct report_op *op, const struct report_proc *p)
 	return true;
 }
 
+/* What the thread that would call next is in when the recording ends, if it has been that for long. */
+static void tell_asleep(const struct report_proc *p, const struct names *names, char *at,
+			size_t len)
+{
+	const struct report_thread *t;
+
+	HASH_FIND(hh, p->threads, &p->caller, sizeof(p->caller), t);
+	if (!t || t->asleep < NSEC_PER_SEC)
+		return;
+	snprintf(at, len,
+		 "when the recording ended, its application (thread %u) had been asleep for %.1f s",
+		 t->tid, (double)t->asleep / 1e9);
+	if (strcmp(names__text(names, t->why), "other")) /* not known */
+		append(at, len, ", in %.24s", names__text(names, t->why));
+	if (t->file)
+		append(at, len, " on %.64s", names__text(names, t->file));
+}
+
 static void tell_missing(const struct report_op *op, const struct report_cause *c,
 			 struct names *names, struct report_verdict *v)
 {
@@ -205,6 +266,8 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 		report_tell_stop(c->proc, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
 	else if (c->died || had_exited(op, c->proc))
 		report_tell_end(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
+	else
+		tell_asleep(c->proc->self, names, v->evidence[1], sizeof(v->evidence[1]));
 }
 
 /* Who is told of a reset is not who did it: that was the other end of one that came in. */
@@ -256,5 +319,8 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
 			 ms(report_per_thread(c->part->proxy.on, &c->part->proxy)),
 			 100 * report_waiting(c->part));
+		if (c->code == CODE_BLOCKED)
+			tell_sleeps(c->part->proc, &c->part->proxy, names, v->evidence[2],
+				    sizeof(v->evidence[2]));
 	}
 }

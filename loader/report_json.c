@@ -123,30 +123,37 @@ static void set_who(const struct report *r, json_t *obj, const struct report_fin
 		json_object_set_new(obj, "culprit", text_of(r, f->key.culprit));
 }
 
+static json_t *evidence(const struct report_find *f)
+{
+	json_t *all = json_array();
+	char gpu[160];
+	uint32_t i;
+
+	for (i = 0; i < REPORT_EVIDENCE; i++)
+		if (f->evidence[i][0])
+			json_array_append_new(all, evidence_of(f->evidence[i]));
+	if (f->who && f->who->self->kmsg)
+		json_array_append_new(all, evidence_of(f->who->self->kmsg->text));
+	if (report_tell_gpu(f, gpu, sizeof(gpu)))
+		json_array_append_new(all, evidence_of(gpu));
+	return all;
+}
+
 static json_t *verdicts(const struct report *r)
 {
 	uint32_t n, i;
 	struct report_find **list = report_findings(r, &n);
 	json_t *all = json_array(), *v;
-	char gpu[160];
 
 	for (i = 0; list && i < n; i++) {
 		const struct report_find *f = list[i];
 
-		v = json_pack("{ss so so so so sf s[oo]}", "code", report_code_names[f->key.code],
+		v = json_pack("{ss so so so so sf so}", "code", report_code_names[f->key.code],
 			      "ops", number(f->ops > f->slow ? f->ops : f->slow), "slow",
 			      number(f->slow), "hung", number(f->hung), "cost", seconds(f->cost),
-			      "confidence", f->conf, "evidence", evidence_of(f->evidence[0]),
-			      evidence_of(f->evidence[1]));
+			      "confidence", f->conf, "evidence", evidence(f));
 		if (!v)
 			continue; /* no memory */
-		if (!f->evidence[1][0])
-			json_array_remove(json_object_get(v, "evidence"), 1);
-		if (f->who && f->who->self->kmsg)
-			json_array_append_new(json_object_get(v, "evidence"),
-					      evidence_of(f->who->self->kmsg->text));
-		if (report_tell_gpu(f, gpu, sizeof(gpu)))
-			json_array_append_new(json_object_get(v, "evidence"), evidence_of(gpu));
 		set_who(r, v, f);
 		if (f->loss_near)
 			json_object_set_new(v, "lossNear", number(f->loss_near));

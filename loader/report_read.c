@@ -439,6 +439,38 @@ static void take_lost(struct report_reader *rd, node_t rec)
 		l->n += n;
 }
 
+/* A file by name and filesystem, but where that says the same: "shards/0012.tar (nfs4)", "pipe". */
+static uint32_t file_name(const struct report_reader *rd, node_t at)
+{
+	node_t file = get(rd, at, "file"), fs = get(rd, at, "fs");
+	char text[192];
+	bool has_fs = fs && fs->kind == JSON_KIND_STR && !jn_is(fs, "pipefs") &&
+		      !jn_is(fs, "sockfs") && !jn_is(fs, "anon_inodefs");
+	int n;
+
+	if (!file || file->kind != JSON_KIND_STR)
+		return 0;
+	n = snprintf(text, sizeof(text), "%.*s%s%.*s%s", file->len < 127 ? (int)file->len : 127,
+		     file->s, has_fs ? " (" : "", has_fs ? fs->len < 16 ? (int)fs->len : 16 : 0,
+		     has_fs ? fs->s : "", has_fs ? ")" : "");
+	return names__get(rd->r->names, text, (size_t)n);
+}
+
+/* What a thread is in when the recording ends, if it sleeps. */
+static void take_last_sleep(const struct report_reader *rd, node_t rec, struct report_thread *t)
+{
+	int64_t stop, since;
+
+	t->asleep = 0;
+	if (!jn_is(get(rd, rec, "state"), "blocked") ||
+	    !jn_time(get(rd, rec, "stop"), true, &stop) ||
+	    !jn_time(get(rd, rec, "stateSince"), true, &since) || since >= stop)
+		return;
+	t->asleep = stop - since < REPORT_SPAN_MAX ? stop - since : REPORT_SPAN_MAX;
+	t->why = get_name(rd, rec, "why");
+	t->file = file_name(rd, rec);
+}
+
 static void take_thread(struct report_reader *rd, node_t rec)
 {
 	struct report_proc *p = rd->proc->self;
@@ -471,6 +503,7 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	t->irq += get_span(rd, rec, "irq");
 	t->throttled += get_span(rd, rec, "throttled");
 	rd->proc->is_stopped |= jn_is(get(rd, rec, "why"), "stopped");
+	take_last_sleep(rd, rec, t);
 }
 
 /* Only resets count here; what flows did is in the events. */
@@ -506,8 +539,26 @@ static void take_who(const struct report_reader *rd, node_t list, const char *ke
 		who[i].name = get_name(rd, n, key);
 		who[i].pid = get_int(rd, n, "pid", 0);
 		who[i].ns = get_span(rd, n, "us");
-		who[i].softirq = !strncmp(names__text(rd->r->names, who[i].name), "ksoftirqd/", 10);
+		if (!strncmp(names__text(rd->r->names, who[i].name), "ksoftirqd/", 10))
+			who[i].pid = REPORT_SOFTIRQ;
 	}
+}
+
+/* Who ended long sleeps, and in which files these were. */
+static void take_sleeps(const struct report_reader *rd, node_t obj, struct report_role *role)
+{
+	uint32_t i = 0;
+	node_t n;
+
+	for (n = child(rd, get(rd, obj, "wokenBy")); n && i < REPORT_SLEEPS;
+	     n = sibling(rd, n), i++)
+		role->waker[i] = (struct report_who){.name = get_name(rd, n, "comm"),
+						     .pid = get_int(rd, n, "pid", 0),
+						     .ns = get_span(rd, n, "us")};
+	for (i = 0, n = child(rd, get(rd, obj, "files")); n && i < REPORT_SLEEPS;
+	     n = sibling(rd, n), i++)
+		role->file[i] =
+			(struct report_who){.name = file_name(rd, n), .ns = get_span(rd, n, "us")};
 }
 
 static void take_role(const struct report_reader *rd, node_t obj, struct report_role *role)
@@ -528,6 +579,7 @@ static void take_role(const struct report_reader *rd, node_t obj, struct report_
 	role->span = role->on + role->runq + role->blocked + role->unknown;
 	take_who(rd, get(rd, obj, "behind"), "comm", role->behind);
 	take_who(rd, get(rd, obj, "blockedIn"), "why", role->in);
+	take_sleeps(rd, obj, role);
 }
 
 static void take_drops(const struct report_reader *rd, node_t list, struct report_link *l)
@@ -903,6 +955,7 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	part->rank = get_rank(rd, rec, "rank");
 	part->gpu = get_name(rd, rec, "gpuUuid");
 	part->tid = get_int(rd, get(rd, rec, "start"), "tid", 0);
+	rd->proc->self->caller = (uint32_t)part->tid;
 	part->loss_near = get_count(rd, rec, "lossNear");
 	take_role(rd, get(rd, sched, "app"), &part->app);
 	take_role(rd, get(rd, sched, "proxy"), &part->proxy);

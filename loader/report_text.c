@@ -28,22 +28,33 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 		snprintf(to, len, "rank %d%s, process %d", rank, of, p->host_pid);
 }
 
-/* On two lines where one is too short, cut behind a comma. There are names of others' in it. */
+/* How much of a text goes into `room` columns: all of it, or up to behind a comma in the second half. */
+static size_t line_len(const char *text, size_t room)
+{
+	size_t len = strlen(text), n;
+
+	if (len <= room)
+		return len;
+	for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)
+		;
+	return text[n] == ' ' ? n : room;
+}
+
+/* On several lines where one is too short. There are names of others' in it. */
 static void put_evidence(FILE *out, const char *before, const char *evidence)
 {
 	char text[sizeof(((struct report_find *)NULL)->evidence[0])] = "";
-	size_t room = COLUMNS - 5 - strlen(before), len, n;
+	const char *at = text, *indent = "     ";
+	size_t n;
 
 	report_clean(text, sizeof(text), evidence);
-	n = len = strlen(text);
-	if (len > room)
-		for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)
-			;
-	if (n < len && text[n] != ' ')
-		n = room;
-	fprintf(out, "     %s%.*s\n", before, (int)n, text);
-	if (n < len)
-		fprintf(out, "       %s\n", text + n + (text[n] == ' '));
+	do {
+		n = line_len(at, COLUMNS - strlen(indent) - strlen(before));
+		fprintf(out, "%s%s%.*s\n", indent, before, (int)n, at);
+		at += n + (at[n] == ' ');
+		before = "";
+		indent = "       ";
+	} while (*at);
 }
 
 static void put_operations(const struct report_find *f, FILE *out)
@@ -76,7 +87,7 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 			: f->key.code == CODE_BLOCKED ? "in"
 						      : "by",
 			words__name(r, f->key.culprit, 80));
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < REPORT_EVIDENCE; i++)
 		if (f->evidence[i][0])
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
 	if (f->who && f->who->self->kmsg)

@@ -170,7 +170,7 @@ static int64_t behind(const struct report_part *p, bool own, const struct report
 		const struct report_who *b = &p->proxy.behind[i];
 
 		all += b->ns;
-		if (is_rank(p, b->pid) != own || b->softirq)
+		if (is_rank(p, b->pid) != own || b->pid == REPORT_SOFTIRQ)
 			continue;
 		sum += b->ns;
 		*who = *who ?: b;
@@ -194,7 +194,8 @@ static int64_t irq_time(const struct report_part *p)
 	uint32_t i;
 
 	for (i = 0; i < REPORT_WHO; i++)
-		ns += p->proxy.behind[i].softirq ? p->proxy.behind[i].ns : 0;
+		if (p->proxy.behind[i].pid == REPORT_SOFTIRQ)
+			ns += p->proxy.behind[i].ns;
 	return report_per_thread(ns, &p->proxy);
 }
 

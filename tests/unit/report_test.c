@@ -57,6 +57,7 @@ static int ring(uint32_t n)
 		assert_non_null(p);
 		procs[i].rank = (int32_t)i;
 		procs[i].pid = procs[i].host_pid = 100 + (int32_t)i;
+		procs[i].self = &procs[i];
 		procs[i].node = procs[i].clock = 7;
 		procs[i].comm = name("job");
 		*p = (struct report_part){.proc = &procs[i],
@@ -126,7 +127,7 @@ static void runq(uint32_t rank, const char *who, int32_t pid, int64_t ns)
 
 	r->runq += ns;
 	r->on -= ns;
-	r->behind[0] = (struct report_who){name(who), pid, ns, false};
+	r->behind[0] = (struct report_who){name(who), pid, ns};
 }
 
 static void asleep(uint32_t rank, const char *why, int64_t ns)
@@ -135,7 +136,7 @@ static void asleep(uint32_t rank, const char *why, int64_t ns)
 
 	r->blocked += ns;
 	r->on -= ns;
-	r->in[0] = (struct report_who){name(why), 0, ns, false};
+	r->in[0] = (struct report_who){name(why), 0, ns};
 }
 
 /* ---- Verdicts ----------------------------------------------------------------------------------------------- */
@@ -176,12 +177,28 @@ static void what_a_late_rank_did_before(void **state)
 	b = &parts[1]->before;
 	*b = (struct report_role){
 		.threads = 1, .span = 70 * MS, .on = 2 * MS, .blocked = 58 * MS, .runq = 10 * MS};
-	b->in[0] = (struct report_who){name("read"), 0, 57 * MS, false};
-	b->behind[0] = (struct report_who){name("stress-ng"), 815, 9 * MS, false};
+	b->in[0] = (struct report_who){name("read"), 0, 57 * MS};
+	b->behind[0] = (struct report_who){name("stress-ng"), 815, 9 * MS};
 	assert_int_equal(judged(60), CODE_LATE_RANK);
 	assert_string_equal(v.evidence[1], "in the 70.0 ms before, its application (thread 4711) "
 					   "was asleep 58.0 ms (read 57.0), "
 					   "ready without a CPU 10.0 ms (behind stress-ng 9.0)");
+	assert_string_equal(v.evidence[2], "");
+	/* whom it waited for, its own threads and others', each if it was for much of the time; and in which files */
+	b->in[1] = (struct report_who){name("futex"), 0, 8 * MS};
+	b->waker[0] = (struct report_who){name("pt_data_worker"), 815, 50 * MS};
+	b->waker[1] = (struct report_who){name("python3"), 101, 7 * MS};
+	b->file[0] = (struct report_who){name("shards/0012.tar (nfs4)"), 0, 40 * MS};
+	b->file[1] = (struct report_who){name("pipe"), 0, 6 * MS};
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_non_null(strstr(v.evidence[1], "asleep 58.0 ms (read 57.0, futex 8.0), "));
+	assert_string_equal(
+		v.evidence[2],
+		"it waited 50.0 ms for pt_data_worker[815], 7.0 ms for its own python3, "
+		"and slept 40.0 ms in calls on shards/0012.tar (nfs4)");
+	b->waker[0].ns = 6 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_string_equal(v.evidence[2], "it slept 40.0 ms in calls on shards/0012.tar (nfs4)");
 	/* It was not late of its own. */
 	b->in[0].name = name("stopped");
 	assert_int_equal(judged(60), CODE_STOPPED);
@@ -322,7 +339,7 @@ static void many_others(void **state)
 	ring(2);
 	runq(1, "a", 1, 1 * MS);
 	for (i = 1; i < REPORT_WHO; i++)
-		parts[1]->proxy.behind[i] = (struct report_who){name("b"), 2, 1 * MS, false};
+		parts[1]->proxy.behind[i] = (struct report_who){name("b"), 2, 1 * MS};
 	parts[1]->proxy.runq = 60 * MS;
 	assert_int_equal(judged(60), CODE_PREEMPTED);
 	assert_string_equal(names__text(names, v.cause.culprit), "many processes");
@@ -923,7 +940,7 @@ static void the_kernel(void **state)
 	parts[1]->kernel.at = parts[1]->start + 81 * MS;
 	parts[1]->proxy.runq = 70 * MS;
 	parts[1]->proxy.on = 30 * MS;
-	parts[1]->proxy.behind[0] = (struct report_who){name("hog"), 9, 70 * MS, false};
+	parts[1]->proxy.behind[0] = (struct report_who){name("hog"), 9, 70 * MS};
 	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 80 * MS;
 	assert_int_equal(judged(80), CODE_LATE_KERNEL);
 	assert_int_equal(v.cause.rank, 1);
@@ -1161,7 +1178,7 @@ static void never_ended(void **state)
 	/* whose thread slept all the while is the one that they wait for */
 	parts[2]->proxy =
 		(struct report_role){.threads = 1, .blocked = 5000 * MS, .span = 5100 * MS};
-	parts[2]->proxy.in[0] = (struct report_who){name("futex"), 0, 400 * MS, false};
+	parts[2]->proxy.in[0] = (struct report_who){name("futex"), 0, 400 * MS};
 	assert_int_equal(judged(5100), CODE_BLOCKED);
 	assert_int_equal(v.cause.rank, 2);
 	assert_string_equal(names__text(names, v.cause.culprit), "futex");
