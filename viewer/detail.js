@@ -146,6 +146,10 @@ function roleBar(name, s, r)
 		list.push(['behind ' + clean(objectOf(b).comm, 40) + ' [' + num(objectOf(b).pid) + ']', {n: span(num(objectOf(b).us) * 1e3)}]);
 	for (const b of Array.isArray(r.blockedIn) ? r.blockedIn.slice(0, 8) : [])
 		list.push(['in ' + clean(objectOf(b).why, 40), {n: span(num(objectOf(b).us) * 1e3)}]);
+	for (const w of Array.isArray(r.wokenBy) ? r.wokenBy.slice(0, 8) : [])
+		list.push(['until ' + clean(objectOf(w).comm, 40) + ' [' + num(objectOf(w).pid) + '] woke it', {n: span(num(objectOf(w).us) * 1e3)}]);
+	for (const f of Array.isArray(r.files) ? r.files.slice(0, 8) : [])
+		list.push(['on ' + clean(objectOf(f).file, 80) + ' (' + clean(objectOf(f).fs, 20) + ')', {n: span(num(objectOf(f).us) * 1e3)}]);
 	if (list.length)
 		out.push(table(list));
 	return out;
@@ -203,7 +207,7 @@ function partsTable(op, own_)
 
 function slicePane(t, n)
 {
-	const s = t.slices, who_ = clean(texts[s.who[n]], 60), state = s.state[n], facts = [
+	const s = t.slices, who_ = clean(texts[s.who[n]], 200), state = s.state[n], facts = [
 		['takes', span(s.d[n])], ['begins', span(s.t[n] - trace.t0)], ['thread', threadName(t)],
 	];
 

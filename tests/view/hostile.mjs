@@ -20,12 +20,12 @@ const records = [
 	event(1, id(2)), event(2, id(1)), event(3, id(3)), event(4, 'null'), // two circles
 	event(4, 'null', {type: markup}), event(5, '0xzz', {type: '__proto__', func: '__proto__', details: {func: 'toString'}}),
 	event(6, id(4), {details: null, sched: [], net: 'x', exec: {stop: 'never'}}), event(7, 7, {details: {seq: 1e308, channel: 1.5, peer: -1e300, isSend: 'yes'}}),
-	event(8, id(4), {commHash: 5, rank: 1e300, sched: {onCpu: -1e300, runq: '5', blocked: null}}), event(9, id(4), {start: at(1e15), stop: at(-5)}),
+	event(8, id(4), {commHash: 5, rank: 1e300, sched: {onCpu: -1e300, runq: '5', blocked: null, wokenBy: [5, {comm: markup, pid: foul}], files: {file: markup}}}), event(9, id(4), {start: at(1e15), stop: at(-5)}),
 	event(10, 'null', {stop: null, duration: null, unfinished: true, lastState: markup}),
 	event(11, 'null', {type: 'ncclProfileProxyOp', details: {channel: 2 ** 40, peer: 2 ** 33, isSend: true}}),
 	{recordType: 'slice', tid: 7, state: 'run', ts: 1000, dur: 500, cpu: 1e9, irq: 1e9},
 	{recordType: 'slice', tid: 7, state: 'runq', ts: 1100, dur: 900, behind: {comm: markup, pid: 1}}, // over the one before
-	{recordType: 'slice', tid: 7, state: 'blocked', ts: 900, dur: 10, why: long}, // before it
+	{recordType: 'slice', tid: 7, state: 'blocked', ts: 900, dur: 10, why: long, wokenBy: {comm: markup, pid: 1e300}, file: foul, fs: 5}, // before it
 	{recordType: 'flow', flow: markup, tid: 7, ts: 1000, tcp: {rtt: -5}, netns: 1},
 	{recordType: 'flow', flow: markup, tid: 7, ts: 1500, tcp: {rtt: 1e300}, delta: {txBytes: -1e300, retrans: 1e300}, netns: 1, peerRank: 1, channel: 0, isSend: true},
 	{recordType: 'drop', flow: markup, ts: 1200, reason: markup, n: 1e9, dir: foul},
