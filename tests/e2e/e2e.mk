@@ -4,7 +4,7 @@
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
 E2E	:= doctor errors counts faults signals gpus mask probes seed versions pxn threads owner paths caps service \
-	   namespaces pod forks sched sched_faults raw capture export clangs report_sched report_net merge_nodes hung net net_faults rdma attach windows pace status top overload scale \
+	   namespaces pod forks sched sched_faults sleeps raw capture export clangs report_sched report_net merge_nodes hung net net_faults rdma attach windows pace status top overload scale \
 	   hostile kills kernels recorder_kills inject
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \

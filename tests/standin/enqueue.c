@@ -923,8 +923,7 @@ static ncclResult_t call_faults(struct ncclComm *c)
 	struct faults *f = &c->faults;
 
 	c->ncalls++;
-	if (f->late_ms && c->ncalls % f->late_every == 0)
-		usleep(f->late_ms * 1000);
+	fault_late(f, c->ncalls);
 	if (f->death.after && c->ncalls == f->death.after)
 		fault_die(&f->death);
 	if (f->abort_after && c->ncalls == f->abort_after) {

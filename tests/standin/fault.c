@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,6 +114,8 @@ void fault_load(struct faults *f, int rank, int nranks)
 			     ? fault_or("late", rank, "ms", 10, 0)
 			     : 0;
 	f->late_every = fault_or("late", rank, "every", 1, 1);
+	f->late_loader = fault_or("late", rank, "loader", 0, 0);
+	f->late_file = fault_or("late", rank, "file", 0, 0) ? rank + 1 : 0;
 	f->busy_gpu_ms = fault_or("busy-gpu", rank, "ms", 10, 0);
 	f->busy_gpu_every = fault_or("busy-gpu", rank, "every", 1, 1);
 	f->slow_us = fault_or("slow-progress", rank, "us", 500, 0);
@@ -259,13 +262,80 @@ void fault_cold_file(const struct faults *f)
 	char c;
 
 	if (cold_fd == -2)
-		cold_open(f->cold_file - 1);
+		cold_open((f->cold_file ? f->cold_file : f->late_file) - 1);
 	if (cold_fd < 0)
 		return;
 	cold_at = (cold_at + 4096) % COLD_BYTES;
 	madvise(cold_map + cold_at, 4096, MADV_DONTNEED);
 	posix_fadvise(cold_fd, cold_at, 4096, POSIX_FADV_DONTNEED);
-	if (f->cold_read && pread(cold_fd, &c, 1, cold_at) == 1)
+	if ((f->cold_read || f->late_file) && pread(cold_fd, &c, 1, cold_at) == 1)
 		return;
 	(void)*(volatile char *)(cold_map + cold_at);
+}
+
+/* ---- who comes late ---- */
+
+static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
+static int loader_ask = -1, loader_answer = -1; /* pipes to the process that loads */
+
+/* As one of a framework's: it makes a batch of each number of milliseconds that it reads, for as long as somebody asks. */
+static void loader_run(int ask, int answer)
+{
+	long ms;
+
+	prctl(PR_SET_NAME, "pt_data_worker");
+	while (read(ask, &ms, sizeof(ms)) == sizeof(ms)) {
+		usleep((useconds_t)ms * 1000);
+		if (write(answer, "", 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void loader_start(void)
+{
+	int ask[2], answer[2];
+	pid_t pid;
+
+	if (pipe2(ask, O_CLOEXEC) || pipe2(answer, O_CLOEXEC)) {
+		si_warn("Failed to make pipes for the fault late: %s", strerror(errno));
+		return;
+	}
+	pid = fork();
+	if (pid < 0) {
+		si_warn("Failed to fork for the fault late: %s", strerror(errno));
+		return;
+	}
+	if (!pid) {
+		close(ask[1]); /* its end is to be seen */
+		loader_run(ask[0], answer[1]);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	loader_ask = ask[1];
+	loader_answer = answer[0];
+}
+
+static void late_loader(long ms)
+{
+	char batch;
+
+	pthread_mutex_lock(&loader_lock);
+	if (loader_ask < 0)
+		loader_start();
+	if (write(loader_ask, &ms, sizeof(ms)) != sizeof(ms) || read(loader_answer, &batch, 1) != 1)
+		si_warn("The fault late has no loader");
+	pthread_mutex_unlock(&loader_lock);
+}
+
+void fault_late(const struct faults *f, long ncalls)
+{
+	if (!f->late_ms || ncalls % f->late_every)
+		return;
+	if (f->late_loader)
+		late_loader(f->late_ms);
+	else if (f->late_file)
+		fault_cold_file(f);
+	else
+		usleep((useconds_t)f->late_ms * 1000);
 }

@@ -100,6 +100,8 @@ struct death {
 struct faults {
 	long late_ms;
 	long late_every;
+	long late_loader,
+		late_file; /* for what it waits, if not just so long; late_file: 0 no, else the rank + 1 */
 	long busy_gpu_ms;
 	long busy_gpu_every;
 	long slow_us;
@@ -121,6 +123,8 @@ void fault_die(const struct death *d);
 void fault_die_later(const struct death *d, bool at_end);
 /* Passes slow_us in the way that was asked for. */
 void fault_slow(const struct faults *f);
+/* Has the rank come late to its ncalls-th call, if that is asked for. */
+void fault_late(const struct faults *f, long ncalls);
 /* Touches, or with cold_read reads, a page of a file that is not in memory. */
 void fault_cold_file(const struct faults *f);
 

@@ -111,6 +111,21 @@ record crowd -v -- "$job" --ranks 6 --channels 4 --bytes 64K --iters 12 --json
 is "a crowd: its exit status" "$rc" 0
 t "a crowd: no record is senseless" grep -q "bad records: 0," "$tmp/crowd.err"
 
+# Whom a thread waited for: the process that loads its data, which the kernel tells apart from interrupts in ways of its own, as it does the file.
+record loader -- "$job" --ranks 2 --bytes 64K --iters 10 --period-us 50000 --no-check --json --fault late:rank=1:every=5:ms=100:loader=1
+is "a loader: the job's exit status" "$rc" 0
+case $(uname -r) in
+5.10.*) told='[false]' who='[[null,false]]' ;; # its BTF has no variables
+*) told='[true]' who='[["pt_data_worker",true]]' ;;
+esac
+is "a loader: whether the kernel tells who wakes a thread" "$(q loader 'records("header") | map(.features.wokenBy) | unique | tojson')" "$told"
+is "a loader: who woke the thread that came late" \
+	"$(q loader '[events | of("Coll")[] | select(.rank == 1 and .details.seq % 5 == 4) | .sched.before.wokenBy[0] | [.comm, .us > 90000]] | unique | tojson')" "$who"
+named=$(q loader 'records("header") | any(.features.blockedIn)')
+is "a loader: through a pipe, where the kernel tells what a thread sleeps in" \
+	"$(q loader '[events | of("Coll")[] | select(.rank == 1 and .details.seq % 5 == 4) | .sched.before.files[0] | if . then [.file, .fs] else null end] | unique | tojson')" \
+	"$([ "$named" = true ] && echo '[["pipe","pipefs"]]' || echo '[null]')"
+
 # A job that runs already, and the other operations. An emulated CPU takes its time to reach it.
 record_bg late
 job_bg late-job --ranks 2 --op mix --bytes 1M --iters 14 --delay-ms 5000
