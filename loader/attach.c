@@ -175,7 +175,6 @@ static void attach_context(struct attach *a, struct attach_features *f)
 
 	if (f->sched)
 		f->sched = attach_group(sched, ARRAY_SIZE(sched), "the scheduler's context");
-	f->woken = f->sched && f->woken && skel->links.scope_waking;
 	if (!f->sched)
 		return;
 	a->asleep = bpf_program__attach_iter(skel->progs.scope_asleep, NULL);
@@ -183,7 +182,7 @@ static void attach_context(struct attach *a, struct attach_features *f)
 		pr_debug("Failed to attach '%s': %s, continuing without the files in which threads "
 			 "sleep that do not wake up\n",
 			 bpf_program__name(skel->progs.scope_asleep), strerror(errno));
-	if (f->sched && f->irq)
+	if (f->irq)
 		f->irq = attach_group(irq, ARRAY_SIZE(irq), "interrupts");
 }
 
@@ -270,25 +269,26 @@ static int64_t preempt_at(const struct btf *btf)
 #endif
 
 /* Whether the programs can tell a thread that wakes another from an interrupt on top of it. */
-static bool preempt_known(const struct btf *btf)
+static bool preempt_known(const struct attach *a)
 {
 #ifdef __x86_64__
-	return preempt_at(btf) != 0;
+	return a->skel->rodata->scope_preempt_at != 0;
 #else
-	return has_member(btf, "task_struct", "thread_info");
+	return has_member(a->btf, "task_struct", "thread_info");
 #endif
 }
 
 /* What the programs find out for themselves, by the same questions to the kernel's types. */
-static void ask_features(struct attach_features *f, const struct btf *btf)
+static void ask_features(const struct attach *a, struct attach_features *f)
 {
-	btf = f->sched ? btf : NULL;
+	const struct btf *btf = f->sched ? a->btf : NULL;
+
 	f->quota = btf && has_member(btf, "sched_entity", "cfs_rq") &&
 		   (has_member(btf, "cfs_rq", "throttled_clock_self_time") ||
 		    has_member(btf, "cfs_rq", "throttled_clock_pelt_time") ||
 		    has_member(btf, "cfs_rq", "throttled_clock_task_time"));
 	f->why = btf && has_enumerator(btf, "bpf_func_id", "BPF_FUNC_task_pt_regs");
-	f->woken = btf && preempt_known(btf);
+	f->woken = btf && a->skel->links.scope_waking && preempt_known(a);
 	f->irq = f->sched && f->irq;
 }
 
@@ -495,7 +495,7 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	if (net && !a->btf)
 		pr_warn("Failed to read the kernel's BTF, which is there, continuing without "
 			"connections\n");
-	ask_features(features, a->btf);
+	ask_features(a, features);
 	btf__free(a->btf);
 	a->btf = NULL;
 	map_pids(a);

@@ -82,10 +82,10 @@ void program_enable(struct bpf_program *prog, bool on);
 bool attach_group(const struct context_program *group, size_t n, const char *loses);
 void detach_group(const struct context_program *group, size_t n);
 
-/* All elements of an array that can be mapped, as BPF has them; *size bytes, to be unmapped. NULL, with errno. */
 /* Runs an iterator (NULL: there is none) to its end: how many bytes it has written, or -errno. */
 int iterate(struct bpf_link *link);
 
+/* All elements of an array that can be mapped, as BPF has them; *size bytes, to be unmapped. NULL, with errno. */
 void *array_map(const struct bpf_map *map, int prot, size_t *size);
 
 /* How many arguments a tracepoint has on this kernel, -1 if it has no such tracepoint. */

@@ -453,9 +453,9 @@ static bool ask_sleeper(const struct recorder *r, const struct sched_thread *t,
 
 	if (attach__task(r->attach, t->tid, &task))
 		return false;
-	*asleep |= task.state == SCOPE_TASK_BLOCKED && task.asleep_ns && !task.asleep &&
-		   monotonic_ns() >= task.asleep_ns + SCOPE_ASLEEP_NS;
 	*in = (struct input_still){.now_ns = monotonic_ns(), .tid = t->tid, .seq = task.seq};
+	*asleep |= task.state == SCOPE_TASK_BLOCKED && task.asleep_ns && !task.asleep &&
+		   in->now_ns >= task.asleep_ns + SCOPE_ASLEEP_NS;
 	if (task.state != SCOPE_TASK_WAIT)
 		return task.state == SCOPE_TASK_BLOCKED;
 	in->wait_ns = task.wait_ns;

@@ -21,8 +21,8 @@ static struct sched_sleep *sleep_at(const struct sched_thread *t, uint64_t n)
 #define TEXT(field) (int)strnlen(field, sizeof(field)), field
 
 /*
- * "shards/0012.tar" of "/data/shards/0012.tar"; "/etc" is "/etc". What has no path is named as /proc/PID/fd names it,
- * or by its addresses.
+ * "shards/0012.tar" of "/data/shards/0012.tar"; "/etc" is "/etc". What has no path is named by its addresses, or by what it is: "pipe",
+ * "socket", "[eventpoll]".
  */
 static void file_name(char name[SCHED_FILE_LEN], const struct scope_ev_woken *e)
 {

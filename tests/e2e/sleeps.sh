@@ -111,6 +111,8 @@ fi
 
 late timer -- ms=40
 before timer
+is "timer: calls that came late" "$(fact n)" 4
+t "timer: it has slept" above "$(fact blocked)" 160000
 is "timer: nobody woke it" "$(fact long)" '[]'
 is "timer: it was in no file" "$(fact files)" '[]'
 
