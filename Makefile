@@ -51,7 +51,7 @@ SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover
 LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime fexit target \
 	      patience aside pace rescue blocks backlog digest thread \
 	      ksyms kmsg kmsg_signs job rlimits caps notify \
-	      pipeline pipeline_node feed raw who net_names gpu gpu_nvml \
+	      pipeline pipeline_node feed raw who net_names symbols gpu gpu_nvml \
 	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \
 	      sched_timeline sched_ring sched_sleeps sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
 	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
@@ -108,7 +108,7 @@ $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 
 # All of record's programs share their maps: one object.
-$(BUILD)/scope.bpf.o: $(BUILD)/nccl.bpf.o $(BUILD)/signal.bpf.o $(BUILD)/sched.bpf.o $(BUILD)/net.bpf.o
+$(BUILD)/scope.bpf.o: $(BUILD)/nccl.bpf.o $(BUILD)/signal.bpf.o $(BUILD)/symbol.bpf.o $(BUILD)/sched.bpf.o $(BUILD)/net.bpf.o
 	$(call msg,BPFLINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 

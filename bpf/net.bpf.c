@@ -1097,23 +1097,6 @@ int BPF_PROG(scope_drop3, struct sk_buff *skb, void *location, __u32 reason)
 	return is_purge(reason) ? 0 : dropped(skb, location, reason);
 }
 
-/*
- * The function at an address, by the kernel itself: reading its names from outside takes a CPU for tens of milliseconds. The
- * loader sets the one, has this run, and reads the other.
- */
-__u64 scope_symbol_at;
-char scope_symbol_name[SCOPE_SYMBOL_LEN];
-
-SEC("?raw_tp/kfree_skb")
-int scope_symbol(void *ctx)
-{
-	__u64 at = scope_symbol_at;
-
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf))
-		return 0;
-	return BPF_SNPRINTF(scope_symbol_name, sizeof(scope_symbol_name), "%ps", at);
-}
-
 /* ---- Looking at all of them -------------------------------------------------------------------- */
 
 /* Tries again where a call came in between. If one stands still in there: its record will tell. */

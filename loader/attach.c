@@ -162,6 +162,7 @@ static void choose_context(struct scope_bpf *skel, const struct attach_features 
 
 	enable(sched, ARRAY_SIZE(sched), f->sched);
 	program_enable(skel->progs.scope_asleep, f->sched);
+	program_enable(skel->progs.scope_symbol, f->net);
 	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
 	skel->rodata->scope_sched = f->sched;
 	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
@@ -430,6 +431,30 @@ void attach__ask_asleep(struct attach *a)
 
 	if (err < 0)
 		pr_debug("Failed to ask what threads sleep in: %s\n", strerror(-err));
+}
+
+int attach__symbol(struct attach *a, uint64_t address, char *name, size_t size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int fd = bpf_program__fd(a->skel->progs.scope_symbol), err;
+	const char *text = a->skel->bss->scope_symbol_name;
+	size_t len;
+
+	name[0] = '\0';
+	if (fd < 0)
+		return -EOPNOTSUPP;
+	a->skel->bss->scope_symbol_at = address;
+	err = bpf_prog_test_run_opts(fd, &run);
+	if (err)
+		return err;
+	if (!run.retval) /* the kernel has no such helper */
+		return -EOPNOTSUPP;
+	len = strcspn(text, " "); /* behind it, the module */
+	if (!strncmp(text, "0x", 2) || len >= size)
+		return -ENOENT;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	return 0;
 }
 
 void *array_map(const struct bpf_map *map, int prot, size_t *size)

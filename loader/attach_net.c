@@ -93,7 +93,6 @@ void net_choose(struct scope_bpf *skel, const struct attach_features *f, const s
 	program_enable(skel->progs.scope_rst_out, f->net);
 	program_enable(skel->progs.scope_drop2, f->drops && !f->drop_reasons);
 	program_enable(skel->progs.scope_drop3, f->drop_reasons);
-	program_enable(skel->progs.scope_symbol, f->drops);
 	program_enable(skel->progs.scope_net_flows, f->net);
 	program_enable(skel->progs.scope_net_files, f->net);
 	bpf_map__set_autocreate(skel->maps.scope_flows, f->net);
@@ -275,30 +274,6 @@ int attach__find_flows(struct attach *a)
 const char *attach__drop_reason(const struct attach *a, uint32_t reason)
 {
 	return reason < ATTACH_REASONS ? a->net.reasons[reason] : NULL;
-}
-
-int attach__symbol(struct attach *a, uint64_t address, char *name, size_t size)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, run);
-	int fd = bpf_program__fd(a->skel->progs.scope_symbol), err;
-	const char *text = a->skel->bss->scope_symbol_name;
-	size_t len;
-
-	name[0] = '\0';
-	if (fd < 0)
-		return -EOPNOTSUPP;
-	a->skel->bss->scope_symbol_at = address;
-	err = bpf_prog_test_run_opts(fd, &run);
-	if (err)
-		return err;
-	if (!run.retval) /* the kernel has no such helper */
-		return -EOPNOTSUPP;
-	len = strcspn(text, " "); /* behind it, the module */
-	if (!strncmp(text, "0x", 2) || len >= size)
-		return -ENOENT;
-	memcpy(name, text, len);
-	name[len] = '\0';
-	return 0;
 }
 
 uint64_t attach__net_rx(const struct attach *a, uint32_t cpu)

@@ -201,16 +201,16 @@ static void on_retrans(struct session *s, const struct scope_ev_retrans *ev)
 /* ---- Drops -------------------------------------------------------------------------------------- */
 
 /* What the kernel frees in the normal course of things. */
-static bool is_harmless(const struct net_names *known, const struct scope_ev_drop *ev)
+static bool is_harmless(const struct session *s, const struct scope_ev_drop *ev)
 {
-	const char *reason = net_names__reason(known, ev->reason), *where;
+	const char *reason = net_names__reason(&s->net.names, ev->reason), *where;
 
-	if (net_names__is_harmless(known, ev->reason))
+	if (net_names__is_harmless(&s->net.names, ev->reason))
 		return true;
 	/* Segments for a connection in TIME_WAIT. */
 	if (!reason || strcmp(reason, "NOT_SPECIFIED"))
 		return false;
-	where = net_names__symbol(known, ev->location);
+	where = symbols__name(&s->symbols, ev->location);
 	return where && (!strcmp(where, "tcp_v4_rcv") || !strcmp(where, "tcp_v6_rcv"));
 }
 
@@ -251,7 +251,7 @@ static void on_drop(struct session *s, const struct scope_ev_drop *ev)
 				 .rx = true};
 	struct flow *rx = end_of(s, ev, false), *tx = end_of(s, ev, true);
 
-	if (is_harmless(&s->net.names, ev))
+	if (is_harmless(s, ev))
 		return;
 	if (rx && rx->key.sk == ev->sk)
 		count_lost(s, rx, ev->lost);

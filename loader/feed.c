@@ -136,7 +136,7 @@ static void feed_symbol(struct recorder *r, const struct scope_ev_drop *drop)
 	} symbol = {.in = {.number = drop->location}};
 
 	if (net_names__is_harmless(&r->s.net.names, drop->reason) ||
-	    net_names__has_symbol(&r->s.net.names, drop->location))
+	    symbols__has(&r->s.symbols, drop->location) || symbols__are_full(&r->s.symbols))
 		return;
 	function_at(r, drop->location, symbol.text, sizeof(symbol.text));
 	symbol.in.len = (uint32_t)strlen(symbol.text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Names of drop reasons and of functions; see net_names.h. */
+/* Names of drop reasons; see net_names.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,37 +34,6 @@ int net_names__add_reason(struct net_names *n, uint32_t reason, const char *name
 	return 0;
 }
 
-static struct net_symbol *find(const struct net_names *n, uint64_t address)
-{
-	struct net_symbol *sym;
-
-	HASH_FIND(hh, n->symbols, &address, sizeof(address), sym);
-	return sym;
-}
-
-int net_names__add_symbol(struct net_names *n, uint64_t address, const char *name)
-{
-	size_t len = strnlen(name, NET_NAME_LEN - 1);
-	struct net_symbol *sym;
-
-	if (find(n, address))
-		return 0;
-	if (HASH_COUNT(n->symbols) >= NET_SYMBOLS_MAX)
-		return -ENOSPC;
-	sym = malloc(sizeof(*sym) + len + 1);
-	if (!sym)
-		return -ENOMEM;
-	sym->address = address;
-	memcpy(sym->name, name, len);
-	sym->name[len] = 0;
-	HASH_ADD(hh, n->symbols, address, sizeof(sym->address), sym);
-	if (!HASH_ADDED(hh, sym)) {
-		free(sym);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 const char *net_names__reason(const struct net_names *n, uint32_t reason)
 {
 	return reason < NET_REASONS_MAX ? n->reasons[reason] : NULL;
@@ -75,23 +44,10 @@ bool net_names__is_harmless(const struct net_names *n, uint32_t reason)
 	return reason < NET_REASONS_MAX && n->harmless[reason];
 }
 
-const char *net_names__symbol(const struct net_names *n, uint64_t address)
-{
-	const struct net_symbol *sym = find(n, address);
-
-	return sym && sym->name[0] ? sym->name : NULL;
-}
-
-bool net_names__has_symbol(const struct net_names *n, uint64_t address)
-{
-	return find(n, address) != NULL;
-}
-
 void net_names__free(struct net_names *n)
 {
 	int i;
 
-	HASH_FREE_ALL(n->symbols);
 	for (i = 0; i < NET_REASONS_MAX; i++) {
 		free(n->reasons[i]);
 		n->reasons[i] = NULL;

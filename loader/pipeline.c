@@ -116,6 +116,7 @@ void pipeline__free(struct session *s)
 	sched__free(&s->sched);
 	clock_fit__free(&s->clock);
 	decode_net__free(s);
+	symbols__free(&s->symbols);
 	rdma__free(&s->rdma);
 	summary__free(&s->summary);
 	HASH_ITER (hh, s->dirs, d, tmp) {
@@ -239,15 +240,14 @@ static int on_counted(struct session *s, const struct input_counted *in)
 static int on_name(struct session *s, enum input_kind kind, const void *data, size_t size)
 {
 	const struct input_name *in = data;
-	char name[NET_NAME_LEN];
+	char name[SCOPE_SYMBOL_LEN];
 
 	if (in->len >= sizeof(name) || size != sizeof(*in) + in->len)
 		return -EINVAL;
 	memcpy(name, in + 1, in->len);
 	name[in->len] = 0;
 	if (kind == INPUT_SYMBOL)
-		return net_names__add_symbol(&s->net.names, in->number, name) == -ENOMEM ? -ENOMEM
-											 : 0;
+		return symbols__add(&s->symbols, in->number, name) == -ENOMEM ? -ENOMEM : 0;
 	return in->number < NET_REASONS_MAX
 		       ? net_names__add_reason(&s->net.names, (uint32_t)in->number, name)
 		       : -EINVAL;

@@ -16,6 +16,7 @@
 #include "proc.h"
 #include "rdma.h"
 #include "summary.h"
+#include "symbols.h"
 
 /* A directory that traces go to. */
 struct out_dir {
@@ -120,6 +121,7 @@ struct session {
 	struct clock_fit clock;
 	struct sched sched;
 	struct session_net net;
+	struct symbols symbols;
 	struct node_sample *node;	/* the newest; NULL: none yet */
 	struct netdev_softnet softnet;	/* then */
 	struct netdev_sample **netdevs; /* then, of namespaces that processes are in; owned */

@@ -396,7 +396,7 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 
 static void put_where(struct json *j, const struct proc *p, uint64_t location)
 {
-	const char *name = net_names__symbol(&p->session->net.names, location);
+	const char *name = symbols__name(&p->session->symbols, location);
 
 	json_lit(j, ",\"where\":");
 	if (name)

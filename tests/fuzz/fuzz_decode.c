@@ -606,16 +606,16 @@ static void dropped(struct session *s, const struct fuzz_item *it)
 	to_ring(s, f, it, &e);
 }
 
-static void name_drops(struct net_names *n)
+static void name_numbers(struct session *s)
 {
 	static const char *const names[] = {"NOT_SPECIFIED", "QUEUE_PURGE", "NETFILTER_DROP",
 					    "TCP_OLD_DATA", "SOCKET_BACKLOG"};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		net_names__add_reason(n, i, names[i]);
-	net_names__add_symbol(n, 1, "tcp_v4_rcv");
-	net_names__add_symbol(n, 2, "nf_hook_slow");
+		net_names__add_reason(&s->net.names, i, names[i]);
+	symbols__add(&s->symbols, 1, "tcp_v4_rcv");
+	symbols__add(&s->symbols, 2, "nf_hook_slow");
 }
 
 /* All connections as they are now. */
@@ -835,7 +835,7 @@ static struct session *session_begin(size_t how)
 	s->features.net = s->features.net_calls = s->features.no_data = s->features.drops =
 		s->features.drop_reasons = s->net_mode != NET_MODE_OFF;
 	s->live = s->mute = how % 13 == 0;
-	name_drops(&s->net.names);
+	name_numbers(s);
 	decode_net__init(s, 4000000);
 	return s;
 }

@@ -56,6 +56,7 @@ static inline void session_free(struct session *s)
 		free(d);
 	}
 	sched__free(&s->sched);
+	symbols__free(&s->symbols);
 	clock_fit__free(&s->clock);
 	summary__free(&s->summary);
 	free(s->kmsg);

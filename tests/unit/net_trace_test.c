@@ -213,7 +213,7 @@ static void name_drops(void)
 	assert_int_equal(net_names__add_reason(n, FILTER, "NETFILTER_DROP"), 0);
 	assert_int_equal(net_names__add_reason(n, PURGE, "QUEUE_PURGE"), 0);
 	assert_int_equal(net_names__add_reason(n, MERGE, "TCP_OFOMERGE"), 0);
-	assert_int_equal(net_names__add_symbol(n, 0x1000, "nf_hook_slow"), 0);
+	assert_int_equal(symbols__add(&s->symbols, 0x1000, "nf_hook_slow"), 0);
 }
 
 /* ---- The job ------------------------------------------------------------------------------------ */
