@@ -411,6 +411,24 @@ int BPF_PROG(scope_wake_new, struct task_struct *task)
 	return wakeup(task);
 }
 
+/* The state of one that is recorded and has slept for that long, since *since and until *now; else NULL. */
+static __always_inline struct scope_task *slept_for(struct task_struct *task, __u64 ns,
+						    __u64 *since, __u64 *now)
+{
+	struct scope_task *t;
+
+	if (!scope_is_recorded(task->tgid) || is_on_cpu(task))
+		return NULL;
+	t = task_find(task->pid);
+	if (!t || t->state != SCOPE_TASK_BLOCKED)
+		return NULL;
+	*since = *(volatile __u64 *)&t->asleep_ns; /* its waker takes it */
+	if (!*since)
+		return NULL;
+	*now = bpf_ktime_get_ns();
+	return *now >= *since && *now - *since >= ns ? t : NULL;
+}
+
 /*
  * Here the waker runs, which sched_wakeup may tell of on another CPU. But the thread may be on its way to sleep still, or have no CPU
  * to run on yet: what its state is the others tell.
@@ -418,17 +436,10 @@ int BPF_PROG(scope_wake_new, struct task_struct *task)
 SEC("?tp_btf/sched_waking")
 int BPF_PROG(scope_waking, struct task_struct *task)
 {
-	struct scope_task *t;
-	__u64 now, since;
+	__u64 since = 0, now = 0;
+	struct scope_task *t = slept_for(task, SCOPE_SLEEP_LONG_NS, &since, &now);
 
-	if (!scope_is_recorded(task->tgid) || is_on_cpu(task))
-		return 0;
-	t = task_find(task->pid);
-	since = t && t->state == SCOPE_TASK_BLOCKED ? t->asleep_ns : 0;
-	if (!since)
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (now - since < SCOPE_SLEEP_LONG_NS || now < since)
+	if (!t)
 		return 0;
 	t->asleep_ns = 0;
 	switches_copy(t->at_cpu, t->at_seq); /* with which it went to sleep */
@@ -442,19 +453,16 @@ int scope_asleep(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct scope_task *t;
-	__u64 now, since;
+	__u64 since = 0, now = 0;
 
-	if (!task || !scope_is_recorded(task->tgid) || is_on_cpu(task))
+	if (!task)
 		return 0;
-	t = task_find(task->pid);
-	since = t && t->state == SCOPE_TASK_BLOCKED && !t->asleep ? t->asleep_ns : 0;
-	if (!since)
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (now < since || now - since < SCOPE_ASLEEP_NS)
+	t = slept_for(task, SCOPE_ASLEEP_NS, &since, &now);
+	if (!t || t->asleep)
 		return 0;
 	t->asleep = 1;
 	woken_tell(task, since, now, true);
+	stack_tell(task, t, since, now);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who ended a thread's sleep, and what that was in: scope_ev_woken. */
+/* Who ended a thread's sleep, and what that was in: scope_ev_woken, scope_ev_stack. */
 #ifndef NCCLSCOPE_WOKEN_BPF_H
 #define NCCLSCOPE_WOKEN_BPF_H
 
@@ -175,6 +175,41 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 		e->by_tgid = bpf_get_current_pid_tgid() >> 32;
 		bpf_get_current_comm(e->by_comm, sizeof(e->by_comm));
 	}
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	scope_count(SCOPE_STAT_SCHED, 1);
+	return 0;
+}
+
+/* ---- Where in the kernel ---------------------------------------------------------------------------- */
+
+/* Of a task that has slept since `since` and still does; nothing if that ends meanwhile. */
+static TASK_INLINE int stack_tell(struct task_struct *task, struct scope_task *t, __u64 since,
+				  __u64 now)
+{
+	struct scope_ev_stack *e = NULL;
+	long bytes;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_task_stack))
+		return 0;
+	if (scope_may_tell(task, sizeof(*e)))
+		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) {
+		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+		return 0;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	e->h.abi = SCOPE_ABI;
+	e->h.kind = SCOPE_EV_STACK;
+	e->h.size = sizeof(*e);
+	e->h.ts_ns = now;
+	e->since_ns = since;
+	e->tid = BPF_CORE_READ(task, pid);
+	bytes = bpf_get_task_stack(task, e->at, sizeof(e->at), 0);
+	if (bytes <= 0 || *(volatile __u64 *)&t->asleep_ns != since || is_on_cpu(task)) {
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	e->n = bytes / sizeof(e->at[0]);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	scope_count(SCOPE_STAT_SCHED, 1);
 	return 0;

@@ -381,6 +381,7 @@ enum scope_ev_kind {
 	SCOPE_EV_SWITCHES = 12, /* scope_ev_switches: several of SCOPE_EV_SWITCH, of one CPU */
 	SCOPE_EV_SIGNAL = 13,	/* scope_ev_signal: a process was sent one that ends or stops */
 	SCOPE_EV_WOKEN = 14,	/* scope_ev_woken: a thread's long sleep was ended, or lasts */
+	SCOPE_EV_STACK = 15,	/* scope_ev_stack: where in the kernel one sleeps */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */
@@ -609,6 +610,20 @@ struct scope_ev_woken {
 	__u32 asleep;		 /* 1: nobody has ended it yet */
 };
 
+#define SCOPE_STACK_LEN 32
+
+/*
+ * Behind a scope_ev_woken of a thread that is asleep: the functions of the kernel that it is in. `at` of BPF is where calls return to; the
+ * loader, before anything else, puts numbers of INPUT_SYMBOL in their place.
+ */
+struct scope_ev_stack {
+	struct scope_ev_short h;
+	__u64 since_ns; /* as in scope_ev_woken */
+	__u32 tid;
+	__u32 n;		   /* of `at` */
+	__u64 at[SCOPE_STACK_LEN]; /* the innermost first; what is further out is cut */
+};
+
 /* One stay in hard or soft interrupt, those nested in it included. */
 struct scope_irq {
 	__u32 after_ns; /* it began, h.ts_ns of its record */
@@ -804,11 +819,11 @@ struct scope_ev_retrans {
 
 struct scope_ev_drop {
 	struct scope_ev_short h;
-	__u64 sk;	/* of the flow: the receiver's if it is recorded, else the sender's */
-	__u64 location; /* address in the kernel */
-	__u32 reason;	/* enum skb_drop_reason; 0 where the kernel does not say */
-	__u32 netns;	/* of the device that the packet is on; 0 not known */
-	__u32 len;	/* bytes, headers included */
+	__u64 sk; /* of the flow: the receiver's if it is recorded, else the sender's */
+	__u64 location; /* address in the kernel; from the loader on as `at` of scope_ev_stack, if that has a name */
+	__u32 reason; /* enum skb_drop_reason; 0 where the kernel does not say */
+	__u32 netns;  /* of the device that the packet is on; 0 not known */
+	__u32 len;    /* bytes, headers included */
 	__u32 lost;
 	struct scope_tuple tuple; /* as the receiver has it */
 	__u32 pad;
@@ -927,6 +942,7 @@ SCOPE_ABI_SIZE(scope_ev_irq, 224);
 SCOPE_ABI_SIZE(scope_irqs, 232);
 SCOPE_ABI_SIZE(scope_ev_signal, 80);
 SCOPE_ABI_SIZE(scope_ev_woken, 240);
+SCOPE_ABI_SIZE(scope_ev_stack, 288);
 SCOPE_ABI_SIZE(scope_task, 64);
 SCOPE_ABI_SIZE(scope_tuple, 36);
 SCOPE_ABI_SIZE(scope_tcp_use, 40);

@@ -162,7 +162,7 @@ static void choose_context(struct scope_bpf *skel, const struct attach_features 
 
 	enable(sched, ARRAY_SIZE(sched), f->sched);
 	program_enable(skel->progs.scope_asleep, f->sched);
-	program_enable(skel->progs.scope_symbol, f->net);
+	program_enable(skel->progs.scope_symbol, f->sched || f->net);
 	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
 	skel->rodata->scope_sched = f->sched;
 	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
@@ -180,8 +180,8 @@ static void attach_context(struct attach *a, struct attach_features *f)
 		return;
 	a->asleep = bpf_program__attach_iter(skel->progs.scope_asleep, NULL);
 	if (!a->asleep)
-		pr_debug("Failed to attach '%s': %s, continuing without the files in which threads "
-			 "sleep that do not wake up\n",
+		pr_debug("Failed to attach '%s': %s, continuing without what threads sleep in that "
+			 "do not wake up\n",
 			 bpf_program__name(skel->progs.scope_asleep), strerror(errno));
 	if (f->irq)
 		f->irq = attach_group(irq, ARRAY_SIZE(irq), "interrupts");

@@ -76,7 +76,7 @@ int attach__poll(struct attach *a, int timeout_ms);
 /* Takes what the ring holds now, and what BPF is about to put there; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
 
-/* Has BPF tell of the threads that sleep for long and still do (scope_ev_woken.asleep), each once; nothing where the kernel has no iterators. */
+/* Has BPF tell of the threads that sleep for long and still do (scope_ev_woken.asleep, scope_ev_stack), each once; nothing where the kernel has no iterators. */
 void attach__ask_asleep(struct attach *a);
 
 /* How far the ring has been written and read. Any thread may ask. */

@@ -12,7 +12,7 @@ static const unsigned int kept[] = {
 	CAP_DAC_OVERRIDE,	/* other users' files and directories; /proc/PID/mem, to write */
 	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files: the very libraries that they have loaded */
 	CAP_CHOWN,		/* a trace is the job's user's */
-	CAP_SYSLOG,		/* /proc/kallsyms: where a packet was dropped, before 5.13 */
+	CAP_SYSLOG,		/* /proc/kallsyms: names of functions, before 5.13 */
 	CAP_SYS_ADMIN,		/* perf's uprobes */
 	CAP_SYS_NICE, /* out of SCHED_IDLE and nice values again, and real-time, without RLIMIT_NICE and RLIMIT_RTPRIO */
 };

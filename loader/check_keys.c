@@ -510,14 +510,14 @@ OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, RE
        {"unknown", &t_time, 0}, {"irq", &t_time, 0}, {"throttled", &t_time, 0},
        {"switches", &t_u64, 0}, {"preemptions", &t_u64, 0}, {"migrations", &t_u64, 0},
        {"state", &t_sched_state, 0}, {"stateSince", &t_moment, 0}, {"why", &t_string, 0},
-       {"file", &t_string, 0}, {"fs", &t_string, 0});
+       {"file", &t_string, 0}, {"fs", &t_string, 0}, {"stack", &t_string, LIST});
 OBJECT(slice_who, "sliceWho", {"comm", &t_string, REQ}, {"pid", &t_pid, REQ});
 OBJECT(r_slice, "slice", {"recordType", &t_is_slice, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"cpu", &t_u64, 0}, {"state", &t_sched_state, REQ},
        {"ts", &t_moment, REQ}, {"dur", &t_time, REQ}, {"irq", &t_time, 0},
        {"behind", &t_slice_who, 0}, {"throttled", &t_time, 0}, {"preempted", &t_true, 0},
        {"why", &t_string, 0}, {"wokenBy", &t_slice_who, 0}, {"file", &t_string, 0},
-       {"fs", &t_string, 0});
+       {"fs", &t_string, 0}, {"stack", &t_string, LIST});
 OBJECT(tcp, "tcp", {"state", &t_string, REQ}, {"rtt", &t_time, 0}, {"rttVar", &t_time, 0},
        {"rttMin", &t_time, 0}, {"cwnd", &t_u64, 0}, {"ssthresh", &t_u64, 0}, {"mss", &t_u64, 0},
        {"deliveryRate", &t_u64, 0});
@@ -976,7 +976,7 @@ static int thread_keys_check(struct check *c, const struct json_node *rec)
 	static const char *const keys[] = {"since",	  "onCpu",	"runq",	     "blocked",
 					   "unknown",	  "irq",	"throttled", "switches",
 					   "preemptions", "migrations", "state"};
-	static const char *const of_blocked[] = {"why", "file", "fs"};
+	static const char *const of_blocked[] = {"why", "file", "fs", "stack"};
 	enum { NR_NEEDED = 4 }; /* the first of them */
 	bool blocked = jn_is(jn_get(&c->doc, rec, "state"), "blocked"), any = false;
 	int nr = 0;
@@ -1011,6 +1011,7 @@ static int slice_keys_check(struct check *c, const struct json_node *rec)
 		{"wokenBy", "blocked", "a slice that is not blocked"},
 		{"file", "blocked", "a slice that is not blocked"},
 		{"fs", "blocked", "a slice that is not blocked"},
+		{"stack", "blocked", "a slice that is not blocked"},
 	};
 	const struct json_node *state = jn_get(&c->doc, rec, "state");
 	int nr = 0;

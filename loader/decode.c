@@ -732,6 +732,7 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 	case SCOPE_EV_SWITCHES:
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_WOKEN:
+	case SCOPE_EV_STACK:
 	case SCOPE_EV_IRQ:
 		if (!decode_sched__event(s, data))
 			s->bad_records++;

@@ -98,7 +98,8 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 				       [SCOPE_EV_MIGRATE] = sizeof(struct scope_ev_migrate),
 				       [SCOPE_EV_IRQ] = SCOPE_IRQS_SIZE(1),
 				       [SCOPE_EV_SWITCHES] = SCOPE_SWITCHES_SIZE(1),
-				       [SCOPE_EV_WOKEN] = sizeof(struct scope_ev_woken)};
+				       [SCOPE_EV_WOKEN] = sizeof(struct scope_ev_woken),
+				       [SCOPE_EV_STACK] = sizeof(struct scope_ev_stack)};
 	struct sched_thread *who = NULL;
 	uint32_t lost = 0;
 
@@ -120,6 +121,9 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		break;
 	case SCOPE_EV_WOKEN:
 		sched__woken(&s->sched, (const struct scope_ev_woken *)h);
+		break;
+	case SCOPE_EV_STACK:
+		sched__stack(&s->sched, (const struct scope_ev_stack *)h);
 		break;
 	default:
 		lost = sched__irq(&s->sched, (const struct scope_ev_irq *)h, &who);

@@ -81,7 +81,7 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"Run as root, or add CAP_CHOWN; without it traces belong to whoever records."},
 	[FEAT_CAP_SYSLOG] = {
 		"CAP_SYSLOG", PRIVILEGE, false,
-		"naming where in the kernel a packet was dropped",
+		"naming where in the kernel a packet was dropped, or a thread sleeps",
 		"Run as root, or add CAP_SYSLOG; without it the place is not named."},
 	[FEAT_USERNS] = {
 		"init-user-namespace", PRIVILEGE, true,

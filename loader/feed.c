@@ -10,6 +10,7 @@
 #include "attach.h"
 #include "decode_net.h"
 #include "feed.h"
+#include "fnv.h"
 #include "header.h"
 #include "log.h"
 #include "pipeline.h"
@@ -121,26 +122,67 @@ static void function_at(struct recorder *r, uint64_t address, char *text, size_t
 		return;
 	name = ksyms__name(&r->ksyms, address);
 	if (!loaded)
-		pr_debug("Functions of the kernel, for where packets are dropped: %zu\n",
-			 r->ksyms.n);
+		pr_debug("Functions of the kernel, for addresses in it: %zu\n", r->ksyms.n);
 	if (name)
 		snprintf(text, size, "%s", name);
 }
 
-/* Where a packet was dropped, unless that is nothing that anybody hears of. */
-static void feed_symbol(struct recorder *r, const struct scope_ev_drop *drop)
+static void feed_symbol(struct recorder *r, uint64_t number, const char *name)
 {
 	struct {
 		struct input_name in;
-		char text[NET_NAME_LEN];
-	} symbol = {.in = {.number = drop->location}};
+		char text[SCOPE_SYMBOL_LEN];
+	} symbol = {
+		.in = {.number = number, .len = (uint32_t)strnlen(name, sizeof(symbol.text) - 1)}};
 
-	if (net_names__is_harmless(&r->s.net.names, drop->reason) ||
-	    symbols__has(&r->s.symbols, drop->location) || symbols__are_full(&r->s.symbols))
-		return;
-	function_at(r, drop->location, symbol.text, sizeof(symbol.text));
-	symbol.in.len = (uint32_t)strlen(symbol.text);
+	memcpy(symbol.text, name, symbol.in.len);
 	pipeline__feed(&r->s, INPUT_SYMBOL, &symbol, sizeof(symbol.in) + symbol.in.len);
+}
+
+/*
+ * The number of the function that an address is in: of its name, so that a capture does not tell where the kernel lies. It has no top
+ * bit, which the kernel's addresses have. 0: it has no name.
+ */
+static uint64_t function_number(struct recorder *r, uint64_t address)
+{
+	struct function_known *known = &r->functions[address % FUNCTIONS_KNOWN];
+	char name[SCOPE_SYMBOL_LEN];
+	uint64_t number;
+
+	if (known->address == address)
+		return known->number;
+	function_at(r, address, name, sizeof(name));
+	number = fnv_more(FNV_BEGIN, name, strlen(name)) >> 1;
+	if (name[0] && !symbols__has(&r->s.symbols, number) && !symbols__are_full(&r->s.symbols))
+		feed_symbol(r, number, name);
+	*known = (struct function_known){address, name[0] ? number : 0};
+	return known->number;
+}
+
+/* Where a packet was dropped, unless that is nothing that anybody hears of. An address without a name stays one. */
+static void feed_drop(struct recorder *r, const struct scope_ev_drop *from)
+{
+	struct scope_ev_drop e = *from;
+	uint64_t number = 0;
+
+	if (net_names__is_harmless(&r->s.net.names, e.reason))
+		e.location = 0;
+	else if (r->s.net_mode)
+		number = function_number(r, e.location);
+	if (number)
+		e.location = number;
+	pipeline__feed(&r->s, INPUT_RING, &e, sizeof(e));
+}
+
+/* Where a thread sleeps. What is on a stack is where calls return to, which may be behind the end of a function that does not return. */
+static void feed_stack(struct recorder *r, const struct scope_ev_stack *from)
+{
+	struct scope_ev_stack e = *from;
+	uint32_t i;
+
+	for (i = 0; i < SCOPE_STACK_LEN; i++)
+		e.at[i] = i < e.n ? function_number(r, e.at[i] - 1) : 0;
+	pipeline__feed(&r->s, INPUT_RING, &e, sizeof(e));
 }
 
 /* Whatever a thread made came before it was handed in: a pair from then on has it between two. */
@@ -152,14 +194,16 @@ static void cover(struct recorder *r, uint64_t ts_ns)
 
 void feed__record(struct recorder *r, const void *data, size_t size)
 {
-	const struct scope_ev_drop *drop = data;
 	const struct scope_ev_short *h = data;
 
 	if (size >= sizeof(*h) && h->kind == SCOPE_EV_CHUNK)
 		cover(r, h->ts_ns);
-	else if (size >= sizeof(*drop) && h->kind == SCOPE_EV_DROP && r->s.net_mode)
-		feed_symbol(r, drop);
-	pipeline__feed(&r->s, INPUT_RING, data, size);
+	if (size >= sizeof(struct scope_ev_drop) && h->kind == SCOPE_EV_DROP)
+		feed_drop(r, data);
+	else if (size >= sizeof(struct scope_ev_stack) && h->kind == SCOPE_EV_STACK)
+		feed_stack(r, data);
+	else
+		pipeline__feed(&r->s, INPUT_RING, data, size);
 }
 
 void feed__outside(struct recorder *r, const struct scope_ev_chunk *c)

@@ -516,6 +516,7 @@ static bool is_for_traces(enum input_kind kind, const void *data, size_t size)
 	case SCOPE_EV_SWITCHES:
 	case SCOPE_EV_MIGRATE:
 	case SCOPE_EV_WOKEN:
+	case SCOPE_EV_STACK:
 	case SCOPE_EV_IRQ:
 	case SCOPE_EV_FLOW:
 	case SCOPE_EV_USES:

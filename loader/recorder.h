@@ -49,13 +49,21 @@ struct record_options {
 	char **cmd;
 };
 
+/* Of addresses in stacks, those that were asked for last. */
+#define FUNCTIONS_KNOWN 1021 /* a prime: calls are at any distance */
+
+struct function_known {
+	uint64_t address, number; /* see feed.c */
+};
+
 struct recorder {
 	struct record_options opt;
 	struct session s;
 	struct attach *attach;
 	struct ksyms ksyms;
-	struct raw_writer *raw; /* NULL: none; goes on over all windows */
-	struct retain *retain;	/* likewise, by --keep */
+	struct function_known functions[FUNCTIONS_KNOWN]; /* by address */
+	struct raw_writer *raw;				  /* NULL: none; goes on over all windows */
+	struct retain *retain;				  /* likewise, by --keep */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
 	struct kmsg kmsg;	 /* the kernel's log; goes on over all windows */

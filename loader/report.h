@@ -427,8 +427,8 @@ struct report_thread {
 	int32_t host_tid; /* as its node calls it */
 	uint32_t comm, role;
 	int64_t on, runq, blocked, unknown, irq, throttled;
-	uint32_t why,
-		file; /* it sleeps when the recording ends: in which call; in which file, if known */
+	/* It sleeps when the recording ends: in which call, in which file, where in the kernel; these if known. */
+	uint32_t why, file, stack;
 	int64_t asleep; /* and for how long; 0: it does not */
 	UT_hash_handle hh;
 };

@@ -228,6 +228,38 @@ static bool had_exited(const struct report_op *op, const struct report_proc *p)
 	return true;
 }
 
+/* Whether a call does nothing but wait, so that where in the kernel it does adds nothing to its name. */
+static bool is_wait(const char *call)
+{
+	static const char *const names[] = {
+		"futex",	   "futex_wait",   "futex_waitv",   "nanosleep",
+		"clock_nanosleep", "poll",	   "ppoll",	    "select",
+		"pselect6",	   "pause",	   "epoll_wait",    "epoll_pwait",
+		"epoll_pwait2",	   "wait4",	   "waitid",	    "rt_sigsuspend",
+		"rt_sigtimedwait", "io_getevents", "io_uring_enter"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(call, names[i]))
+			return true;
+	return false;
+}
+
+/* " (a < b < c)", or as many of these as there is room for. */
+static void append_stack(char *at, size_t len, const char *stack)
+{
+	size_t used = strlen(at), n = strlen(stack), room = len > used + 4 ? len - used - 4 : 0;
+
+	while (n > room) {
+		while (n && stack[n] != '<')
+			n--;
+		n -= n ? 1 : 0; /* the space before it */
+		if (!n)
+			return;
+	}
+	append(at, len, " (%.*s)", (int)n, stack);
+}
+
 /* What the thread that would call next is in when the recording ends, if it has been that for long. */
 static void tell_asleep(const struct report_proc *p, const struct names *names, char *at,
 			size_t len)
@@ -244,6 +276,8 @@ static void tell_asleep(const struct report_proc *p, const struct names *names, 
 		append(at, len, ", in %.24s", names__text(names, t->why));
 	if (t->file)
 		append(at, len, " on %.64s", names__text(names, t->file));
+	if (t->stack && !is_wait(names__text(names, t->why)))
+		append_stack(at, len, names__text(names, t->stack));
 }
 
 static void tell_missing(const struct report_op *op, const struct report_cause *c,

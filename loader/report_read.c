@@ -456,6 +456,27 @@ static uint32_t file_name(const struct report_reader *rd, node_t at)
 	return names__get(rd->r->names, text, (size_t)n);
 }
 
+#define STACK_SHOWN 3
+#define SHOWN_MAX   60 /* bytes of a function's name */
+
+/* The innermost of the kernel's functions, without what the compiler adds to their names: "anon_pipe_read < vfs_read < ksys_read". */
+static uint32_t stack_name(const struct report_reader *rd, node_t rec)
+{
+	node_t f = child(rd, get(rd, rec, "stack"));
+	char text[STACK_SHOWN * (SHOWN_MAX + 3) + 1];
+	size_t len = 0, name;
+	int n;
+
+	for (n = 0; f && f->kind == JSON_KIND_STR && !jn_is(f, "?") && n < STACK_SHOWN;
+	     f = sibling(rd, f), n++) {
+		for (name = 0; name < f->len && name < SHOWN_MAX && f->s[name] != '.'; name++)
+			;
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%.*s", n ? " < " : "",
+					(int)name, f->s);
+	}
+	return n ? names__get(rd->r->names, text, len) : 0;
+}
+
 /* What a thread is in when the recording ends, if it sleeps. */
 static void take_last_sleep(const struct report_reader *rd, node_t rec, struct report_thread *t)
 {
@@ -469,6 +490,7 @@ static void take_last_sleep(const struct report_reader *rd, node_t rec, struct r
 	t->asleep = stop - since < REPORT_SPAN_MAX ? stop - since : REPORT_SPAN_MAX;
 	t->why = get_name(rd, rec, "why");
 	t->file = file_name(rd, rec);
+	t->stack = stack_name(rd, rec);
 }
 
 static void take_thread(struct report_reader *rd, node_t rec)

@@ -82,12 +82,25 @@ static struct sched_file *file_get(struct sched *s, const struct scope_ev_woken 
 
 /* ---- Sleeps ------------------------------------------------------------------------------------- */
 
+static size_t stack_size(uint32_t n)
+{
+	return sizeof(struct sched_stack) + n * sizeof(uint64_t);
+}
+
+static void stack_put(struct sched *s, struct sched_stack *stack)
+{
+	if (stack)
+		s->room -= stack_size(stack->n);
+	free(stack);
+}
+
 static void forget_first(struct sched *s, struct sched_thread *t)
 {
 	const struct sched_sleep *first = sleep_at(t, t->sleeps.first);
 
 	t->sleeps_forgot_ns = first->start_ns;
 	file_put(s, first->file);
+	stack_put(s, first->stack);
 	t->sleeps.first++;
 }
 
@@ -121,6 +134,25 @@ void sleeps__add(struct sched *s, struct sched_thread *t, const struct sched_sli
 	*sleep = (struct sched_sleep){.start_ns = e->since_ns,
 				      .file = in_call ? file_get(s, e) : NULL};
 	sleep_ended(sleep, e);
+}
+
+void sleeps__stack(struct sched *s, struct sched_thread *t, const struct scope_ev_stack *e)
+{
+	uint32_t n = e->n < SCOPE_STACK_LEN ? e->n : SCOPE_STACK_LEN;
+	struct sched_sleep *sleep;
+	struct sched_stack *stack;
+
+	sleep = t->sleeps.end > t->sleeps.first ? sleep_at(t, t->sleeps.end - 1) : NULL;
+	if (!sleep || sleep->start_ns != e->since_ns || sleep->stack || !n ||
+	    (s->room_max && s->room + stack_size(n) > s->room_max))
+		return;
+	stack = malloc(stack_size(n));
+	if (!stack)
+		return;
+	stack->n = n;
+	memcpy(stack->at, e->at, n * sizeof(e->at[0]));
+	s->room += stack_size(n);
+	sleep->stack = stack;
 }
 
 static bool begins_later(const void *thread, uint64_t i, uint64_t ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Long sleeps of threads: who ended each, and the file that it was in a call on. A sleep belongs to the slice that begins when it does;
+ * Long sleeps of threads: who ended each, the file that it was in a call on, and where in the kernel that was. A sleep belongs to the slice that begins when it does;
  * what is not known to have been one is not kept.
  */
 #ifndef NCCLSCOPE_SCHED_SLEEPS_H
@@ -25,12 +25,21 @@ struct sched_sleep {
 	uint64_t start_ns; /* its slice's */
 	uint32_t by_tgid;  /* who ended it; 0: not known */
 	char by_comm[SCOPE_COMM_LEN];
-	struct sched_file *file; /* NULL: none, or not known */
+	struct sched_file *file;   /* NULL: none, or not known */
+	struct sched_stack *stack; /* owned; NULL: not known, as of those under a second */
+};
+
+/* Where in the kernel a thread sleeps: functions' numbers in struct symbols, the innermost first. */
+struct sched_stack {
+	uint32_t n;
+	uint64_t at[];
 };
 
 /* `slice`, the thread's last, is that sleep. Nothing if memory is short. */
 void sleeps__add(struct sched *s, struct sched_thread *t, const struct sched_slice *slice,
 		 const struct scope_ev_woken *e);
+/* Of the newest of the thread, if it is that one. Nothing if memory is short. */
+void sleeps__stack(struct sched *s, struct sched_thread *t, const struct scope_ev_stack *e);
 /* The one of a slice; NULL: it was none, or is forgotten. Valid until more is added to the thread. */
 const struct sched_sleep *sleeps__of(const struct sched_thread *t, const struct sched_slice *slice);
 /* Whether none is forgotten that began at ns or later. */

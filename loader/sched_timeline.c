@@ -531,6 +531,14 @@ void sched__woken(struct sched *s, const struct scope_ev_woken *e)
 		t->seen_ns = e->h.ts_ns;
 }
 
+void sched__stack(struct sched *s, const struct scope_ev_stack *e)
+{
+	struct sched_thread *t = sched__find(s, e->tid);
+
+	if (t)
+		sleeps__stack(s, t, e);
+}
+
 /* false: it comes too late. What was before the thread, as another had its number, is none of its. */
 static bool irq_add(struct sched *s, struct sched_thread *t, uint64_t start_ns,
 		    const struct scope_irq *from)

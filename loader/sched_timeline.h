@@ -217,6 +217,8 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 			struct sched_thread **who);
 /* Who ended a sleep: nothing where that is not known to have been one. */
 void sched__woken(struct sched *s, const struct scope_ev_woken *e);
+/* Where in the kernel it sleeps. */
+void sched__stack(struct sched *s, const struct scope_ev_stack *e);
 /* One that comes again counts with what is new in it. Lost is the record itself, or some of it, that comes too late. */
 uint32_t sched__irq(struct sched *s, const struct scope_ev_irq *e, struct sched_thread **who);
 /* A thread was seen running at ts_ns, after `seq` records (0: not counted). */

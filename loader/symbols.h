@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of the kernel's functions, by the numbers that records have in their place: addresses in them.
+ * Names of the kernel's functions, by the numbers that records have in their place (see feed.c; addresses, in captures of before version 9).
  * Whoever reads the records adds a name before the first that needs it.
  */
 #ifndef NCCLSCOPE_SYMBOLS_H

@@ -539,7 +539,7 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns)
 {
 	static const char *const roles[] = {"other", "app", "proxy", "other"};
-	struct json j = trace_begin(p, SLICE_MAX);
+	struct json j = trace_begin(p, SLICE_MAX + STACK_MAX);
 
 	if (!j.at)
 		return;

@@ -6,6 +6,8 @@
 #include "json.h"
 #include "proc.h"
 #include "sched_join.h"
+#include "sched_sleeps.h"
+#include "symbols.h"
 
 /*
  * Longest event line: fixed keys and numbers, six names of at most 63 bytes, escaped, and four spans of
@@ -19,6 +21,9 @@
 #define STATE_MAX 1024
 #define SLICE_MAX (STATE_MAX + SLEEPS_MAX / SCHED_TOP)
 #define FLOW_MAX  4096
+/* Of a long sleep's functions in the kernel. */
+#define STACK_NAME_MAX 64 /* bytes of one, unescaped: a longer one is cut */
+#define STACK_MAX      (SCOPE_STACK_LEN * (6 * STACK_NAME_MAX + 3) + 16)
 
 #define KEY_STR(j, key, s, len)                                                                    \
 	do {                                                                                       \
@@ -68,6 +73,8 @@ const char *sched_why_name(int32_t why);
 /* ,"sched":{...} of an event; nothing where it is not known. trace_sched.c */
 void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev,
 	       const struct sched_join *join);
+/* "stack": where in the kernel a long sleep was, the innermost function first; at most STACK_MAX bytes. Nothing if that is not known. */
+void put_stack(struct json *j, const struct symbols *names, const struct sched_sleep *sleep);
 /* ,"net":{...} of an event; nothing where its flows are not known. trace_net.c */
 void put_net(struct json *j, const struct proc *p, const struct corr_event *ev,
 	     const struct sched_join *join);

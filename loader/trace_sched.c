@@ -204,15 +204,47 @@ static void put_file(struct json *j, const struct sched_sleep *sleep)
 	KEY_STR(j, "fs", sleep->file->id.fs, strlen(sleep->file->id.fs));
 }
 
-/* What it is in when the recording ends, since when, and in which file. */
-static void put_last_state(struct json *j, const struct sched_thread *t,
-			   const struct sched_slice *in)
+/* Whether any function has a name. */
+static bool has_names(const struct sched_stack *stack, const struct symbols *names)
 {
+	uint32_t i;
+
+	for (i = 0; i < stack->n; i++)
+		if (symbols__name(names, stack->at[i]))
+			return true;
+	return false;
+}
+
+void put_stack(struct json *j, const struct symbols *names, const struct sched_sleep *sleep)
+{
+	const struct sched_stack *stack = sleep ? sleep->stack : NULL;
+	const char *name;
+	uint32_t i;
+
+	if (!stack || !has_names(stack, names))
+		return;
+	json_lit(j, ",\"stack\":[");
+	for (i = 0; i < stack->n; i++) {
+		name = symbols__name(names, stack->at[i]);
+		name = name ? name : "?";
+		json_str(j, name, strnlen(name, STACK_NAME_MAX));
+		json_char(j, i + 1 < stack->n ? ',' : ']');
+	}
+}
+
+/* What it is in when the recording ends, since when, in which file, and where in the kernel. */
+static void put_last_state(struct json *j, const struct symbols *names,
+			   const struct sched_thread *t, const struct sched_slice *in)
+{
+	const struct sched_sleep *sleep = sleeps__of(t, in);
+
 	put_state(j, in);
 	if (in->state != SCHED_UNKNOWN && in->state <= SCHED_BLOCKED)
 		KEY_US(j, "stateSince", in->start_ns);
-	if (in->state == SCHED_BLOCKED)
-		put_file(j, sleeps__of(t, in));
+	if (in->state == SCHED_BLOCKED) {
+		put_file(j, sleep);
+		put_stack(j, names, sleep);
+	}
 }
 
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
@@ -236,7 +268,7 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 	put_times(j, f, &to.sums, all > known ? all - known : 0);
 	in = sched_thread__last(t->sched);
 	if ((!t->sched->gone || t->sched->lives) && !p->ended_ns && in)
-		put_last_state(j, t->sched, in);
+		put_last_state(j, &p->session->symbols, t->sched, in);
 }
 
 static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,
@@ -253,18 +285,17 @@ static void put_slice_behind(struct json *j, const struct proc *p, const struct 
 	json_char(j, '}');
 }
 
-/* Who ended a long sleep, and the file that it was in a call on. */
-static void put_slice_sleep(struct json *j, const struct sched_thread *t,
-			    const struct sched_slice *slice)
+/* Who ended a long sleep, the file that it was in a call on, and where in the kernel that was. */
+static void put_slice_sleep(struct json *j, const struct symbols *names,
+			    const struct sched_sleep *sleep)
 {
-	const struct sched_sleep *sleep = sleeps__of(t, slice);
-
 	if (sleep && sleep->by_tgid) {
 		json_lit(j, ",\"wokenBy\":");
 		put_culprit(j, sleep->by_comm, sleep->by_tgid);
 		json_char(j, '}');
 	}
 	put_file(j, sleep);
+	put_stack(j, names, sleep);
 }
 
 void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
@@ -272,7 +303,9 @@ void trace__slice(struct proc *p, const struct sched_thread *t, const struct sch
 {
 	const struct attach_features *f = &p->session->features;
 	const char *name = state_names[slice->state];
-	struct json j = trace_begin(p, SLICE_MAX);
+	const struct sched_sleep *sleep =
+		slice->state == SCHED_BLOCKED ? sleeps__of(t, slice) : NULL;
+	struct json j = trace_begin(p, SLICE_MAX + (sleep && sleep->stack ? STACK_MAX : 0));
 
 	if (!j.at)
 		return;
@@ -297,7 +330,7 @@ void trace__slice(struct proc *p, const struct sched_thread *t, const struct sch
 	if (slice->state == SCHED_BLOCKED) {
 		name = sched_why_name(slice->why);
 		KEY_STR(&j, "why", name, strlen(name));
-		put_slice_sleep(&j, t, slice);
+		put_slice_sleep(&j, &p->session->symbols, sleep);
 	}
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_SLICE);

@@ -246,7 +246,8 @@ class Parser {
 	slice(o, pos)
 	{
 		const behind = objectOf(o.behind), woken = objectOf(o.wokenBy), state = SLICE_STATES.indexOf(o.state);
-		const asleep = str(o.why) + (str(o.file) && ' on ' + str(o.file)) + (str(woken.comm) && ', until ' + str(woken.comm) + ' [' + num(woken.pid) + '] woke it');
+		const stack = Array.isArray(o.stack) ? o.stack.slice(0, 4).map(str).join(' < ') : '';
+		const asleep = str(o.why) + (str(o.file) && ' on ' + str(o.file)) + (stack && ', at ' + stack) + (str(woken.comm) && ', until ' + str(woken.comm) + ' [' + num(woken.pid) + '] woke it');
 
 		this.addSlice(whole(typeof o.hostTid === 'number' ? o.hostTid : o.tid), state, o.ts, typeof o.dur === 'number' ? o.dur : -1,
 			typeof o.cpu === 'number' ? whole(o.cpu) : -1, Math.max(0, num(o.irq)), textId(str(behind.comm) || asleep), whole(behind.pid), pos);

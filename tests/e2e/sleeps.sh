@@ -73,7 +73,7 @@ fi
 hangs() {
 	local run=$1 server=$2
 	while [ "$1" != -- ]; do shift; done
-	record_bg "$run"
+	record_bg "$run" --raw "$tmp/$run.raw"
 	job_bg "$run" --ranks 3 --bytes 64K --iters 100000 --no-check "${@:2}"
 	ranks_of 3
 	[ "$server" = -- ] || {
@@ -95,15 +95,27 @@ asleep() {
 		| [.state, .why, .file, .fs, .stop - .stateSince > 2e6]] | tojson'
 }
 
+# where NAME PATTERN: in which of the kernel's functions that is; none of it is the scheduler's.
+where() {
+	q "$1" '[.[] | select(.recordType == "thread" and .state and .file) | .stack | any(test($pattern)) and (any(test("^(__|io_)?schedule$")) | not)] | unique | tojson' --arg pattern "$2"
+}
+
 if [ "$(q loader 'records("header")[0].features.blockedIn')" = true ]; then
 	hangs stuck -- --fault late:rank=1:every=4:ms=100000:loader=1
 	is "stuck: for a process" "$(asleep stuck)" '[["blocked","read","pipe","pipefs",true]]'
+	is "stuck: where in the kernel" "$(where stuck '^(anon_)?pipe_read$')" '[true]'
+	mkdir "$tmp/again"
+	t "stuck: captured" "$scope" convert -o "$tmp/again" "$tmp/stuck.raw"
+	is "stuck: where in the kernel, of the capture" "$(where again '^(anon_)?pipe_read$')" '[true]'
+	[ "$(uname -m)" != x86_64 ] || is "stuck: no address of a function in the capture" \
+		"$(od -An -v -tx8 -w8 "$tmp/stuck.raw" | grep -cE '^ ffffffff[89ab][0-9a-f]{7}$')" 0
 	t "stuck: the verdict says what the rank is in that did not come" grep -qE \
-		'missing-collective rank 1,.* its application \(thread [0-9]+\) had been asleep for [0-9.]+ s, in read on pipe' <<<"$(told stuck)"
+		'missing-collective rank 1,.* its application \(thread [0-9]+\) had been asleep for [0-9.]+ s, in read on pipe \((anon_)?pipe_read < ' <<<"$(told stuck)"
 fi
 if [ -w /dev/fuse ]; then
 	hangs disk-hangs "$(pgrep -f "^$build/e2e/slow_fs $tmp/disk.files")" -- --fault late:rank=1:every=1:file=1
 	is "disk hangs: on a file" "$(asleep disk-hangs)" '[["blocked","io","disk/cold.1","fuse",true]]'
+	is "disk hangs: where in the kernel" "$(where disk-hangs '^fuse_|^folio_|^filemap_')" '[true]'
 	t "disk hangs: the verdict says so" grep -qE 'missing-collective rank 1,.* in io on disk/cold.1 \(fuse\)' <<<"$(told disk-hangs)"
 fi
 

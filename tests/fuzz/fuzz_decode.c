@@ -333,6 +333,24 @@ static void woken(struct session *s, const struct fuzz_item *it)
 	decode__event(s, &e, sizeof(e));
 }
 
+/* The same; some of its functions have names. */
+static void stack(struct session *s, const struct fuzz_item *it)
+{
+	struct sched_thread *t = sched__find(&s->sched, tid_of(it->proc));
+	const struct sched_slice *last = t ? sched_thread__last(t) : NULL;
+	struct scope_ev_stack e = {
+		.h = {SCOPE_ABI, SCOPE_EV_STACK, sizeof(e), kernel_ns},
+		.since_ns = last && it->rec_cnt & 7 ? last->start_ns : it->rec_pos,
+		.tid = tid_of(it->proc),
+		.n = it->rec_pos >> 8 & 63,
+		.at = {0, 1, 2, 3, it->rec_pos, 1, 2},
+	};
+
+	if (it->pos & 0x1000)
+		e.h.size = (uint32_t)(it->pos & 0xfff) % sizeof(e);
+	decode__event(s, &e, sizeof(e));
+}
+
 static void migrate(struct session *s, const struct fuzz_item *it)
 {
 	struct scope_ev_migrate e = {
@@ -693,6 +711,9 @@ static void kernel(struct session *s, const struct fuzz_item *it)
 	case SCOPE_EV_WOKEN:
 		woken(s, it);
 		break;
+	case SCOPE_EV_STACK:
+		stack(s, it);
+		break;
 	case SCOPE_EV_FLOW:
 		flow(s, it);
 		break;
@@ -718,7 +739,8 @@ static void life(struct session *s, const struct fuzz_item *it)
 {
 	static const uint8_t kinds[] = {SCOPE_EV_SWITCH,   SCOPE_EV_SWITCH, SCOPE_EV_SWITCHES,
 					SCOPE_EV_SWITCHES, SCOPE_EV_USES,   SCOPE_EV_USES,
-					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ,    SCOPE_EV_WOKEN};
+					SCOPE_EV_MIGRATE,  SCOPE_EV_IRQ,    SCOPE_EV_WOKEN,
+					SCOPE_EV_STACK};
 	uint64_t x = it->pos ^ it->rec_pos << 20 ^ (uint64_t)it->rec_cnt << 40 ^ it->len;
 	struct fuzz_item of = {.kind = SCOPE_EV_THREAD, .proc = it->proc, .rec_cnt = UINT32_MAX};
 	uint32_t i;

@@ -227,6 +227,13 @@ ProxyOp receive;ProxyStep;[runnable] 2500"'
 
 # ---- Several files, nodes, one behind the other
 
+whom_and_where()
+{
+	local whom='"wokenBy":[{"comm":"pt_data_worker","pid":99,"us":2.000},{"comm":"b","pid":1,"us":1.000}],"files":[{"file":"shards/7","fs":"nfs4","us":1.500}]'
+	sed "9s|\"blocked\":3.000|&,$whom|" "$traces/sched.jsonl" >whom.jsonl
+	t_csv whom.jsonl && same "$(grep -c ',pt_data_worker,99,2.000,shards/7,nfs4,1.500,' out.csv)" 1
+}
+t "csv: whom a thread waited for, and in which file" whom_and_where
 sed 's/4711/4811/g; s/5711/5811/g; s/4722/4822/g; s/5722/5822/g; s/"cpu":3/"cpu":2/g' "$traces/good.jsonl" >other.jsonl
 sed 's/"bootId":"[^"]*"/"bootId":"99999999-2222-3333-4444-555555555555"/; s/"host":"[^"]*"/"host":"elsewhere"/' "$traces/good.jsonl" >elsewhere.jsonl
 both()

@@ -1192,6 +1192,90 @@ static void never_ended(void **state)
 	over();
 }
 
+/* What the rank that does not come sleeps in: the call, the file, and as much as there is room for of where in the kernel that is. */
+static void never_came(void **state)
+{
+	static const char asleep[] = "when the recording ended, its application (thread 4711) had "
+				     "been asleep for 8.0 s, in ";
+	char name120[121], want[sizeof(v.evidence[0])];
+	struct report_member m[3] = {0};
+	struct report_thread t = {.tid = 4711, .asleep = 8000 * MS};
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++) {
+		m[i].rank = (int32_t)i;
+		m[i].proc = &procs[i];
+		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
+		parts[i]->unfinished = true;
+	}
+	op.nparts = 2;
+	procs[2].caller = t.tid;
+	HASH_ADD(hh, procs[2].threads, tid, sizeof(t.tid), &t);
+	t.why = name("pagefault");
+	t.stack = name("folio_wait_bit_common < filemap_fault < __do_fault");
+	assert_int_equal(judged(100), CODE_MISSING);
+	snprintf(want, sizeof(want),
+		 "%spagefault (folio_wait_bit_common < filemap_fault < __do_fault)", asleep);
+	assert_string_equal(v.evidence[1], want);
+	t.why = name("read");
+	memset(name120, 'f', 120);
+	name120[120] = 0;
+	t.file = name(name120); /* which is cut */
+	judged(100);
+	snprintf(want, sizeof(want),
+		 "%sread on %.64s (folio_wait_bit_common < filemap_fault < __do_fault)", asleep,
+		 name120);
+	assert_string_equal(v.evidence[1], want);
+	t.stack = name("a_function_with_quite_a_long_name_1 < a_function_with_quite_a_long_name_2 "
+		       "< a_function_with_quite_a_long_name_3");
+	judged(100);
+	snprintf(want, sizeof(want),
+		 "%sread on %.64s (a_function_with_quite_a_long_name_1 < "
+		 "a_function_with_quite_a_long_name_2)",
+		 asleep, name120);
+	assert_string_equal(v.evidence[1], want);
+	t.stack = name(name120);
+	judged(100);
+	snprintf(want, sizeof(want), "%sread on %.64s", asleep, name120);
+	assert_string_equal(v.evidence[1], want);
+	/* what only waits says all by its name */
+	t.file = 0;
+	t.why = name("futex");
+	t.stack = name("futex_do_wait < __futex_wait < futex_wait");
+	judged(100);
+	snprintf(want, sizeof(want), "%sfutex", asleep);
+	assert_string_equal(v.evidence[1], want);
+	HASH_CLEAR(hh, procs[2].threads);
+	HASH_CLEAR(hh, comm.members);
+	over();
+}
+
+/* Of a thread record, the innermost functions, up to the first without a name. */
+static void where_it_sleeps(void **state)
+{
+#define SLEEPS(tid, stack)                                                                         \
+	"{\"recordType\":\"thread\",\"tid\":" tid ",\"stop\":9000.000,\"state\":\"blocked\","      \
+	"\"why\":\"read\",\"stateSince\":1000.000,\"stack\":" stack "}\n"
+	static const char text[] = HEADER("1") SLEEPS("1", "[\"a.constprop.0\",\"b\",\"c\",\"d\"]")
+		SLEEPS("2", "[\"a\",\"?\",\"c\"]") SLEEPS("3", "[\"?\"]") SLEEPS("4", "[5,\"a\"]")
+			SLEEPS("5", "\"a\"") SLEEPS("6", "{}");
+	static const char *const want[] = {"a < b < c", "a", "", "", "", ""};
+	struct report_thread *t;
+	struct report r;
+	uint32_t tid;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	for (tid = 1; tid <= 6; tid++) {
+		HASH_FIND(hh, r.procs->threads, &tid, sizeof(tid), t);
+		assert_non_null(t);
+		assert_string_equal(t->stack ? names__text(r.names, t->stack) : "", want[tid - 1]);
+	}
+	report_free(&r);
+}
+
 /* ---- Quantiles ------------------------------------------------------------------------------------------------ */
 
 static int cmp(const void *a, const void *b)
@@ -3729,6 +3813,8 @@ int main(void)
 		cmocka_unit_test(open_and_then_finished),
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
+		cmocka_unit_test(never_came),
+		cmocka_unit_test(where_it_sleeps),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),

@@ -293,6 +293,52 @@ static void test_asleep(void **state)
 	assert_int_equal(span.files[0].ns, 1500);
 }
 
+/* Where in the kernel: of that sleep, once, and for as long as that is remembered. */
+static void test_stack(void **state)
+{
+	struct k_task *t = sleeper(SYS_read);
+	struct scope_ev_woken e = woken(t, SYS_read, "", "", "");
+	struct scope_ev_stack in = {.h = {SCOPE_ABI, SCOPE_EV_STACK, sizeof(in), k.now_ns},
+				    .since_ns = e.since_ns,
+				    .tid = t->tid,
+				    .n = 2,
+				    .at = {0x1000, 0x2000}};
+	const struct sched_slice *slice;
+	uint64_t room;
+
+	(void)state;
+	sched__stack(&s, &in); /* nothing is known of its sleep */
+	slice = sched_thread__last(thread(t));
+	assert_null(sleeps__of(thread(t), slice));
+	e.asleep = 1;
+	sched__woken(&s, &e);
+	room = s.room;
+	in.since_ns--;
+	sched__stack(&s, &in); /* another one */
+	in.since_ns++;
+	in.n = 0;
+	sched__stack(&s, &in);
+	assert_null(sleeps__of(thread(t), slice)->stack);
+	s.room_max = s.room + 8;
+	in.n = UINT32_MAX; /* of a capture */
+	sched__stack(&s, &in);
+	assert_null(sleeps__of(thread(t), slice)->stack);
+	s.room_max = 0;
+	sched__stack(&s, &in);
+	in.n = 1;
+	sched__stack(&s, &in);
+	slice = sched_thread__last(thread(t));
+	assert_int_equal(sleeps__of(thread(t), slice)->stack->n, SCOPE_STACK_LEN);
+	assert_int_equal(sleeps__of(thread(t), slice)->stack->at[1], 0x2000);
+	assert_int_equal(s.room, room + sizeof(struct sched_stack) + sizeof(in.at));
+	again(t, FUTEX);
+	again(t, FUTEX);
+	sched_thread__prune(&s, thread(t), k.now_ns, false);
+	assert_int_equal(s.room, room);
+	in.tid = 1;
+	sched__stack(&s, &in); /* of a thread that is not known */
+}
+
 /* The sleep lasted until then, even if all that follows is lost. */
 static void test_seen_until_woken(void **state)
 {
@@ -410,6 +456,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_no_sleep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_asleep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_seen_until_woken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_oldest_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),

@@ -788,6 +788,78 @@ static void test_woken(void **state)
 			    "\"pid\":900},\"file\":\"data/7\",\"fs\":\"ext4\"}");
 }
 
+static char last_text[512];
+
+static void keep_last_state(const struct json_node *rec, const char *text)
+{
+	if (jn_is(key(rec, "recordType"), "thread") && key(rec, "stateSince"))
+		snprintf(last_text, sizeof(last_text), "%s", strstr(text, ",\"state\":"));
+	if (jn_is(key(rec, "recordType"), "slice") && key(rec, "stack"))
+		snprintf(slice_text, sizeof(slice_text), "%s", strstr(text, ",\"why\":"));
+}
+
+/* Where in the kernel a thread is that does not wake up: of the thread, and of its slice. */
+static void test_stack(void **state)
+{
+	static const char *const names[] = {"anon_pipe_read", "vfs_read", ""};
+	struct scope_ev_woken asleep = {.h = {SCOPE_ABI, SCOPE_EV_WOKEN, sizeof(asleep), 1200 * MS},
+					.call = SYS_read,
+					.fs = "ext4",
+					.dir = "data",
+					.name = "7",
+					.asleep = 1};
+	struct scope_ev_stack e = {.h = {SCOPE_ABI, SCOPE_EV_STACK, sizeof(e), 1200 * MS}};
+	struct k_task *app;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_int_equal(symbols__add(&s->symbols, 0x1000 + i, names[i]), 0);
+		e.at[e.n++] = 0x1000 + i;
+	}
+	e.at[e.n++] = 0x9000;
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(110 * MS);
+	k_blocks(&k, 0, SYS_read, NULL);
+	asleep.tid = e.tid = app->tid;
+	asleep.since_ns = e.since_ns = app->bpf.asleep_ns;
+	at(1200 * MS);
+	decode__event(s, &asleep, sizeof(asleep));
+	decode__event(s, &e, sizeof(e));
+	at(3000 * MS);
+	tick();
+	read_trace(keep_last_state);
+	assert_string_equal(last_text,
+			    ",\"state\":\"blocked\",\"why\":\"read\",\"stateSince\":110000.000,"
+			    "\"file\":\"data/7\",\"fs\":\"ext4\","
+			    "\"stack\":[\"anon_pipe_read\",\"vfs_read\",\"?\",\"?\"]}");
+	assert_non_null(strstr(slice_text, ",\"stack\":[\"anon_pipe_read\","));
+}
+
+/* A thread or a slice with the longest names there are. */
+static void test_longest_stack(void **state)
+{
+	struct sched_stack *stack =
+		calloc(1, sizeof(*stack) + SCOPE_STACK_LEN * sizeof(stack->at[0]));
+	const struct sched_sleep sleep = {.stack = stack};
+	char name[SCOPE_SYMBOL_LEN] = "", *line = malloc(STACK_MAX);
+	struct json j = {line, line + STACK_MAX};
+
+	(void)state;
+	memset(name, 1, sizeof(name) - 1);
+	stack->n = SCOPE_STACK_LEN;
+	put_stack(&j, &s->symbols, &sleep); /* none has a name */
+	assert_ptr_equal(j.at, line);
+	symbols__add(&s->symbols, 0, name);
+	put_stack(&j, &s->symbols, &sleep);
+	assert_true((size_t)(j.at - line) > STACK_MAX / 2);
+	assert_true((size_t)(j.at - line) <= STACK_MAX);
+	free(line);
+	free(stack);
+}
+
 /* All that may be in it, as long as it gets. */
 static struct sched_span longest(void)
 {
@@ -849,6 +921,7 @@ static void test_bad_records(void **state)
 				       [SCOPE_EV_IRQ] = offsetof(struct scope_ev_irq, at[1])};
 	struct scope_ev_switches several = {.h = {SCOPE_ABI, SCOPE_EV_SWITCHES, 0, 5 * MS}};
 	struct scope_ev_woken woken = {.h = {SCOPE_ABI, SCOPE_EV_WOKEN, 0, 5 * MS}};
+	struct scope_ev_stack stack = {.h = {SCOPE_ABI, SCOPE_EV_STACK, 0, 5 * MS}};
 	uint64_t bad = 0;
 	uint32_t size;
 	void *exact;
@@ -877,6 +950,15 @@ static void test_bad_records(void **state)
 		decode__event(s, exact, size);
 		free(exact);
 		bad += size < sizeof(woken);
+		assert_int_equal(s->bad_records, bad);
+	}
+	for (size = sizeof(stack.h); size <= sizeof(stack); size++) {
+		stack.h.size = size;
+		exact = malloc(size);
+		memcpy(exact, &stack, size);
+		decode__event(s, exact, size);
+		free(exact);
+		bad += size < sizeof(stack);
 		assert_int_equal(s->bad_records, bad);
 	}
 	for (size = sizeof(several.h); size <= sizeof(several); size++) {
@@ -916,6 +998,8 @@ int main(void)
 		TEST(test_nothing_left),
 		TEST(test_chunk_of_another),
 		TEST_SLICES(test_woken),
+		TEST_SLICES(test_stack),
+		TEST(test_longest_stack),
 		TEST(test_longest),
 		TEST(test_bad_records),
 	};

@@ -25,7 +25,7 @@ const records = [
 	event(11, 'null', {type: 'ncclProfileProxyOp', details: {channel: 2 ** 40, peer: 2 ** 33, isSend: true}}),
 	{recordType: 'slice', tid: 7, state: 'run', ts: 1000, dur: 500, cpu: 1e9, irq: 1e9},
 	{recordType: 'slice', tid: 7, state: 'runq', ts: 1100, dur: 900, behind: {comm: markup, pid: 1}}, // over the one before
-	{recordType: 'slice', tid: 7, state: 'blocked', ts: 900, dur: 10, why: long, wokenBy: {comm: markup, pid: 1e300}, file: foul, fs: 5}, // before it
+	{recordType: 'slice', tid: 7, state: 'blocked', ts: 900, dur: 10, why: long, wokenBy: {comm: markup, pid: 1e300}, file: foul, fs: 5, stack: [markup, 5, long, null, foul]}, // before it
 	{recordType: 'flow', flow: markup, tid: 7, ts: 1000, tcp: {rtt: -5}, netns: 1},
 	{recordType: 'flow', flow: markup, tid: 7, ts: 1500, tcp: {rtt: 1e300}, delta: {txBytes: -1e300, retrans: 1e300}, netns: 1, peerRank: 1, channel: 0, isSend: true},
 	{recordType: 'drop', flow: markup, ts: 1200, reason: markup, n: 1e9, dir: foul},

@@ -54,6 +54,9 @@ sleep 10
 stop_recorder
 kill_job
 is "a rank that stays away: report names it" "$("$scope" report --json "$tmp/away" | jq -c '.verdicts[0] | [.code, .rank]')" '["missing-collective",1]'
+is "a rank that stays away: where in the kernel it sleeps" \
+	"$(q away '(events | of("Coll") | map(select(.rank == 1))[0].start.tid) as $tid | [.[] | select(.recordType == "thread" and .tid == $tid and .state)
+		| [.why, (.stack // [] | any(test("nanosleep")))]] | unique | tojson')" "$(jq -nc --argjson named "$(q away 'records("header") | any(.features.blockedIn)')" '[[if $named then "clock_nanosleep" else "other" end, true]]')"
 
 # Whoever sleeps in a function of the kernel when our programs come to its return, and go again, wakes up there later.
 cat >"$tmp/sleeper.pl" <<-'END'
