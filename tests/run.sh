@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs tests and sums up: run.sh [-o LOGDIR] TEST... [--timed TEST...]
+# Runs tests and sums up: run.sh [-o LOGDIR] TEST... [--beside TEST...] [--timed TEST...]
 #
 # A TEST is a command line. It prints a line `ok NAME`, `not ok NAME` or `skip NAME: why` per case (TAP's
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
@@ -14,6 +14,9 @@
 # the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
 # last run counts; what failed before is printed, marked `at first:`, and its log kept as NAME.first.log: a case that
 # is there often is wrong.
+#
+# Tests after --beside wait more than they work, so that as many as there are CPUs run at once, like those before them, but of their own kind
+# only. One of those that fails becomes one of the timed.
 set -u
 trap 'exit 130' INT # what a test makes of that is no result
 logs=build/test-logs limit=${TEST_SECONDS:-900}
@@ -52,7 +55,14 @@ show_end() {
 	echo "----"
 }
 
-# test_of TEST AGAIN: runs it, if it fails up to AGAIN times more. What is to be told of it goes to $log.told, how many to $log.counts.
+# fails_at_first: keeps what the run that failed has to say, for another one.
+fails_at_first() {
+	mv "$log" "$logs/$name.first.log"
+	show_end "$logs/$name.first.log" 'at first: '
+}
+
+# test_of TEST AGAIN: runs it, if it fails up to AGAIN times more; `later`: not now. What is to be told of it goes to $log.told, how many to
+# $log.counts; nothing to that one if it is to be run later.
 test_of() {
 	local log name begin=$SECONDS again=$2
 	local ok bad skip rc
@@ -60,9 +70,13 @@ test_of() {
 	name=$(basename "$log" .log)
 	one "$1"
 	{
+		if [ "$again" = later ] && [ "$bad" -gt 0 ]; then
+			fails_at_first
+			: >"$log.counts"
+			return
+		fi
 		while [ "$bad" -gt 0 ] && [ $((again--)) -gt 0 ]; do
-			mv "$log" "$logs/$name.first.log"
-			show_end "$logs/$name.first.log" 'at first: '
+			fails_at_first
 			one "$1"
 		done
 		printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" $((SECONDS - begin))
@@ -76,13 +90,18 @@ test_of() {
 	echo "$ok $bad $skip" >"$log.counts"
 }
 
+timed=() # from those beside one another
+
 # told TEST: tells of one that has ended.
 told() {
 	local log ok bad skip
 	log=$(log_of "$1")
 	cat "$log.told"
-	read -r ok bad skip <"$log.counts"
-	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	if read -r ok bad skip <"$log.counts"; then
+		passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	else
+		timed+=("$1")
+	fi
 	rm "$log.told" "$log.counts"
 }
 
@@ -94,15 +113,25 @@ told_next() {
 	unset "running[$pid]"
 }
 
+told_all() {
+	while [ ${#running[@]} -gt 0 ]; do told_next; done
+}
+
+again=0
 while [ $# -gt 0 ] && [ "$1" != --timed ]; do
-	[ ${#running[@]} -lt "$(nproc)" ] || told_next
-	test_of "$1" 0 &
-	running[$!]=$1
+	if [ "$1" = --beside ]; then
+		told_all
+		again=later
+	else
+		[ ${#running[@]} -lt "$(nproc)" ] || told_next
+		test_of "$1" $again &
+		running[$!]=$1
+	fi
 	shift
 done
-while [ ${#running[@]} -gt 0 ]; do told_next; done
+told_all
 
-for t in "${@:2}"; do
+for t in "${timed[@]}" "${@:2}"; do
 	test_of "$t" 2
 	told "$t"
 done

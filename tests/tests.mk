@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests. Each folder's fragment sets its programs and appends its command lines to
 #   TESTS_UNIT  need no root      TESTS_E2E  need root and the kernel      TESTS_SLOW  likewise, long
+#   TESTS_BESIDE  as TESTS_E2E, but several at a time: see run.sh
 # (each quoted: it is one argument of run.sh), and to TEST_PROGS what has to be built for them. tests/run.sh runs them and sums up.
 
 TESTS	   := $(BUILD)/tests
 TEST_PROGS :=
 TESTS_UNIT :=
+TESTS_BESIDE :=
 TESTS_E2E  :=
 TESTS_SLOW :=
 
@@ -34,11 +36,11 @@ tests: all standin $(TEST_PROGS)
 check:
 	$(Q)packaging/deps.sh check
 	$(Q)$(MAKE) --no-print-directory tests
-	$(Q)tests/run.sh $(TESTS_UNIT) --timed $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
+	$(Q)tests/run.sh $(TESTS_UNIT) --beside $(TESTS_BESIDE) --timed $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
 	  [ "$$(id -u)" != 0 ] || chown -R -h --reference=Makefile $(BUILD); exit $$status
 
 check-unit: tests
 	$(Q)tests/run.sh $(TESTS_UNIT)
 
 check-e2e: tests
-	$(Q)tests/run.sh --timed $(TESTS_E2E)
+	$(Q)tests/run.sh --beside $(TESTS_BESIDE) --timed $(TESTS_E2E)

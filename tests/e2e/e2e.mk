@@ -3,12 +3,14 @@
 
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
-E2E	:= doctor errors counts faults signals gpus mask probes seed versions pxn threads owner paths caps service \
-	   namespaces pod forks sched sched_faults sleeps raw capture export clangs report_sched report_net merge_nodes hung net net_faults rdma attach windows pace status top overload scale \
-	   hostile kills kernels recorder_kills inject
+# Those that wait more than they work, and whose cases other load does not decide.
+E2E_BESIDE := doctor gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export clangs
+E2E	:= errors counts faults signals sched sched_faults sleeps capture report_sched report_net merge_nodes hung net net_faults \
+	   rdma attach windows pace status top overload scale hostile kills kernels recorder_kills inject
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
 	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so
+TESTS_BESIDE += $(foreach name,$(E2E_BESIDE),"$(E2E_DIR)/$(name).sh")
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
 TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
 

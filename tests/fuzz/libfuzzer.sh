@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS (60) each: libfuzzer.sh DIRECTORY
+# Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS (25) each: libfuzzer.sh DIRECTORY
 # PROGRAM:MAX_LEN:SEEDS[,SEEDS...]... What was found before (tests/fuzz/found/PROGRAM) is a seed as well.
 # What one finds lies in DIRECTORY/PROGRAM-*: give it to the program as an argument to see it again, and put
 # it there once it is mended. Of a run whose files are out of reach its log has the input: base64 -d | gzip -d.
@@ -22,7 +22,7 @@ run_one()
 	[ -d "$found/$name" ] && set -- "$@" "$found/$name"
 	mkdir "$work/$name"
 	: >"$work/$name.begun"
-	"$out/$name" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
+	"$out/$name" -max_total_time="${FUZZ_SECONDS:-25}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
 		-print_final_stats=1 -artifact_prefix="$out/$name-" "$work/$name" "$@" >"$work/$name.log" 2>&1 ||
 		touch "$work/$name.failed"
 }
