@@ -119,6 +119,23 @@ if [ -w /dev/fuse ]; then
 	t "disk hangs: the verdict says so" grep -qE 'missing-collective rank 1,.* in io on disk/cold.1 \(fuse\)' <<<"$(told disk-hangs)"
 fi
 
+# ---- In each window
+
+record_bg windows --sched=slices --every 4s --for 4s -d 8s
+job_bg windows --ranks 2 --channels 1 --bytes 64K --iters 100 --no-check --fault late:rank=1:every=1:ms=1500
+ranks_of 2
+until_true 30 ended "$recorder"
+kill_job
+slept_in_each() {
+	local file n=0
+	while read -r file; do
+		n=$((n + 1))
+		grep -qE '"stack":\["(hrtimer|do)_nanosleep"' "$file" || { echo "$file"; return 1; }
+	done < <(grep -lr '"rank":1,' "$tmp/windows")
+	[ $n -ge 2 ] || same $n 2 windows
+}
+t "windows: where in the kernel, in each" slept_in_each
+
 # ---- Nobody: a timer
 
 late timer -- ms=40
