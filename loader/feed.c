@@ -139,15 +139,9 @@ static void feed_symbol(struct recorder *r, uint64_t number, const char *name)
 	pipeline__feed(&r->s, INPUT_SYMBOL, &symbol, sizeof(symbol.in) + symbol.in.len);
 }
 
-/* Whether that is the number of a function without a name, or of one whose name has been told in this window, or cannot be. */
-static bool is_told(const struct recorder *r, uint64_t number)
-{
-	return !number || symbols__has(&r->s.symbols, number) || symbols__are_full(&r->s.symbols);
-}
-
 /*
  * The number of the function that an address is in: of its name, so that a capture does not tell where the kernel lies. It has no top
- * bit, which the kernel's addresses have. 0: it has no name.
+ * bit, which the kernel's addresses have. 0: it has no name, or there are too many.
  */
 static uint64_t function_number(struct recorder *r, uint64_t address)
 {
@@ -155,14 +149,17 @@ static uint64_t function_number(struct recorder *r, uint64_t address)
 	char name[SCOPE_SYMBOL_LEN];
 	uint64_t number;
 
-	if (known->address == address && is_told(r, known->number))
+	/* In each window anew: the table is of one. */
+	if (known->address == address &&
+	    (!known->number || symbols__has(&r->s.symbols, known->number)))
 		return known->number;
 	function_at(r, address, name, sizeof(name));
-	number = name[0] ? fnv_more(FNV_BEGIN, name, strlen(name)) >> 1 : 0;
-	if (!is_told(r, number))
+	number = fnv_more(FNV_BEGIN, name, strlen(name)) >> 1;
+	if (name[0] && !symbols__has(&r->s.symbols, number) && !symbols__are_full(&r->s.symbols))
 		feed_symbol(r, number, name);
-	*known = (struct function_known){address, number};
-	return number;
+	*known = (struct function_known){address,
+					 symbols__has(&r->s.symbols, number) ? number : 0};
+	return known->number;
 }
 
 /* Where a packet was dropped, unless that is nothing that anybody hears of. An address without a name stays one. */

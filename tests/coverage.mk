@@ -23,4 +23,4 @@ coverage:
 # What fails here fails in check as well, and is looked into there. Other users' jobs cannot write their counters.
 coverage-run:
 	-$(Q)BUILD=$(BUILD) GCOV_ERROR_FILE=/dev/null tests/run.sh -o $(BUILD)/test-logs $(COVERAGE_UNIT) \
-	  $(foreach t,$(if $(filter all,$(COVERAGE_E2E)),$(E2E),$(COVERAGE_E2E)),"$(E2E_DIR)/$(t).sh")
+	  $(foreach t,$(if $(filter all,$(COVERAGE_E2E)),$(E2E_BESIDE) $(E2E),$(COVERAGE_E2E)),"$(E2E_DIR)/$(t).sh")

@@ -18,7 +18,15 @@
 # Tests after --beside wait more than they work, so that as many as there are CPUs run at once, like those before them, but of their own kind
 # only. One of those that fails becomes one of the timed.
 set -u
-trap 'exit 130' INT # what a test makes of that is no result
+declare -A running=() # the test of each process in the background
+
+# end_all: these ignore what the terminal sends. Who is told to end is timeout, and that tells its test.
+end_all() {
+	local pid
+	for pid in "${!running[@]}"; do pkill -TERM -P "$pid"; done
+	wait
+}
+trap 'end_all; exit 130' INT # what a test makes of that is no result
 logs=build/test-logs limit=${TEST_SECONDS:-900}
 [ "$1" = -o ] && { logs=$2; shift 2; }
 mkdir -p "$logs"
@@ -55,10 +63,10 @@ show_end() {
 	echo "----"
 }
 
-# fails_at_first: keeps what the run that failed has to say, for another one.
+# fails_at_first KIND: keeps what the run that failed has to say, as NAME.KIND.log.
 fails_at_first() {
-	mv "$log" "$logs/$name.first.log"
-	show_end "$logs/$name.first.log" 'at first: '
+	mv "$log" "$logs/$name.$1.log"
+	show_end "$logs/$name.$1.log" 'at first: '
 }
 
 # test_of TEST AGAIN: runs it, if it fails up to AGAIN times more; `later`: not now. What is to be told of it goes to $log.told, how many to
@@ -71,12 +79,12 @@ test_of() {
 	one "$1"
 	{
 		if [ "$again" = later ] && [ "$bad" -gt 0 ]; then
-			fails_at_first
-			: >"$log.counts"
+			fails_at_first beside
+			echo later >"$log.counts"
 			return
 		fi
 		while [ "$bad" -gt 0 ] && [ $((again--)) -gt 0 ]; do
-			fails_at_first
+			fails_at_first first
 			one "$1"
 		done
 		printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" $((SECONDS - begin))
@@ -97,15 +105,15 @@ told() {
 	local log ok bad skip
 	log=$(log_of "$1")
 	cat "$log.told"
-	if read -r ok bad skip <"$log.counts"; then
-		passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
-	else
+	read -r ok bad skip <"$log.counts"
+	if [ "$ok" = later ]; then
 		timed+=("$1")
+	else
+		passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	fi
 	rm "$log.told" "$log.counts"
 }
 
-declare -A running=() # the test of each process
 told_next() {
 	local pid
 	wait -n -p pid
