@@ -26,6 +26,35 @@ static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_
 	return stat;
 }
 
+/*
+ * All threads. Tells of processes that are armed and have handed in nothing, once each: of a job that hangs, or does not communicate,
+ * there is nothing else to know them by.
+ */
+SEC("?iter/task")
+int scope_found(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct scope_ev_hdr *e;
+	__u32 tgid;
+	__u8 *on;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	tgid = task->tgid;
+	on = scope_pid(tgid);
+	if (!on || *on != SCOPE_PID_ARMED)
+		return 0;
+	if ((task->flags & PF_EXITING) || bpf_map_lookup_elem(&scope_procs, &tgid))
+		return 0;
+	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
+	if (!e) /* again, when it is asked for again */
+		return 0;
+	scope_stamp_task(e, SCOPE_EV_FOUND, sizeof(*e), task);
+	proc_get(tgid, task->start_time);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* How a chunk fared. */
 enum sent { SENT_NO_FIT, SENT_OK, SENT_RING_FULL, SENT_FAULT, SENT_LIMITED };
 

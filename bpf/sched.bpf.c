@@ -447,6 +447,21 @@ int BPF_PROG(scope_waking, struct task_struct *task)
 	return 0;
 }
 
+/* A thread that was not known so far, for it has slept since before it was recorded: its sleep is known from now on. */
+static TASK_INLINE int sleeper_begin(struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct scope_task *t;
+
+	/* on_rq: an int, or from 7.x on less */
+	if (!task_state(task) || BPF_CORE_READ_BITFIELD(task, on_rq) || is_on_cpu(task))
+		return 0;
+	t = task_begin(task, task->pid, SCOPE_TASK_BLOCKED, false, now);
+	if (t)
+		t->asleep_ns = now;
+	return 0;
+}
+
 /* All threads. Tells of those that have slept for long and still do, once each: what they sleep in is of interest before somebody wakes them. */
 SEC("?iter/task")
 int scope_asleep(struct bpf_iter__task *ctx)
@@ -455,8 +470,12 @@ int scope_asleep(struct bpf_iter__task *ctx)
 	struct scope_task *t;
 	__u64 since = 0, now = 0;
 
-	if (!task)
+	if (!task || !scope_is_recorded(task->tgid))
 		return 0;
+	if (!task_find(task->pid)) {
+		sleeper_begin(task);
+		return 0;
+	}
 	t = slept_for(task, SCOPE_ASLEEP_NS, &since, &now);
 	if (!t || t->asleep)
 		return 0;

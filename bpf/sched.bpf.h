@@ -8,8 +8,7 @@
 
 #include "scope.bpf.h"
 
-#define PF_EXITING 0x00000004
-#define NO_CPU	   0xffffffffu
+#define NO_CPU 0xffffffffu
 
 /* ---- CPUs --------------------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ struct scope_pids_line {
 };
 
 /*
- * Processes whose threads are recorded, by tgid: 1 or 0. A look-up that the JIT turns into a load tells a thread
+ * Processes whose threads are recorded, by tgid: enum scope_pid. A look-up that the JIT turns into a load tells a thread
  * of another process, in every context switch of the node. BPF sets it at the first buffer and clears it
  * at the end; the loader sets it, through mmap, for a process that it arms. It covers all numbers that
  * a 64-bit kernel has (PID_MAX_LIMIT).
@@ -135,7 +135,7 @@ static __always_inline void scope_set_recorded(__u32 tgid, bool on)
 	__u8 *v = scope_pid(tgid);
 
 	if (v)
-		*v = on;
+		*v = on ? SCOPE_PID_ON : SCOPE_PID_OFF;
 }
 
 static __always_inline void scope_count(__u32 which, __u64 n)
@@ -282,27 +282,49 @@ static __always_inline __u32 scope_ns_nr(struct pid *pid)
 	return upid.nr;
 }
 
-/* Fills all of `h`; nothing in it comes from the job but comm, which the loader escapes. */
-static __always_inline void scope_stamp(struct scope_ev_hdr *h, __u16 kind, __u32 size,
-					struct task_struct *task)
+#define PF_EXITING 0x00000004 /* <linux/sched.h> */
+
+static __always_inline void scope_stamp_ids(struct scope_ev_hdr *h, __u16 kind, __u32 size,
+					    struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	__u64 ids = bpf_get_current_pid_tgid(), ugid = bpf_get_current_uid_gid();
 
 	h->abi = SCOPE_ABI;
 	h->kind = kind;
 	h->size = size;
 	h->ts_ns = bpf_ktime_get_ns();
 	h->start_ns = BPF_CORE_READ(leader, start_time);
+	h->ns_tgid = scope_ns_nr(BPF_CORE_READ(leader, thread_pid));
+	h->ns_tid = scope_ns_nr(BPF_CORE_READ(task, thread_pid));
+}
+
+/* Fills all of `h`, of the task that runs here; nothing in it comes from the job but comm, which the loader escapes. */
+static __always_inline void scope_stamp(struct scope_ev_hdr *h, __u16 kind, __u32 size,
+					struct task_struct *task)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), ugid = bpf_get_current_uid_gid();
+
+	scope_stamp_ids(h, kind, size, task);
 	h->cgroup = bpf_get_current_cgroup_id();
 	h->tgid = ids >> 32;
 	h->tid = (__u32)ids;
-	h->ns_tgid = scope_ns_nr(BPF_CORE_READ(leader, thread_pid));
-	h->ns_tid = scope_ns_nr(BPF_CORE_READ(task, thread_pid));
 	h->uid = (__u32)ugid;
 	h->gid = ugid >> 32;
 	if (bpf_get_current_comm(h->comm, sizeof(h->comm)))
 		__builtin_memset(h->comm, 0, sizeof(h->comm));
+}
+
+/* The same of any task. */
+static __always_inline void scope_stamp_task(struct scope_ev_hdr *h, __u16 kind, __u32 size,
+					     struct task_struct *task)
+{
+	scope_stamp_ids(h, kind, size, task);
+	h->cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	h->tgid = BPF_CORE_READ(task, tgid);
+	h->tid = BPF_CORE_READ(task, pid);
+	h->uid = scope_task_uid(task);
+	h->gid = BPF_CORE_READ(task, cred, gid.val);
+	BPF_CORE_READ_INTO(&h->comm, task, comm);
 }
 
 #endif

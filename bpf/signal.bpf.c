@@ -23,7 +23,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TRACE_SIGNAL_LOSE_INFO 4
 
 #define SIGNAL_CLD_MASK 0x30 /* signal_struct.flags: it was stopped, or was to be, until now */
-#define PF_EXITING	0x4
 
 /* SIGCONT has done its work before it is ignored. */
 static __always_inline bool is_sent(struct task_struct *task, __u32 sig, int result)

@@ -362,6 +362,15 @@ struct scope_area {
 	struct scope_comm comms[SCOPE_COMMS];
 };
 
+/* ---- Between the loader and BPF: what the table of processes says of one --------------------------- */
+
+enum scope_pid {
+	SCOPE_PID_OFF = 0,
+	SCOPE_PID_ON = 1, /* its threads are recorded */
+	SCOPE_PID_ARMED =
+		2, /* the same, and it has a communicator, so that it is to be told of also if it hands in nothing */
+};
+
 /* ---- Ring records ------------------------------------------------------------------------------ */
 
 enum scope_ev_kind {
@@ -382,6 +391,8 @@ enum scope_ev_kind {
 	SCOPE_EV_SIGNAL = 13,	/* scope_ev_signal: a process was sent one that ends or stops */
 	SCOPE_EV_WOKEN = 14,	/* scope_ev_woken: a thread's long sleep was ended, or lasts */
 	SCOPE_EV_STACK = 15,	/* scope_ev_stack: where in the kernel one sleeps */
+	SCOPE_EV_FOUND =
+		16, /* scope_ev_hdr, of its first thread: a process that has handed in nothing yet */
 };
 
 /* Why a buffer was flushed: the second argument of the flush probe. From 16 on: by BPF itself. */

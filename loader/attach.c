@@ -163,10 +163,21 @@ static void choose_context(struct scope_bpf *skel, const struct attach_features 
 	enable(sched, ARRAY_SIZE(sched), f->sched);
 	program_enable(skel->progs.scope_asleep, f->sched);
 	program_enable(skel->progs.scope_symbol, f->sched || f->net);
+	program_enable(skel->progs.scope_found, true);
 	enable(irq, ARRAY_SIZE(irq), f->sched && f->irq);
 	skel->rodata->scope_sched = f->sched;
 	bpf_map__set_max_entries(skel->maps.scope_cpus, cpus > 0 ? (__u32)cpus : 1);
 	bpf_map__set_max_entries(skel->maps.scope_switches, cpus > 0 ? (__u32)cpus : 1);
+}
+
+static struct bpf_link *attach_iterator(struct bpf_program *prog, const char *loses)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+
+	if (!link)
+		pr_debug("Failed to attach '%s': %s, continuing without %s\n",
+			 bpf_program__name(prog), strerror(errno), loses);
+	return link;
 }
 
 static void attach_context(struct attach *a, struct attach_features *f)
@@ -178,11 +189,8 @@ static void attach_context(struct attach *a, struct attach_features *f)
 		f->sched = attach_group(sched, ARRAY_SIZE(sched), "the scheduler's context");
 	if (!f->sched)
 		return;
-	a->asleep = bpf_program__attach_iter(skel->progs.scope_asleep, NULL);
-	if (!a->asleep)
-		pr_debug("Failed to attach '%s': %s, continuing without what threads sleep in that "
-			 "do not wake up\n",
-			 bpf_program__name(skel->progs.scope_asleep), strerror(errno));
+	a->asleep = attach_iterator(skel->progs.scope_asleep,
+				    "what threads sleep in that do not wake up");
 	if (f->irq)
 		f->irq = attach_group(irq, ARRAY_SIZE(irq), "interrupts");
 }
@@ -395,6 +403,7 @@ static int attach_programs(struct attach *a, struct attach_features *f)
 
 	attach_function(skel->progs.scope_pre_exec_f, &skel->links.scope_pre_exec_f, "execve");
 	attach_function(skel->progs.scope_exit_f, &skel->links.scope_exit_f, "_exit");
+	a->found = attach_iterator(skel->progs.scope_found, "processes that hand in nothing");
 	attach_context(a, f);
 	net_attach(a, f);
 	return scope_bpf__attach(skel);
@@ -425,12 +434,22 @@ int iterate(struct bpf_link *link)
 	return len;
 }
 
-void attach__ask_asleep(struct attach *a)
+static void ask(struct bpf_link *link, const char *what)
 {
-	int err = a->asleep ? iterate(a->asleep) : 0;
+	int err = link ? iterate(link) : 0;
 
 	if (err < 0)
-		pr_debug("Failed to ask what threads sleep in: %s\n", strerror(-err));
+		pr_debug("Failed to ask %s: %s\n", what, strerror(-err));
+}
+
+void attach__ask_found(struct attach *a)
+{
+	ask(a->found, "which processes hand in nothing");
+}
+
+void attach__ask_asleep(struct attach *a)
+{
+	ask(a->asleep, "what threads sleep in");
 }
 
 int attach__symbol(struct attach *a, uint64_t address, char *name, size_t size)
@@ -542,13 +561,13 @@ cleanup:
 	return NULL;
 }
 
-bool attach__watch(struct attach *a, uint32_t tgid, bool on)
+bool attach__watch(struct attach *a, uint32_t tgid, enum scope_pid what)
 {
 	bool was = false;
 
 	if (a->pids && tgid < a->npids) {
-		was = a->pids[tgid];
-		a->pids[tgid] = on;
+		was = a->pids[tgid] != SCOPE_PID_OFF;
+		a->pids[tgid] = (uint8_t)what;
 	}
 	return was;
 }
@@ -768,6 +787,7 @@ void attach__close(struct attach *a)
 		munmap(a->pids, a->npids);
 	net_close(&a->net);
 	bpf_link__destroy(a->asleep);
+	bpf_link__destroy(a->found);
 	btf__free(a->btf);
 	scope_bpf__destroy(a->skel);
 	free(a);

@@ -708,6 +708,23 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	return p;
 }
 
+/* It has handed in nothing: what its first thread does tells most. */
+static struct proc *decode_found(struct session *s, const struct scope_ev_hdr *h)
+{
+	struct proc *p = NULL;
+
+	if (h->size < sizeof(*h))
+		s->bad_records++;
+	else
+		p = proc__get(s, h, true);
+	if (!p)
+		return NULL;
+	if (h->ts_ns > p->corr.now_ns)
+		p->corr.now_ns = h->ts_ns;
+	proc__introduce(p, h->ns_tid, h->tid, h->comm, h->ts_ns);
+	return p;
+}
+
 /* Of a process without records, which has no trace, it says nothing. */
 static struct proc *decode_signal(struct session *s, const struct scope_ev_signal *e)
 {
@@ -750,6 +767,8 @@ struct proc *decode__event(struct session *s, const void *data, size_t size)
 			return NULL;
 		}
 		return decode_signal(s, data);
+	case SCOPE_EV_FOUND:
+		return decode_found(s, data);
 	case SCOPE_EV_CHUNK:
 		s->chunk_bytes += size + RING_HDR_SIZE;
 		return decode__chunk(s, data, h->size);

@@ -21,16 +21,10 @@ static void count_lost(struct session *s, const struct sched_thread *t, uint32_t
 /* The thread of a slice, as the trace knows it; one that has made no event is another's helper. */
 static void introduce(struct proc *p, struct sched_thread *t, uint64_t ts_ns)
 {
-	struct thread *thread = proc__thread(p, t->ns_tid, t->tid, t->comm);
+	struct thread *thread = proc__introduce(p, t->ns_tid, t->tid, t->comm, ts_ns);
 
-	if (!thread || thread->role != ROLE_UNKNOWN)
-		return;
-	if (!thread->sched) /* it is over already */
+	if (thread && !thread->sched) /* it is over already */
 		thread->sched = sched_thread__get(t);
-	thread->role = ROLE_OTHER;
-	thread->by_slice = true;
-	thread->start_ns = ts_ns;
-	trace__thread(p, thread, 0);
 }
 
 static void write_slices(struct session *s, struct sched_thread *t, uint64_t until_ns)
@@ -91,6 +85,20 @@ static bool on_switches(struct session *s, const struct scope_ev_switches *e)
 	return true;
 }
 
+/* Of a process that does nothing, all that do not wake up are told of: one of them may be why. */
+static void on_woken(struct session *s, const struct scope_ev_woken *e)
+{
+	struct sched_thread *t;
+	struct proc *p;
+
+	sched__woken(&s->sched, e);
+	t = e->asleep ? sched__find(&s->sched, e->tid) : NULL;
+	p = t ? proc__of_thread(s, t) : NULL;
+	if (p && !p->recs && sched_thread__last(t) &&
+	    sched_thread__last(t)->start_ns == e->since_ns)
+		introduce(p, t, e->since_ns);
+}
+
 bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 {
 	static const size_t sizes[] = {[SCOPE_EV_THREAD] = sizeof(struct scope_ev_thread),
@@ -120,7 +128,7 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		lost = sched__migrate(&s->sched, (const struct scope_ev_migrate *)h, &who);
 		break;
 	case SCOPE_EV_WOKEN:
-		sched__woken(&s->sched, (const struct scope_ev_woken *)h);
+		on_woken(s, (const struct scope_ev_woken *)h);
 		break;
 	case SCOPE_EV_STACK:
 		sched__stack(&s->sched, (const struct scope_ev_stack *)h);

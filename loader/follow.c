@@ -147,6 +147,7 @@ static void contact(struct recorder *r, struct proc *p, bool relearn)
 	if (p->hangs)
 		return;
 	r->look |= !relearn; /* looked for among all files of the node */
+	r->ask_threads |= !relearn;
 	p->relearned_at = ring_losses(p);
 	ages_keep(r);
 	if (t->mem < 0) {
@@ -184,13 +185,15 @@ void follow__relearn(struct recorder *r, struct proc *p)
 
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 {
-	bool was = mask && attach__watch(r->attach, (uint32_t)pid, true);
+	bool was = mask && attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_ON);
 	int err;
 
 	err = target__want(t, (uint32_t)getpid(), mask, mask ? flush_ticks(r) : 0);
 	/* One that we have had before goes on: it hands in what it makes. */
 	if (mask && err && err != -EAGAIN && !was)
-		attach__watch(r->attach, (uint32_t)pid, false);
+		attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_OFF);
+	else if (mask && !err)
+		attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_ARMED);
 	return err;
 }
 
@@ -267,10 +270,10 @@ void follow__unwatch(struct recorder *r)
 	struct scan_proc *sp, *stmp;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		attach__watch(r->attach, p->key.tgid, false);
+		attach__watch(r->attach, p->key.tgid, SCOPE_PID_OFF);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
 		if (sp->file)
-			attach__watch(r->attach, (uint32_t)sp->pid, false);
+			attach__watch(r->attach, (uint32_t)sp->pid, SCOPE_PID_OFF);
 }
 
 static bool any_goes_on(const struct recorder *r)
@@ -303,7 +306,8 @@ void follow__record(void *arg, const void *data, size_t size)
 	struct recorder *r = arg;
 	struct proc *p;
 
-	if (size >= sizeof(*h) && h->abi == SCOPE_ABI && h->kind == SCOPE_EV_CHUNK) {
+	if (size >= sizeof(*h) && h->abi == SCOPE_ABI &&
+	    (h->kind == SCOPE_EV_CHUNK || h->kind == SCOPE_EV_FOUND)) {
 		p = proc__get(&r->s, h, true);
 		if (p && !p->contacted)
 			contact(r, p, false);
@@ -463,13 +467,22 @@ static bool ask_sleeper(const struct recorder *r, const struct sched_thread *t,
 	return true;
 }
 
+void follow__ask_found(struct recorder *r)
+{
+	if (!r->found_ns || monotonic_ns() < r->found_ns)
+		return;
+	r->found_ns = 0;
+	attach__ask_found(r->attach);
+	attach__drain(r->attach);
+}
+
 void follow__ask_sleepers(struct recorder *r)
 {
 	struct input_still *all =
 		malloc((HASH_COUNT(r->s.sched.threads) + 1) * sizeof(*all)); /* again soon */
 	struct sched_thread *t, *tmp;
 	uint64_t now = monotonic_ns();
-	bool asleep = false;
+	bool asleep = r->ask_threads;
 	uint32_t n = 0, i;
 
 	if (!all)
@@ -479,6 +492,7 @@ void follow__ask_sleepers(struct recorder *r)
 	/* That takes a look at all threads of the node. */
 	if (asleep && now >= r->next_asleep_ns) {
 		attach__ask_asleep(r->attach);
+		r->ask_threads = false;
 		r->next_asleep_ns = now + ASLEEP_NS;
 	}
 	/* How they came to what they are in lies in the ring: first that. */
@@ -541,7 +555,7 @@ void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
 			if (!emptied || !is_gone(p, now, last))
 				continue;
 			stat_of(r, p, &stat);
-			attach__watch(r->attach, p->key.tgid, false);
+			attach__watch(r->attach, p->key.tgid, SCOPE_PID_OFF);
 			pr_debug("Process %u is gone, and its end was not told\n", p->key.tgid);
 		}
 		attach__proc_forget(r->attach, p->key.tgid);

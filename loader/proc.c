@@ -193,8 +193,24 @@ struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, con
 	return t;
 }
 
+struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm,
+			       uint64_t ts_ns)
+{
+	struct thread *t = proc__thread(p, tid, host_tid, comm);
+
+	if (!t || t->role != ROLE_UNKNOWN)
+		return t;
+	t->role = ROLE_OTHER;
+	t->by_slice = true;
+	t->start_ns = ts_ns;
+	trace__thread(p, t, 0);
+	return t;
+}
+
 void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns)
 {
+	if (!t->sched && p->session->sched_mode) /* it was not known yet */
+		t->sched = sched_thread__get(sched_of(p, t->host_tid));
 	if (t->role != ROLE_UNKNOWN)
 		trace__thread(p, t, stop_ns);
 	sched_thread__put(&p->session->sched, t->sched);

@@ -62,7 +62,7 @@ struct thread {
 	uint32_t host_tid;
 	uint64_t start_ns;
 	enum role role;
-	bool by_slice; /* it has slices, but no event so far: the role is a guess */
+	bool by_slice; /* it has made no event so far: the role is a guess */
 	char comm[SCOPE_COMM_LEN];
 	struct sched_thread *sched; /* held; NULL: its states are not known */
 	UT_hash_handle hh;
@@ -157,5 +157,8 @@ void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns);
 
 /* The thread that made a record; told to the trace when its role shows. */
 struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm);
+/* The same of one that has made no record so far: told as another's helper, since ts_ns. NULL: no memory, or too many. */
+struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm,
+			       uint64_t ts_ns);
 
 #endif

@@ -181,6 +181,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	feed__gpus(r, false);
 	if (now >= r->next_outside_ns) {
 		follow__read_outside(r, monotonic_ns(), OUTSIDE_NS, false);
+		follow__ask_found(r);
 		follow__ask_sleepers(r);
 		r->next_outside_ns = now + OUTSIDE_NS;
 		follow__reap(r, now, !late, false);
@@ -770,7 +771,8 @@ static void teardown(struct recorder *r)
 	pipeline__free(&r->s);
 	memset(&r->status, 0, sizeof(r->status));
 	r->rdma_ports = 0;
-	r->look = false;
+	r->look = r->ask_threads = false;
+	r->found_ns = 0;
 	r->next_outside_ns = r->next_follow_ns = r->next_clock_ns = r->next_node_ns = 0;
 	r->next_hung_ns = 0;
 }

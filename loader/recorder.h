@@ -87,6 +87,9 @@ struct recorder {
 	uint64_t next_window_ns;
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns,
 		next_asleep_ns;
+	uint64_t
+		found_ns; /* when those are asked for that have the plugin and hand in nothing; 0: there are none */
+	bool ask_threads; /* some sleep since before they were recorded */
 	struct status_self status;
 };
 
@@ -107,6 +110,8 @@ void follow__record(void *arg, const void *data, size_t size);
  */
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps);
 
+/* Asks for processes that have the plugin and hand in nothing: those of a job that hangs, or does not communicate. Not before it is time. */
+void follow__ask_found(struct recorder *r);
 /* That a thread was woken is told when it runs: asks BPF about all of them. */
 void follow__ask_sleepers(struct recorder *r);
 

@@ -149,7 +149,7 @@ void report_after_record(char *const *paths, const char *dir, FILE *f)
 		return;
 	if (report_read(&r, paths) != -ENOMEM) {
 		report_end(&r); /* of a short recording, all operations are judged only now */
-		if (r.totals.ops)
+		if (r.totals.ops || r.procs)
 			report_brief(&r, dir, f);
 	}
 	report_free(&r);

@@ -429,7 +429,8 @@ struct report_thread {
 	int64_t on, runq, blocked, unknown, irq, throttled;
 	/* It sleeps when the recording ends: in which call, in which file, where in the kernel; these if known. */
 	uint32_t why, file, stack;
-	int64_t asleep; /* and for how long; 0: it does not */
+	int64_t asleep;	 /* and for how long; 0: it does not */
+	bool all_asleep; /* and it has never been seen in anything else */
 	UT_hash_handle hh;
 };
 
@@ -802,12 +803,28 @@ void report_order_rows(const struct report *r, struct report_row *rows, uint32_t
 /* So many of them, the first ones of that order, in their own. */
 void report_pick_rows(const struct report *r, struct report_row *rows, uint32_t n, uint32_t max);
 
+/* Of a rank that does nothing: what its first thread is in when the recording ends. */
+struct report_still {
+	const struct report_proc *proc;
+	const struct report_thread *thread;
+	bool apart; /* in something else than most of the others are */
+};
+
+/*
+ * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. Owned by the caller
+ * (free); NULL: no memory.
+ */
+struct report_still *report_stills(const struct report *r, uint32_t *n);
+
 void report_text(const struct report *r, FILE *f);
 /* Others' text for whoever takes ASCII only: any other byte is '?', and it is cut to len - 1. */
 void report_clean(char *to, size_t len, const char *s);
 /* The first and the last time of all, by the real clock; INT64_MAX and 0: there is none. */
 void report_times(const struct report *r, int64_t *first, int64_t *last);
 void report_brief(const struct report *r, const char *dir, FILE *f);
+/* "read on pipe (anon_pipe_read < vfs_read < ksys_read)": what a thread sleeps in when the recording ends; "" where that is not known. */
+void report_tell_sleep(const struct report_thread *t, const struct names *names, char *at,
+		       size_t len);
 int report_json(const struct report *r, FILE *f);
 void report_csv(const struct report *r, FILE *f);
 

@@ -260,24 +260,39 @@ static void append_stack(char *at, size_t len, const char *stack)
 	append(at, len, " (%.*s)", (int)n, stack);
 }
 
+void report_tell_sleep(const struct report_thread *t, const struct names *names, char *at,
+		       size_t len)
+{
+	const char *why = names__text(names, t->why);
+
+	at[0] = 0;
+	if (strcmp(why, "other")) /* not known */
+		append(at, len, "%.24s", why);
+	if (t->file)
+		append(at, len, " on %.64s", names__text(names, t->file));
+	if (t->stack && !is_wait(why))
+		append_stack(at, len, names__text(names, t->stack));
+}
+
 /* What the thread that would call next is in when the recording ends, if it has been that for long. */
 static void tell_asleep(const struct report_proc *p, const struct names *names, char *at,
 			size_t len)
 {
 	const struct report_thread *t;
+	size_t n;
 
 	HASH_FIND(hh, p->threads, &p->caller, sizeof(p->caller), t);
 	if (!t || t->asleep < NSEC_PER_SEC)
 		return;
-	snprintf(at, len,
-		 "when the recording ended, its application (thread %u) had been asleep for %.1f s",
-		 t->tid, (double)t->asleep / 1e9);
-	if (strcmp(names__text(names, t->why), "other")) /* not known */
-		append(at, len, ", in %.24s", names__text(names, t->why));
-	if (t->file)
-		append(at, len, " on %.64s", names__text(names, t->file));
-	if (t->stack && !is_wait(names__text(names, t->why)))
-		append_stack(at, len, names__text(names, t->stack));
+	snprintf(
+		at, len,
+		"when the recording ended, its application (thread %u) had been asleep for %.1f s, "
+		"in ",
+		t->tid, (double)t->asleep / 1e9);
+	n = strlen(at);
+	report_tell_sleep(t, names, at + n, len - n);
+	if (!at[n])
+		at[n - strlen(", in ")] = 0;
 }
 
 static void tell_missing(const struct report_op *op, const struct report_cause *c,

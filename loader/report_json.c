@@ -314,6 +314,35 @@ static json_t *ports(const struct report *r)
 	return list;
 }
 
+static json_t *name_if(const struct report *r, uint32_t name)
+{
+	return name ? text_of(r, name) : NULL;
+}
+
+static json_t *stills(const struct report *r)
+{
+	uint32_t n, i;
+	struct report_still *list = report_stills(r, &n);
+	const struct report_thread *t;
+	const struct report_proc *p;
+	json_t *all = json_array();
+
+	for (i = 0; list && i < n; i++) {
+		p = list[i].proc;
+		t = list[i].thread;
+		json_array_append_new(all,
+				      json_pack("{si so si si sb so* so* so* so*}", "rank", p->rank,
+						"host", text_of(r, p->host), "pid", p->host_pid,
+						"tid", (int)t->tid, "apart", list[i].apart,
+						"asleep", t->asleep ? seconds(t->asleep) : NULL,
+						"in", t->asleep ? name_if(r, t->why) : NULL, "file",
+						t->asleep ? name_if(r, t->file) : NULL, "stack",
+						t->asleep ? name_if(r, t->stack) : NULL));
+	}
+	free(list);
+	return all;
+}
+
 static json_t *losses(const struct report *r)
 {
 	const struct lost_cause *l, *tmp;
@@ -326,11 +355,11 @@ static json_t *losses(const struct report *r)
 
 int report_json(const struct report *r, FILE *f)
 {
-	json_t *all =
-		json_pack("{si so so so so so so so so so so}", "schema", 1, "inputs", inputs(r),
-			  "comms", comms(r), "verdicts", verdicts(r), "slow", slow(r), "ranks",
-			  ranks(r), "gpus", gpus(r), "rdmaPorts", ports(r), "kernelLog",
-			  kernel_log(r), "losses", losses(r), "tornLines", number(r->totals.torn));
+	json_t *all = json_pack("{si so so so so so so so so so so so}", "schema", 1, "inputs",
+				inputs(r), "comms", comms(r), "verdicts", verdicts(r), "slow",
+				slow(r), "ranks", ranks(r), "still", stills(r), "gpus", gpus(r),
+				"rdmaPorts", ports(r), "kernelLog", kernel_log(r), "losses",
+				losses(r), "tornLines", number(r->totals.torn));
 	int err = 0;
 
 	if (!all)

@@ -480,7 +480,7 @@ static uint32_t stack_name(const struct report_reader *rd, node_t rec)
 /* What a thread is in when the recording ends, if it sleeps. */
 static void take_last_sleep(const struct report_reader *rd, node_t rec, struct report_thread *t)
 {
-	int64_t stop, since;
+	int64_t stop, since, first;
 
 	t->asleep = 0;
 	if (!jn_is(get(rd, rec, "state"), "blocked") ||
@@ -488,6 +488,7 @@ static void take_last_sleep(const struct report_reader *rd, node_t rec, struct r
 	    !jn_time(get(rd, rec, "stateSince"), true, &since) || since >= stop)
 		return;
 	t->asleep = stop - since < REPORT_SPAN_MAX ? stop - since : REPORT_SPAN_MAX;
+	t->all_asleep = jn_time(get(rd, rec, "since"), true, &first) && since <= first;
 	t->why = get_name(rd, rec, "why");
 	t->file = file_name(rd, rec);
 	t->stack = stack_name(rd, rec);

@@ -380,7 +380,10 @@ void report_text(const struct report *r, FILE *f)
 		human__s(t->ops), (unsigned long long)t->records, human__s(t->records));
 	print_losses(r, f);
 	print_notes(r, f);
-	print_findings(r, f, REPORT_TOP);
+	if (!t->ops)
+		report_text_still(r, f);
+	else
+		print_findings(r, f, REPORT_TOP);
 	report_text_comms(r, f);
 	report_text_slow(r, f);
 	if (t->ops)
@@ -395,7 +398,10 @@ void report_text(const struct report *r, FILE *f)
 
 void report_brief(const struct report *r, const char *dir, FILE *f)
 {
-	print_findings(r, f, 3);
+	if (r->totals.ops)
+		print_findings(r, f, 3);
+	else
+		report_text_still(r, f);
 	print_notes(r, f);
 	fprintf(f, "  More: ncclscope report %s\n", dir);
 }

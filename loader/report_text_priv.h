@@ -41,6 +41,8 @@ void report_text_slow(const struct report *r, FILE *f);
 
 void report_text_ranks(const struct report *r, FILE *f);
 void report_text_threads(const struct report *r, FILE *f);
+/* Nothing where there was an operation. */
+void report_text_still(const struct report *r, FILE *f);
 void report_text_heat(const struct report *r, FILE *f);
 
 /* ---- report_text_ports.c ---- */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The report for people, who did it: tables of ranks and of threads, and the map of who waited when. */
 #include <stdlib.h>
+#include <string.h>
 #include "human.h"
 #include "report_text_priv.h"
 
@@ -190,6 +191,64 @@ void report_text_threads(const struct report *r, FILE *f)
 	for (i = 0; i < n && i < ROWS_MAX; i++)
 		thread_row(r, &list[i], f);
 	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "thread", f);
+	free(list);
+}
+
+/* ---- What does nothing -------------------------------------------------------------------------------------------------- */
+
+static void tell_awake(const struct report_proc *p, const struct report_thread *t,
+		       const struct names *names, char *at, size_t len)
+{
+	const char *end = names__text(names, p->end);
+
+	if (!strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal ")))
+		snprintf(at, len, "it ended: %.40s", end);
+	else if (thread_ns(t))
+		snprintf(at, len, "not asleep: on a CPU for %.0f %% of its time",
+			 percent(t->on, thread_ns(t)));
+	else
+		snprintf(at, len, "not known");
+}
+
+static void still_row(const struct report *r, const struct report_still *s, FILE *f)
+{
+	const struct report_thread *t = s->thread;
+	char name[64], in[256], clean[256], asleep[32] = "-";
+
+	snprintf(name, sizeof(name), "%.14s[%d]", words__name(r, s->proc->comm, 14),
+		 s->proc->host_pid);
+	report_tell_sleep(t, r->names, in, sizeof(in));
+	report_clean(clean, sizeof(clean), in);
+	if (t->asleep) /* it may have been before it was recorded */
+		snprintf(asleep, sizeof(asleep), "%s%s", t->all_asleep ? "> " : "",
+			 words__span(t->asleep));
+	else
+		tell_awake(s->proc, t, r->names, clean, sizeof(clean));
+	fprintf(f, "%-5d %-24.24s %9s %c %s\n", s->proc->rank, name, asleep, s->apart ? '!' : ' ',
+		clean);
+}
+
+void report_text_still(const struct report *r, FILE *f)
+{
+	uint32_t n, apart = 0, i;
+	struct report_still *list = report_stills(r, &n);
+
+	if (!list) {
+		words__no_memory(f);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		apart += list[i].apart;
+	words__heading(r, f, "No operation began or ended%s",
+		       n ? ": what the ranks' first threads were in at the end" : "");
+	if (n)
+		fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
+	for (i = 0; i < n && i < ROWS_MAX; i++)
+		still_row(r, &list[i], f);
+	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "rank", f);
+	if (apart)
+		fprintf(f, "! %u of %u in something else than the others, who may wait for %s\n",
+			apart, n, apart == 1 ? "it" : "them");
 	free(list);
 }
 

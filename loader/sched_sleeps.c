@@ -116,7 +116,8 @@ void sleeps__add(struct sched *s, struct sched_thread *t, const struct sched_sli
 		 const struct scope_ev_woken *e)
 {
 	/* Not where it was stopped, amid whatever call. */
-	bool in_call = slice->why == e->call || slice->why == SCOPE_WHY_IO;
+	bool in_call = slice->why == e->call || slice->why == SCOPE_WHY_IO ||
+		       slice->why == SCOPE_WHY_OTHER;
 	struct sched_sleep *sleep;
 
 	sleep = t->sleeps.end > t->sleeps.first ? sleep_at(t, t->sleeps.end - 1) : NULL;
@@ -131,8 +132,8 @@ void sleeps__add(struct sched *s, struct sched_thread *t, const struct sched_sli
 	if (!RING_ROOM(s, &t->sleeps, SCHED_SLEEPS_MAX))
 		return;
 	sleep = sleep_at(t, t->sleeps.end++);
-	*sleep = (struct sched_sleep){.start_ns = e->since_ns,
-				      .file = in_call ? file_get(s, e) : NULL};
+	*sleep = (struct sched_sleep){
+		.start_ns = e->since_ns, .call = e->call, .file = in_call ? file_get(s, e) : NULL};
 	sleep_ended(sleep, e);
 }
 

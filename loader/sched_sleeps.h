@@ -23,7 +23,8 @@ struct sched_file {
 
 struct sched_sleep {
 	uint64_t start_ns; /* its slice's */
-	uint32_t by_tgid;  /* who ended it; 0: not known */
+	int32_t call; /* scope_ev_woken.call: of a slice that began before it was seen, all that is known */
+	uint32_t by_tgid; /* who ended it; 0: not known */
 	char by_comm[SCOPE_COMM_LEN];
 	struct sched_file *file;   /* NULL: none, or not known */
 	struct sched_stack *stack; /* owned; NULL: not known, as of those under a second */

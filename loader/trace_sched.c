@@ -155,7 +155,13 @@ static void put_role(struct json *j, const struct attach_features *f, const char
 	json_char(j, '}');
 }
 
-static void put_state(struct json *j, const struct sched_slice *in)
+/* Of one that began before it was seen: by its sleep, if it was long. */
+static const char *why_of(const struct sched_slice *slice, const struct sched_sleep *sleep)
+{
+	return sched_why_name(slice->why == SCOPE_WHY_OTHER && sleep ? sleep->call : slice->why);
+}
+
+static void put_state(struct json *j, const struct sched_slice *in, const struct sched_sleep *sleep)
 {
 	const char *name = in->state <= SCHED_BLOCKED ? state_names[in->state] : NULL;
 
@@ -163,7 +169,7 @@ static void put_state(struct json *j, const struct sched_slice *in)
 		return;
 	KEY_STR(j, "state", name, strlen(name));
 	if (in->state == SCHED_BLOCKED) {
-		name = sched_why_name(in->why);
+		name = why_of(in, sleep);
 		KEY_STR(j, "why", name, strlen(name));
 	}
 }
@@ -189,7 +195,7 @@ void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev
 		put_role(j, f, "before", &join->before);
 	}
 	if (join->unfinished_in)
-		put_state(j, join->unfinished_in);
+		put_state(j, join->unfinished_in, NULL);
 	json_char(j, '}');
 }
 
@@ -238,7 +244,7 @@ static void put_last_state(struct json *j, const struct symbols *names,
 {
 	const struct sched_sleep *sleep = sleeps__of(t, in);
 
-	put_state(j, in);
+	put_state(j, in, sleep);
 	if (in->state != SCHED_UNKNOWN && in->state <= SCHED_BLOCKED)
 		KEY_US(j, "stateSince", in->start_ns);
 	if (in->state == SCHED_BLOCKED) {
@@ -328,7 +334,7 @@ void trace__slice(struct proc *p, const struct sched_thread *t, const struct sch
 	if (slice->state == SCHED_RUNQ && f->quota && slice->throttled_ns)
 		KEY_US(&j, "throttled", slice->throttled_ns);
 	if (slice->state == SCHED_BLOCKED) {
-		name = sched_why_name(slice->why);
+		name = why_of(slice, sleep);
 		KEY_STR(&j, "why", name, strlen(name));
 		put_slice_sleep(&j, &p->session->symbols, sleep);
 	}

@@ -195,6 +195,17 @@ static void end(struct session *s, const struct fuzz_item *it, uint16_t kind)
 	thread_seq[it->proc] = 0;
 }
 
+/* A process that has handed in nothing, or not yet. */
+static void found(struct session *s, const struct fuzz_item *it)
+{
+	struct scope_ev_hdr h = header(it, SCOPE_EV_FOUND, sizeof(h));
+
+	h.ts_ns = kernel_ns;
+	if (it->pos & 0x1000)
+		h.size = (uint32_t)(it->pos & 0xfff) % sizeof(h);
+	decode__event(s, &h, sizeof(h));
+}
+
 /* ---- The kernel's records -------------------------------------------------------------------- */
 
 /* The next one of a thread or a CPU; some before it are lost, or it is nonsense. */
@@ -831,6 +842,10 @@ static size_t item(struct session *s, struct fuzz_item *it, const uint8_t *data,
 
 	if (it->kind == SCOPE_EV_EXIT || it->kind == SCOPE_EV_EXEC) {
 		end(s, it, it->kind);
+		return 0;
+	}
+	if (it->kind == SCOPE_EV_FOUND) {
+		found(s, it);
 		return 0;
 	}
 	if ((kind >= SCOPE_EV_THREAD && kind <= SCOPE_EV_DROP) || kind == SCOPE_EV_SIGNAL) {

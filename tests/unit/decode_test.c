@@ -483,6 +483,36 @@ static void test_other_events(void **arg)
 	assert_null(s->procs);
 }
 
+/* A process that has handed in nothing is one all the same; found again, the same one. */
+static void test_found(void **arg)
+{
+	struct scope_ev_hdr h = {.abi = SCOPE_ABI,
+				 .kind = SCOPE_EV_FOUND,
+				 .ts_ns = 9000,
+				 .start_ns = 10,
+				 .tgid = 7,
+				 .tid = 7,
+				 .ns_tgid = 1,
+				 .ns_tid = 1,
+				 .comm = "job"};
+	struct proc *p;
+
+	(void)arg;
+	for (h.size = 0; h.size < sizeof(h); h.size++)
+		assert_null(decode__event(s, &h, sizeof(h)));
+	assert_int_equal(s->bad_records, sizeof(h));
+	assert_null(s->procs);
+	p = decode__event(s, &h, sizeof(h));
+	assert_non_null(p);
+	assert_int_equal(HASH_COUNT(p->threads), 1);
+	assert_int_equal(p->threads->role, ROLE_OTHER);
+	h.ts_ns = 8000;
+	assert_ptr_equal(decode__event(s, &h, sizeof(h)), p);
+	assert_int_equal(p->corr.now_ns, 9000);
+	assert_int_equal(HASH_COUNT(s->procs), 1);
+	assert_int_equal(HASH_COUNT(p->threads), 1);
+}
+
 static void thread_begins(uint32_t tid, uint32_t tgid, uint64_t start_ns)
 {
 	struct scope_ev_thread t = {
@@ -707,13 +737,28 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_steps),	 TEST(test_step_outside),   TEST(test_step_lies),
-		TEST(test_in_order),	 TEST(test_twice),	    TEST(test_gap),
-		TEST(test_limited),	 TEST(test_wild_gap),	    TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),	 TEST(test_sizes),	    TEST(test_truncated),
-		TEST(test_positions),	 TEST(test_kinds),	    TEST(test_strings),
-		TEST(test_comm),	 TEST(test_many_buffers),   TEST(test_times),
-		TEST(test_other_events), TEST(test_unrecorded_end), cmocka_unit_test(test_live),
+		TEST(test_steps),
+		TEST(test_step_outside),
+		TEST(test_step_lies),
+		TEST(test_in_order),
+		TEST(test_twice),
+		TEST(test_gap),
+		TEST(test_limited),
+		TEST(test_wild_gap),
+		TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),
+		TEST(test_sizes),
+		TEST(test_truncated),
+		TEST(test_positions),
+		TEST(test_kinds),
+		TEST(test_strings),
+		TEST(test_comm),
+		TEST(test_many_buffers),
+		TEST(test_times),
+		TEST(test_other_events),
+		TEST(test_found),
+		TEST(test_unrecorded_end),
+		cmocka_unit_test(test_live),
 	};
 	int failed;
 

@@ -1276,6 +1276,70 @@ static void where_it_sleeps(void **state)
 	report_free(&r);
 }
 
+static char *text_of(const struct report *r)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	report_text(r, f);
+	fclose(f);
+	return text;
+}
+
+#define INIT(rank)                                                                                 \
+	"{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\","      \
+	"\"commHash\":\"0xabc\",\"rank\":" rank ",\"start\":{\"ts\":1.5,\"pid\":1},\"stop\":"      \
+	"{\"ts\":1.5},\"details\":{\"nranks\":4}}\n"
+#define THREAD(tid, more)                                                                          \
+	"{\"recordType\":\"thread\",\"tid\":" tid ",\"stop\":9000000.000" more "}\n"
+#define ASLEEP(since, why)                                                                         \
+	",\"since\":1000000.000,\"blocked\":8000000.000,\"state\":\"blocked\",\"why\":\"" why      \
+	"\",\"stateSince\":" since
+#define ON_A_DISK ",\"file\":\"a\\u001b/b\",\"fs\":\"nfs4\",\"stack\":[\"x\",\"y\"]"
+
+/* A job that does nothing: what each first thread is in, and who is in something else than most. */
+static void nothing_moves(void **state)
+{
+	static const char text[] = HEADER("1") INIT("2") THREAD("1", ASLEEP("1000000.000", "futex"))
+		HEADER("2") INIT("0") THREAD("2", ASLEEP("1000000.000", "futex"))
+			THREAD("3", ASLEEP("1000000.000", "poll")) HEADER("4") INIT("3")
+				THREAD("4", ASLEEP("2000000.000", "read") ON_A_DISK) HEADER("5")
+					INIT("1") THREAD("5", ASLEEP("1000000.000", "futex"))
+						HEADER("6") THREAD("6", "");
+	static const char with_op[] = HEADER("1") THREAD("1", ASLEEP("1000000.000", "futex"))
+		COLL("2", "1", "1000.000", "2000.000");
+	struct report_still *list;
+	struct report r;
+	char *said;
+	uint32_t n;
+
+	(void)state;
+	read_text(&r, text, sizeof(text) - 1);
+	list = report_stills(&r, &n);
+	assert_int_equal(n, 4);
+	assert_true(list[0].apart && list[0].proc->rank == 3);
+	assert_true(!list[1].apart && list[1].proc->rank == 0 && list[1].thread->tid == 2);
+	free(list);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "\nNo operation began or ended: what the ranks' first threads "
+				     "were in at the end\n"));
+	assert_non_null(strstr(
+		said, "\n3     job[4]                      7.00 s ! read on a?/b (nfs4) (x < y)\n"
+		      "0     job[2]                    > 8.00 s   futex\n"
+		      "1     job[5]                    > 8.00 s   futex\n"));
+	assert_non_null(strstr(said, "\n! 1 of 4 in something else than the others, who may wait "
+				     "for it\n"));
+	assert_null(strstr(said, "Why it was slow"));
+	free(said);
+	report_free(&r);
+	read_text(&r, with_op, sizeof(with_op) - 1);
+	free(report_stills(&r, &n));
+	assert_int_equal(n, 0);
+	report_free(&r);
+}
+
 /* ---- Quantiles ------------------------------------------------------------------------------------------------ */
 
 static int cmp(const void *a, const void *b)
@@ -3086,18 +3150,6 @@ static void late_in_one_group(void **state)
 	report_free(&r);
 }
 
-static char *text_of(const struct report *r)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	assert_non_null(f);
-	report_text(r, f);
-	fclose(f);
-	return text;
-}
-
 #define NODE(ts, counters)                                                                         \
 	"{\"recordType\":\"node\",\"ts\":" ts                                                      \
 	",\"interval\":1000.000,\"rdma\":[{\"device\":\"ib0\","                                    \
@@ -3815,6 +3867,7 @@ int main(void)
 		cmocka_unit_test(recordings_without_an_end),
 		cmocka_unit_test(never_came),
 		cmocka_unit_test(where_it_sleeps),
+		cmocka_unit_test(nothing_moves),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),

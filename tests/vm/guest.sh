@@ -58,6 +58,15 @@ is "a rank that stays away: where in the kernel it sleeps" \
 	"$(q away '(events | of("Coll") | map(select(.rank == 1))[0].start.tid) as $tid | [.[] | select(.recordType == "thread" and .tid == $tid and .state)
 		| [.why, (.stack // [] | any(test("nanosleep")))]] | unique | tojson')" "$(jq -nc --argjson named "$(q away 'records("header") | any(.features.blockedIn)')" '[[if $named then "clock_nanosleep" else "other" end, true]]')"
 
+# The same before it is recorded: its threads sleep all the while, and hand in nothing.
+STANDIN_TIMEOUT=100 job_bg still-job --ranks 2 --channels 1 --bytes 64K --iters 6 --no-check --fault late:rank=1:every=4:ms=100000
+ranks_of 2
+sleep 8
+record still -d 8s
+kill_job
+t "a job that hung before: clean, lossless" eval 'clean still && lossless still'
+is "a job that hung before: what its ranks are in" "$("$scope" report --json "$tmp/still" | jq -c '[.still[] | select(.rank == 1) | .asleep > 1, (.stack | test("nanosleep"))]')" '[true,true]'
+
 # Whoever sleeps in a function of the kernel when our programs come to its return, and go again, wakes up there later.
 cat >"$tmp/sleeper.pl" <<-'END'
 	use IO::Socket::INET;

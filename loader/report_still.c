@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What the ranks of a job are in that does nothing; see report.h. */
+#include <stdlib.h>
+#include "report_priv.h"
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct report_still *x = a, *y = b;
+
+	if (x->apart != y->apart)
+		return x->apart ? -1 : 1;
+	if (x->proc->rank != y->proc->rank)
+		return x->proc->rank < y->proc->rank ? -1 : 1;
+	return x->proc->index < y->proc->index ? -1 : 1;
+}
+
+static int by_call(const void *a, const void *b)
+{
+	const struct report_thread *x = ((const struct report_still *)a)->thread,
+				   *y = ((const struct report_still *)b)->thread;
+
+	if (x->why != y->why)
+		return x->why < y->why ? -1 : 1;
+	return x->file < y->file ? -1 : x->file > y->file;
+}
+
+/* Most are in one and the same: those that are not may be whom they wait for. */
+static void find_apart(struct report_still *list, uint32_t n)
+{
+	uint32_t i, begin, most = 0, most_at = 0;
+
+	qsort(list, n, sizeof(*list), by_call);
+	for (begin = 0; begin < n; begin = i) {
+		for (i = begin + 1; i < n && !by_call(&list[begin], &list[i]); i++)
+			;
+		if (i - begin > most) {
+			most = i - begin;
+			most_at = begin;
+		}
+	}
+	for (i = 0; i < n && most > n / 2; i++)
+		list[i].apart = i < most_at || i >= most_at + most;
+}
+
+struct report_still *report_stills(const struct report *r, uint32_t *n)
+{
+	struct report_still *list = calloc(r->nprocs + 1, sizeof(*list));
+	const struct report_proc *p;
+	struct report_thread *t;
+	uint32_t tid;
+
+	*n = 0;
+	for (p = r->procs; p && list && !r->totals.ops; p = p->next) {
+		tid = (uint32_t)p->pid;
+		HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
+		if (p->self == p && p->rank >= 0 && t)
+			list[(*n)++] = (struct report_still){.proc = p, .thread = t};
+	}
+	if (!list || !*n)
+		return list;
+	find_apart(list, *n);
+	qsort(list, *n, sizeof(*list), by_rank);
+	return list;
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A job that hangs, or rests, when its recording begins: what its ranks are in is told although they hand in nothing.
+. "$(dirname "$0")/lib.sh"
+
+# still NAME FILTER: of what the report says of those that do nothing.
+still() {
+	"$scope" report --json "$tmp/$1" | jq -c "$2"
+}
+
+files_of() {
+	find "$tmp/$1" -name '*.jsonl' | wc -l
+}
+
+# ---- Hung: rank 1 waits for its data loader, which has the plugin and no communicator
+
+job_bg hung --ranks 3 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=4:ms=100000:loader=1
+ranks_of 3
+sleep 2
+record hung --raw "$tmp/hung.raw" -d 4s
+mkdir "$tmp/again"
+"$scope" convert -o "$tmp/again" "$tmp/hung.raw" >/dev/null 2>&1
+is "hung: a file of each rank, and none of others" "$(files_of hung)" 3
+t "hung: clean, lossless" eval 'clean hung && lossless hung'
+is "hung: whose they are" "$(q hung 'lifecycle("ProfilerInit") | map(.rank) | sort | tojson')" '[0,1,2]'
+is "hung: each first thread, from when it was found to the end" \
+	"$(q hung '(records("header") | map(.pid)) as $pids | [records("thread")[] | select(.stop and ([.tid] | inside($pids))) | [.state, .switches, .stop - .since > 1e6, .stateSince == .since]] | unique | tojson')" \
+	'[["blocked",0,true,true]]'
+if [ "$(q hung 'records("header")[0].features.blockedIn')" = true ]; then
+	for run in hung again; do
+		is "$run: what each is in, first who is apart" "$(still $run '[.still[] | [.rank, .apart, .in, .file // "", (.stack | test("^[a-z_]+ < ")), .asleep > 1]]')" \
+			'[[1,true,"read","pipe",true,true],[0,false,"futex","",true,true],[2,false,"futex","",true,true]]'
+	done
+	t "hung: the recorder's end says so" grep -qE '^1 +scope-job.* > [0-9.]+ s ! read on pipe \(' "$tmp/hung.err"
+fi
+kill_job
+
+# ---- Resting: what comes then is recorded as of any job
+
+job_bg resting --ranks 2 --bytes 64K --iters 8 --json --fault late:rank=1:every=4:ms=4000
+ranks_of 2
+sleep 1.5
+record_bg resting
+until_true 3 eval '[ "$(files_of resting)" = 2 ]'
+t "resting: found within 3 s" [ "$(files_of resting)" = 2 ]
+is "resting: before it did anything" "$(q resting 'events | map(select(.type | test("Coll|Proxy"))) | length')" 0
+until_true 20 ended "$starter"
+sleep 0.5
+stop_recorder INT
+is "resting: the job's results" "$(jq -r .ok "$tmp/resting.out")" true
+t "resting: clean, as one that was joined" eval 'clean resting && began_amid resting'
+t "resting: its operations" holds resting 'events | of("Coll") | length >= 6'
+is "resting: nothing is still" "$(still resting '.still')" '[]'
+is "resting: the threads' roles" "$(q resting '[records("thread")[] | select(.stop) | .role] | contains(["app", "proxy"]) | tojson')" true
+
+# ---- Nobody looks into who did not begin with NCCL
+
+job_bg none --ranks 2 --bytes 64K --iters 4 --no-check --linger-ms 3000
+ranks_of 2
+sleep 1
+record off --sched=off --net=off -d 3s
+is "--sched=off: a file of each rank" "$(files_of off)" 2
+t "--sched=off: clean, lossless" eval 'clean off && lossless off'
+is "--sched=off: of no thread what it is in" "$(q off '[records("thread")[] | has("state")] | unique | tojson')" '[false]'
+kill_job
+
+finish
