@@ -26,14 +26,17 @@ static __always_inline struct scope_proc_stat *proc_get(__u32 tgid, __u64 start_
 	return stat;
 }
 
+__u32 scope_found_missed; /* for the loader: of so many processes the ring had no room to tell */
+
 /*
  * All threads. Tells of processes that are armed and have handed in nothing, once each: of a job that hangs, or does not communicate,
- * there is nothing else to know them by.
+ * there is nothing else to know them by. It may end meanwhile: either its end finds the entry, or we find that it is on its way.
  */
 SEC("?iter/task")
 int scope_found(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct scope_proc_stat fresh = {};
 	struct scope_ev_hdr *e;
 	__u32 tgid;
 	__u8 *on;
@@ -42,15 +45,24 @@ int scope_found(struct bpf_iter__task *ctx)
 		return 0;
 	tgid = task->tgid;
 	on = scope_pid(tgid);
-	if (!on || *on != SCOPE_PID_ARMED)
-		return 0;
-	if ((task->flags & PF_EXITING) || bpf_map_lookup_elem(&scope_procs, &tgid))
+	if (!on || *on != SCOPE_PID_ARMED || bpf_map_lookup_elem(&scope_procs, &tgid))
 		return 0;
 	e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) /* again, when it is asked for again */
+	if (!e) {
+		__sync_fetch_and_add(&scope_found_missed, 1);
 		return 0;
+	}
 	scope_stamp_task(e, SCOPE_EV_FOUND, sizeof(*e), task);
-	proc_get(tgid, task->start_time);
+	fresh.start_ns = task->start_time;
+	if (bpf_map_update_elem(&scope_procs, &tgid, &fresh, BPF_NOEXIST)) {
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	if (*(volatile unsigned int *)&task->flags & PF_EXITING) {
+		bpf_map_delete_elem(&scope_procs, &tgid);
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }

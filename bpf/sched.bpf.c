@@ -10,9 +10,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
-#define VEC_NET_RX	       3    /* NET_RX_SOFTIRQ */
-#define QUOTA_KNOWN	       1    /* quota_rq: quota_ns is what it was in the queue before */
+#define VEC_NET_RX  3 /* NET_RX_SOFTIRQ */
+#define QUOTA_KNOWN 1 /* quota_rq: quota_ns is what it was in the queue before */
 
 /* `ours`: a recorded thread misses it if it is lost (false). */
 static __always_inline bool emit(void *record, __u32 size, __u64 flags, bool may, bool ours)
@@ -84,18 +83,6 @@ static __always_inline struct scope_task *task_get(struct task_struct *task, __u
 	return t;
 }
 
-struct task_struct___5_10 {
-	volatile long
-		state; /* __state since 2f064a59a11f ("sched: Change task_struct::state"), 5.14 */
-};
-
-static __always_inline __u64 task_state(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return task->__state;
-	return BPF_CORE_READ((struct task_struct___5_10 *)task, state);
-}
-
 struct task_struct___cpu {
 	unsigned int cpu; /* in thread_info since bcf9033e5449 ("sched: move CPU field"), 5.16 */
 };
@@ -112,7 +99,7 @@ static __always_inline __s32 task_why(struct task_struct *task)
 {
 	__s32 why;
 
-	if (task_state(task) & TASK_STOPPED_OR_TRACED)
+	if (task_is_stopped(task))
 		return SCOPE_WHY_STOPPED;
 	why = task_syscall(task);
 	if (why != SCOPE_WHY_PAGEFAULT && BPF_CORE_READ_BITFIELD(task, in_iowait))
@@ -447,14 +434,20 @@ int BPF_PROG(scope_waking, struct task_struct *task)
 	return 0;
 }
 
-/* A thread that was not known so far, for it has slept since before it was recorded: its sleep is known from now on. */
+/*
+ * A thread that was not known so far, for it has slept since before it was recorded: its sleep is known from now on. It may be woken at any
+ * time, and is another's then: the last that is asked is whether that has happened.
+ */
 static TASK_INLINE int sleeper_begin(struct task_struct *task)
 {
-	__u64 now = bpf_ktime_get_ns();
 	struct scope_task *t;
+	__u64 now;
 
 	/* on_rq: an int, or from 7.x on less */
 	if (!task_state(task) || BPF_CORE_READ_BITFIELD(task, on_rq) || is_on_cpu(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (task_find(task->pid))
 		return 0;
 	t = task_begin(task, task->pid, SCOPE_TASK_BLOCKED, false, now);
 	if (t)

@@ -6,6 +6,25 @@
 #include "scope.bpf.h"
 #include "tuple.bpf.h"
 
+#define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
+
+struct task_struct___5_10 {
+	volatile long
+		state; /* __state since 2f064a59a11f ("sched: Change task_struct::state"), 5.14 */
+};
+
+static __always_inline __u64 task_state(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return task->__state;
+	return BPF_CORE_READ((struct task_struct___5_10 *)task, state);
+}
+
+static __always_inline bool task_is_stopped(struct task_struct *task)
+{
+	return task_state(task) & TASK_STOPPED_OR_TRACED;
+}
+
 /* ---- In what --------------------------------------------------------------------------------------- */
 
 /* The system call that a thread is in; exceptions and interrupts leave -1 there. */
@@ -167,6 +186,8 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 	e->since_ns = since;
 	e->tid = BPF_CORE_READ(task, pid);
 	e->call = task_syscall(task);
+	if (asleep && task_is_stopped(task)) /* amid whatever call */
+		e->call = SCOPE_WHY_STOPPED;
 	file = e->call >= 0 ? task_file(task, task_syscall_arg(task)) : NULL;
 	if (file)
 		woken_file(e, file);

@@ -610,9 +610,9 @@ struct scope_ev_woken {
 	struct scope_ev_short h;
 	__u64 since_ns; /* ts_ns of the switch with which it went to sleep */
 	__u32 tid;
-	__u32 by_tgid;	/* 0: an interrupt did, or it is not known */
-	__s32 call;	/* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT */
-	__u32 has_sock; /* `sock` counts */
+	__u32 by_tgid; /* 0: an interrupt did, or it is not known */
+	__s32 call; /* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT; if asleep, SCOPE_WHY_STOPPED */
+	__u32 has_sock;		      /* `sock` counts */
 	char by_comm[SCOPE_COMM_LEN]; /* of the thread that did */
 	char fs[16];		      /* type of the file's filesystem; "": no file */
 	char dir[SCOPE_FILE_LEN]; /* last parts of its path, each ends with a 0: what is longer is cut */

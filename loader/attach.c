@@ -434,17 +434,21 @@ int iterate(struct bpf_link *link)
 	return len;
 }
 
-static void ask(struct bpf_link *link, const char *what)
+static bool ask(struct bpf_link *link, const char *what)
 {
 	int err = link ? iterate(link) : 0;
 
 	if (err < 0)
 		pr_debug("Failed to ask %s: %s\n", what, strerror(-err));
+	return err >= 0;
 }
 
-void attach__ask_found(struct attach *a)
+bool attach__ask_found(struct attach *a)
 {
-	ask(a->found, "which processes hand in nothing");
+	uint32_t missed = a->skel->bss->scope_found_missed;
+
+	return ask(a->found, "which processes hand in nothing") &&
+	       a->skel->bss->scope_found_missed == missed;
 }
 
 void attach__ask_asleep(struct attach *a)
@@ -561,15 +565,21 @@ cleanup:
 	return NULL;
 }
 
-bool attach__watch(struct attach *a, uint32_t tgid, enum scope_pid what)
+bool attach__watch(struct attach *a, uint32_t tgid, bool on)
 {
 	bool was = false;
 
 	if (a->pids && tgid < a->npids) {
 		was = a->pids[tgid] != SCOPE_PID_OFF;
-		a->pids[tgid] = (uint8_t)what;
+		a->pids[tgid] = on ? SCOPE_PID_ON : SCOPE_PID_OFF;
 	}
 	return was;
+}
+
+void attach__armed(struct attach *a, uint32_t tgid)
+{
+	if (a->pids && tgid < a->npids)
+		__sync_bool_compare_and_swap(&a->pids[tgid], SCOPE_PID_ON, SCOPE_PID_ARMED);
 }
 
 int attach__plugin(struct attach *a, const char *path, pid_t pid)

@@ -52,7 +52,9 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 int attach__try(struct attach_features wanted);
 
 /* Has BPF follow the threads of a process also before it has handed in anything; or not any more. Whether it did. */
-bool attach__watch(struct attach *a, uint32_t tgid, enum scope_pid what);
+bool attach__watch(struct attach *a, uint32_t tgid, bool on);
+/* One that is watched has a communicator and is armed: it may be told of by attach__ask_found(). Nothing if it has ended by now. */
+void attach__armed(struct attach *a, uint32_t tgid);
 /*
  * Attaches the flush probe of the plugin at `path`, for one process or (pid -1) for all that have this file
  * loaded, now or later. A number for attach__plugin_off(), or -errno; -ENOSPC: too many files.
@@ -75,8 +77,8 @@ int attach__poll(struct attach *a, int timeout_ms);
 /* Takes what the ring holds now, and what BPF is about to put there; one that fills faster is left after a while. */
 void attach__drain(struct attach *a);
 
-/* Has BPF tell of processes that are watched and have handed in nothing (SCOPE_EV_FOUND), each once; nothing as below. */
-void attach__ask_found(struct attach *a);
+/* Has BPF tell of processes that are armed and have handed in nothing (SCOPE_EV_FOUND), each once. Whether it could: else ask again. */
+bool attach__ask_found(struct attach *a);
 /* Has BPF tell of the threads that sleep for long and still do (scope_ev_woken.asleep, scope_ev_stack), each once; nothing where the kernel has no iterators. */
 void attach__ask_asleep(struct attach *a);
 

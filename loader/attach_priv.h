@@ -56,7 +56,7 @@ struct attach {
 	const volatile unsigned long *pos; /* its first two pages, mapped; NULL: not */
 	struct attach_probe plugin[ATTACH_MAX_PLUGINS];
 	struct bpf_link *asleep, *found; /* iterators; NULL: none */
-	bool detached;		 /* nothing more comes into the ring */
+	bool detached;			 /* nothing more comes into the ring */
 	attach_record_fn fn;
 	void *arg;
 	int taken;     /* records in this poll */

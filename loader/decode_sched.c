@@ -85,6 +85,18 @@ static bool on_switches(struct session *s, const struct scope_ev_switches *e)
 	return true;
 }
 
+static void on_thread(struct session *s, const struct scope_ev_thread *e)
+{
+	struct sched_thread *t;
+	struct proc *p;
+
+	sched__thread(&s->sched, e);
+	t = sched__find(&s->sched, e->tid);
+	p = t ? proc__of_thread(s, t) : NULL;
+	if (p)
+		proc__thread_known(p, t);
+}
+
 /* Of a process that does nothing, all that do not wake up are told of: one of them may be why. */
 static void on_woken(struct session *s, const struct scope_ev_woken *e)
 {
@@ -119,7 +131,7 @@ bool decode_sched__event(struct session *s, const struct scope_ev_short *h)
 		return true;
 	switch (h->kind) {
 	case SCOPE_EV_THREAD:
-		sched__thread(&s->sched, (const struct scope_ev_thread *)h);
+		on_thread(s, (const struct scope_ev_thread *)h);
 		break;
 	case SCOPE_EV_SWITCH:
 		on_switch(s, (const struct scope_ev_switch *)h);

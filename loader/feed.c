@@ -157,8 +157,7 @@ static uint64_t function_number(struct recorder *r, uint64_t address)
 	number = fnv_more(FNV_BEGIN, name, strlen(name)) >> 1;
 	if (name[0] && !symbols__has(&r->s.symbols, number) && !symbols__are_full(&r->s.symbols))
 		feed_symbol(r, number, name);
-	*known = (struct function_known){address,
-					 symbols__has(&r->s.symbols, number) ? number : 0};
+	*known = (struct function_known){address, symbols__has(&r->s.symbols, number) ? number : 0};
 	return known->number;
 }
 

@@ -23,6 +23,7 @@
 #define SILENT_NS	(300 * 1000000ull) /* no records of operations for so long: none is under way */
 #define BEHIND_NS	(200 * 1000000ull)
 #define IN_RING_NS	(50 * 1000000ull)
+#define QUIET_NS	NSEC_PER_SEC /* who communicates hands in something within that */
 #define GONE_NS                                                                                    \
 	(2 *                                                                                       \
 	 NSEC_PER_SEC) /* longer than a thread takes from its last memory to telling that it ends */
@@ -185,15 +186,18 @@ void follow__relearn(struct recorder *r, struct proc *p)
 
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 {
-	bool was = mask && attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_ON);
+	bool was = mask && attach__watch(r->attach, (uint32_t)pid, true);
 	int err;
 
 	err = target__want(t, (uint32_t)getpid(), mask, mask ? flush_ticks(r) : 0);
 	/* One that we have had before goes on: it hands in what it makes. */
 	if (mask && err && err != -EAGAIN && !was)
-		attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_OFF);
-	else if (mask && !err)
-		attach__watch(r->attach, (uint32_t)pid, SCOPE_PID_ARMED);
+		attach__watch(r->attach, (uint32_t)pid, false);
+	if (mask && !err) {
+		attach__armed(r->attach, (uint32_t)pid);
+		if (!r->found_ns)
+			r->found_ns = monotonic_ns() + QUIET_NS;
+	}
 	return err;
 }
 
@@ -270,10 +274,10 @@ void follow__unwatch(struct recorder *r)
 	struct scan_proc *sp, *stmp;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
-		attach__watch(r->attach, p->key.tgid, SCOPE_PID_OFF);
+		attach__watch(r->attach, p->key.tgid, false);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
 		if (sp->file)
-			attach__watch(r->attach, (uint32_t)sp->pid, SCOPE_PID_OFF);
+			attach__watch(r->attach, (uint32_t)sp->pid, false);
 }
 
 static bool any_goes_on(const struct recorder *r)
@@ -471,8 +475,7 @@ void follow__ask_found(struct recorder *r)
 {
 	if (!r->found_ns || monotonic_ns() < r->found_ns)
 		return;
-	r->found_ns = 0;
-	attach__ask_found(r->attach);
+	r->found_ns = attach__ask_found(r->attach) ? 0 : monotonic_ns() + QUIET_NS;
 	attach__drain(r->attach);
 }
 
@@ -555,7 +558,7 @@ void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
 			if (!emptied || !is_gone(p, now, last))
 				continue;
 			stat_of(r, p, &stat);
-			attach__watch(r->attach, p->key.tgid, SCOPE_PID_OFF);
+			attach__watch(r->attach, p->key.tgid, false);
 			pr_debug("Process %u is gone, and its end was not told\n", p->key.tgid);
 		}
 		attach__proc_forget(r->attach, p->key.tgid);

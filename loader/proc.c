@@ -193,6 +193,16 @@ struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, con
 	return t;
 }
 
+void proc__thread_known(struct proc *p, struct sched_thread *known)
+{
+	uint32_t tid = known->ns_tid;
+	struct thread *t;
+
+	HASH_FIND_INT(p->threads, &tid, t);
+	if (t && !t->sched && t->host_tid == known->tid)
+		t->sched = sched_thread__get(known);
+}
+
 struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm,
 			       uint64_t ts_ns)
 {
@@ -209,8 +219,6 @@ struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, 
 
 void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns)
 {
-	if (!t->sched && p->session->sched_mode) /* it was not known yet */
-		t->sched = sched_thread__get(sched_of(p, t->host_tid));
 	if (t->role != ROLE_UNKNOWN)
 		trace__thread(p, t, stop_ns);
 	sched_thread__put(&p->session->sched, t->sched);

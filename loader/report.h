@@ -807,8 +807,12 @@ void report_pick_rows(const struct report *r, struct report_row *rows, uint32_t 
 struct report_still {
 	const struct report_proc *proc;
 	const struct report_thread *thread;
-	bool apart; /* in something else than most of the others are */
+	uint32_t what[3]; /* the same of those that are in the same */
+	bool apart;	  /* in something else than most of the others are */
 };
+
+/* Whether the process itself, and not its recording, has ended. */
+bool report_has_ended(const struct report_proc *p, const struct names *names);
 
 /*
  * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. Owned by the caller

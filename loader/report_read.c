@@ -483,6 +483,7 @@ static void take_last_sleep(const struct report_reader *rd, node_t rec, struct r
 	int64_t stop, since, first;
 
 	t->asleep = 0;
+	t->why = t->file = t->stack = 0;
 	if (!jn_is(get(rd, rec, "state"), "blocked") ||
 	    !jn_time(get(rd, rec, "stop"), true, &stop) ||
 	    !jn_time(get(rd, rec, "stateSince"), true, &since) || since >= stop)

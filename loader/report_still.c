@@ -14,14 +14,35 @@ static int by_rank(const void *a, const void *b)
 	return x->proc->index < y->proc->index ? -1 : 1;
 }
 
+bool report_has_ended(const struct report_proc *p, const struct names *names)
+{
+	const char *end = names__text(names, p->end);
+
+	return !strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal "));
+}
+
+/* Which of those that are alike it is one of. Addresses of connections are of one process only. */
+static void find_what(struct report_still *s, const struct names *names)
+{
+	const struct report_thread *t = s->thread;
+
+	s->what[0] = t->asleep ? 2 : report_has_ended(s->proc, names);
+	if (!t->asleep)
+		return;
+	s->what[1] = t->why;
+	s->what[2] = strchr(names__text(names, t->file), '>') ? 0 : t->file;
+}
+
 static int by_call(const void *a, const void *b)
 {
-	const struct report_thread *x = ((const struct report_still *)a)->thread,
-				   *y = ((const struct report_still *)b)->thread;
+	const uint32_t *x = ((const struct report_still *)a)->what,
+		       *y = ((const struct report_still *)b)->what;
+	int i;
 
-	if (x->why != y->why)
-		return x->why < y->why ? -1 : 1;
-	return x->file < y->file ? -1 : x->file > y->file;
+	for (i = 0; i < 3; i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
 }
 
 /* Most are in one and the same: those that are not may be whom they wait for. */
@@ -53,8 +74,10 @@ struct report_still *report_stills(const struct report *r, uint32_t *n)
 	for (p = r->procs; p && list && !r->totals.ops; p = p->next) {
 		tid = (uint32_t)p->pid;
 		HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
-		if (p->self == p && p->rank >= 0 && t)
-			list[(*n)++] = (struct report_still){.proc = p, .thread = t};
+		if (p->self != p || p->rank < 0 || !t)
+			continue;
+		list[*n] = (struct report_still){.proc = p, .thread = t};
+		find_what(&list[(*n)++], r->names);
 	}
 	if (!list || !*n)
 		return list;

@@ -105,6 +105,10 @@ static void print_findings(const struct report *r, FILE *out, uint32_t max)
 	uint32_t n, i;
 	struct report_find **list = report_findings(r, &n);
 
+	if (!n && !r->totals.ops) { /* report_text_still() has said what there is */
+		free(list);
+		return;
+	}
 	words__heading(r, out, "Why it was slow%s", n ? "" : ": nothing stands out");
 	if (list && n)
 		fprintf(out, "     %-18s %-56s %9s  %s\n", "verdict", "who", "cost", "sure");
@@ -380,10 +384,8 @@ void report_text(const struct report *r, FILE *f)
 		human__s(t->ops), (unsigned long long)t->records, human__s(t->records));
 	print_losses(r, f);
 	print_notes(r, f);
-	if (!t->ops)
-		report_text_still(r, f);
-	else
-		print_findings(r, f, REPORT_TOP);
+	report_text_still(r, f);
+	print_findings(r, f, REPORT_TOP);
 	report_text_comms(r, f);
 	report_text_slow(r, f);
 	if (t->ops)
@@ -398,10 +400,8 @@ void report_text(const struct report *r, FILE *f)
 
 void report_brief(const struct report *r, const char *dir, FILE *f)
 {
-	if (r->totals.ops)
-		print_findings(r, f, 3);
-	else
-		report_text_still(r, f);
+	report_text_still(r, f);
+	print_findings(r, f, 3);
 	print_notes(r, f);
 	fprintf(f, "  More: ncclscope report %s\n", dir);
 }

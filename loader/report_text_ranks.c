@@ -201,7 +201,7 @@ static void tell_awake(const struct report_proc *p, const struct report_thread *
 {
 	const char *end = names__text(names, p->end);
 
-	if (!strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal ")))
+	if (report_has_ended(p, names))
 		snprintf(at, len, "it ended: %.40s", end);
 	else if (thread_ns(t))
 		snprintf(at, len, "not asleep: on a CPU for %.0f %% of its time",
@@ -217,13 +217,14 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 
 	snprintf(name, sizeof(name), "%.14s[%d]", words__name(r, s->proc->comm, 14),
 		 s->proc->host_pid);
-	report_tell_sleep(t, r->names, in, sizeof(in));
-	report_clean(clean, sizeof(clean), in);
 	if (t->asleep) /* it may have been before it was recorded */
 		snprintf(asleep, sizeof(asleep), "%s%s", t->all_asleep ? "> " : "",
 			 words__span(t->asleep));
+	if (t->asleep)
+		report_tell_sleep(t, r->names, in, sizeof(in));
 	else
-		tell_awake(s->proc, t, r->names, clean, sizeof(clean));
+		tell_awake(s->proc, t, r->names, in, sizeof(in));
+	report_clean(clean, sizeof(clean), in);
 	fprintf(f, "%-5d %-24.24s %9s %c %s\n", s->proc->rank, name, asleep, s->apart ? '!' : ' ',
 		clean);
 }
@@ -231,8 +232,11 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 void report_text_still(const struct report *r, FILE *f)
 {
 	uint32_t n, apart = 0, i;
-	struct report_still *list = report_stills(r, &n);
+	struct report_still *list;
 
+	if (r->totals.ops)
+		return;
+	list = report_stills(r, &n);
 	if (!list) {
 		words__no_memory(f);
 		return;

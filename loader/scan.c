@@ -22,9 +22,8 @@
 #define SLICE_NS      (2 * 1000000ull)	  /* of a pass, at a time */
 #define LOOK_NS	      (900 * 1000000ull) /* between looks at one process: a pass comes each second */
 #define LOOK_SHARE    100 /* the same, for its mappings: the kernel holds a lock meanwhile */
-#define QUIET_NS      NSEC_PER_SEC /* who communicates hands in something within that */
-#define UNUSED_PASSES 2	 /* a probe holds on to the container's file system: not for long */
-#define TOLD_MAX      16 /* processes of which it is said why they are not recorded, */
+#define UNUSED_PASSES 2	  /* a probe holds on to the container's file system: not for long */
+#define TOLD_MAX      16  /* processes of which it is said why they are not recorded, */
 #define TOLD_NS	      (600 * NSEC_PER_SEC) /* in so long */
 
 /* ---- Files ------------------------------------------------------------------------------------- */
@@ -337,8 +336,6 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 		p->file->users++;
 		err = follow__want(r, &t, p->pid, r->opt.mask);
 		first_id(p, t.first_id);
-		if (!err)
-			r->found_ns = monotonic_ns() + QUIET_NS;
 		pr_debug("Process %d has the plugin, %llu us after we began%s%s\n", p->pid,
 			 (unsigned long long)(monotonic_ns() - r->s.attach_ns) / 1000,
 			 err ? ": " : "",
