@@ -206,6 +206,19 @@ function slowCount(r, listed)
 	return all > listed ? count(listed) + ' of ' + count(all) : count(listed);
 }
 
+/* Of a job in which no operation began or ended: what its ranks' first threads were in at the end, first those that are in something else than most. */
+function stillPart(list)
+{
+	const rows = list.slice(0, 200).map(objectOf).map(s => {
+		const stack = clean(str(s.stack), 120), file = clean(str(s.file), 80);
+		const what = typeof s.asleep === 'number' ? clean(str(s.in), 40) + (file && ' on ' + file) + (stack && ' (' + stack + ')') : 'not asleep';
+
+		return [(s.apart === true ? '! ' : '') + num(s.rank), what, {n: typeof s.asleep === 'number' ? span(s.asleep * 1e9) : ''}];
+	});
+
+	return [el('p', '', 'No operation began or ended. What the ranks\u2019 first threads were in when the recording ended:'), table(rows, ['rank', 'in', {n: 'asleep for'}])];
+}
+
 function slowPane()
 {
 	const r = trace.report, out = [], list = trace.slow.length ? trace.slow : longest();
@@ -216,6 +229,8 @@ function slowPane()
 		const verdicts = Array.isArray(r.verdicts) ? r.verdicts : [];
 
 		out.push(...verdicts.slice(0, 50).map(verdictCard));
+		if (Array.isArray(r.still) && r.still.length)
+			return [...out, ...stillPart(r.still)];
 		if (!verdicts.length)
 			out.push(el('p', 'dim', 'Nothing stands out over the whole job: no rank, process or connection held it up.'));
 		out.push(el('h3', '', trace.slow.length ? 'Slow operations, longest first (' + slowCount(r, list.length) + ')' : 'No slow operations; the longest'));

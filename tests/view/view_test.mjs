@@ -617,6 +617,25 @@ await t('operations that end before the first record that is read last to their 
 	await p.close();
 });
 
+await t('of a job that hung before: what its ranks are in', async () => {
+	const dir = tmp + '/still', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const pid of [1, 2, 3]) {
+		const asleep = pid === 2 ? {why: 'read', file: '<b>a</b>/0012.tar', fs: 'nfs4', stack: ['nfs_wait', 'vfs_read']} : {why: 'futex'};
+
+		writeFileSync(`${dir}/trace_1_pid${pid}.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) +
+			line({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash: '0xabc', rank: pid - 1, start: {ts: 1000000, pid, tid: pid}, stop: {ts: 1000000, pid, tid: pid}, details: {nranks: 3}}) +
+			line({recordType: 'thread', tid: pid, comm: 'job', role: 'other', start: 1000000, stop: 4000000, since: 1000000, onCpu: 0, runq: 0, blocked: 3000000, state: 'blocked', stateSince: 1000000, ...asleep}));
+	}
+	const p = await open(browser, view('still', dir));
+
+	same(await p.$$eval('#pane td', list => list.map(e => e.textContent)),
+		['! 1', 'read on <b>a</b>/0012.tar (nfs4) (nfs_wait < vfs_read)', '3.00 s', '0', 'futex', '3.00 s', '2', 'futex', '3.00 s']);
+	ok(!await p.$$eval('#pane', list => list.some(e => e.textContent.includes('Nothing stands out'))), 'and nothing else');
+	await p.close();
+});
+
 await t('slow operations that the report does not list are counted', async () => {
 	const ops = Array.from({length: 40}, (_, n) => [10000 * n, 10000 * n + (n % 2 ? 2000 + n : 100)]), file = oneRank(tmp + '/twenty.jsonl', ops);
 	const heads = async name => {
