@@ -30,7 +30,7 @@ __u32 scope_found_missed; /* for the loader: of so many processes the ring had n
 
 /*
  * All threads. Tells of processes that are armed and have handed in nothing, once each: of a job that hangs, or does not communicate,
- * there is nothing else to know them by. It may end meanwhile: either its end finds the entry, or we find that it is on its way.
+ * there is nothing else to know them by. It may end or become another program meanwhile: either that finds the entry, or we find that.
  */
 SEC("?iter/task")
 int scope_found(struct bpf_iter__task *ctx)
@@ -40,8 +40,9 @@ int scope_found(struct bpf_iter__task *ctx)
 	struct scope_ev_hdr *e;
 	__u32 tgid;
 	__u8 *on;
+	int err;
 
-	if (!task || task->pid != task->tgid)
+	if (!task || task->pid != task->tgid || (task->flags & PF_EXITING))
 		return 0;
 	tgid = task->tgid;
 	on = scope_pid(tgid);
@@ -54,11 +55,15 @@ int scope_found(struct bpf_iter__task *ctx)
 	}
 	scope_stamp_task(e, SCOPE_EV_FOUND, sizeof(*e), task);
 	fresh.start_ns = task->start_time;
-	if (bpf_map_update_elem(&scope_procs, &tgid, &fresh, BPF_NOEXIST)) {
+	err = bpf_map_update_elem(&scope_procs, &tgid, &fresh, BPF_NOEXIST);
+	if (err) {
+		if (err != -EEXIST)
+			scope_count(SCOPE_STAT_MAP_FULL, 1);
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 0;
 	}
-	if (*(volatile unsigned int *)&task->flags & PF_EXITING) {
+	if ((*(volatile unsigned int *)&task->flags & PF_EXITING) ||
+	    *(volatile __u8 *)on == SCOPE_PID_OFF) {
 		bpf_map_delete_elem(&scope_procs, &tgid);
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 0;

@@ -186,7 +186,7 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 	e->since_ns = since;
 	e->tid = BPF_CORE_READ(task, pid);
 	e->call = task_syscall(task);
-	if (asleep && task_is_stopped(task)) /* amid whatever call */
+	if (task_is_stopped(task)) /* amid whatever call */
 		e->call = SCOPE_WHY_STOPPED;
 	file = e->call >= 0 ? task_file(task, task_syscall_arg(task)) : NULL;
 	if (file)

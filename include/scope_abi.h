@@ -611,7 +611,7 @@ struct scope_ev_woken {
 	__u64 since_ns; /* ts_ns of the switch with which it went to sleep */
 	__u32 tid;
 	__u32 by_tgid; /* 0: an interrupt did, or it is not known */
-	__s32 call; /* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT; if asleep, SCOPE_WHY_STOPPED */
+	__s32 call; /* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT, SCOPE_WHY_STOPPED */
 	__u32 has_sock;		      /* `sock` counts */
 	char by_comm[SCOPE_COMM_LEN]; /* of the thread that did */
 	char fs[16];		      /* type of the file's filesystem; "": no file */

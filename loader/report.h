@@ -488,6 +488,8 @@ struct report_proc {
 	uint64_t windows[REPORT_WINDOWS / 64];
 	int32_t window;			  /* index of its own one; -1: not asked for yet */
 	uint32_t host, comm, cgroup, end; /* names */
+	uint32_t last_end;		  /* `end` of the newest of its recordings */
+	int64_t ended_at;
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
 	int64_t clock_error; /* its times are off by so much at most; 0 on a node that was not moved */

@@ -390,6 +390,10 @@ static void take_footer(struct report_reader *rd, node_t rec)
 
 	p->footer = true;
 	p->end = get_name(rd, rec, "end");
+	if (p->last >= p->self->ended_at) {
+		p->self->ended_at = p->last;
+		p->self->last_end = p->end;
+	}
 	p->exit_code = get_int(rd, rec, "exitCode", 0);
 	p->failed = p->exit_code || report_by_signal(rd->r->names, p->end);
 	p->oom = get_bool(rd, rec, "oom");

@@ -16,7 +16,7 @@ static int by_rank(const void *a, const void *b)
 
 bool report_has_ended(const struct report_proc *p, const struct names *names)
 {
-	const char *end = names__text(names, p->end);
+	const char *end = names__text(names, p->last_end);
 
 	return !strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal "));
 }

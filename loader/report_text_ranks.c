@@ -199,7 +199,7 @@ void report_text_threads(const struct report *r, FILE *f)
 static void tell_awake(const struct report_proc *p, const struct report_thread *t,
 		       const struct names *names, char *at, size_t len)
 {
-	const char *end = names__text(names, p->end);
+	const char *end = names__text(names, p->last_end);
 
 	if (report_has_ended(p, names))
 		snprintf(at, len, "it ended: %.40s", end);
