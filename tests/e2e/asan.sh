@@ -30,16 +30,20 @@ chmod 1777 "$reports"
 # recorder have.
 export BUILD=$build ASAN_OPTIONS=log_path=$reports/report:quarantine_size_mb=32
 
+tests=("${@/#/$top/tests/e2e/}")
+"$top/tests/run.sh" -o "$logs" --beside "${tests[@]/%/.sh}" >"$logs/run.out" 2>&1
 for name in "$@"; do
 	# A case is one of that test's; said here is which and how many.
-	if "$top/tests/run.sh" -o "$logs" --timed "$top/tests/e2e/$name.sh" >"$logs/$name.out" 2>&1; then
-		echo "ok asan.sh: $(grep "^$name" "$logs/$name.out" | tr -s ' ')"
-	else
+	counts=$(grep "^$name\.sh " "$logs/run.out" | tr -s ' ')
+	case $counts in
+	*' 0 failed '*) echo "ok asan.sh: $counts" ;;
+	*)
 		echo "not ok asan.sh: $name"
-		cat "$logs/$name.out"
 		failed=1
-	fi
+		;;
+	esac
 done
+[ $failed = 0 ] || cat "$logs/run.out"
 if found=$(cd "$reports" && ls) && [ -z "$found" ]; then
 	echo "ok asan.sh: no report"
 else

@@ -4,9 +4,9 @@
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
 # Those that wait more than they work, and whose cases other load does not decide.
-E2E_BESIDE := gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export
-E2E	:= doctor errors counts faults signals sched sched_faults sleeps capture clangs report_sched report_net merge_nodes hung still net net_faults \
-	   rdma attach windows pace status top overload scale hostile kills kernels recorder_kills inject
+E2E_BESIDE := gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export merge_nodes still attach recorder_kills inject
+E2E	:= doctor errors counts faults signals sched sched_faults sleeps capture clangs report_sched report_net hung net net_faults \
+	   rdma windows pace status top overload scale hostile kills kernels
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
 	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so

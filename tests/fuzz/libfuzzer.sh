@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS (25) each: libfuzzer.sh DIRECTORY
+# Runs the libFuzzer programs, two at a time, for FUZZ_SECONDS each: libfuzzer.sh DIRECTORY
 # PROGRAM:MAX_LEN:SEEDS[,SEEDS...]... What was found before (tests/fuzz/found/PROGRAM) is a seed as well.
+# FUZZ_SECONDS: 60 unless set, or 25 of those that read by others' readers (traces, captures).
 # What one finds lies in DIRECTORY/PROGRAM-*: give it to the program as an argument to see it again, and put
 # it there once it is mended. Of a run whose files are out of reach its log has the input: base64 -d | gzip -d.
 out=$1
@@ -22,7 +23,11 @@ run_one()
 	[ -d "$found/$name" ] && set -- "$@" "$found/$name"
 	mkdir "$work/$name"
 	: >"$work/$name.begun"
-	"$out/$name" -max_total_time="${FUZZ_SECONDS:-25}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
+	case $name in
+		fuzz_export | fuzz_merge | fuzz_job | fuzz_raw) seconds=25 ;;
+		*) seconds=60 ;;
+	esac
+	"$out/$name" -max_total_time="${FUZZ_SECONDS:-$seconds}" -timeout=10 -rss_limit_mb=2048 -max_len="$max_len" \
 		-print_final_stats=1 -artifact_prefix="$out/$name-" "$work/$name" "$@" >"$work/$name.log" 2>&1 ||
 		touch "$work/$name.failed"
 }
