@@ -70,7 +70,7 @@ fails_at_first() {
 }
 
 # test_of TEST AGAIN: runs it, if it fails up to AGAIN times more; `later`: not now. What is to be told of it goes to $log.told, how many to
-# $log.counts; nothing to that one if it is to be run later.
+# $log.counts, `later` if it is to be run then.
 test_of() {
 	local log name begin=$SECONDS again=$2
 	local ok bad skip rc

@@ -1141,12 +1141,11 @@ static void losses_lower_the_confidence(void **state)
 	over();
 }
 
-static void never_ended(void **state)
+/* An operation of three ranks that does not end, and whose they are. */
+static void open_ring(struct report_member m[3])
 {
-	struct report_member m[3] = {0};
 	uint32_t i;
 
-	(void)state;
 	ring(3);
 	for (i = 0; i < 3; i++) {
 		m[i].rank = (int32_t)i;
@@ -1154,6 +1153,15 @@ static void never_ended(void **state)
 		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
 		parts[i]->unfinished = true;
 	}
+}
+
+static void never_ended(void **state)
+{
+	struct report_member m[3] = {0};
+	uint32_t i;
+
+	(void)state;
+	open_ring(m);
 	assert_int_equal(judged(100), CODE_UNKNOWN);
 	procs[1].reset_ns = 1050 * MS;
 	assert_int_equal(judged(100), CODE_RESET);
@@ -1200,16 +1208,9 @@ static void never_came(void **state)
 	char name120[121], want[sizeof(v.evidence[0])];
 	struct report_member m[3] = {0};
 	struct report_thread t = {.tid = 4711, .asleep = 8000 * MS};
-	uint32_t i;
 
 	(void)state;
-	ring(3);
-	for (i = 0; i < 3; i++) {
-		m[i].rank = (int32_t)i;
-		m[i].proc = &procs[i];
-		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
-		parts[i]->unfinished = true;
-	}
+	open_ring(m);
 	op.nparts = 2;
 	procs[2].caller = t.tid;
 	HASH_ADD(hh, procs[2].threads, tid, sizeof(t.tid), &t);

@@ -909,6 +909,23 @@ static void test_longest(void **state)
 	free(join);
 }
 
+/* A record of @whole bytes, as short as it can be and longer; how many of these are too short. @bad: how many there were before. */
+static uint64_t cut_short(struct scope_ev_short *h, uint32_t whole, uint64_t bad)
+{
+	uint64_t before = bad;
+	void *exact;
+
+	for (h->size = sizeof(*h); h->size <= whole; h->size++) {
+		exact = malloc(h->size); /* ASan sees one byte too many */
+		memcpy(exact, h, h->size);
+		decode__event(s, exact, h->size);
+		free(exact);
+		bad += h->size < whole;
+		assert_int_equal(s->bad_records, bad);
+	}
+	return bad - before;
+}
+
 static void test_bad_records(void **state)
 {
 	struct {
@@ -928,39 +945,15 @@ static void test_bad_records(void **state)
 
 	(void)state;
 	for (rec.h.kind = SCOPE_EV_THREAD; rec.h.kind <= SCOPE_EV_IRQ; rec.h.kind++) {
-		for (size = sizeof(rec.h); size <= sizes[rec.h.kind]; size++) {
-			rec.h.size = size;
-			exact = malloc(size); /* ASan sees one byte too many */
-			memcpy(exact, &rec, size);
-			decode__event(s, exact, size);
-			free(exact);
-			bad += size < sizes[rec.h.kind];
-			assert_int_equal(s->bad_records, bad);
-		}
+		bad += cut_short(&rec.h, (uint32_t)sizes[rec.h.kind], bad);
 		decode__event(s, &rec, sizeof(rec.h) - 1);
 		rec.h.size = sizeof(rec) + 1;
 		decode__event(s, &rec, sizeof(rec));
 		bad += 2;
 		assert_int_equal(s->bad_records, bad);
 	}
-	for (size = sizeof(woken.h); size <= sizeof(woken); size++) {
-		woken.h.size = size;
-		exact = malloc(size);
-		memcpy(exact, &woken, size);
-		decode__event(s, exact, size);
-		free(exact);
-		bad += size < sizeof(woken);
-		assert_int_equal(s->bad_records, bad);
-	}
-	for (size = sizeof(stack.h); size <= sizeof(stack); size++) {
-		stack.h.size = size;
-		exact = malloc(size);
-		memcpy(exact, &stack, size);
-		decode__event(s, exact, size);
-		free(exact);
-		bad += size < sizeof(stack);
-		assert_int_equal(s->bad_records, bad);
-	}
+	bad += cut_short(&woken.h, sizeof(woken), bad);
+	bad += cut_short(&stack.h, sizeof(stack), bad);
 	for (size = sizeof(several.h); size <= sizeof(several); size++) {
 		several.h.size = size;
 		exact = malloc(size);
