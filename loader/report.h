@@ -813,6 +813,8 @@ struct report_still {
 	bool apart;	  /* in something else than most of the others are */
 };
 
+/* The time of a thread that is known of: in whatever state. */
+int64_t report_thread_ns(const struct report_thread *t);
 /* Whether the process itself, and not its recording, has ended. */
 bool report_has_ended(const struct report_proc *p, const struct names *names);
 

@@ -319,25 +319,39 @@ static json_t *name_if(const struct report *r, uint32_t name)
 	return name ? text_of(r, name) : NULL;
 }
 
+/* Of a rank that does not sleep: that it has ended, or the share of its time that its first thread had a CPU. */
+static void put_awake(const struct report *r, const struct report_still *s, json_t *to)
+{
+	int64_t all = report_thread_ns(s->thread);
+
+	if (report_has_ended(s->proc, r->names))
+		json_object_set_new(to, "end", text_of(r, s->proc->last_end));
+	else if (all)
+		json_object_set_new(to, "busy", json_real((double)s->thread->on / (double)all));
+}
+
 static json_t *stills(const struct report *r)
 {
 	uint32_t n, i;
 	struct report_still *list = report_stills(r, &n);
 	const struct report_thread *t;
 	const struct report_proc *p;
-	json_t *all = json_array();
+	json_t *all = json_array(), *row;
 
 	for (i = 0; list && i < n; i++) {
 		p = list[i].proc;
 		t = list[i].thread;
-		json_array_append_new(all,
-				      json_pack("{si so si si sb so* so* so* so*}", "rank", p->rank,
-						"host", text_of(r, p->host), "pid", p->host_pid,
-						"tid", (int)t->tid, "apart", list[i].apart,
-						"asleep", t->asleep ? seconds(t->asleep) : NULL,
-						"in", t->asleep ? name_if(r, t->why) : NULL, "file",
-						t->asleep ? name_if(r, t->file) : NULL, "stack",
-						t->asleep ? name_if(r, t->stack) : NULL));
+		row = json_pack("{si so si si sb so* so* so* so* so*}", "rank", p->rank, "host",
+				text_of(r, p->host), "pid", p->host_pid, "tid", (int)t->tid,
+				"apart", list[i].apart, "asleep",
+				t->asleep ? seconds(t->asleep) : NULL, "orLonger",
+				t->asleep && t->all_asleep ? json_true() : NULL, "in",
+				t->asleep ? name_if(r, t->why) : NULL, "file",
+				t->asleep ? name_if(r, t->file) : NULL, "stack",
+				t->asleep ? name_if(r, t->stack) : NULL);
+		if (!t->asleep)
+			put_awake(r, &list[i], row);
+		json_array_append_new(all, row);
 	}
 	free(list);
 	return all;

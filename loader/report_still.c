@@ -21,6 +21,11 @@ bool report_has_ended(const struct report_proc *p, const struct names *names)
 	return !strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal "));
 }
 
+int64_t report_thread_ns(const struct report_thread *t)
+{
+	return t->on + t->runq + t->blocked + t->unknown;
+}
+
 /* Which of those that are alike it is one of. Addresses of connections are of one process only. */
 static void find_what(struct report_still *s, const struct names *names)
 {

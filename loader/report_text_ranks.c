@@ -82,11 +82,6 @@ struct thread_row {
 	uint32_t turn;	/* some of each process, then some more */
 };
 
-static int64_t thread_ns(const struct report_thread *t)
-{
-	return t->on + t->runq + t->blocked + t->unknown;
-}
-
 static int64_t kept_ns(const struct thread_row *row)
 {
 	return row->thread->runq + row->thread->irq + row->thread->throttled;
@@ -128,7 +123,7 @@ static struct thread_row *list_threads(const struct report *r, uint32_t *n)
 	*n = 0;
 	for (p = r->procs; p && list; p = p->next, nr++)
 		HASH_ITER (hh, p->threads, t, tmp)
-			if (thread_ns(t)) {
+			if (report_thread_ns(t)) {
 				list[*n] = (struct thread_row){
 					.proc = p, .thread = t, .nr = *n, .place = nr};
 				++*n;
@@ -164,7 +159,7 @@ static void pick_threads(const struct report *r, struct thread_row *list, uint32
 static void thread_row(const struct report *r, const struct thread_row *row, FILE *f)
 {
 	const struct report_thread *t = row->thread;
-	int64_t all = thread_ns(t);
+	int64_t all = report_thread_ns(t);
 
 	fprintf(f, "%-5d %-16.16s %9u %-6.6s %10s %7.1f%% %8.1f%% %6.1f%%", row->proc->rank,
 		words__name(r, t->comm, 16), t->tid, words__name(r, t->role, 6), words__span(all),
@@ -203,9 +198,9 @@ static void tell_awake(const struct report_proc *p, const struct report_thread *
 
 	if (report_has_ended(p, names))
 		snprintf(at, len, "it ended: %.40s", end);
-	else if (thread_ns(t))
+	else if (report_thread_ns(t))
 		snprintf(at, len, "not asleep: on a CPU for %.0f %% of its time",
-			 percent(t->on, thread_ns(t)));
+			 percent(t->on, report_thread_ns(t)));
 	else
 		snprintf(at, len, "not known");
 }

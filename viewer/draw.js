@@ -103,7 +103,7 @@ function drawLosses(p, y0, y1)
 {
 	for (const l of p.lost)
 		if (l.to >= view.t0 && l.from <= view.t1)
-			hatch(Math.max(view.gutter * view.dpr, Math.round(xOf(l.from) * view.dpr)), y0, Math.min(raster.w, Math.round(xOf(l.to) * view.dpr) + 2), y1, word.retrans);
+			hatch(Math.max(Math.round(view.gutter * view.dpr), Math.round(xOf(l.from) * view.dpr)), y0, Math.min(raster.w, Math.round(xOf(l.to) * view.dpr) + 2), y1, word.retrans);
 }
 
 function drawSignals(p, top, y1)
@@ -122,7 +122,7 @@ function drawHeld(p, y1)
 
 	for (const h of p.held)
 		if (h.to >= view.t0 && h.from <= view.t1)
-			rect(Math.max(view.gutter * d, Math.round(xOf(h.from) * d)), y1 - Math.round(HELD_HEIGHT * d), Math.round(xOf(h.to) * d) + 1, y1, word.retrans);
+			rect(Math.max(Math.round(view.gutter * d), Math.round(xOf(h.from) * d)), y1 - Math.round(HELD_HEIGHT * d), Math.round(xOf(h.to) * d) + 1, y1, word.retrans);
 }
 
 /* Steps of 1, 2 and 5. */

@@ -5,7 +5,7 @@
  * waits, as noData ends when data comes, steps were in RecvWait. Also the scroll bar: the part in sight is framed, and can be dragged.
  */
 
-const HEAT_COLS = 720;
+const HEAT_COLS = 720, HEAT_HIGH = 160;
 const heat = {rows: [], h: 0, rowH: 0};
 
 /* When the last of an operation's ranks began it, of those by one clock: looked for once, as there may be thousands. */
@@ -113,8 +113,10 @@ function *buildHeat()
 		}
 	}
 	heat.rows = [...rows.values()];
-	heat.rowH = Math.max(2, Math.min(13, Math.floor(104 / Math.max(1, heat.rows.length))));
-	heat.h = Math.max(26, Math.min(160, heat.rows.length * heat.rowH)) + 18;
+	const high = heat.rows.length * Math.max(2, Math.min(13, Math.floor(104 / Math.max(1, heat.rows.length))));
+
+	heat.rowH = Math.min(HEAT_HIGH, high) / Math.max(1, heat.rows.length);
+	heat.h = Math.max(26, Math.min(HEAT_HIGH, high)) + 18;
 	heat.image = null;
 	$('heat').style.height = heat.h + 'px';
 }
@@ -129,15 +131,25 @@ function heatInk(share)
 	return (255 << 24 | mix(16) << 16 | mix(8) << 8 | mix(0)) >>> 0;
 }
 
-/* The map itself changes with the trace only. */
+/*
+ * The map itself changes with the trace only. Of more ranks than it has lines, those that share one are as light as the lightest: whom all the
+ * others wait for waits least.
+ */
 function heatImage()
 {
-	const n = Math.max(1, heat.rows.length), image = new ImageData(HEAT_COLS, n), px = new Uint32Array(image.data.buffer);
+	const n = Math.max(1, Math.min(heat.rows.length, Math.floor(HEAT_HIGH * view.dpr)));
+	const image = new ImageData(HEAT_COLS, n), px = new Uint32Array(image.data.buffer), least = new Float64Array(n * HEAT_COLS).fill(Infinity);
 	const canvas = new OffscreenCanvas(HEAT_COLS, n);
 
 	heat.rows.forEach((row, r) => {
+		const at = Math.floor(r * n / heat.rows.length) * HEAT_COLS;
+
 		for (let c = 0; c < HEAT_COLS; c++)
-			px[r * HEAT_COLS + c] = row.op[c] > 0 ? heatInk(row.wait[c] / row.op[c]) : word.bg;
+			if (row.op[c] > 0)
+				least[at + c] = Math.min(least[at + c], row.wait[c] / row.op[c]);
+	});
+	least.forEach((share, at) => {
+		px[at] = share < Infinity ? heatInk(share) : word.bg;
 	});
 	canvas.getContext('2d').putImageData(image, 0, 0);
 	return canvas;

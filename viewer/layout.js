@@ -148,6 +148,13 @@ function eventsBelow(bands, head)
 			layout.headOf[i] = head;
 }
 
+function eventsOfUnit(p, rank, by, head)
+{
+	for (const t of p.threads.values())
+		if (by.get(partOf(t, rank)))
+			eventsBelow(by.get(partOf(t, rank)), head);
+}
+
 function pushBand(key, list, t, depth)
 {
 	const type = TYPES[trace.events.type[list[0]]];
@@ -202,7 +209,8 @@ function flowLabel(f)
 	return f.peer === null ? clean(f.name, 40) : 'ch' + f.channel + (f.isSend ? ' \u2192 ' : ' \u2190 ') + 'rank ' + f.peer;
 }
 
-function procLabel(p, rank = p.rank)
+/* Without a rank a process that has several is called by its name alone. */
+function procLabel(p, rank = p.many ? -1 : p.rank)
 {
 	const name = clean(p.comm, 24);
 
@@ -233,9 +241,7 @@ function pushUnit({proc: p, rank}, by, depth, place)
 	push({kind: 'proc', h: H.proc, key, closed, depth, proc: p, label: procLabel(p, rank), row: summaryRow(p, rank, by)});
 	const head = layout.lanes.length - 1;
 
-	for (const t of threads)
-		if (by.get(partOf(t, rank)))
-			eventsBelow(by.get(partOf(t, rank)), head);
+	eventsOfUnit(p, rank, by, head);
 	if (closed)
 		return;
 	threads.sort((a, b) => (roleOrder[a.role] ?? 2) - (roleOrder[b.role] ?? 2) || b.events - a.events || a.tid - b.tid);
@@ -292,8 +298,11 @@ function buildLayout()
 		const closed = isClosed('n' + key, false);
 
 		push({kind: 'node', h: H.node, key: 'n' + key, closed, depth: 0, label: (clean(node.host, 40) || 'node') + node.note});
-		if (closed)
+		if (closed) {
+			for (const {proc, rank} of node.units)
+				eventsOfUnit(proc, rank, by, layout.lanes.length - 1);
 			continue;
+		}
 		for (const unit of node.units)
 			pushUnit(unit, by, 1, place++);
 		pushFlows(ports.get(key) || [], 'r' + key, 'RDMA port', 1);

@@ -151,9 +151,12 @@ async function endLoading(mine)
 {
 	await withRoom(async () => {
 		await inSlots(digest(), mine);
-		if (trace.open.size && !mine.over) {
-			for (const open of trace.open.values())
-				new Parser(open.proc.file).addOpen(open);
+		const procs = trace.procs.filter(p => p.open.size);
+
+		if (procs.length && !mine.over) {
+			for (const p of procs)
+				for (const open of [...p.open.values()])
+					new Parser(p.file).addOpen(open, p);
 			await inSlots(digest(), mine);
 		}
 	});

@@ -211,9 +211,10 @@ function stillPart(list)
 {
 	const rows = list.slice(0, 200).map(objectOf).map(s => {
 		const stack = clean(str(s.stack), 120), file = clean(str(s.file), 80);
-		const what = typeof s.asleep === 'number' ? clean(str(s.in), 40) + (file && ' on ' + file) + (stack && ' (' + stack + ')') : 'not asleep';
+		const what = typeof s.asleep === 'number' ? clean(str(s.in), 40) + (file && ' on ' + file) + (stack && ' (' + stack + ')') :
+			str(s.end) ? 'it ended: ' + clean(str(s.end), 40) : typeof s.busy === 'number' ? 'not asleep: on a CPU for ' + percent(s.busy) + ' of its time' : 'not known';
 
-		return [(s.apart === true ? '! ' : '') + num(s.rank), what, {n: typeof s.asleep === 'number' ? span(s.asleep * 1e9) : ''}];
+		return [(s.apart === true ? '! ' : '') + num(s.rank), what, {n: typeof s.asleep === 'number' ? (s.orLonger === true ? '> ' : '') + span(s.asleep * 1e9) : ''}];
 	});
 
 	return [el('p', '', 'No operation began or ended. What the ranks\u2019 first threads were in when the recording ended:'), table(rows, ['rank', 'in', {n: 'asleep for'}])];
@@ -324,7 +325,8 @@ function splitBar(s)
 	return bar;
 }
 
-const threadName = t => 'rank ' + t.proc.rank + ' ' + (t.role || clean(t.comm, 20)) + ' [' + t.tid + ']';
+const rankName = p => p.many || p.rank < 0 ? procLabel(p) : 'rank ' + p.rank;
+const threadName = t => rankName(t.proc) + ' ' + (t.role || clean(t.comm, 20)) + ' [' + t.tid + ']';
 
 function rulerPane()
 {
@@ -389,7 +391,7 @@ function gpuTrouble(g)
 
 function gpuTable()
 {
-	const rows = trace.procs.flatMap(p => [...p.gpus.values()].map(g => [p.rank >= 0 && !p.many ? 'rank ' + p.rank : procLabel(p), clean(p.host, 40), {n: String(g.index)}, {n: g.n ? (g.clock / g.n).toFixed(0) : '-'},
+	const rows = trace.procs.flatMap(p => [...p.gpus.values()].map(g => [rankName(p), clean(p.host, 40), {n: String(g.index)}, {n: g.n ? (g.clock / g.n).toFixed(0) : '-'},
 		{n: g.hot ? String(g.hot) : '-'}, {n: g.watt ? g.watt.toFixed(0) : '-'}, gpuTrouble(g)]));
 
 	return rows.length ? [el('h3', '', 'GPUs'), table(rows.slice(0, 500), ['rank', 'node', {n: 'GPU'}, {n: 'MHz'}, {n: '\u00b0C'}, {n: 'W max'}, 'held down, errors'])] : [];

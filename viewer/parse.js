@@ -8,7 +8,7 @@
 const TIME_MAX = 2 ** 53;
 /* As report has it: what power limits and groups that keep step take is how GPUs are meant to work. */
 const HELD_TROUBLE = ['swThermalSlowdown', 'hwThermalSlowdown', 'hwPowerBrakeSlowdown', 'thermal'];
-const OPEN_MAX = 10000, SIGNALS_MAX = 1000 /* of a process */, KMSG_MAX = 4096, GPUS_MAX = 64 /* of a process */, HELD_MAX = 10000 /* likewise */;
+const OPEN_MAX = 1000 /* of a process */, SIGNALS_MAX = 1000 /* likewise */, KMSG_MAX = 4096, GPUS_MAX = 64 /* likewise */, HELD_MAX = 10000 /* likewise */;
 
 const num = v => typeof v === 'number' && Number.isFinite(v) ? v : 0;
 const str = v => typeof v === 'string' ? v : '';
@@ -52,6 +52,10 @@ class Parser {
 			trace.t1 = t;
 		if (!(t <= proc.last))
 			proc.last = t;
+		const recording = proc.recordings[proc.recordings.length - 1];
+
+		if (recording && !(t <= recording.last))
+			recording.last = t;
 	}
 
 	/* Where there is no header a process is its pid, in this file. */
@@ -80,6 +84,7 @@ class Parser {
 		this.proc = sameProc(head) || newProc(this.file, head);
 		this.proc.clockError = clock && clock !== this.proc.boot ? num(merged.error) * 1000 : 0;
 		this.proc.record = o;
+		this.proc.recordings.push({pos, last: -Infinity});
 		this.thread = null;
 		/* 2^51 us: as a double it has no ns any more */
 		const m = /"realtimeOffset":(-?)(\d{1,18})\.(\d{3})[,}]/.exec(text), us = num(objectOf(o.clock).realtimeOffset);
@@ -92,8 +97,10 @@ class Parser {
 			trace.refOffset = ns;
 			trace.refBoot = this.proc.boot;
 		}
-		if (this.proc.boot !== trace.refBoot)
-			this.proc.shift = Number(ns - trace.refOffset);
+		/* Its processes and recordings have one monotonic clock, whatever the real one was set to meanwhile: one says for all. */
+		if (!trace.shifts.has(this.proc.boot))
+			trace.shifts.set(this.proc.boot, this.proc.boot === trace.refBoot ? 0 : Number(ns - trace.refOffset));
+		this.proc.shift = trace.shifts.get(this.proc.boot);
 	}
 
 	/* "0x2a0000000007" into hi and lo of `to`, columns named by @hi and @lo. */
@@ -147,6 +154,8 @@ class Parser {
 		e.step[i] = whole(details.step);
 		this.id(o.parentObj, e, 'pHi', 'pLo', i);
 		this.id(o.eventAddr, e, 'aHi', 'aLo', i);
+		if (proc.open.size)
+			proc.open.delete(str(o.eventAddr).slice(0, 20));
 		e.flags[i] = (open ? F_OPEN : 0) | (details.isSend === true ? F_SEND : 0) | (o.isPxn === true ? F_PXN : 0) |
 			(o.orphan === true ? F_ORPHAN : 0) | (typeof exec.stop === 'number' ? F_EXEC : 0) | (num(o.lossNear) > 0 ? F_LOSS : 0);
 		if (TYPES[type].op && typeof details.parentGroup === 'string')
@@ -419,11 +428,13 @@ class Parser {
 		const proc = this.procOf(whole(o.myPid));
 
 		this.seen(this.time(o.ts), proc);
-		if (trace.open.size < OPEN_MAX && typeof o.eventAddr === 'string')
-			trace.open.set(proc.index + ' ' + o.eventAddr.slice(0, 20), {o, pos, parser: this, proc});
+		const key = str(o.eventAddr).slice(0, 20);
+
+		if (key && (proc.open.has(key) || proc.open.size < OPEN_MAX))
+			proc.open.set(key, {o, pos});
 	}
 
-	addOpen({o, pos, proc})
+	addOpen({o, pos}, proc)
 	{
 		const id = {hi: [0], lo: [0]};
 

@@ -14,7 +14,7 @@ function clearTrace()
 {
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
-		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), kmsg: new Map(), open: new Map(), sources: [], report: null, truncated: 0,
+		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), kmsg: new Map(), shifts: new Map(), sources: [], report: null, truncated: 0,
 		groupOf: new Map(), beginOf: new Map(), headers: [], selves: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
@@ -37,6 +37,7 @@ function newProc(file, head)
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
 		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
+		open: new Map() /* records, by event */, recordings: [] /* of each: where its header is, and its last record's time */,
 	};
 
 	trace.procs.push(p);
@@ -386,6 +387,17 @@ function openOperations()
 			e.flags[e.parent[i]] |= F_OPEN;
 }
 
+/* The time of the last record of the process in the recording that an event is of. */
+function lastBeside(i)
+{
+	const proc = trace.procs[trace.events.proc[i]], all = proc.recordings, pos = trace.events.pos[i];
+	let n = all.length;
+
+	while (n > 0 && all[n - 1].pos > pos)
+		n--;
+	return n > 0 ? all[n - 1].last : proc.last;
+}
+
 /* Where an event does not say when it ended, that of its process' last one will do. */
 function closeOpen()
 {
@@ -393,7 +405,7 @@ function closeOpen()
 
 	for (let i = 0; i < e.n; i++)
 		if (e.flags[i] & F_OPEN)
-			e.end[i] = Math.max(e.start[i], trace.procs[e.proc[i]].last);
+			e.end[i] = Math.max(e.start[i], lastBeside(i));
 }
 
 /* ---- Operations -------------------------------------------------------------------------- */

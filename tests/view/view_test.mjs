@@ -631,8 +631,25 @@ await t('of a job that hung before: what its ranks are in', async () => {
 	const p = await open(browser, view('still', dir));
 
 	same(await p.$$eval('#pane td', list => list.map(e => e.textContent)),
-		['! 1', 'read on <b>a</b>/0012.tar (nfs4) (nfs_wait < vfs_read)', '3.00 s', '0', 'futex', '3.00 s', '2', 'futex', '3.00 s']);
+		['! 1', 'read on <b>a</b>/0012.tar (nfs4) (nfs_wait < vfs_read)', '> 3.00 s', '0', 'futex', '> 3.00 s', '2', 'futex', '> 3.00 s']);
 	ok(!await p.$$eval('#pane', list => list.some(e => e.textContent.includes('Nothing stands out'))), 'and nothing else');
+	await p.close();
+});
+
+await t('of a job that hung before: a rank that has ended, one that runs, and one of which nothing is known', async () => {
+	const dir = tmp + '/awake', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	for (const [rank, sums] of [[0, {onCpu: 0}], [1, {onCpu: 1000000, blocked: 3000000}], [2, {}]]) {
+		const pid = 10 + rank;
+
+		writeFileSync(`${dir}/trace_1_pid${pid}.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) +
+			line({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash: '0xabc', rank, start: {ts: 1000000, pid, tid: pid}, stop: {ts: 1000000, pid, tid: pid}, details: {nranks: 3}}) +
+			line({recordType: 'thread', tid: pid, comm: 'job', role: 'other', start: 1000000, stop: 4000000, since: 1000000, ...sums}) + (rank ? '' : line({recordType: 'footer', end: 'signal 9', records: 2})));
+	}
+	const p = await open(browser, view('awake', dir)), rows = await p.$$eval('#pane td', list => list.map(e => e.textContent));
+
+	same(rows.filter((_, n) => n % 3).sort(), ['', '', '', 'it ended: signal 9', 'not asleep: on a CPU for 25 % of its time', 'not known']);
 	await p.close();
 });
 
@@ -1344,6 +1361,122 @@ await t('a GPU that is held down: along the lower edge of its process, seconds o
 	await settle(p);
 	ok((await $text(p, '#tip')).startsWith('GPU 5 held down by hwPowerBrakeSlowdown for 80 % of the time, 2.00 s from '), await $text(p, '#tip'));
 	await p.screenshot({path: out + '/gpu.png'});
+	await p.close();
+});
+
+await t('events that were still open, of each process, whatever stalls others had and came out of', async () => {
+	const line = o => JSON.stringify(o) + '\n', dir = tmp + '/open', still = (ms, addr, func) => line({recordType: 'open', eventType: 'ncclProfileColl', ts: 1e6 + ms * 1e3, commHash: '0xabc', rank: 0,
+		start: {ts: 1e6 + ms * 1e3 - 1000, pid: 1, tid: 1}, eventAddr: addr, details: {func, seq: 9, count: 4, dtype: 'ncclFloat32'}});
+	const stalls = Array.from({length: 10001}, (_, n) => [n, n + .5, {func: 'Broadcast', seq: n}]), one = ofRank(dir, 0, 1, stalls), two = ofRank(dir, 1, 2, [[0, 1, {func: 'Reduce', seq: 0}]]);
+	const events = readFileSync(one, 'utf8').split('\n').filter(Boolean);
+
+	writeFileSync(one, events[0] + '\n' + events.slice(1).map((text, n) => still(n, JSON.parse(text).eventAddr, 'Broadcast') + text + '\n').join('') + still(20000, '0x777', 'AllGather'));
+	appendFileSync(two, still(20000, '0x778', 'AllGather').replaceAll('"rank":0', '"rank":1'));
+	const p = await open(browser, view('open', one, two));
+
+	same((await info(p)).events, 10004);
+	await p.close();
+});
+
+await t('what was unfinished when a window ended is drawn to that window\u2019s end', async () => {
+	const dir = tmp + '/unfinished', never = {stop: null, exec: undefined, unfinished: true}, window = s => [[s * 1e3, s * 1e3 + 1, numbered], [s * 1e3 + 10, 0, {func: 'Reduce', seq: s}, never], [s * 1e3 + 20, s * 1e3 + 40, {func: 'Broadcast', seq: s}]];
+	const p = await open(browser, view('unfinished', ofRank(dir, 0, 10, window(0)), ofRank(dir, 0, 10, window(600)), ofRank(dir, 0, 10, window(1200))));
+
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 1);
+	same(await p.$$eval('#slow button .long', b => b.map(e => e.textContent)), [...Array(3).fill('30.0 ms'), ...Array(3).fill('20.0 ms'), ...Array(3).fill('1.00 ms')]);
+	await p.close();
+});
+
+await t('a node has one monotonic clock, also where its real one was set', async () => {
+	const dir = tmp + '/clocks', of = (host, rank, offset) => {
+		const file = ofRank(dir, rank, 10 + rank, [[0, 1, numbered]]), text = readFileSync(file, 'utf8');
+
+		writeFileSync(file, text.replace('"host":"n","bootId":"b"', `"host":"${host}","bootId":"${host}","clock":{"realtimeOffset":${offset}}`));
+		return file;
+	};
+	const p = await open(browser, view('clocks', of('a', 0, '1700000000000000.000'), of('b', 1, '1700000000000000.000'), of('b', 2, '1700000000300000.000')));
+
+	same(await p.$$eval('#slow button .long', b => b.map(e => e.textContent)), ['1.00 ms']);
+	await p.close();
+});
+
+await t('the map of ranks has all of them, and whoever does not wait is seen', async () => {
+	const dir = tmp + '/ranks', late = 120, files = Array.from({length: 128}, (_, rank) => ofRank(dir, rank, 1000 + rank, [[rank === late ? 90 : 0, 100, numbered]]));
+	const p = await open(browser, view('ranks', ...files)), light = await p.$eval('#heat', c => {
+		const d = c.width / c.getBoundingClientRect().width, x = Math.round(c.width * .97), px = c.getContext('2d').getImageData(x, 0, 1, c.height).data;
+		const at = y => px[4 * y] + px[4 * y + 1] + px[4 * y + 2], rows = Array.from({length: Math.round(160 * d)}, (_, k) => at(Math.round(16 * d) + k)), usual = rows[40];
+
+		return [rows.findIndex(v => v > usual + 100) / d, rows.length / d];
+	});
+
+	ok(light[0] > 145 && light[0] < 156, light);
+	await p.screenshot({path: out + '/ranks.png'});
+	await p.close();
+});
+
+await t('a search finds what is on a node that is folded', async () => {
+	const dir = tmp + '/folded', files = ['a', 'b'].map((host, rank) => {
+		const file = ofRank(dir, rank, 10 + rank, [[0, 1, {func: rank ? 'Reduce' : 'Broadcast', seq: 1}]]);
+
+		writeFileSync(file, readFileSync(file, 'utf8').replace('"host":"n","bootId":"b"', `"host":"${host}","bootId":"${host}"`));
+		return file;
+	});
+	const p = await open(browser, view('folded', ...files)), node = (await lanes(p)).filter(l => l.kind === 'node').at(-1);
+
+	await clickAt(p, 40, node.y + node.h / 2);
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 1, 'folded');
+	await p.type('#query', 'reduce');
+	await key(p, 'Enter');
+	await settle(p);
+	ok((await $text(p, '#hits')).endsWith('1'), await $text(p, '#hits'));
+	same((await lanes(p)).filter(l => l.kind === 'proc').length, 2, 'opened for it');
+	await p.close();
+});
+
+await t('what was lost is seen at any zoom of the browser, also where it begins before what is in sight', async () => {
+	const file = oneRank(tmp + '/zoomed.jsonl', [[0, 1e6]]);
+
+	appendFileSync(file, JSON.stringify({recordType: 'lost', from: 1e6 + 1e5, to: 1e6 + 9e5, n: 10, cause: 'ring-full'}) + '\n');
+	const p = await open(browser, view('zoomed', file)), at = (await lanes(p)).findIndex(l => l.kind === 'proc'), box = await lanesBox(p);
+	const hatched = () => p.evaluate(n => {
+		const c = document.getElementById('lanes'), d = c.width / c.getBoundingClientRect().width, row = window.ncclscope.lanes()[n];
+		const want = getComputedStyle(document.documentElement).getPropertyValue('--retrans').trim(), px = c.getContext('2d').getImageData(0, Math.round((row.y + 4) * d), c.width, 1).data;
+		const hex = i => '#' + [...px.slice(4 * i, 4 * i + 3)].map(v => v.toString(16).padStart(2, '0')).join('');
+
+		return Array.from({length: c.width}, (_, i) => hex(i)).filter(h => h === want).length;
+	}, at);
+
+	await p.setViewport({width: 1280, height: 800, deviceScaleFactor: 1.1});
+	await settle(p);
+	ok(await hatched() > 50, 'all of it');
+	for (let n = 0; n < 8; n++) {
+		await p.keyboard.down('Control');
+		await p.mouse.move(box.x + box.width / 2, box.y + 100);
+		await p.mouse.wheel({deltaY: -100});
+		await p.keyboard.up('Control');
+		await settle(p);
+	}
+	ok((await info(p)).t0 - (await info(p)).from > 1e8, 'it begins before');
+	ok(await hatched() > 50, 'the middle of it');
+	await p.close();
+});
+
+await t('threads of a process that has several ranks are nobody\u2019s', async () => {
+	const file = ofRank(tmp + '/several', 0, 10, [[0, 1, numbered]]), other = readFileSync(file, 'utf8').split('\n')[1].replace('"rank":0', '"rank":5').replace('"tid":10', '"tid":11').replace('"eventAddr":"0x', '"eventAddr":"0x1');
+
+	appendFileSync(file, other + '\n' + [10, 11].map(tid => JSON.stringify({recordType: 'slice', tid, ts: 1e6, dur: 1000, state: 'run', cpu: 0})).join('\n') + '\n');
+	const p = await open(browser, view('several', file)), box = await lanesBox(p);
+
+	await p.keyboard.down('Shift');
+	await p.mouse.move(box.x + 300, box.y + 60);
+	await p.mouse.down();
+	await p.mouse.move(box.x + 700, box.y + 60);
+	await p.mouse.up();
+	await p.keyboard.up('Shift');
+	await settle(p);
+	const told = await $text(p, '#pane');
+
+	ok(told.includes('process job [10]') && !told.includes('rank 0'), told.slice(0, 400));
 	await p.close();
 });
 
