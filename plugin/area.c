@@ -316,6 +316,8 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask, bool room)
 		now = stays;
 	else if (!(now & ~KERNELS)) /* or what the recorder before has left */
 		now = (mask_wanted() & allowed) | stays;
+	if (!in_use) /* nor may what the communicators before had room for bring it to this one */
+		now &= allowed | ~(uint32_t)KERNELS;
 	if (now)
 		__atomic_store_n(&disarmed_in, 0, __ATOMIC_RELAXED);
 	if (now != was) /* else a loader may be writing it just now */

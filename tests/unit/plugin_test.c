@@ -915,6 +915,20 @@ static void test_mask_room(void **state)
 	shm_free = 1ULL << 40;
 }
 
+/* What the mask has from communicators that have ended is no reason to have it where there is no room by now. */
+static void test_mask_room_gone(void **state)
+{
+	(void)state;
+	shm_free = 64ULL << 20;
+	assert_int_equal(init_mask(7, 0x7fff), 0x7fff & ~0x40);
+	assert_int_equal(init_mask(4, 0xfff), 0xfff & ~0x40);
+	set_env_mask("0x7fff");
+	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
+	set_env_mask("");
+	shm_free = 1ULL << 40;
+	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
+}
+
 static void *group(void *ctx, int captured)
 {
 	descr d = {.type = ncclProfileGroupApi, .groupApi.graphCaptured = captured};
@@ -1177,12 +1191,25 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7), TEST(test_unknown_types), TEST(test_fields_v1_to_v3),
-		TEST(test_comm_name_again), TEST(test_states),	      TEST(test_folded_starts),
-		TEST(test_folded_states),   TEST(test_step),	      TEST(test_step_apart),
-		TEST(test_mask_default),    TEST(test_mask_variable), TEST(test_mask_wanted),
-		TEST(test_mask_kernel_ch),  TEST(test_mask_room),     TEST(test_kernels_off),
-		TEST(test_mask_nobody),	    TEST(test_disarm),	      TEST(test_fork),
+		TEST(test_fields_v4_to_v7),
+		TEST(test_unknown_types),
+		TEST(test_fields_v1_to_v3),
+		TEST(test_comm_name_again),
+		TEST(test_states),
+		TEST(test_folded_starts),
+		TEST(test_folded_states),
+		TEST(test_step),
+		TEST(test_step_apart),
+		TEST(test_mask_default),
+		TEST(test_mask_variable),
+		TEST(test_mask_wanted),
+		TEST(test_mask_kernel_ch),
+		TEST(test_mask_room),
+		TEST(test_mask_room_gone),
+		TEST(test_kernels_off),
+		TEST(test_mask_nobody),
+		TEST(test_disarm),
+		TEST(test_fork),
 		TEST(test_no_buffer),
 	};
 
