@@ -117,47 +117,78 @@ static void place_leave(struct place *at)
 	at->path = NULL;
 }
 
-static bool place_enter(struct place *at, const struct trace_file *f)
+static int place_enter(struct place *at, const struct trace_file *f)
 {
 	size_t len = (size_t)(f->name - f->path);
 
+	int err;
+
 	if (at->path && strlen(at->path) == len && !memcmp(at->path, f->path, len))
-		return true;
+		return 0;
 	place_leave(at);
 	at->path = strndup(f->path, len);
 	if (!at->path)
-		return false;
+		return -ENOMEM;
 	at->fd = out_dir_find(len ? at->path : ".", at->links, at->uid);
-	if (at->fd < 0)
-		place_leave(at);
-	return at->fd >= 0;
+	if (at->fd >= 0)
+		return 0;
+	err = at->fd;
+	place_leave(at);
+	return err;
 }
 
-/* Whether f is still there, under its name; what it takes of the disk. */
-static bool is_there(struct place *at, const struct trace_file *f, uint64_t *bytes)
+/* 0: f is still there, under its name, and takes *bytes of the disk; -ENOENT: it is not; else nobody can tell now. */
+static int look(struct place *at, const struct trace_file *f, uint64_t *bytes)
 {
 	struct stat st;
+	int err = place_enter(at, f);
 
-	if (!place_enter(at, f) || fstatat(at->fd, f->name, &st, AT_SYMLINK_NOFOLLOW))
-		return false;
+	if (!err && fstatat(at->fd, f->name, &st, AT_SYMLINK_NOFOLLOW))
+		err = -errno;
+	if (err)
+		return err == -ENOTDIR ? -ENOENT : err;
+	if (st.st_dev != f->dev || st.st_ino != f->ino)
+		return -ENOENT;
 	*bytes = ((uint64_t)st.st_size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-	return st.st_dev == f->dev && st.st_ino == f->ino;
+	return 0;
 }
 
-/* Of what is whole now; what somebody has taken away is none of ours any more. */
+/* What is there now; what somebody has taken away is none of ours any more. */
 static void measure(struct place *at, struct recording *rec)
 {
 	struct trace_file **at_file = &rec->files, *f;
 
+	rec->bytes = rec->nfiles = 0;
 	while ((f = *at_file)) {
-		if (is_there(at, f, &f->bytes)) {
-			rec->bytes += f->bytes;
-			rec->nfiles++;
-			at_file = &f->next;
-		} else {
+		if (look(at, f, &f->bytes) == -ENOENT) {
 			*at_file = f->next;
 			free(f);
+			continue;
 		}
+		rec->bytes += f->bytes;
+		rec->nfiles++;
+		at_file = &f->next;
+	}
+}
+
+/* Recordings, or some of their files, may have been moved elsewhere: these take no room, and nothing is to go for them. */
+static void measure_again(struct retain *r, struct place *at)
+{
+	struct recording **at_rec = &r->oldest, *rec;
+
+	r->bytes = r->nfiles = 0;
+	r->newest = NULL;
+	while ((rec = *at_rec)) {
+		measure(at, rec);
+		if (!rec->nfiles) {
+			*at_rec = rec->next;
+			recording_free(rec);
+			continue;
+		}
+		r->newest = rec;
+		r->bytes += rec->bytes;
+		r->nfiles += rec->nfiles;
+		at_rec = &rec->next;
 	}
 }
 
@@ -165,7 +196,7 @@ static void delete_file(struct retain *r, struct place *at, const struct trace_f
 {
 	uint64_t bytes;
 
-	if (!is_there(at, f, &bytes))
+	if (look(at, f, &bytes))
 		return;
 	if (unlinkat(at->fd, f->name, 0)) {
 		pr_warn("Failed to delete '%s', which --keep has no room for: %s; it stays\n",
@@ -177,6 +208,11 @@ static void delete_file(struct retain *r, struct place *at, const struct trace_f
 	/* Of a job's own directory, where nothing is left in it: it says so itself. */
 	if (r->own_dirs && *at->path)
 		unlinkat(AT_FDCWD, at->path, AT_REMOVEDIR);
+}
+
+static bool is_over(const struct retain *r)
+{
+	return r->bytes > r->max_bytes || r->nfiles > r->max_files;
 }
 
 static void delete_oldest(struct retain *r, struct place *at)
@@ -213,7 +249,9 @@ void retain__end_recording(struct retain *r, bool links, uid_t uid)
 	r->newest = rec;
 	r->bytes += rec->bytes;
 	r->nfiles += rec->nfiles;
-	while (r->oldest != rec && (r->bytes > r->max_bytes || r->nfiles > r->max_files))
+	if (is_over(r))
+		measure_again(r, &at);
+	while (r->oldest != r->newest && is_over(r))
 		delete_oldest(r, &at);
 	place_leave(&at);
 }

@@ -251,6 +251,32 @@ static void test_gone(void **state)
 	end(r);
 }
 
+/* Recordings that somebody has moved to another disk take no room: nothing else goes for them. */
+static void test_moved_away(void **state)
+{
+	struct retain *r = begin(5 * 8192, 100, false);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		trace(r, name(i, 1), 8192);
+		end_recording(r);
+	}
+	for (i = 1; i < 4; i++)
+		assert_int_equal(unlink(name(i, 1)), 0);
+	for (i = 5; i < 8; i++) {
+		trace(r, name(i, 1), 8192);
+		end_recording(r);
+	}
+	assert_deleted(r, 0, 0, 0);
+	assert_int_equal(is_there(name(0, 1)) + is_there(name(4, 1)), 2);
+	trace(r, name(8, 1), 8192);
+	end_recording(r);
+	assert_deleted(r, 1, 1, 8192);
+	assert_false(is_there(name(0, 1)));
+	end(r);
+}
+
 static int enter(void **state)
 {
 	(void)state;
@@ -274,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_directory_moved),
 		cmocka_unit_test(test_directories),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_moved_away),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);
