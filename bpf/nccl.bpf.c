@@ -247,6 +247,8 @@ static __always_inline void chunk_submit(struct task_struct *task, const struct 
 		if (sent == SENT_FAULT)
 			__sync_fetch_and_add(&stat->faults, 1);
 	}
+	if (!stat) /* counted nowhere: nothing is to be taken back */
+		lost = 0;
 	thread->lost_end = lost ? tb->rec_pos + tb->rec_cnt : 0;
 	thread->lost_cnt = lost;
 	thread->lost_limited = sent == SENT_LIMITED;
@@ -501,6 +503,7 @@ int BPF_PROG(scope_exec, struct task_struct *task, pid_t old_pid)
 	seq = sched_seq();
 	forget(tgid, tid, true);
 	/* A thread that is not the first takes over the first one's number. */
+	bpf_map_delete_elem(&scope_threads, &old);
 	task_forget(old);
 	switches_copy_here();
 	tell_end(task, stat, SCOPE_EV_EXEC, 0, true, seq);

@@ -744,6 +744,16 @@ int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_s
 											: 0;
 }
 
+bool attach__proc_next(const struct attach *a, uint32_t *tgid, struct scope_proc_stat *stat)
+{
+	int fd = bpf_map__fd(a->skel->maps.scope_procs);
+
+	while (!bpf_map_get_next_key(fd, *tgid ? tgid : NULL, tgid))
+		if (!bpf_map_lookup_elem(fd, tgid, stat))
+			return true;
+	return false;
+}
+
 int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task)
 {
 	uint32_t slot = tid % SCOPE_TASK_SLOTS;

@@ -99,6 +99,8 @@ int attach__skipped(const struct attach *a, uint64_t *skipped);
 
 /* What BPF knows of a process. 0 or -ENOENT. */
 int attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *stat);
+/* The next of all processes that BPF knows, behind *tgid; 0: the first. False: there is none. */
+bool attach__proc_next(const struct attach *a, uint32_t *tgid, struct scope_proc_stat *stat);
 /* What BPF knows of a thread's state. 0 or -ENOENT. */
 int attach__task(const struct attach *a, uint32_t tid, struct scope_task *task);
 /* Forgets a process that ended without the ring having had room to say so. */

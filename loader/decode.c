@@ -651,6 +651,14 @@ void decode__tail_loss(struct proc *p, uint64_t lost_recs)
 		count_ring_loss(p, lost_recs - known);
 }
 
+void decode__untold_loss(struct session *s, uint64_t lost_recs, uint64_t limited_recs)
+{
+	uint64_t limited = limited_recs < lost_recs ? limited_recs : lost_recs;
+
+	s->summary.lost[LOSS_RATE_LIMIT] += limited;
+	s->summary.lost[LOSS_RING_FULL] += lost_recs - limited;
+}
+
 static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
 {
 	uint32_t tid = h->ns_tid;
@@ -683,6 +691,8 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	decode_sched__exit(s, e);
 	if (!p) {
 		decode_sched__unrecorded_exit(s, e);
+		if (e->group_dead || e->h.kind == SCOPE_EV_EXEC)
+			decode__untold_loss(s, e->lost_recs, e->limited_recs);
 		return NULL;
 	}
 	if (e->h.ts_ns > p->corr.now_ns)

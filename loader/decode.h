@@ -23,5 +23,7 @@ void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs);
 
 /* Counts what the ring had no room for after the last chunk that came through. */
 void decode__tail_loss(struct proc *p, uint64_t lost_recs);
+/* Of a process none of whose records came through, so that it has no trace: all that it lost, and how many of these for its share. */
+void decode__untold_loss(struct session *s, uint64_t lost_recs, uint64_t limited_recs);
 
 #endif

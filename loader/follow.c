@@ -187,11 +187,13 @@ void follow__relearn(struct recorder *r, struct proc *p)
 int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 {
 	bool was = mask && attach__watch(r->attach, (uint32_t)pid, true);
+	struct scope_proc_stat stat;
 	int err;
 
 	err = target__want(t, (uint32_t)getpid(), mask, mask ? flush_ticks(r) : 0);
-	/* One that we have had before goes on: it hands in what it makes. */
-	if (mask && err && err != -EAGAIN && !was)
+	/* One that we have had before goes on: it hands in what it makes. So does one that has just begun to by itself. */
+	if (mask && err && err != -EAGAIN && !was &&
+	    (attach__proc_stat(r->attach, (uint32_t)pid, &stat) || stat.ended))
 		attach__watch(r->attach, (uint32_t)pid, false);
 	if (mask && !err) {
 		attach__armed(r->attach, (uint32_t)pid);

@@ -210,8 +210,10 @@ static int on_tail(struct session *s, const struct input_end *in)
 {
 	struct proc *p = proc__find(s, in->tgid, in->start_ns);
 
-	if (!p)
+	if (!p) {
+		decode__untold_loss(s, in->lost_recs, in->limited_recs);
 		return 0;
+	}
 	p->limited_recs = in->limited_recs;
 	decode__tail_loss(p, in->lost_recs);
 	return 0;

@@ -604,16 +604,20 @@ static void settle(struct recorder *r)
 		 monotonic_ns() < end);
 }
 
-/* What the ring had no room for after a process' last record. */
+/* What the ring had no room for after a process' last record; of some it had room for none. */
 static void count_tails(struct recorder *r)
 {
 	struct scope_proc_stat stat;
 	struct proc *p, *tmp;
+	uint32_t tgid = 0;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		if (!p->ended_ns && !attach__proc_stat(r->attach, p->key.tgid, &stat) &&
 		    stat.start_ns == p->key.start_ns)
 			feed__end(r, INPUT_TAIL, p, &stat);
+	while (attach__proc_next(r->attach, &tgid, &stat))
+		if (stat.lost_recs && !proc__find(&r->s, tgid, stat.start_ns))
+			feed__untold(r, tgid, &stat);
 }
 
 static bool follow_one_another(const struct recorder *r)

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include "chunks.h"
+#include "input.h"
+#include "pipeline.h"
 
 #define TAG 0x77
 
@@ -216,6 +218,32 @@ static void test_limited(void **arg)
 	assert_int_equal(p->lost[LOSS_RING_FULL], 11);
 	decode__tail_loss(p, 113);
 	assert_int_equal(s->summary.lost[LOSS_RATE_LIMIT] + s->summary.lost[LOSS_RING_FULL], 113);
+}
+
+/* Where nothing of a process came through, its end says how much that was; or nobody does, if it still runs when the recording ends. */
+static void test_untold(void **arg)
+{
+	struct scope_ev_exit e = {.h = {.abi = SCOPE_ABI,
+					.kind = SCOPE_EV_EXIT,
+					.size = sizeof(e),
+					.ts_ns = 9000,
+					.start_ns = 10,
+					.tgid = 500,
+					.tid = 501},
+				  .lost_recs = 5,
+				  .limited_recs = 2};
+	const struct input_end tail = {.start_ns = 11, .lost_recs = 7, .tgid = 600};
+
+	(void)arg;
+	decode__event(s, &e, sizeof(e)); /* one of its threads */
+	assert_int_equal(s->summary.lost[LOSS_RING_FULL], 0);
+	e.group_dead = 1;
+	decode__event(s, &e, sizeof(e));
+	assert_int_equal(s->summary.lost[LOSS_RATE_LIMIT], 2);
+	assert_int_equal(s->summary.lost[LOSS_RING_FULL], 3);
+	s->begun = true;
+	assert_int_equal(pipeline__apply(s, INPUT_TAIL, &tail, sizeof(tail)), 0);
+	assert_int_equal(s->summary.lost[LOSS_RING_FULL], 10);
 }
 
 /* Positions are the job's word: what cannot have been is one record that is missing, and no sum overflows. */
@@ -744,6 +772,7 @@ int main(void)
 		TEST(test_twice),
 		TEST(test_gap),
 		TEST(test_limited),
+		TEST(test_untold),
 		TEST(test_wild_gap),
 		TEST(test_thread_buffer_loss),
 		TEST(test_unwanted),
