@@ -269,7 +269,7 @@ static __noinline int place_take(__u64 sk, struct scope_flow *f)
 		if (!place || *place)
 			continue;
 		f->place = at;
-		barrier(); /* what is in a place that f does not say is left over */
+		smp_barrier(); /* what is in a place that f does not say is left over */
 		*place = sk;
 		return 0;
 	}
@@ -343,7 +343,7 @@ static __noinline int flow_begin(__u64 sk, struct scope_flow *f, __u32 why, __u3
 		scope_count(SCOPE_STAT_FLOWS_FULL, 1);
 	f->since_ns = bpf_ktime_get_ns();
 	scope_flow_tell(f->sk, why, state, f->tid);
-	barrier();
+	smp_barrier();
 	f->stage = FLOW_READY; /* last: now others may use it */
 	return 0;
 }
@@ -442,9 +442,9 @@ __noinline int scope_uses_tell(__u64 sk, __u32 dir)
 	else
 		rec_lost(f, n);
 	r->n = 0;
-	barrier();
+	smp_barrier();
 	r->nr += n;
-	barrier();
+	smp_barrier();
 	return 0;
 }
 
@@ -455,7 +455,7 @@ static __noinline int uses_copy(struct scope_flow *f, __u32 dir)
 	struct scope_ev_uses *r = &s->uses, *e = NULL;
 	__u32 nr = *(volatile __u32 *)&r->nr, n;
 
-	barrier();
+	smp_barrier();
 	n = *(volatile __u32 *)&r->n;
 	if (!n || n > SCOPE_USES || s->copied == nr + n)
 		return 0;
@@ -467,7 +467,7 @@ static __noinline int uses_copy(struct scope_flow *f, __u32 dir)
 		return 0;
 	}
 	*e = *r;
-	barrier();
+	smp_barrier();
 	if (*(volatile __u32 *)&r->nr != nr ||
 	    *(volatile __u64 *)&f->since_ns != e->since_ns) { /* told, or another flow by now */
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
@@ -538,7 +538,7 @@ static __noinline int use_end(__u64 sk, struct scope_flow *f, __u32 dir)
 	u->total = s->total - r->total;
 	u->empty_ns = s->empty_ns - r->empty_ns;
 	u->srtt_us = s->tcp.srtt_us;
-	barrier();
+	smp_barrier();
 	r->n = n + 1;
 	if (n + 1 == SCOPE_USES)
 		scope_uses_tell(f->sk, dir);
@@ -564,13 +564,13 @@ static __always_inline bool burst_ends(struct scope_side *s, __u32 tid, __u64 nv
 static __always_inline void side_lock(struct scope_side *s)
 {
 	s->seq |= 1;
-	barrier();
+	smp_barrier();
 }
 
 /* Also where two threads are in here at a time, seq is even behind the last. */
 static __always_inline void side_unlock(struct scope_side *s)
 {
-	barrier();
+	smp_barrier();
 	s->seq = (s->seq | 1) + 1;
 }
 
@@ -1107,7 +1107,7 @@ static __always_inline void open_fill(struct scope_flow_open *o, struct scope_si
 
 	for (i = 0; i < 3; i++) {
 		seq = *(volatile __u32 *)&s->seq;
-		barrier();
+		smp_barrier();
 		o->first_ns = s->first_ns;
 		o->last_ns = s->last_ns;
 		o->total = s->total;
@@ -1115,7 +1115,7 @@ static __always_inline void open_fill(struct scope_flow_open *o, struct scope_si
 		o->bytes = s->bytes;
 		o->calls = s->calls;
 		o->tid = s->tid;
-		barrier();
+		smp_barrier();
 		if (!(seq & 1) && seq == *(volatile __u32 *)&s->seq)
 			return;
 	}
@@ -1156,7 +1156,7 @@ __noinline int scope_flow_sample(__u32 i)
 	uses_copy(f, SCOPE_TX); /* after that: what was open then may gather by now */
 	uses_copy(f, SCOPE_RX);
 	flow_tcp(&s->tcp, sk, f);
-	barrier();
+	smp_barrier();
 	if (*(volatile __u64 *)&f->since_ns == s->since_ns)
 		s->sk = sk;
 	return 0;

@@ -172,7 +172,7 @@ static __always_inline __s32 switch_out(struct scope_cpu *c, struct scope_switch
 	} else {
 		t->asleep_ns = s->ts_ns;
 		t->asleep = 0;
-		barrier(); /* whoever finds it asleep finds this */
+		smp_barrier(); /* whoever finds it asleep finds this */
 		t->state = SCOPE_TASK_BLOCKED;
 		q->why = task_why(prev);
 	}
@@ -296,13 +296,13 @@ static __always_inline bool switch_fits(struct scope_switches *q, struct scope_s
 /* It counts from here on. */
 static __always_inline int switch_gather(struct scope_switches *q, __u32 cpu)
 {
-	barrier();
+	smp_barrier();
 	q->seq++;
 	/* Whatever has been copied: `told` has to go on. */
 	if (q->seq - q->told < SCOPE_SWITCHES)
 		return 0;
 	switches_tell(q, cpu, q->seq);
-	barrier();
+	smp_barrier();
 	q->told = q->seq;
 	return 0;
 }
@@ -345,9 +345,9 @@ static __always_inline int switch_record(struct scope_cpu *c, __u32 cpu, bool pr
 	switches_tell(q, cpu, q->seq); /* these come before */
 	q->told = q->seq;
 	switch_tell(q, s, cpu, prev, next);
-	barrier(); /* nobody shall take it for one that gathers */
+	smp_barrier(); /* nobody shall take it for one that gathers */
 	q->told = q->seq + 1;
-	barrier();
+	smp_barrier();
 	q->seq++;
 	return 0;
 }

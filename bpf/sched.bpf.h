@@ -197,7 +197,7 @@ static __always_inline __u32 switches_told(const struct scope_switches *q, __u32
 		barrier_var(n); /* else clang, which knows it, leaves the first condition out */   \
 		for (i = 0; i < (most) && i < n; i++)                                              \
 			e->at[i] = q->at[(first + i) % SCOPE_SWITCH_SLOTS];                        \
-		barrier();                                                                         \
+		smp_barrier();                                                                     \
 		if (q->told != told)                                                               \
 			bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);                                  \
 		else                                                                               \
@@ -217,7 +217,7 @@ static TASK_INLINE int switches_tell(struct scope_switches *q, __u32 cpu, __u32 
 
 	if (!n || n > SCOPE_SWITCHES)
 		return 0;
-	barrier();
+	smp_barrier();
 	if (n <= 4)
 		ok = switches_put_4(q, cpu, told, from + 1, n);
 	else

@@ -16,6 +16,20 @@
  */
 #define SCOPE_SHARED __weak
 
+/*
+ * Between two stores of which another CPU, or the loader, goes by the second, and between its own two loads. x86 keeps their order as it is;
+ * on arm64 an atomic operation that says what was there before keeps all that is before it before all that is behind it.
+ */
+#ifdef __TARGET_ARCH_arm64
+#define smp_barrier()                                                                              \
+	do {                                                                                       \
+		__u64 __at = 0, __was = __sync_lock_test_and_set(&__at, 1);                        \
+		asm volatile("" : : "r"(__was) : "memory");                                        \
+	} while (0)
+#else
+#define smp_barrier() barrier()
+#endif
+
 /* Unread bytes from which on a record wakes the loader up. */
 const volatile __u64 scope_wake_bytes SCOPE_SHARED = 256 * 1024;
 /* Set by the loader before load: whether the programs of sched.bpf.c are on. */
