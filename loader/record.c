@@ -741,6 +741,24 @@ static void print_how_to_load(const struct recorder *r)
 		r->opt.cmd ? "' was started with" : " with", r->plugin);
 }
 
+/* NCCL loads a plugin when it begins, or never: who waits for events of all that have it is to know at once if none has. */
+static void print_who_has_it(const struct recorder *r)
+{
+	uint32_t n = scan__users(&r->scan);
+
+	if (r->opt.cmd || r->opt.npids || r->until_ns)
+		return;
+	if (n)
+		pr_info("%u process%s the plugin now; 'ncclscope status' lists them\n", n,
+			n > 1 ? "es have" : " has");
+	else
+		pr_info("No process has the plugin yet, and those that run without it are not "
+			"recorded: "
+			"start jobs with NCCL_PROFILER_PLUGIN=%s; 'ncclscope status' lists those "
+			"that have it\n",
+			r->plugin);
+}
+
 /* `s`: whose traces they are, or the recorder's own where there are none. */
 static void print_result(const struct recorder *r, const struct session *s)
 {
@@ -863,6 +881,7 @@ static int record(struct recorder *r)
 	notify__say("READY=1");
 	pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
 		r->opt.cmd ? r->opt.cmd[0] : "");
+	print_who_has_it(r);
 	watch_begin();
 	status = loop(r, end_of_window(r));
 	if (stop_signals)

@@ -431,6 +431,16 @@ void scan__all(struct recorder *r)
 		pass_go(r, UINT64_MAX);
 }
 
+uint32_t scan__users(const struct scan *s)
+{
+	const struct scan_file *f;
+	uint32_t n = 0;
+
+	for (f = s->files; f; f = f->hh.next)
+		n += f->users;
+	return n;
+}
+
 int scan__init(struct recorder *r, bool only)
 {
 	struct scan_file *f;

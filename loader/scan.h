@@ -81,6 +81,9 @@ void scan__all(struct recorder *r);
 /* Goes on with a pass for a moment, or begins one when it is time. */
 void scan__tick(struct recorder *r, uint64_t now);
 
+/* How many processes have a file of the plugin that is recorded, as of the last look at each. */
+uint32_t scan__users(const struct scan *s);
+
 /*
  * When the probe of the file behind an open target was put on, in ns; 0: not known. What started later
  * is seen from its first callback on.

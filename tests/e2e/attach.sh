@@ -92,7 +92,7 @@ is "masks when it says that it records" "$(masks $ours | tr ' ' '\n' | sort -u |
 is "another build: not touched" "$(masks ${ranks_by[build]})" "0 0"
 is "processes that it says it has found" \
 	"$(sed -n 's/.*Process \([0-9]*\) has the plugin.*/\1/p' "$tmp/all.err" | sorted)" "$ours"
-t "armed within 200 ms" awk '/has the plugin/ { n++; sub(/.*plugin, /, ""); if ($1 > 200000) { print "after " $1 " us"; bad = 1 } }
+t "armed within 200 ms" awk '/Process [0-9]+ has the plugin/ { n++; sub(/.*plugin, /, ""); if ($1 > 200000) { print "after " $1 " us"; bad = 1 } }
 	END { exit bad || n != 10 }' "$tmp/all.err"
 sleep 0.7
 stop_recorder INT
@@ -138,7 +138,7 @@ for i in 1 2 3; do
 		>"$tmp/later$i.out" 2>/dev/null &
 	starters+=($!)
 done
-until_true 10 eval '[ "$(grep -c "has the plugin" "$tmp/later.err")" -ge 6 ]'
+until_true 10 eval '[ "$(grep -c "Process [0-9]* has the plugin" "$tmp/later.err")" -ge 6 ]'
 t "new files while recording: found within 2 s, of which a start takes some ($((($(date +%s%N) - begin) / 1000000)) ms)" \
 	[ $(($(date +%s%N) - begin)) -lt 3000000000 ]
 wait "${starters[@]}"
@@ -158,7 +158,7 @@ cp "$plugin" "$tmp/libnccl-profiler-over.so"
 record_bg over -v
 NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-over.so "$job" "${run[@]}" >/dev/null 2>&1 &
 starters+=($!)
-until_true 10 eval '[ "$(grep -c "has the plugin" "$tmp/over.err")" -ge 2 ]'
+until_true 10 eval '[ "$(grep -c "Process [0-9]* has the plugin" "$tmp/over.err")" -ge 2 ]'
 dd if="$plugin" of="$tmp/libnccl-profiler-over.so" conv=notrunc status=none # the same bytes: else the job would crash
 t "a file that is written to: said" until_true 10 grep -q "written to while it is in use" "$tmp/over.err"
 sleep 3

@@ -77,6 +77,7 @@ is "-p of no pid: usage" $? 2
 
 record_bg a --mask coll --sched off
 a=$recorder
+t "a recorder tells at its beginning how many have the plugin" until_true 5 grep -q "^ncclscope: 2 processes have the plugin now; 'ncclscope status' lists them\$" "$tmp/a.err"
 record_bg b --mask proxystep --ring 600K --net off # rounded up to 1 MiB
 b=$recorder
 "$scope" arm -p "${ranks[0]}" --mask p2p

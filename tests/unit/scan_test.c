@@ -123,12 +123,14 @@ static void fails_and_comes(int find, int want)
 		assert_int_equal(asked, 1);
 		assert_pause(p, pauses[i]);
 		assert_int_equal(p->hangs, find == -ETIMEDOUT || want == -ETIMEDOUT);
+		assert_int_equal(scan__users(&r.scan), find ? 0 : 1);
 	}
 	plugin.find = plugin.want = 0;
 	p = pass(&r, &asked);
 	assert_int_equal(asked, 1);
 	assert_non_null(p->file);
 	assert_int_equal(p->file->users, 1);
+	assert_int_equal(scan__users(&r.scan), 1);
 	assert_false(p->hangs);
 	pass(&r, &asked);
 	assert_int_equal(asked, 0);
@@ -230,6 +232,7 @@ static void test_says_once(void **state)
 		p->vsize ^= 4096; /* it maps and unmaps */
 		asked_all += (uint32_t)asked;
 		assert_null(p->file);
+		assert_int_equal(scan__users(&r.scan), 0);
 	}
 	assert_int_equal(asked_all, 50);
 	assert_int_equal(warnings, 1);
