@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "job.h"
+#include "plugin_path.h"
 #include "rlimits.h"
+
+#define PLUGIN_ENV "NCCL_PROFILER_PLUGIN"
 
 static bool env_id(const char *name, unsigned int *id)
 {
@@ -73,7 +77,7 @@ static int run(char **argv, const char *plugin)
 	err = become(uid, gid);
 	if (err)
 		return err;
-	setenv("NCCL_PROFILER_PLUGIN", plugin, 1);
+	setenv(PLUGIN_ENV, plugin, 1);
 	execvp(argv[0], argv);
 	return -errno;
 }
@@ -108,6 +112,20 @@ pid_t job__start(char **argv, const char *plugin)
 	}
 	close(pipefd[0]);
 	return err ? err : pid;
+}
+
+/* NCCL takes a file or the middle of its name. */
+const char *job__replaced(const char *plugin)
+{
+	const char *named = getenv(PLUGIN_ENV), *file;
+	char real[PATH_MAX];
+
+	if (!named || !*named || !strcmp(named, "ncclscope"))
+		return NULL;
+	file = strrchr(named, '/');
+	if (!strcmp(file ? file + 1 : named, PLUGIN_FILE))
+		return NULL;
+	return realpath(named, real) && !strcmp(real, plugin) ? NULL : named;
 }
 
 const char *job__advice(const char *cmd, int err)

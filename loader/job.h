@@ -12,6 +12,12 @@
  */
 pid_t job__start(char **argv, const char *plugin);
 
+/*
+ * What NCCL_PROFILER_PLUGIN names here that job__start() takes from the command: another profiler than ours at `plugin`, a real path.
+ * NULL: nothing. The environment's, valid until that changes.
+ */
+const char *job__replaced(const char *plugin);
+
 /* What to do about one of these errors of `cmd`, for the end of its message: begins with "; ", or is "". */
 const char *job__advice(const char *cmd, int err);
 

@@ -563,8 +563,15 @@ static int start_digest(struct recorder *r)
 
 static int start_job(struct recorder *r)
 {
+	const char *other;
+
 	if (!r->opt.cmd || r->job)
 		return EXIT_OK;
+	other = job__replaced(r->plugin);
+	if (other)
+		pr_warn("NCCL_PROFILER_PLUGIN=%s is replaced by %s for '%s': NCCL does not load "
+			"'%s' there\n",
+			other, r->plugin, r->opt.cmd[0], other);
 	r->job = job__start(r->opt.cmd, r->plugin);
 	if (r->job < 0) {
 		pr_err("Failed to start '%s': %s%s\n", r->opt.cmd[0], strerror(-r->job),

@@ -109,6 +109,10 @@ record cnone -d 200ms
 t "no job at all: how one is to be started" says cnone 0 "Trace: none" "ncclscope: Start jobs with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
 t "no job yet: said at the beginning" grep -qF "ncclscope: No process has the plugin yet, and those that run without it are not recorded: start jobs with NCCL_PROFILER_PLUGIN=$plugin" "$tmp/cnone.err"
 is "no job yet: not said of a command that is to begin" "$(grep -c 'has the plugin' "$tmp/cenv.err")" 0
+NCCL_PROFILER_PLUGIN=another record cother -- "${small[@]}"
+t "another profiler's name is replaced: said, once" same "$(grep -F "NCCL_PROFILER_PLUGIN=another" "$tmp/cother.err")" \
+	"ncclscope: warning: NCCL_PROFILER_PLUGIN=another is replaced by $plugin for '$job': NCCL does not load 'another' there"
+t "another profiler's name is replaced: the job is recorded" good cother
 record cquiet -q -d 200ms
 is "no job at all, with -q: nothing" "$(cat "$tmp/cquiet.err")" ""
 record cerr -- "$job" --ranks 2 --fault abort:after=2 --iters 4 --json

@@ -139,6 +139,33 @@ static void test_no_command(void **state)
 	unsetenv("SUDO_UID");
 }
 
+/* By whatever name, ours is not another one. */
+static void test_replaced(void **state)
+{
+	static const char plugin[] = "/proc/version"; /* for a file that is there */
+	static const char *const ours[] = {"",
+					   "ncclscope",
+					   "libnccl-profiler-ncclscope.so",
+					   "/elsewhere/libnccl-profiler-ncclscope.so",
+					   plugin,
+					   "/proc/./version"};
+	static const char *const others[] = {"other", "ncclscope2", "/proc/self/exe", "/none.so"};
+	size_t i;
+
+	(void)state;
+	unsetenv("NCCL_PROFILER_PLUGIN");
+	assert_null(job__replaced(plugin));
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		setenv("NCCL_PROFILER_PLUGIN", ours[i], 1);
+		assert_null(job__replaced(plugin));
+	}
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		setenv("NCCL_PROFILER_PLUGIN", others[i], 1);
+		assert_string_equal(job__replaced(plugin), others[i]);
+	}
+	unsetenv("NCCL_PROFILER_PLUGIN");
+}
+
 static void check_dir(char *dir)
 {
 	_exit(out_dir_check(dir, getuid(), getgid(), NULL) ? EXIT_FAILED : EXIT_OK);
@@ -159,9 +186,8 @@ static void test_no_parent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_no_command),
+		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_no_parent),
 	};
 
