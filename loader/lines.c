@@ -127,6 +127,65 @@ static int is_trace(const struct dirent *entry)
 		(len > 16 && !strcmp(entry->d_name + len - 10, ".jsonl.zst")));
 }
 
+static int may_be_dir(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' &&
+	       (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN);
+}
+
+/* Names as scandir() gives them, or none. */
+static void free_names(struct dirent **names, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		free(names[i]);
+	if (n >= 0)
+		free(names);
+}
+
+static bool has_traces(const char *path)
+{
+	struct dirent **names;
+	int n = scandir(path, &names, is_trace, NULL);
+
+	free_names(names, n);
+	return n > 0;
+}
+
+/* Whether a directory in it has some: recordings lie in one each, and who wants all of them names the one above. */
+static bool has_recordings(const char *path)
+{
+	struct dirent **names;
+	int n = scandir(path, &names, may_be_dir, NULL), i;
+	bool has = false;
+	char *dir;
+
+	for (i = 0; i < n && !has; i++) {
+		if (asprintf(&dir, "%s/%s", path, names[i]->d_name) < 0)
+			break;
+		has = has_traces(dir);
+		free(dir);
+	}
+	free_names(names, n);
+	return has;
+}
+
+static void tell_no_traces(const char *path)
+{
+	size_t len = strlen(path);
+
+	if (!has_recordings(path)) {
+		pr_err("Failed to read '%s': no trace_*.jsonl in it, nor any .zst\n", path);
+		return;
+	}
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	pr_err("Failed to read '%s': no trace_*.jsonl in it, nor any .zst, but directories in it "
+	       "have some: give these, as %.*s/*/\n",
+	       path, (int)len, path);
+}
+
 /* Its traces, by name. */
 static int visit_dir(const char *path, bool quiet, int (*visit)(void *to, const char *file),
 		     void *to)
@@ -136,11 +195,11 @@ static int visit_dir(const char *path, bool quiet, int (*visit)(void *to, const 
 	char *file;
 
 	if (n <= 0) {
-		if (!quiet)
-			pr_err("Failed to read '%s': %s\n", path,
-			       n ? strerror(errno) : "no trace_*.jsonl in it, nor any .zst");
-		if (!n)
-			free(names);
+		if (!quiet && n)
+			pr_err("Failed to read '%s': %s\n", path, strerror(errno));
+		else if (!quiet)
+			tell_no_traces(path);
+		free_names(names, n);
 		return -ENOENT;
 	}
 	for (i = 0; i < n; i++) {
@@ -151,9 +210,8 @@ static int visit_dir(const char *path, bool quiet, int (*visit)(void *to, const 
 			err = one ? one : err;
 			free(file);
 		}
-		free(names[i]);
 	}
-	free(names);
+	free_names(names, n);
 	return err;
 }
 

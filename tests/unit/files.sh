@@ -78,6 +78,22 @@ for limit in 160 64 16; do
 	t "merge: $limit files may be open" merge_with_limit $limit
 done
 
+# A directory of recordings has no traces itself: each command that reads some says which have.
+above()
+{
+	local command rc said
+	mkdir -p above/n0 above/n1 above/.git empty/n0 && cp job/trace_1_pid0000.jsonl above/n0 && touch above/trace.txt || return 1
+	for command in report check merge "export --to csv" view; do
+		# shellcheck disable=SC2086
+		"$tool" $command "$1" >out 2>err
+		rc=$?
+		said=$(sed -n "s/^ncclscope: error: Failed to read '[^']*': //p" err)
+		same "$rc $said" "1 no trace_*.jsonl in it, nor any .zst$2" "$command" || return 1
+	done
+}
+t "directories below have the traces: said, and how they are named" above above/ ", but directories in it have some: give these, as above/*/"
+t "nor have those: no such advice" above empty ""
+
 compressed()
 {
 	mkdir zst && zstd -q --output-dir-flat zst job/*.jsonl && with_limit 64 zst
