@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A process with the plugin, from outside; see target.h. */
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,6 +50,15 @@ const char *target__error(int err)
 	}
 }
 
+/* Root in a container may lack it; who has it and is refused has another reason to look for. */
+static const char *advice_to_root(void)
+{
+	if (!capng_get_caps_process() && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE))
+		return "; root has CAP_SYS_PTRACE here: the kernel or a security module refuses "
+		       "it, or another capability is missing (docs/privileges.md)";
+	return "; root needs CAP_SYS_PTRACE for that, which a container has to be given";
+}
+
 const char *target__advice(int err)
 {
 	switch (err) {
@@ -56,9 +66,7 @@ const char *target__advice(int err)
 		return "; 'ncclscope status' lists the processes that have the plugin";
 	case -EPERM:
 	case -EACCES:
-		return geteuid() ? "; run as root or as its user"
-				 : "; root needs CAP_SYS_PTRACE for that, which a container has "
-				   "to be given";
+		return geteuid() ? "; run as root or as its user" : advice_to_root();
 	default:
 		return "";
 	}

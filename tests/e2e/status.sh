@@ -69,6 +69,12 @@ for command in status "arm --mask coll"; do
 	setpriv --bounding-set=-sys_ptrace "$scope" $command -p "${ranks[0]}" 2>"$tmp/status.err"
 	is "$command -p as root that may not look, and what to do" "$? $(sed 's/.*: Permission/Permission/' "$tmp/status.err")" \
 		"3 Permission denied; root needs CAP_SYS_PTRACE for that, which a container has to be given"
+	if unshare -Ur true 2>/dev/null; then
+		# shellcheck disable=SC2086
+		unshare -Ur "$scope" $command -p "${ranks[0]}" 2>"$tmp/status.err"
+		is "$command -p as root that the kernel refuses all the same" "$? $(sed 's/.*: Permission/Permission/' "$tmp/status.err")" \
+			"3 Permission denied; root has CAP_SYS_PTRACE here: the kernel or a security module refuses it, or another capability is missing (docs/privileges.md)"
+	fi
 done
 "$scope" status -p 1x 2>/dev/null
 is "-p of no pid: usage" $? 2
