@@ -66,6 +66,8 @@ static const struct argp argp = {
 	       "pending, "
 	       "TCP, losses, and what recording costs. Reads what they tell once a second; "
 	       "ncclscope-metrics(1) has the names.\v"
+	       "For node_exporter's textfile collector:\n"
+	       "  ncclscope metrics -d 5s -o /var/lib/prometheus/node-exporter/ncclscope.prom\n\n"
 	       "Exit status: 0 ok, 1 the output could not be written, 2 usage.",
 };
 
