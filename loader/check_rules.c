@@ -621,7 +621,7 @@ static void place_check(struct check *c, enum kind kind)
 		p->header_line = c->line;
 	} else if (!p->any && !c->compat) {
 		find(c, FIND_ERROR, "header-first",
-		     "a %s record before any header (traces of the seed need --compat)",
+		     "a %s record before any header (traces of minimal_profiler need --compat)",
 		     kind_text(kind));
 	} else if (p->footer && !p->after_footer) {
 		find(c, FIND_ERROR, "footer-last", "a %s record after the footer in line %llu",

@@ -107,7 +107,7 @@ jq -s --argjson rounds "$rounds" "$stats"'
 	| .targets = [
 		{what: "recording, mean above nothing", unit: "ns", value: $armed.above.median, ci: $armed.above.ci, max: 35},
 		{what: "recording, p99", unit: "ns", value: $armed.quantiles.p99, max: 100},
-		{what: "cheaper than the seed'\''s way", unit: "times", value: .cheaper.median, ci: .cheaper.ci, min: 40},
+		{what: "cheaper than minimal_profiler'\''s way", unit: "times", value: .cheaper.median, ci: .cheaper.ci, min: 40},
 		{what: "disarmed: callbacks", unit: "", value: $disarmed.calls, max: 0},
 		{what: "disarmed: a point where NCCL would call, above nothing", unit: "ns", value: $disarmed.above.median, ci: $disarmed.above.ci, max: 2}]
 	| .targets |= map(judge)' "$tmp/values" >"$tmp/result" || die "no result"
