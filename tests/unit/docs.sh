@@ -88,7 +88,7 @@ constants()
 usage()
 {
 	local page c o
-	for page in README.md CONTRIBUTING.md docs/probes.md docs/limits.md; do
+	for page in README.md CONTRIBUTING.md docs/probes.md docs/limits.md docs/cluster.md; do
 		code_of "$page" | grep -oE '(^|[ /])ncclscope [a-z]+( .*)?' | sed 's/^[ /]*//; s/ -- .*//' |
 			sort -u | while read -r _ c o; do
 			"$scope" --help | grep -qE "^  $c " || echo "$page: ncclscope $c"
