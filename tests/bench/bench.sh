@@ -160,9 +160,30 @@ job_table='
 	(select(.lossy > 0) | "\nIn \(.lossy) of the recordings something was lost: these figures are too low."),
 	(select(.disturbed > 0) | "\nAnother recorder was there \(.disturbed) times: these figures are worth less.")'
 
+# What somebody who asks what it costs may quote: of the parts that were measured.
+in_short() {
+	local over="It was not measured on nodes with GPUs."
+	[ ! -e "$work/nccl.json" ] || over="Over NVIDIA's NCCL, all ranks on one GPU, it is further down."
+	section callback '
+		(.cases | INDEX(.name)) as $c
+		| "* A callback that is recorded takes \($c.armed.above | of(" ns")) of the thread that makes it; where nobody records NCCL makes none,",
+		"  and looks at its mask, which takes at most \($point | num) ns."'
+	section convert '
+		(.cases | INDEX(.case)) as $c
+		| "* Traces take \($c.on.outEach | num) bytes for each callback, \($c["on --compress"].outEach | num) with `--compress`; with `--sched=off --net=off` \($c.off.outEach | num) and \($c["off --compress"].outEach | num)."'
+	section job '
+		"* A whole job of which everything was recorded took so much longer (ranks x bytes of an AllReduce):",
+		"  \(.cases | map("\(.case) \(.everything | of(" %"))") | join(", ")).",
+		"  Where the interval contains 0, neither a cost is shown nor that there is none.",
+		"* The recorder took \(.cases | map(.recorder) | "\(min | num) to \(max | num)") % of a CPU meanwhile, and more after the end, for what of the traces was left.",
+		"* That was a stand-in for NCCL on host memory and loopback TCP, on '"$(nproc)"' CPUs that the job shares with the recorder (`@one`: the job is on one of them",
+		"  and leaves the others). '"$over"'"'
+}
+
 page() {
+	printf '# Performance\n\n'
+	in_short
 	cat <<-END
-		# Performance
 
 		Made by \`make bench\`; no figure here is set by hand. Where there are two in parentheses, the median lies between them in 95 of 100
 		cases, or in fewer where there are less than six values. Nothing was pinned to quiet CPUs but what says so: others on the machine
