@@ -2,15 +2,10 @@
 /* GPUs: names, and the process that looks at them; see gpu.h. */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "aside.h"
-#include "caps.h"
 #include "clock.h"
 #include "gpu.h"
 
@@ -71,59 +66,21 @@ bool gpu_sample__ok(const struct gpu_sample *s)
 
 /* ---- The process ------------------------------------------------------------------------------- */
 
-#define TRIES		  20 /* of 1 ms, to wait for its end: who is in the driver dies when it comes back */
 #define REST		  5 /* times as long as an answer took: GPUs are not to be kept busy by us */
 #define REST_MAX_NS	  (30 * NSEC_PER_SEC)
 #define RETRY_NS	  (10 * NSEC_PER_SEC) /* NVML, or its driver, may come later than we */
 #define PATIENCE_NS	  (5 * NSEC_PER_SEC)
 #define FIRST_PATIENCE_NS (60 * NSEC_PER_SEC) /* GPUs may have to be woken first */
 
-static _Noreturn void be_sampler(int sock, pid_t parent, const char *library)
+static void be_sampler(int sock, const char *library)
 {
-	static const struct rlimit none;
-
-	aside__begin("ncclscope-gpu", parent, sock);
-	caps__drop_all(); /* NVML is everybody's */
-	setrlimit(RLIMIT_CORE, &none);
-	gpu_nvml__run(ASIDE_SOCK, library ?: GPU_LIBRARY);
-	_exit(0);
+	gpu_nvml__run(sock, library ?: GPU_LIBRARY);
 }
 
 int gpu_sampler__start(struct gpu_sampler *g, const char *library)
 {
-	pid_t parent = getpid();
-	int s[2], err;
-
 	*g = (struct gpu_sampler){.fd = -1};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s))
-		return -errno;
-	g->pid = fork();
-	if (!g->pid)
-		be_sampler(s[1], parent, library);
-	err = g->pid < 0 ? -errno : 0;
-	close(s[1]);
-	if (err) {
-		close(s[0]);
-		g->pid = 0;
-		return err;
-	}
-	g->fd = s[0];
-	return 0;
-}
-
-/* Its number is ours until it has been waited for. The signal that ended it, if that is known; else 0. */
-static int reap(struct gpu_sampler *g, int tries)
-{
-	const struct timespec ms = {.tv_nsec = 1000000};
-	int status = 0;
-	pid_t pid;
-
-	while (g->pid && !(pid = waitpid(g->pid, &status, WNOHANG)) && --tries > 0)
-		nanosleep(&ms, NULL);
-	if (!g->pid || !pid)
-		return 0;
-	g->pid = 0;
-	return pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return aside__start(&g->fd, &g->pid, "ncclscope-gpu", be_sampler, library);
 }
 
 void gpu_sampler__ask(struct gpu_sampler *g, uint64_t now)
@@ -158,7 +115,7 @@ int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
 
 	*sig = 0;
 	if (g->fd < 0) {
-		*sig = reap(g, 1);
+		*sig = aside__reap(&g->pid, 1);
 		return -ENODATA;
 	}
 	do {
@@ -179,7 +136,7 @@ int gpu_sampler__next(struct gpu_sampler *g, struct gpu_message *m, int *sig)
 		kill(g->pid, SIGKILL);
 	close(g->fd);
 	g->fd = -1;
-	*sig = reap(g, TRIES);
+	*sig = aside__reap(&g->pid, ASIDE_TRIES);
 	return -ENODATA;
 }
 
@@ -195,10 +152,6 @@ uint64_t gpu_sampler__hangs(struct gpu_sampler *g, uint64_t now)
 
 void gpu_sampler__stop(struct gpu_sampler *g)
 {
-	if (g->fd >= 0) {
-		kill(g->pid, SIGKILL);
-		close(g->fd);
-	}
-	reap(g, TRIES);
+	aside__stop(&g->fd, &g->pid);
 	*g = (struct gpu_sampler){.fd = -1};
 }
