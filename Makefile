@@ -53,7 +53,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      ksyms kmsg kmsg_signs job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names symbols gpu gpu_nvml \
 	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \
-	      sched_timeline sched_ring sched_sleeps sched_span sched_culprits sched_join flows net_join node netdev rdma text syscalls \
+	      sched_timeline sched_ring sched_sleeps sched_span sched_culprits sched_join flows net_join node netdev rdma rdma_sampler rdma_reader text syscalls \
 	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
 	      options plugin_path pid_stat namespaces elf_file log progress \
 	      check check_json check_keys check_rules check_events check_sched check_net lines streams output schema \

@@ -15,8 +15,6 @@
 #include "log.h"
 #include "pipeline.h"
 
-#define RDMA_AGE_NS (20 * 1000000ull) /* what drivers tell of their ports may be so old */
-
 /* ---- The beginning ----------------------------------------------------------------------------- */
 
 static uint32_t feature_bits(const struct attach_features *f)
@@ -404,6 +402,7 @@ static int feed_sample(struct recorder *r)
 		cpus[i] = cpu_of(r, n, i);
 	pipeline__feed(&r->s, INPUT_NODE, in, size);
 	free(in);
+	rdma_sampler__after(&r->rdma, n->now_ns);
 	return 0;
 }
 
@@ -469,67 +468,6 @@ void feed__node(struct recorder *r)
 
 /* ---- RDMA ports -------------------------------------------------------------------------------- */
 
-static size_t port_size(const struct rdma_port *p)
-{
-	bool row = p->nrows != p->told_rows;
-
-	return sizeof(struct input_port) + (p->ncounters - p->told) * sizeof(struct input_counter) +
-	       (row ? p->ncounters * sizeof(uint64_t) : 0);
-}
-
-/* What is new of a port, at `at`; the end of it. */
-static void *put_port(const struct rdma *r, struct rdma_port *p, void *at)
-{
-	const struct rdma_row *row = p->nrows != p->told_rows ? rdma_port__last(p) : NULL;
-	struct input_port *in = at;
-	struct input_counter *c = (struct input_counter *)(in + 1);
-	uint32_t i;
-
-	*in = (struct input_port){.moves = p->moves,
-				  .nr = p->nr,
-				  .place = p->place,
-				  .ncounters = p->ncounters,
-				  .first_new = p->told};
-	memcpy(in->device, p->device, sizeof(in->device));
-	if (!strcmp(r->devices[p->place].name, p->device))
-		in->flags |= INPUT_PORT_HERE;
-	for (i = p->told; i < p->ncounters; i++, c++) {
-		memset(c, 0, sizeof(*c));
-		snprintf(c->name, sizeof(c->name), "%s", rdma_counter__name(&p->counters[i]));
-		c->hw = p->counters[i].hw;
-	}
-	p->told = p->ncounters;
-	if (!row)
-		return c;
-	p->told_rows = p->nrows;
-	in->flags |= INPUT_PORT_ROW;
-	in->begin_ns = row->begin_ns;
-	in->end_ns = row->end_ns;
-	memcpy(c, row->total, p->ncounters * sizeof(uint64_t));
-	return (uint64_t *)c + p->ncounters;
-}
-
-static void feed_ports(struct recorder *r, uint64_t rdma_ns)
-{
-	struct rdma *rdma = &r->s.rdma;
-	size_t size = sizeof(struct input_rdma);
-	struct input_rdma *in;
-	uint32_t i;
-	void *at;
-
-	for (i = 0; i < rdma->nports; i++)
-		size += port_size(rdma->ports[i]);
-	in = malloc(size);
-	if (!in)
-		return;
-	*in = (struct input_rdma){.rdma_ns = rdma_ns, .nports = rdma->nports};
-	for (i = 0, at = in + 1; i < rdma->nports; i++)
-		at = put_port(rdma, rdma->ports[i], at);
-	r->rdma_ports = rdma->nports;
-	pipeline__feed(&r->s, INPUT_RDMA, in, size);
-	free(in);
-}
-
 /* False: there is no time left for it in this turn. */
 static bool look_at(struct recorder *r, struct proc *p)
 {
@@ -559,20 +497,46 @@ static void look_at_all(struct recorder *r)
 	r->rdma_at = p->key;
 }
 
+static void feed_ports(struct recorder *r)
+{
+	struct input_rdma *in;
+	const char *device;
+	size_t size;
+	int err;
+
+	while ((in = rdma_sampler__next(&r->rdma, &size))) {
+		pipeline__feed(&r->s, INPUT_RDMA, in, size);
+		free(in);
+	}
+	while ((device = rdma_sampler__trouble(&r->rdma, &err))) {
+		if (!device[0])
+			pr_warn("What read RDMA counters has ended, continuing without them\n");
+		else if (err == -ETIMEDOUT)
+			pr_warn("The RDMA device %s does not answer: reading its counters hangs; "
+				"continuing without them until it does\n",
+				device);
+		else
+			pr_warn("Failed to read counters of the RDMA device %s: %s, continuing "
+				"without them\n",
+				device, strerror(-err));
+	}
+}
+
 void feed__rdma(struct recorder *r, bool last)
 {
-	struct rdma *rdma = &r->s.rdma;
-	uint64_t begin;
-	bool any;
+	uint64_t end = monotonic_ns() + RDMA_FINISH_NS;
 
 	if (!r->s.counters)
 		return;
-	if (!last)
+	if (last) {
+		rdma_sampler__ask_now(&r->rdma);
+	} else {
 		look_at_all(r);
-	begin = monotonic_ns();
-	any = last ? rdma__sample_now(rdma) : rdma__sample(rdma);
-	if (any || r->rdma_ports != rdma->nports)
-		feed_ports(r, any ? begin - RDMA_AGE_NS : r->s.rdma_ns);
+		rdma_sampler__ask(&r->rdma, &r->s.rdma, monotonic_ns());
+	}
+	do
+		feed_ports(r);
+	while (last && rdma_sampler__wait(&r->rdma, end));
 }
 
 /* ---- The kernel's log -------------------------------------------------------------------------- */

@@ -339,7 +339,7 @@ uint32_t rdma_port__deltas(const struct rdma_port *p, uint64_t from_ns, uint64_t
 
 int rdma__init(struct rdma *r, const char *root)
 {
-	*r = (struct rdma){.root_fd = -1, .clock = monotonic_ns};
+	*r = (struct rdma){.root_fd = -1, .clock = monotonic_ns, .share = 1};
 	r->root = root[0] ? realpath(root, NULL) : strdup("");
 	if (!r->root)
 		return -errno;
@@ -570,8 +570,8 @@ static void scan(struct rdma *r, uint64_t now_ns)
 	struct rlimit files;
 	uint32_t i;
 
-	/* Others matter more: a process that cannot be reached is not recorded at all. */
-	r->files_left = getrlimit(RLIMIT_NOFILE, &files) ? 0 : files.rlim_cur / 2;
+	/* The rest is for who else is in this process, and for folders. */
+	r->files_left = getrlimit(RLIMIT_NOFILE, &files) ? 0 : files.rlim_cur / 2 / r->share;
 	for (i = 0; i < r->nports; i++)
 		r->ports[i]->seen = false;
 	for (i = 0; i < RDMA_DEVICES_MAX; i++)
@@ -636,7 +636,9 @@ bool rdma__sample(struct rdma *r)
 	for (i = 0; i < r->nports; i++)
 		any |= port_sample(r, r->ports[i]);
 	end_ns = r->clock();
-	r->next_ns = next_time(r->next_ns, RDMA_PERIOD_NS, RDMA_COST, begin_ns, end_ns);
+	r->next_ns = next_time(r->next_ns, RDMA_PERIOD_NS, RDMA_COST * r->share, begin_ns, end_ns);
+	if (r->next_ns > end_ns + RDMA_REST_NS)
+		r->next_ns = end_ns + RDMA_REST_NS;
 	r->samples += any;
 	r->cost_ns += end_ns - begin_ns;
 	if (end_ns - begin_ns > r->max_cost_ns)

@@ -17,7 +17,8 @@
  * not known, as is one that does not exist.
  *
  * Reading may take long, where each file is a question to the firmware, or the firmware is dead:
- * samples come less often then, so that they never take more than 5% of the time.
+ * samples come less often then, so that they take no more than 5% of the time, or are 10 s apart.
+ * rdma__sample() waits for the firmware: rdma_sampler.h has somebody else do that.
  */
 #ifndef NCCLSCOPE_RDMA_H
 #define NCCLSCOPE_RDMA_H
@@ -30,9 +31,10 @@
 
 #define RDMA_PERIOD_NS	  100000000ULL /* between samples */
 #define RDMA_SCAN_NS	  NSEC_PER_SEC /* between looks for devices, ports, files, and users */
-#define RDMA_COST	  20   /* at most one part in so many of the time goes into samples, */
-#define RDMA_LOOK_COST	  200  /* and into looking at one process */
-#define RDMA_LOOK_FDS	  1024 /* of a process, at a time */
+#define RDMA_COST	  20 /* at most one part in so many of the time goes into samples, */
+#define RDMA_REST_NS	  (10 * NSEC_PER_SEC) /* but they are not further apart than that, */
+#define RDMA_LOOK_COST	  200		      /* and into looking at one process */
+#define RDMA_LOOK_FDS	  1024		      /* of a process, at a time */
 #define RDMA_TURN_NS	  5000000ULL /* for all processes, at a time, and RDMA_COST of the time */
 #define RDMA_NAME_MAX	  64 /* of a device or a counter, with its 0; longer ones are left out */
 #define RDMA_DEVICES_MAX  64 /* a set of devices is a bit each of 64 */
@@ -97,6 +99,7 @@ struct rdma {
 	uint64_t class_ns;   /* when to ask again */
 	bool has_class;	     /* of devices: else nobody can have one open */
 	uint64_t files_left; /* that the scan under way may leave open */
+	uint32_t share; /* so many are sampled at a time: of time and files each has its part */
 	uint64_t samples, cost_ns,
 		max_cost_ns; /* of a sample: all of them together, and the longest */
 	bool cut; /* there were more devices, ports, counters or files than there is room for */

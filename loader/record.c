@@ -306,6 +306,7 @@ static int open_rdma(struct recorder *r)
 	if (err)
 		pr_err("Failed to open '%s' for RDMA counters: %s\n", r->opt.rdma_root,
 		       strerror(-err));
+	rdma_sampler__reset(&r->rdma);
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -476,13 +477,17 @@ static void look_out(bool for_command)
 		pr_debug("Failed to enter the node's cgroup namespace: %s\n", strerror(-err));
 }
 
-/* Before there is anything that its process would have of ours. */
-static void start_gpus(struct recorder *r)
+/* Before there is anything that their processes would have of ours. */
+static void start_samplers(struct recorder *r)
 {
 	int err = r->opt.no_gpu ? 0 : gpu_sampler__start(&r->gpus, r->opt.nvml);
 
 	if (err)
 		pr_warn("Failed to look at GPUs: %s, continuing without\n", strerror(-err));
+	err = r->opt.net == NET_MODE_OFF ? 0 : rdma_sampler__start(&r->rdma, r->opt.rdma_root);
+	if (err)
+		pr_warn("Failed to look at RDMA counters: %s, continuing without\n",
+			strerror(-err));
 }
 
 /* What can be known to be wrong before anything is attached, or started. */
@@ -727,13 +732,13 @@ static void print_stats(const struct recorder *r, const struct session *s)
 		 (unsigned long long)s->context_lost);
 }
 
-static void print_rdma(const struct rdma *r)
+static void print_rdma(const struct rdma_sampler *s, const struct rdma *r)
 {
-	pr_debug("RDMA counters: %llu samples, %llu us each, the longest %llu us\n",
-		 (unsigned long long)r->samples,
-		 (unsigned long long)(r->samples ? r->cost_ns / r->samples / 1000 : 0),
-		 (unsigned long long)r->max_cost_ns / 1000);
-	if (r->cut)
+	pr_debug("RDMA counters: %llu samples of devices, %llu us each, the longest %llu us\n",
+		 (unsigned long long)s->samples,
+		 (unsigned long long)(s->samples ? s->cost_ns / s->samples / 1000 : 0),
+		 (unsigned long long)s->max_cost_ns / 1000);
+	if (r->cut || s->cut)
 		pr_warn("Some RDMA counters are not in the trace: there were more than %d devices, "
 			"%d ports, %d counters of a port, or the open files that we may have\n",
 			RDMA_DEVICES_MAX, RDMA_PORTS_MAX, RDMA_COUNTERS_MAX);
@@ -772,7 +777,7 @@ static void print_result(const struct recorder *r, const struct session *s)
 	struct out_dir *d = s->dirs;
 
 	print_stats(r, s);
-	print_rdma(&r->s.rdma);
+	print_rdma(&r->rdma, &r->s.rdma);
 	if (log_level >= LOG_INFO && s->live)
 		summary__print_capture(&s->summary, stderr);
 	else if (log_level >= LOG_INFO)
@@ -798,8 +803,8 @@ static void teardown(struct recorder *r)
 	node__free(&r->node);
 	netdev__free(&r->netdev);
 	pipeline__free(&r->s);
+	rdma_sampler__reset(&r->rdma);
 	memset(&r->status, 0, sizeof(r->status));
-	r->rdma_ports = 0;
 	r->look = r->ask_threads = false;
 	r->found_ns = 0;
 	r->next_outside_ns = r->next_follow_ns = r->next_clock_ns = r->next_node_ns = 0;
@@ -985,7 +990,8 @@ static int exit_status(const struct recorder *r)
 
 int cmd_record(int argc, char **argv)
 {
-	static struct recorder r = {.made_dir = -1, .kmsg = {.fd = -1}, .gpus = {.fd = -1}};
+	static struct recorder r = {
+		.made_dir = -1, .kmsg = {.fd = -1}, .gpus = {.fd = -1}, .rdma = {.fd = -1}};
 	int status;
 
 	record_options__parse(&r.opt, argc, argv);
@@ -993,7 +999,7 @@ int cmd_record(int argc, char **argv)
 	setup_signals();
 	notify__init();
 	limits_raise();
-	start_gpus(&r);
+	start_samplers(&r);
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
@@ -1002,6 +1008,7 @@ int cmd_record(int argc, char **argv)
 	close_raw(&r);
 	retain__free(r.retain);
 	gpu_sampler__stop(&r.gpus);
+	rdma_sampler__stop(&r.rdma);
 	leave_job(&r);
 	return status ? status : exit_status(&r);
 }

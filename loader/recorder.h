@@ -18,6 +18,7 @@
 #include "netdev.h"
 #include "node.h"
 #include "options.h"
+#include "rdma_sampler.h"
 #include "scan.h"
 #include "session.h"
 #include "status_self.h"
@@ -66,11 +67,11 @@ struct recorder {
 	struct retain *retain;				  /* likewise, by --keep */
 	struct node_sampler node;
 	struct netdev_sampler netdev;
-	struct kmsg kmsg;	 /* the kernel's log; goes on over all windows */
-	struct gpu_sampler gpus; /* likewise */
-	uint32_t rdma_ports;	 /* as the pipeline knows them */
-	struct proc_key rdma_at; /* of the process that is looked at next for RDMA devices */
-	bool look;		 /* there are processes whose open sockets are not known yet */
+	struct kmsg kmsg;	  /* the kernel's log; goes on over all windows */
+	struct gpu_sampler gpus;  /* likewise */
+	struct rdma_sampler rdma; /* likewise */
+	struct proc_key rdma_at;  /* of the process that is looked at next for RDMA devices */
+	bool look;		  /* there are processes whose open sockets are not known yet */
 	struct scan scan;
 	/* Processes hand in their buffers at so many times the usual age; 0: none has been told yet. */
 	uint32_t age_times;
