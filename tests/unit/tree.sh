@@ -8,14 +8,21 @@
 build=${1:-build}
 own_tmp
 cd "$top" || exit 1
-unset MAKEFLAGS MAKELEVEL
+# What was on the command line of the make that runs this is in the environment, too: the copy below would make clean there.
+unset MAKEFLAGS MAKELEVEL BUILD BINDIR LIBDIR MANDIR DOCDIR INCDIR COMPDIR UNITDIR
 
-# The checkout may belong to another user than root; without git it is a released archive.
+# without_git: the files of a released archive, or of a checkout where there is no git. A worktree's .git is a file.
+without_git()
+{
+	find . -path ./.git -prune -o -path ./build -prune -o -path './ncclscope*' -prune -o '(' -type f -o -type l ')' -print |
+		sed 's,^\./,,'
+}
+
+# The checkout may belong to another user than root.
 if git -c safe.directory='*' ls-files >/dev/null 2>&1; then
 	git -c safe.directory='*' ls-files -co --exclude-standard
 else
-	find . -path ./build -prune -o -path './ncclscope*' -prune -o '(' -type f -o -type l ')' -print |
-		sed 's,^\./,,'
+	without_git
 fi | while read -r f; do
 	[ -e "$f" ] && echo "$f"
 done | sort >"$tmp/files"
@@ -163,6 +170,18 @@ cleaned()
 	)
 }
 
+# Of that copy, as a clone and as a worktree.
+listed()
+{
+	(
+		cd "$tmp/copy" || { echo "no copy"; exit; }
+		mkdir -p .git/objects build && touch .git/config .git/objects/pack build/made
+		without_git | sort | diff "$tmp/files" - | sed -n 's/^>/of a clone:/p; s/^</not listed:/p'
+		rm -r .git && echo "gitdir: elsewhere" >.git
+		without_git | sort | diff "$tmp/files" - | sed -n 's/^>/of a worktree:/p'
+	)
+}
+
 verdict tree-whitespace "$(whitespace)"
 verdict tree-top "$(top_level)"
 verdict tree-spdx "$(spdx)"
@@ -182,4 +201,5 @@ fi
 verdict tree-headers "$(headers)"
 verdict tree-install "$(installed)"
 verdict tree-clean "$(cleaned)"
+verdict tree-without-git "$(listed)"
 exit $failed
