@@ -62,6 +62,17 @@ targets()
 	done
 }
 
+# A line of a recipe that has $(MAKE) in it is run by make -n as well, all of it. VM_DIR's userland.sh fetches a Debian.
+dry()
+{
+	mkdir "$tmp/vm"
+	printf '#!/bin/sh\ntouch %s\n' "$tmp/fetched" >"$tmp/vm/userland.sh"
+	chmod +x "$tmp/vm/userland.sh"
+	make -n BUILD="$tmp/build" VM_DIR="$tmp/vm" vm-build-arm64 vm-unit-arm64 >"$tmp/dry" 2>&1 || tail -n 5 "$tmp/dry"
+	grep -q "^$tmp/vm/userland.sh" "$tmp/dry" || echo "make -n vm-build-arm64: fetches nothing"
+	[ ! -e "$tmp/fetched" ] || echo "make -n vm-build-arm64: runs userland.sh"
+}
+
 # not_in_code PATTERN: the words of the pages that are like that, each with its page, and not among those in the code.
 not_in_code()
 {
@@ -131,6 +142,7 @@ fields()
 verdict docs-paths "$(paths)"
 verdict docs-links "$(links)"
 verdict docs-make-targets "$(targets)"
+verdict docs-dry-run "$(dry)"
 verdict docs-functions "$(functions)"
 verdict docs-constants "$(constants)"
 verdict docs-usage "$(usage)"
