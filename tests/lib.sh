@@ -3,7 +3,7 @@
 # Shared by tests that are scripts, which source it, from wherever they run: where the tree is, and results in the protocol of tests/run.sh.
 # A script has $tmp before its first case, a place of its own, and may have another $self.
 set -u
-export LC_ALL=C
+export LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # su leaves these out
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 self=$(basename "$0" .sh)
 failed=0
@@ -25,6 +25,16 @@ needs() {
 	local need
 	for need; do
 		command -v "$need" >/dev/null || skip_all "needs $need"
+	done
+}
+
+# a_bpftool: one that runs, if any. Ubuntu's in /usr/sbin wants the one of the running kernel; packaging/deps.sh looks in the same places.
+a_bpftool() {
+	local b
+	for b in ${BPFTOOL:-} /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool bpftool; do
+		"$b" version >/dev/null 2>&1 || continue
+		echo "$b"
+		return
 	done
 }
 

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib.sh"
 plugin=$(realpath "${1:-$top/build/libnccl-profiler-ncclscope.so}")
 cc=${2:-gcc} clang=${3:-clang} cross=aarch64-linux-gnu-gcc
-bpftool=${4:-$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v bpftool)}
+bpftool=${4:-$(a_bpftool)}
 cd "$top" || exit 1
 needs "${clang%% *}" "${bpftool:-bpftool}"
 own_tmp

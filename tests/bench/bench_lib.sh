@@ -6,6 +6,7 @@
 # shellcheck source=../e2e/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/${e2e_lib:-lib.sh}"
 benches=$build/tests/bench
+[ -n "$bpftool" ] || skip_all "needs bpftool"
 
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
 	while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done)

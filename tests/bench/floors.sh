@@ -23,9 +23,7 @@ case $ops in '' | *[!0-9]* | 0*) usage ;; esac
 export E2E_TIMEOUT=$((180 + ops / 20))
 # shellcheck source=bench_lib.sh
 . "$(dirname "$0")/bench_lib.sh"
-for tool in bpftrace bpftool; do
-	command -v $tool >/dev/null || skip_all "needs $tool"
-done
+needs bpftrace
 round=1
 
 "$benches/floors" "$tmp/file" >"$tmp/floors" || die "no floors"
@@ -38,7 +36,7 @@ timeout 60 bpftrace -e "usdt:$benches/floors:floors:hit { }" -c "$benches/floors
 
 # flush_stats: runs of BPF's flush program, and ns in it, by the kernel's own count.
 flush_stats() {
-	bpftool -j prog show 2>/dev/null | jq -c '[.[] | select(.name // "" | startswith("scope_flush"))]
+	"$bpftool" -j prog show 2>/dev/null | jq -c '[.[] | select(.name // "" | startswith("scope_flush"))]
 		| {runs: (map(.run_cnt // 0) | add), ns: (map(.run_time_ns // 0) | add)}'
 }
 

@@ -28,6 +28,7 @@ case $rounds in '' | *[!0-9]* | 0) usage ;; esac
 export E2E_TIMEOUT=$((rounds * 60 + 60))
 # shellcheck source=../e2e/lib.sh
 . "$(dirname "$0")/../e2e/lib.sh"
+[ -n "$bpftool" ] || skip_all "needs bpftool"
 
 switches=$build/tests/bench/switches
 [ -x "$switches" ] || {

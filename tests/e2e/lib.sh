@@ -116,14 +116,16 @@ stop_recorder() {
 	rc=$?
 }
 
+bpftool=$(a_bpftool)
+
 # bpf_of KIND PID: those of BPF's programs (prog) or maps (map) that the process holds, a list as bpftool has it.
 bpf_of() {
-	bpftool -j "$1" show | jq -c --argjson ids "$(sed -n "s/^$1_id:[[:blank:]]*//p" "/proc/$2/fdinfo/"* | jq -s .)" \
+	"$bpftool" -j "$1" show | jq -c --argjson ids "$(sed -n "s/^$1_id:[[:blank:]]*//p" "/proc/$2/fdinfo/"* | jq -s .)" \
 		'map(select(.id as $id | $ids | index($id)))'
 }
 
 no_programs() {
-	! bpftool prog show 2>/dev/null | grep -q ' name scope_'
+	"$bpftool" prog show >"$tmp/programs" && ! grep -q ' name scope_' "$tmp/programs"
 }
 
 # nobody_records: ours has ended, and there is no other. The kernel frees a recorder's programs a while after its end.

@@ -170,7 +170,7 @@ mode() {
 	until_true 10 eval '[ "$(grep -ls "\"recordType\":\"footer\"" "$tmp/'"$1"'"/*.jsonl | wc -l)" = 2 ]'
 	stop_recorder INT
 }
-if command -v bpftool >/dev/null; then
+if [ -n "$bpftool" ]; then
 	mode on
 	is "on: programs of the network" "$(jq -c "$networks | length >= 6" <<<"$loaded")" true
 	mode off --net=off

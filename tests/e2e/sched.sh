@@ -241,7 +241,7 @@ is "a recorder that stood still: operations end with their last step" "$(q stall
 # Those of CPUs that recorded threads wait for. The kernel skips a program now and then, and who waited then must not be counted
 # for good: nobody waits where all threads have been stopped.
 waiters() {
-	bpftool -j map dump id "$(bpf_of map "$recorder" | jq '.[] | select(.name == "scope_cpus").id')" | jq -c 'map(.formatted.value.waiters)'
+	"$bpftool" -j map dump id "$(bpf_of map "$recorder" | jq '.[] | select(.name == "scope_cpus").id')" | jq -c 'map(.formatted.value.waiters)'
 }
 record_bg stopped
 job_bg stopped --ranks 4 --bytes 4M --iters 1000000 --no-check

@@ -66,6 +66,14 @@ case "\$*" in *-P*) cat >/dev/null; echo 0 ;; *) exec $real_cc "\$@" ;; esac
 END
 t "an old libbpf" build 1 'libbpf-dev is version 0.x, at least 1.0 is needed .*22.04.*' CC=old-libbpf-cc
 
+# Tests take one that deps.sh finds good enough.
+echo 'exit 2' | stub bpftool
+t "bpftool: without /usr/sbin in PATH" eval "[ -n '$(PATH=/usr/bin:/bin BPFTOOL='' bash -c '. "$1" && a_bpftool' "$0" "$top/tests/lib.sh")' ]"
+is "bpftool: not one that does not run" "$(BPFTOOL=$tmp/bin/bpftool PATH=$tmp/bin:$PATH a_bpftool | grep "^$tmp\|^bpftool")" ''
+ln -sf /bin/true "$tmp/bin/bpftool"
+is "bpftool: what BPFTOOL says" "$(BPFTOOL=$tmp/bin/bpftool a_bpftool)" "$tmp/bin/bpftool"
+rm "$tmp/bin/bpftool"
+
 # A tool that tests want in one version: a release that has another one does without.
 mkdir "$tmp/others"
 ln -s /usr/bin/* "$tmp/others/"
