@@ -8,17 +8,19 @@
 #
 # One that is still running after TEST_SECONDS (900 unless set) is ended, and has failed.
 #
-# As many run at once as there are CPUs; each has its log, LOGDIR/NAME.log, and is told of when it has ended.
+# As many run at once as there are CPUs; each has its log, LOGDIR/PATH.log with - for each / (PATH-2.log if that is taken, and so on), and is told
+# of when it has ended.
 #
 # Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
 # the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
-# last run counts; what failed before is printed, marked `at first:`, and its log kept as NAME.first.log: a case that
+# last run counts; what failed before is printed, marked `at first:`, and its log kept as PATH.first.log: a case that
 # is there often is wrong.
 #
 # Tests after --beside wait more than they work, so that as many as there are CPUs run at once, like those before them, but of their own kind
 # only. One of those that fails becomes one of the timed.
 set -u
-declare -A running=() # the test of each process in the background
+declare -A running=() # the log of each process in the background
+declare -A test_of=()	# that writes a log
 
 # end_all: these ignore what the terminal sends. Who is told to end is timeout, and that tells its test.
 end_all() {
@@ -27,16 +29,24 @@ end_all() {
 	wait
 }
 trap 'end_all; exit 130' INT # what a test makes of that is no result
-logs=build/test-logs limit=${TEST_SECONDS:-900}
+logs=${BUILD:-build}/test-logs limit=${TEST_SECONDS:-900}
 [ "$1" = -o ] && { logs=$2; shift 2; }
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0
 failures=$logs/failures.log
 : >"$failures"
 
-# log_of TEST
-log_of() {
-	echo "$logs/$(basename "${1%% *}").log"
+# log_for TEST: $log, which no other one has: a script may be there twice, with other arguments.
+log_for() {
+	local n=1 path=${1%% *}
+	path=${path#"$PWD/"}
+	path=${path//\//-}
+	log=$logs/$path.log
+	while [ -n "${test_of[$log]:-}" ]; do
+		n=$((n + 1))
+		log=$logs/$path-$n.log
+	done
+	test_of[$log]=$1
 }
 
 # one TEST: $name runs into $log; $rc, and counts as $ok, $bad and $skip.
@@ -63,20 +73,20 @@ show_end() {
 	echo "----"
 }
 
-# fails_at_first KIND: keeps what the run that failed has to say, as NAME.KIND.log.
+# fails_at_first KIND: keeps what the run that failed has to say, as PATH.KIND.log.
 fails_at_first() {
-	mv "$log" "$logs/$name.$1.log"
-	show_end "$logs/$name.$1.log" 'at first: '
+	local kept=${log%.log}.$1.log
+	mv "$log" "$kept"
+	show_end "$kept" 'at first: '
 }
 
-# test_of TEST AGAIN: runs it, if it fails up to AGAIN times more; `later`: not now. What is to be told of it goes to $log.told, how many to
+# try LOG AGAIN: runs its test, if that fails up to AGAIN times more; `later`: not now. What is to be told of it goes to $log.told, how many to
 # $log.counts, `later` if it is to be run then.
-test_of() {
-	local log name begin=$SECONDS again=$2
+try() {
+	local log=$1 again=$2 begin=$SECONDS name test=${test_of[$1]}
 	local ok bad skip rc
-	log=$(log_of "$1")
-	name=$(basename "$log" .log)
-	one "$1"
+	name=$(basename "${test%% *}")
+	one "$test"
 	{
 		if [ "$again" = later ] && [ "$bad" -gt 0 ]; then
 			fails_at_first beside
@@ -85,7 +95,7 @@ test_of() {
 		fi
 		while [ "$bad" -gt 0 ] && [ $((again--)) -gt 0 ]; do
 			fails_at_first first
-			one "$1"
+			one "$test"
 		done
 		printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" $((SECONDS - begin))
 		grep '^skip ' "$log"
@@ -98,16 +108,15 @@ test_of() {
 	echo "$ok $bad $skip" >"$log.counts"
 }
 
-timed=() # from those beside one another
+timed=() # logs
 
-# told TEST: tells of one that has ended.
+# told LOG: tells of a test that has ended.
 told() {
-	local log ok bad skip
-	log=$(log_of "$1")
+	local log=$1 ok bad skip
 	cat "$log.told"
 	read -r ok bad skip <"$log.counts"
 	if [ "$ok" = later ]; then
-		timed+=("$1")
+		timed+=("$log")
 	else
 		passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	fi
@@ -132,16 +141,21 @@ while [ $# -gt 0 ] && [ "$1" != --timed ]; do
 		again=later
 	else
 		[ ${#running[@]} -lt "$(nproc)" ] || told_next
-		test_of "$1" $again &
-		running[$!]=$1
+		log_for "$1"
+		try "$log" $again &
+		running[$!]=$log
 	fi
 	shift
 done
 told_all
 
-for t in "${timed[@]}" "${@:2}"; do
-	test_of "$t" 2
-	told "$t"
+for t in "${@:2}"; do
+	log_for "$t"
+	timed+=("$log")
+done
+for log in "${timed[@]}"; do
+	try "$log" 2
+	told "$log"
 done
 cat "$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
