@@ -41,9 +41,10 @@ else
 endif
 
 # WERROR=1 is for those who work on it (.ci/run): a warning that only a newer compiler has must not keep anybody from building.
+# CFLAGS are of who builds it, packagers give theirs on the command line. What it does not build without is in SCOPE_CFLAGS.
 WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes $(if $(WERROR),-Werror)
 CFLAGS ?= -O2 -g
-CFLAGS += -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -Iinclude -I$(BUILD)
+SCOPE_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -Iinclude -I$(BUILD)
 comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
@@ -171,7 +172,7 @@ $(BUILD)/perfetto_fields.h: loader/perfetto.proto
 $(BUILD)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN) $(LOADER_DEF) -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_DEF) -c $< -o $@
 
 $(BUILD)/ncclscope: $(LOADER_OBJ)
 	$(call msg,LINK,$@)
@@ -189,7 +190,7 @@ PLUGIN_LDFLAGS := -shared -Wl,--version-script=plugin/plugin.map -Wl,-z,nodelete
 $(BUILD)/plugin/%.o: plugin/%.c plugin/libc_versions.h
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(PLUGIN_CFLAGS) -Iplugin -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(PLUGIN_CFLAGS) -Iplugin -c $< -o $@
 
 $(BUILD)/$(PLUGIN): $(PLUGIN_OBJ) plugin/plugin.map
 	$(call msg,LINK,$@)
@@ -211,7 +212,7 @@ bpf: $(patsubst bpf/%.c,$(BUILD)/%.o,$(wildcard bpf/*.bpf.c))
 
 ifneq ($(CROSS_COMPILE),)
 $(BUILD)/plugin/probes.o: $(BUILD)/sdt/sys/sdt.h
-$(BUILD)/plugin/probes.o: CFLAGS += -idirafter $(BUILD)/sdt
+$(BUILD)/plugin/probes.o: SCOPE_CFLAGS += -idirafter $(BUILD)/sdt
 
 $(BUILD)/sdt/sys/sdt.h: $(firstword $(wildcard /usr/include/sys/sdt.h /usr/include/*/sys/sdt.h))
 	$(Q)mkdir -p $(@D)

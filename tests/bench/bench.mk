@@ -13,7 +13,7 @@ TESTS_SLOW += "$(BENCH_DIR)/bench.sh --quick"
 $(BENCH_OUT)/%.so: $(BENCH_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -pthread $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -shared -pthread $< -o $@
 
 $(BENCH_OUT)/hooks.bpf.o: $(BENCH_DIR)/hooks.bpf.c
 	$(call msg,BPF,$@)
@@ -23,12 +23,12 @@ $(BENCH_OUT)/hooks.bpf.o: $(BENCH_DIR)/hooks.bpf.c
 $(BENCH_OUT)/hooks: $(BENCH_DIR)/hooks.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $< -lbpf -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $< -lbpf -o $@
 
 $(BENCH_OUT)/%: $(BENCH_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -pthread $< -ldl -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -pthread $< -ldl -o $@
 
 .PHONY: bench bench-quick
 bench bench-quick: all standin $(BENCH_PROGS)

@@ -25,28 +25,28 @@ e2e-progs: all standin $(filter $(E2E_OUT)/%,$(TEST_PROGS))
 $(E2E_OUT)/life: $(E2E_DIR)/life.c $(STANDIN_OUT)/libnccl.so
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -Itests/standin -pthread $< -L$(STANDIN_OUT) -lnccl -Wl,-rpath,'$$ORIGIN' -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -Itests/standin -pthread $< -L$(STANDIN_OUT) -lnccl -Wl,-rpath,'$$ORIGIN' -o $@
 
 $(E2E_OUT)/sched_%: $(E2E_DIR)/sched_%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $< -o $@
 
 $(E2E_OUT)/guest: $(E2E_DIR)/guest.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -pthread $< -ldl -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -pthread $< -ldl -o $@
 
 $(E2E_OUT)/slow_fs: $(E2E_DIR)/slow_fs.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $< -lfuse3 -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $< -lfuse3 -o $@
 
 # For LD_PRELOAD: without any sanitizer.
 $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so: $(E2E_OUT)/%.so: $(E2E_DIR)/%.c
 	$(call msg,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 
 # The two hours that check has five minutes of.
 .PHONY: soak
@@ -56,7 +56,7 @@ soak: tests
 $(E2E_OUT)/hostile: $(E2E_DIR)/hostile.c $(BUILD)/loader/elf_file.o
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN) -Iloader -pthread $^ -lelf -ldl -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) -Iloader -pthread $^ -lelf -ldl -o $@
 
 -include $(wildcard $(E2E_OUT)/*.d)
 

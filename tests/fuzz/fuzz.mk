@@ -18,12 +18,12 @@ define FUZZ_KIND
 $(FUZZ_OUT)/$(1)/%.o: plugin/%.c
 	$$(call msg,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -fPIC -c $$< -o $$@
+	$$(Q)$$(CC) $$(SCOPE_CFLAGS) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -fPIC -c $$< -o $$@
 
 $(FUZZ_OUT)/$(1)/%.o: $(FUZZ_DIR)/%.c
 	$$(call msg,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -c $$< -o $$@
+	$$(Q)$$(CC) $$(SCOPE_CFLAGS) $$(CFLAGS) $$(FUZZ_SAN_$(1)) $$(FUZZ_FLAGS) -c $$< -o $$@
 
 $(FUZZ_OUT)/plugin_fuzz-$(1): $(FUZZ_OUT)/$(1)/plugin_fuzz.o $$(PLUGIN_SRC:%=$(FUZZ_OUT)/$(1)/%.o)
 	$$(call msg,LINK,$$@)
@@ -36,7 +36,7 @@ $(FUZZ_OUT)/ids: $(FUZZ_OUT)/plain/ids.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.o)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
 
-$(FUZZ_OUT)/plain/reopen.o: CFLAGS += -Iloader
+$(FUZZ_OUT)/plain/reopen.o: SCOPE_CFLAGS += -Iloader
 
 $(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
 	$(call msg,LINK,$@)
@@ -68,7 +68,7 @@ $(FUZZ_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 $(FUZZ_OUT)/loader/%.o: loader/%.c
 	$(call msg,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CFLAGS) $(LIBFUZZER_SAN) $(LOADER_DEF) -c $< -o $@
+	$(Q)$(CLANG) $(SCOPE_CFLAGS) $(CFLAGS) $(LIBFUZZER_SAN) $(LOADER_DEF) -c $< -o $@
 
 $(LIBFUZZER_LIB): $(patsubst %,$(FUZZ_OUT)/loader/%.o,$(filter-out main,$(LOADER_SRC)))
 	$(call msg,AR,$@)
@@ -78,7 +78,7 @@ $(LIBFUZZER_LIB): $(patsubst %,$(FUZZ_OUT)/loader/%.o,$(filter-out main,$(LOADER
 $(FUZZ_OUT)/fuzz_%.o: $(FUZZ_DIR)/fuzz_%.c
 	$(call msg,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CFLAGS) $(LIBFUZZER_SAN) -Iloader -c $< -o $@
+	$(Q)$(CLANG) $(SCOPE_CFLAGS) $(CFLAGS) $(LIBFUZZER_SAN) -Iloader -c $< -o $@
 
 $(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/fuzz_%.o $(LIBFUZZER_LIB)
 	$(call msg,LINK,$@)
@@ -102,7 +102,7 @@ $(FUZZ_OUT)/corpus/control/seed-0: $(FUZZ_OUT)/seeds_control
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)
 
-$(FUZZ_OUT)/plain/seed_raw.o: CFLAGS += -Iloader
+$(FUZZ_OUT)/plain/seed_raw.o: SCOPE_CFLAGS += -Iloader
 
 $(FUZZ_OUT)/seed_raw: $(FUZZ_OUT)/plain/seed_raw.o
 	$(call msg,LINK,$@)

@@ -15,7 +15,7 @@ $(GPU_OUT)/scope-job: $(STANDIN_DIR)/job.c $(STANDIN_DIR)/job_check.c $(STANDIN_
 	$(call msg,LINK,$@)
 	$(Q)[ -n "$(NCCL_LIB)" ] || { echo "Failed to find NVIDIA's NCCL in '$(NCCL_HOME)': set NCCL_HOME" >&2; exit 1; }
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -DUSE_REAL_NCCL -I$(NCCL_HOME)/include -I$(CUDA_HOME)/include -pthread $(filter %.c,$^) \
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -DUSE_REAL_NCCL -I$(NCCL_HOME)/include -I$(CUDA_HOME)/include -pthread $(filter %.c,$^) \
 		$(NCCL_LIB) -Wl,-rpath,$(dir $(NCCL_LIB)) -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lm -o $@
 
 .PHONY: check-gpu

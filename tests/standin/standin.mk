@@ -13,7 +13,7 @@ STANDIN	       := $(STANDIN_OUT)/libnccl.so.2 $(STANDIN_OUT)/libnccl.so $(STANDI
 $(STANDIN_OUT)/%.o: $(STANDIN_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(SAN) $(STANDIN_CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(STANDIN_CFLAGS) -c $< -o $@
 
 $(STANDIN_OUT)/libnccl.so.2: $(STANDIN_OBJS) $(STANDIN_DIR)/standin.map
 	$(call msg,LINK,$@)

@@ -153,7 +153,7 @@ installed()
 	[ -e "$dest/opt/lib/somebody-elses" ] || echo "took somebody else's file away"
 }
 
-# In a copy: what a build makes, make clean takes away, and it takes nothing else.
+# In a copy: what a build with somebody's own flags makes, make clean takes away, and it takes nothing else.
 cleaned()
 {
 	local copy=$tmp/copy
@@ -162,12 +162,18 @@ cleaned()
 	(
 		cd "$copy" || exit
 		find . | sort >"$tmp/before"
-		make -s plugin standin >"$tmp/log" 2>&1 ||
+		make -s CFLAGS='-O1 -g' plugin standin >"$tmp/log" 2>&1 ||
 			{ echo "a fresh copy does not build"; tail -n 5 "$tmp/log"; }
 		[ -e build/libnccl-profiler-ncclscope.so ] || echo "nothing built"
 		make -s clean || echo "make clean failed"
 		find . | sort | diff "$tmp/before" - | sed -n 's/^>/left behind:/p; s/^</taken away:/p'
 	)
+}
+
+# What was added to CFLAGS in the environment, a make below this one would take for the user's.
+flags()
+{
+	same "$(printf 'include Makefile\nshow:\n\t@echo "$$CFLAGS"\n' | CFLAGS=-O3 make -s -f - show)" -O3 CFLAGS
 }
 
 # Of that copy, as a clone and as a worktree.
@@ -201,5 +207,6 @@ fi
 verdict tree-headers "$(headers)"
 verdict tree-install "$(installed)"
 verdict tree-clean "$(cleaned)"
+verdict tree-flags "$(flags)"
 verdict tree-without-git "$(listed)"
 exit $failed

@@ -26,7 +26,7 @@ $(UNIT_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
 $(UNIT_OUT)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) $(LOADER_DEF) -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) $(LOADER_DEF) -c $< -o $@
 
 $(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(sort $(filter-out main,$(LOADER_SRC)) rdma netdev))
 	$(call msg,AR,$@)
@@ -37,7 +37,7 @@ $(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(sort $(filter-out main,$(LOAD
 $(UNIT_OUT)/%.o: $(UNIT_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) -Wno-deprecated-declarations -Iloader -Iplugin -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) -Wno-deprecated-declarations -Iloader -Iplugin -c $< -o $@
 
 $(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
 
@@ -58,7 +58,7 @@ $(UNIT_OUT)/%_test: $(UNIT_OUT)/%_test.o $(UNIT_LIB)
 $(UNIT_OUT)/plugin/%.o: plugin/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(UNIT_SAN) -Iplugin -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) -Iplugin -c $< -o $@
 
 $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin/%.o)
 	$(call msg,LINK,$@)
@@ -71,12 +71,12 @@ BACKLOG_TSAN := backlog blocks clock log
 $(UNIT_OUT)/tsan/%.o: loader/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -fsanitize=thread $(LOADER_DEF) -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fsanitize=thread $(LOADER_DEF) -c $< -o $@
 
 $(UNIT_OUT)/tsan/%.o: $(UNIT_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -fsanitize=thread -Iloader -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fsanitize=thread -Iloader -c $< -o $@
 
 $(UNIT_OUT)/out_tsan_test: $(OUT_TSAN:%=$(UNIT_OUT)/tsan/%.o)
 $(UNIT_OUT)/backlog_tsan_test: $(BACKLOG_TSAN:%=$(UNIT_OUT)/tsan/%.o)
@@ -95,7 +95,7 @@ $(FAKE_CUDA): $(UNIT_DIR)/fake_cuda.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 $(WARN) $(FAKE_CUDA_DEFS) -fPIC -shared -Wl,-soname,libcuda.so.1 $< -o $@
 
-$(UNIT_OUT)/cuda_test.o: CFLAGS += -DFAKE_CUDA_DIR='"$(abspath $(UNIT_OUT))"'
+$(UNIT_OUT)/cuda_test.o: SCOPE_CFLAGS += -DFAKE_CUDA_DIR='"$(abspath $(UNIT_OUT))"'
 
 $(UNIT_OUT)/cuda_test: $(UNIT_OUT)/cuda_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin/%.o) $(FAKE_CUDA)
 	$(call msg,LINK,$@)
@@ -111,7 +111,7 @@ $(FAKE_NVML): $(UNIT_DIR)/fake_nvml.c loader/nvml_abi.h
 	$(Q)$(CC) -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(findstring old,$@),-DFAKE_NVML_OLD) -Iloader -fPIC -shared \
 		-Wl,-soname,libnvidia-ml.so.1 $< -o $@
 
-$(UNIT_OUT)/gpu_test.o: CFLAGS += -DFAKE_NVML_DIR='"$(abspath $(UNIT_OUT))"'
+$(UNIT_OUT)/gpu_test.o: SCOPE_CFLAGS += -DFAKE_NVML_DIR='"$(abspath $(UNIT_OUT))"'
 
 $(UNIT_OUT)/gpu_test: | $(FAKE_NVML)
 
@@ -125,11 +125,11 @@ $(FAKE_NCCL): $(UNIT_DIR)/fake_nccl.c
 
 $(UNIT_OUT)/linker_test: $(UNIT_DIR)/linker_test.c $(FAKE_NCCL) $(FAKE_CUDA) $(BUILD)/$(PLUGIN)
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -Iplugin -DFAKE_NCCL_DIR='"$(abspath $(UNIT_OUT))/nccl"' \
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -Iplugin -DFAKE_NCCL_DIR='"$(abspath $(UNIT_OUT))/nccl"' \
 		-DFAKE_CUDA='"$(abspath $(UNIT_OUT))/cuda/libcuda.so.1"' \
 		-DPLUGIN_PATH='"$(abspath $(BUILD)/$(PLUGIN))"' -pthread $< -lcmocka -o $@
 
-$(UNIT_OUT)/target_test.o: CFLAGS += -DFAKE_NCCL='"$(abspath $(UNIT_OUT))/nccl/libnccl.so.2"' \
+$(UNIT_OUT)/target_test.o: SCOPE_CFLAGS += -DFAKE_NCCL='"$(abspath $(UNIT_OUT))/nccl/libnccl.so.2"' \
 		-DPLUGIN_PATH='"$(abspath $(BUILD)/$(PLUGIN))"'
 
 $(UNIT_OUT)/target_test: $(UNIT_OUT)/target_test.o $(UNIT_LIB) $(FAKE_NCCL) $(BUILD)/$(PLUGIN)
