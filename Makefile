@@ -73,6 +73,9 @@ PLUGIN_SRC := plugin area buffer probes names kernels cuda
 PLUGIN_OBJ := $(PLUGIN_SRC:%=$(BUILD)/plugin/%.o)
 PLUGIN	   := libnccl-profiler-ncclscope.so
 
+# Before each command of a target that root runs. Not in a dry run, which has every line run that $(MAKE) is in.
+GIVE_BACK = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),,packaging/give_back.sh $(BUILD))
+
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all help clean demo check check-unit check-e2e install install-default uninstall image format lint deps
@@ -235,8 +238,8 @@ deps:
 
 demo:
 	$(Q)packaging/deps.sh demo
-	$(Q)$(MAKE) --no-print-directory all standin
-	$(Q)tests/e2e/demo.sh
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory all standin
+	$(Q)$(GIVE_BACK) tests/e2e/demo.sh $(BUILD)
 
 # For nodes on which nothing is installed; docs/containers.md.
 CONTAINER_TOOL ?= $(notdir $(shell command -v podman || command -v docker || echo podman))
@@ -250,6 +253,7 @@ INST_DOC := $(wildcard docs/*.md docs/*.json docs/*.svg) LICENSE LICENSE.GPL-2.0
 INST_INC := include/scope_abi.h include/scope_probes.h
 
 install: all
+	$(Q)$(GIVE_BACK)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR) \
 	  $(DESTDIR)$(INCDIR) $(DESTDIR)$(COMPDIR) $(DESTDIR)$(UNITDIR)
 	install -m 755 $(BUILD)/ncclscope $(DESTDIR)$(BINDIR)/
@@ -280,7 +284,7 @@ uninstall:
 
 CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
 FORMAT_SRC   := $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
-LINT_SH	     := packaging/deps.sh viewer/assemble.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
+LINT_SH	     := $(wildcard packaging/*.sh) viewer/assemble.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
 
 format:
 	$(CLANG_FORMAT) -i $(FORMAT_SRC)

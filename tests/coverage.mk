@@ -15,10 +15,10 @@ COVERAGE_UNIT := $(foreach t,$(UNIT_LOADER) plugin cuda linker target,"$(UNIT_OU
 # Clang and BPF stay as they are; tests are instrumented as well, and left out of the report.
 .PHONY: coverage coverage-run
 coverage:
-	$(Q)$(MAKE) --no-print-directory BUILD=$(COVERAGE_DIR) CC='$(CC) --coverage -fprofile-update=atomic -include $(CURDIR)/tests/coverage.h' tests
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory BUILD=$(COVERAGE_DIR) CC='$(CC) --coverage -fprofile-update=atomic -include $(CURDIR)/tests/coverage.h' tests
 	$(Q)find $(COVERAGE_DIR) -name '*.gcda' -delete
-	$(Q)$(MAKE) --no-print-directory BUILD=$(COVERAGE_DIR) coverage-run
-	$(Q)tests/coverage.sh $(COVERAGE_DIR) $(COVERAGE_MIN)
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory BUILD=$(COVERAGE_DIR) coverage-run
+	$(Q)$(GIVE_BACK) tests/coverage.sh $(COVERAGE_DIR) $(COVERAGE_MIN)
 
 # What fails here fails in check as well, and is looked into there. Other users' jobs cannot write their counters.
 coverage-run:

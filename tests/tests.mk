@@ -35,9 +35,8 @@ tests: all standin $(TEST_PROGS)
 
 check:
 	$(Q)packaging/deps.sh check
-	$(Q)$(MAKE) --no-print-directory tests
-	$(Q)tests/run.sh $(TESTS_UNIT) --beside $(TESTS_BESIDE) --timed $(TESTS_E2E) $(TESTS_SLOW); status=$$?; \
-	  [ "$$(id -u)" != 0 ] || chown -R -h --reference=Makefile $(BUILD); exit $$status
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory tests
+	$(Q)$(GIVE_BACK) tests/run.sh $(TESTS_UNIT) --beside $(TESTS_BESIDE) --timed $(TESTS_E2E) $(TESTS_SLOW)
 
 check-unit: tests
 	$(Q)tests/run.sh $(TESTS_UNIT)

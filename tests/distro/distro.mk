@@ -8,14 +8,14 @@ DISTROS ?= trixie
 .PHONY: check-distro check-distro-libc check-image
 check-distro:
 	$(Q)packaging/deps.sh distro
-	$(Q)TEST_SECONDS=7200 tests/run.sh $(DISTROS:%="tests/distro/release.sh %")
+	$(Q)TEST_SECONDS=7200 $(GIVE_BACK) tests/run.sh $(DISTROS:%="tests/distro/release.sh %")
 
 check-distro-libc:
 	$(Q)packaging/deps.sh distro
-	$(Q)$(MAKE) --no-print-directory all
-	$(Q)tests/run.sh tests/distro/old_libc.sh
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory all
+	$(Q)$(GIVE_BACK) tests/run.sh tests/distro/old_libc.sh
 
 check-image:
 	$(Q)packaging/deps.sh distro
-	$(Q)$(MAKE) --no-print-directory all standin
-	$(Q)TEST_SECONDS=1800 tests/run.sh tests/distro/image.sh
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory all standin
+	$(Q)TEST_SECONDS=1800 $(GIVE_BACK) tests/run.sh tests/distro/image.sh

@@ -46,20 +46,9 @@ choose_user()
 	unset SUDO_UID SUDO_GID SUDO_USER
 }
 
-# What root has built in a user's checkout is the user's, or the next plain `make` would fail.
-give_back()
-{
-	local owner
-
-	owner=$(stat -c %u:%g "$top")
-	[ "$(id -u)" = 0 ] && [ "$owner" != 0:0 ] || return 0
-	chown -R --no-dereference "$owner" "$build"
-}
-
 for f in "$scope" "$job" "$plugin"; do
 	[ -e "$f" ] || die "'$f' is not there: run 'make demo', which builds it"
 done
-trap give_back EXIT
 remove_old
 mkdir -- "$out"
 : >"$out/$mark"

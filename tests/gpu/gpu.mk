@@ -19,5 +19,6 @@ $(GPU_OUT)/scope-job: $(STANDIN_DIR)/job.c $(STANDIN_DIR)/job_check.c $(STANDIN_
 		$(NCCL_LIB) -Wl,-rpath,$(dir $(NCCL_LIB)) -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lm -o $@
 
 .PHONY: check-gpu
-check-gpu: all standin $(GPU_OUT)/scope-job
-	$(Q)tests/run.sh --timed "tests/gpu/nccl.sh"
+check-gpu:
+	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory all standin $(GPU_OUT)/scope-job
+	$(Q)$(GIVE_BACK) tests/run.sh --timed "tests/gpu/nccl.sh"

@@ -188,6 +188,41 @@ listed()
 	)
 }
 
+# roots WHAT: complaints that in the build directory of that copy, which is a user's, things are not this user's.
+roots()
+{
+	[ -n "$(ls -A build)" ] || echo "$1: nothing in build"
+	find build ! -user 65534 -printf "$1: %p is of %u\n" | head -n 3
+}
+
+# What root leaves in it, by each target, where nothing builds; and where it is interrupted. No package is installed on the way.
+given_back()
+{
+	local t pid
+	(
+		cd "$tmp/copy" || { echo "no copy"; exit; }
+		printf '#!/bin/sh\n' >packaging/deps.sh
+		echo '#error' >>loader/main.c
+		chown -R 65534:65534 .
+		for t in demo check coverage soak bench bench-quick check-gpu check-image check-distro-libc; do
+			rm -rf build
+			make -s "$t" >"$tmp/log" 2>&1 && echo "make $t: no error"
+			roots "make $t"
+		done
+		rm -rf build
+		mkdir -p build/distro/some/root
+		env --default-signal=INT setsid packaging/give_back.sh build sh -c 'touch build/begun; sleep 60; touch build/ended' &
+		pid=$!
+		for t in $(seq 100); do [ -e build/begun ] || sleep 0.1; done
+		kill -INT -- -$pid
+		wait $pid && echo "interrupted: no error"
+		[ ! -e build/ended ] || echo "interrupted: ended"
+		[ "$(stat -c %u build/distro/some/root)" = 0 ] || echo "took files of another Debian"
+		rm -r build/distro
+		roots interrupted
+	)
+}
+
 verdict tree-whitespace "$(whitespace)"
 verdict tree-top "$(top_level)"
 verdict tree-spdx "$(spdx)"
@@ -209,4 +244,9 @@ verdict tree-install "$(installed)"
 verdict tree-clean "$(cleaned)"
 verdict tree-flags "$(flags)"
 verdict tree-without-git "$(listed)"
+if [ "$(id -u)" = 0 ]; then
+	verdict tree-given-back "$(given_back)"
+else
+	echo "skip tree-given-back: takes root"
+fi
 exit $failed
