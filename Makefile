@@ -177,6 +177,16 @@ $(BUILD)/loader/%.o: loader/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_DEF) -c $< -o $@
 
+# The directory of the plugin is compiled in, and may be another one when it is installed.
+$(BUILD)/loader/plugin_path.o: $(BUILD)/libdir
+ifneq ($(shell cat $(BUILD)/libdir 2>/dev/null),$(LIBDIR))
+.PHONY: $(BUILD)/libdir
+endif
+
+$(BUILD)/libdir:
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(LIBDIR)' > $@
+
 $(BUILD)/ncclscope: $(LOADER_OBJ)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $(SAN) $^ $(LOADER_LIB) -o $@

@@ -22,8 +22,9 @@ if command -v systemd-analyze >/dev/null; then
 else
 	skip "systemd-analyze" "not installed"
 fi
-make -s -C "$top" BUILD="$build" DESTDIR="$tmp/inst" PREFIX=/opt/n install >"$tmp/make" 2>&1
-is "installed, for the program that is installed" "$(grep -o '^ExecStart=[^ ]*' "$tmp/inst/opt/n/lib/systemd/system/ncclscope.service")" \
+# Not PREFIX: that is in the program, which would be made again, and which other tests run.
+make -s -C "$top" BUILD="$build" DESTDIR="$tmp/inst" BINDIR=/opt/n/bin UNITDIR=/opt/n/units install >"$tmp/make" 2>&1
+is "installed, for the program that is installed" "$(grep -o '^ExecStart=[^ ]*' "$tmp/inst/opt/n/units/ncclscope.service")" \
 	"ExecStart=/opt/n/bin/ncclscope"
 is "installed, not enabled" "$(find "$tmp/inst" -name '*.wants')" ""
 

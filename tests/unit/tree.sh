@@ -128,13 +128,16 @@ links()
 	done
 }
 
-# Into an empty DESTDIR with another PREFIX; then everything must go again, and nothing else.
+# Into an empty DESTDIR with another PREFIX; then everything must go again, and nothing else. From a copy of the build, as what has
+# PREFIX in it is made again, and other tests run the one that is there.
 installed()
 {
-	local f dest=$tmp/dest
-	mkdir -p "$dest/opt/lib"
+	local f dest=$tmp/dest built=$tmp/built
+	mkdir -p "$dest/opt/lib" "$built"
 	touch "$dest/opt/lib/somebody-elses"
-	make -s install-default BUILD="$build" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
+	cp -a "$build/loader" "$build/plugin" "$built/"
+	find "$build" -maxdepth 1 ! -type d -exec cp -a -t "$built" {} +
+	make -s install-default BUILD="$built" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
 		{ echo "make install failed"; tail -n 5 "$tmp/log"; return; }
 	for f in bin/ncclscope lib/libnccl-profiler-ncclscope.so lib/libnccl-profiler.so \
 		share/man/man1/ncclscope.1 share/man/man1/ncclscope-disarm.1 share/doc/ncclscope/README.md \
@@ -146,7 +149,9 @@ installed()
 		links "$f"
 	done
 	"$dest/opt/bin/ncclscope" version >/dev/null || echo "the installed ncclscope does not run"
-	make -s uninstall BUILD="$build" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
+	grep -q /opt/lib/libnccl-profiler-ncclscope.so "$dest/opt/bin/ncclscope" || echo "the installed ncclscope looks for its plugin elsewhere"
+	make -n all BUILD="$built" PREFIX=/opt | grep -q plugin_path.o && echo "the same PREFIX, and built again"
+	make -s uninstall BUILD="$built" DESTDIR="$dest" PREFIX=/opt >"$tmp/log" 2>&1 ||
 		{ echo "make uninstall failed"; tail -n 5 "$tmp/log"; }
 	(cd "$dest" && find . ! -type d ! -name somebody-elses -printf 'left behind: %P\n')
 	(cd "$dest" && find . -depth -mindepth 1 -type d -name ncclscope -printf 'left behind: %P\n')
