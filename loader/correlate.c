@@ -32,6 +32,7 @@
 
 static void list_add(struct corr_list *l, struct corr_event *ev, uint64_t now_ns)
 {
+	ev->list = l;
 	ev->list_ns = now_ns;
 	ev->prev = l->last;
 	ev->next = NULL;
@@ -43,8 +44,10 @@ static void list_add(struct corr_list *l, struct corr_event *ev, uint64_t now_ns
 	l->n++;
 }
 
-static void list_del(struct corr_list *l, struct corr_event *ev)
+static void list_del(struct corr_event *ev)
 {
+	struct corr_list *l = ev->list;
+
 	if (ev->prev)
 		ev->prev->next = ev->next;
 	else
@@ -375,6 +378,36 @@ static void event_tell(struct correlate *c, struct corr_event *ev)
 	c->sink.event(c->sink.arg, ev);
 }
 
+/*
+ * It is over, though NCCL has not told the end of each of its children: what was called on the communicator after it has ended, and
+ * they go one after the other. What was called together, in no order, all starts before any of it stops.
+ */
+static bool has_passed(const struct corr_event *ev)
+{
+	const struct corr_comm *comm = ev->comm;
+
+	return comm && ev->stopped && (comm->finalized || comm->ended_ns > ev->stop_ns);
+}
+
+/* Nothing of it moves any more. */
+static void note_closed(const struct corr_event *op)
+{
+	struct corr_comm *comm = op->comm;
+
+	if (comm && !op->open_children && op->exec > EXEC_ENQUEUE && op->start_ns > comm->ended_ns)
+		comm->ended_ns = op->start_ns;
+}
+
+/* Where it stays, now that it is written. */
+static struct corr_list *list_of_written(struct correlate *c, const struct corr_event *ev)
+{
+	if (is_captured(ev))
+		return &c->captured;
+	if (is_operation(ev->what) && ev->open_children && ev->comm && !has_passed(ev))
+		return &c->stuck;
+	return ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone;
+}
+
 /* Out with it; then it is kept for children to come, or forgotten. `ev` is on no list. */
 static void event_write(struct correlate *c, struct corr_event *ev)
 {
@@ -391,10 +424,7 @@ static void event_write(struct correlate *c, struct corr_event *ev)
 		event_free(c, ev);
 		return;
 	}
-	if (is_captured(ev))
-		list_add(&c->captured, ev, c->now_ns);
-	else
-		list_add(ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone, ev, c->now_ns);
+	list_add(list_of_written(c, ev), ev, c->now_ns);
 }
 
 static struct corr_event *parent_of(const struct correlate *c, const struct corr_event *ev)
@@ -446,9 +476,18 @@ static void event_done(struct correlate *c, struct corr_event *ev)
 /* Its flows are known, or it must do without. */
 static void held_write(struct correlate *c, struct corr_event *ev)
 {
-	list_del(&c->held, ev);
+	list_del(ev);
 	net_to_parent(c, ev);
 	event_write(c, ev);
+}
+
+/* It has ended, or what came after it has: no child of it will come. */
+static bool stuck_is_over(const struct correlate *c, const struct corr_event *ev)
+{
+	uint64_t age = less(c->now_ns, ev->list_ns);
+
+	return c->stuck.n > MAX_GONE || (age >= GONE_NS && has_passed(ev)) ||
+	       (age >= CHILDLESS_NS && !ev->open_children);
 }
 
 static void gone_expire(struct correlate *c)
@@ -464,17 +503,21 @@ static void gone_expire(struct correlate *c)
 		}
 		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
 			break;
-		list_del(&c->gone, ev);
+		list_del(ev);
 		event_free(c, ev);
 	}
 	while (c->captured.n > MAX_GONE) {
 		ev = c->captured.first;
-		list_del(&c->captured, ev);
+		list_del(ev);
 		event_free(c, ev);
 	}
 	while ((ev = c->childless.first) &&
 	       (c->childless.n > MAX_CHILDLESS || c->now_ns - ev->list_ns >= CHILDLESS_NS)) {
-		list_del(&c->childless, ev);
+		list_del(ev);
+		event_free(c, ev);
+	}
+	while ((ev = c->stuck.first) && stuck_is_over(c, ev)) {
+		list_del(ev);
 		event_free(c, ev);
 	}
 }
@@ -586,6 +629,15 @@ static void exec_note(struct corr_event *op, const struct corr_event *child)
 		op->exec_stop_ns = end;
 }
 
+/* It is written, and its turn has come only now. */
+static void goes_on(struct correlate *c, struct corr_event *op)
+{
+	if (op->list == &c->stuck || !op->comm)
+		return;
+	list_del(op);
+	list_add(&c->stuck, op, c->now_ns);
+}
+
 static void child_started(struct correlate *c, struct corr_event *parent, struct corr_event *ev)
 {
 	ev->linked = true;
@@ -602,7 +654,10 @@ static void child_started(struct correlate *c, struct corr_event *parent, struct
 		parent->open_children++;
 		if (ev->start_ns > parent->activity_ns)
 			parent->activity_ns = ev->start_ns;
-		sched_join__served(parent, ev);
+		if (parent->written)
+			goes_on(c, parent);
+		else
+			sched_join__served(parent, ev);
 	}
 	hung__child(c, parent, ev);
 	/* What runs below a neighbour's operation is the neighbour's. */
@@ -631,7 +686,8 @@ static void child_stopped(struct correlate *c, struct corr_event *parent, struct
 		if (ev->stop_ns > parent->activity_ns)
 			parent->activity_ns = ev->stop_ns;
 		exec_note(parent, ev);
-		sched_join__served(parent, ev);
+		if (!parent->written)
+			sched_join__served(parent, ev);
 		if (ev->what == SCOPE_PROXY_OP)
 			note_handed(parent, ev);
 		else if (ev->what == SCOPE_KERNEL_CH)
@@ -660,7 +716,7 @@ static void adopt(struct correlate *c, struct corr_event *parent)
 		child_stopped(c, parent, ev);
 		if (is_operation(ev->what))
 			continue; /* waits for its own children as well */
-		list_del(&c->parentless, ev);
+		list_del(ev);
 		event_done(c, ev);
 	}
 }
@@ -716,14 +772,14 @@ static void open_add(struct correlate *c, struct corr_event *ev)
 static void open_del(struct correlate *c, struct corr_event *ev)
 {
 	hung__closed(c, ev);
-	list_del(&c->open, ev);
+	list_del(ev);
 }
 
 static struct corr_list *longest_list(struct correlate *c)
 {
 	struct corr_list *const lists[] = {&c->gone,	  &c->held,	  &c->open,
 					   &c->closing,	  &c->parentless, &c->elsewhere,
-					   &c->childless, &c->captured};
+					   &c->childless, &c->captured,	  &c->stuck};
 	struct corr_list *longest = lists[0];
 	size_t i;
 
@@ -744,8 +800,8 @@ static bool give_up_oldest(struct correlate *c)
 
 	if (!ev)
 		return false;
-	if (list == &c->gone || list == &c->childless || list == &c->captured) {
-		list_del(list, ev);
+	if (ev->written) {
+		list_del(ev);
 		event_free(c, ev);
 		return true;
 	}
@@ -755,14 +811,14 @@ static bool give_up_oldest(struct correlate *c)
 		return true;
 	}
 	if (list == &c->elsewhere) {
-		list_del(list, ev);
+		list_del(ev);
 		event_write(c, ev);
 		return true;
 	}
 	if (list == &c->open)
 		open_del(c, ev);
 	else
-		list_del(list, ev);
+		list_del(ev);
 	state_settle(c, ev);
 	ev->unfinished = !ev->stopped;
 	ev->orphan = ev->stopped && ev->start.s.parent && !ev->linked && !ev->pxn;
@@ -1035,8 +1091,9 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 				hung__watch(c, ev, now_ns);
 			continue;
 		}
-		list_del(&c->closing, ev);
+		list_del(ev);
 		ev->orphan = ev->start.s.parent && !ev->linked;
+		note_closed(ev);
 		event_write(c, ev);
 	}
 }
@@ -1058,7 +1115,7 @@ static void tick_parentless(struct correlate *c, uint64_t now_ns, bool all)
 
 	while ((ev = c->parentless.first) &&
 	       (all || less(now_ns, ev->list_ns) >= PARENT_GRACE_NS)) {
-		list_del(&c->parentless, ev);
+		list_del(ev);
 		ev->orphan = !parent_forgotten(c, ev);
 		event_done(c, ev);
 	}
@@ -1070,7 +1127,7 @@ static void tick_elsewhere(struct correlate *c, uint64_t now_ns, bool all)
 	struct corr_event *ev;
 
 	while ((ev = c->elsewhere.first) && (all || less(now_ns, ev->list_ns) >= ELSEWHERE_NS)) {
-		list_del(&c->elsewhere, ev);
+		list_del(ev);
 		event_write(c, ev);
 	}
 }
@@ -1122,6 +1179,11 @@ void correlate__cut(struct correlate *c, uint64_t ns)
 		c->cut_ns = ns;
 }
 
+static bool is_pending(const struct corr_event *op)
+{
+	return !op->outside && (op->open_children || !op->stopped) && !has_passed(op);
+}
+
 bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns)
 {
 	const struct corr_event *ev;
@@ -1131,7 +1193,7 @@ bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t qui
 		if (!ev->outside && ev->what != SCOPE_PROXY_CTRL)
 			return false;
 	for (ev = c->closing.first; ev; ev = ev->next)
-		if (!ev->outside && (ev->open_children || less(now_ns, ev->activity_ns) < quiet_ns))
+		if (is_pending(ev) || (!ev->outside && less(now_ns, ev->activity_ns) < quiet_ns))
 			return false;
 	return true;
 }
@@ -1139,14 +1201,14 @@ bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t qui
 void correlate__pending(const struct correlate *c,
 			void (*each)(void *arg, const struct corr_event *op), void *arg)
 {
+	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->stuck};
 	const struct corr_event *ev;
+	size_t i;
 
-	for (ev = c->open.first; ev; ev = ev->next)
-		if (!ev->outside && (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P))
-			each(arg, ev);
-	for (ev = c->closing.first; ev; ev = ev->next)
-		if (!ev->outside && ev->open_children)
-			each(arg, ev);
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		for (ev = lists[i]->first; ev; ev = ev->next)
+			if (is_operation(ev->what) && is_pending(ev))
+				each(arg, ev);
 }
 
 uint64_t correlate__oldest(const struct correlate *c)

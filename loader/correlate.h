@@ -44,6 +44,7 @@ struct corr_comm {
 	struct scope_comm info;
 	uint64_t moved_ns;  /* an operation of it last moved */
 	uint64_t busy_look; /* at `closing`, the last that found one with open children */
+	uint64_t ended_ns;  /* start of the last that was closed and is known to have ended */
 	uint32_t refs;
 	bool finalized;
 	struct {
@@ -86,6 +87,8 @@ union corr_start {
 	struct scope_rec_ce_coll ce_coll;
 	struct scope_rec_ce_batch ce_batch;
 };
+
+struct corr_list;
 
 struct corr_event {
 	uint64_t id; /* key in the table */
@@ -142,7 +145,8 @@ struct corr_event {
 	bool linked;  /* its parent is known and counts it */
 	bool written; /* stays in the table for children and late records */
 
-	struct corr_event *prev, *next; /* in exactly one of the lists below */
+	struct corr_event *prev, *next; /* in exactly one of the lists below, */
+	struct corr_list *list;		/* which is this one */
 	uint64_t list_ns;		/* when it came onto it */
 	struct corr_wait *wait; /* for its parent's start; NULL: it need not, or need no more */
 	struct corr_event *wait_prev, *wait_next;
@@ -230,6 +234,8 @@ struct correlate {
 	struct corr_list childless; /* likewise: Coll and P2p that nobody has worked on so far */
 	/* Likewise, for as long as there is room: a graph's replays name the captured call as their parent while it lives. */
 	struct corr_list captured;
+	/* Likewise: Coll and P2p whose children have not stopped, or came late. */
+	struct corr_list stuck;
 	uint64_t looks;		 /* at `closing` */
 	struct hung hung;	 /* which of them do not move */
 	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
@@ -283,7 +289,10 @@ bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t qui
  */
 uint64_t correlate__settle(struct correlate *c, struct corr_event *ev, uint64_t now_ns);
 
-/* Tells each Coll and P2p that is not done: of those that have stopped, the ones with open children. */
+/*
+ * Tells each Coll and P2p that is not done: of those that have stopped, the ones with open children, also when they are written.
+ * Not those whose end NCCL has never told, once an operation has ended that was called after them.
+ */
 void correlate__pending(const struct correlate *c,
 			void (*each)(void *arg, const struct corr_event *op), void *arg);
 

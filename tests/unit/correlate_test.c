@@ -1412,6 +1412,138 @@ static void test_colls_max(void **arg)
 	assert_int_equal(c.counts.outside, 6);
 }
 
+/* ---- What is pending ----------------------------------------------------------------------------- */
+
+struct pending {
+	uint64_t n, id, since_ns; /* the oldest */
+};
+
+static void on_pending(void *arg, const struct corr_event *op)
+{
+	struct pending *p = arg;
+
+	if (p->n++ && op->start_ns >= p->since_ns)
+		return;
+	p->id = op->id;
+	p->since_ns = op->start_ns;
+}
+
+static struct pending pending(void)
+{
+	struct pending p = {0};
+
+	correlate__pending(&c, on_pending, &p);
+	return p;
+}
+
+static uint64_t operation(uint32_t what, uint64_t n, uint64_t from, uint64_t to)
+{
+	uint64_t id = start(id_of(what, n), 0, from, &app);
+
+	stop_event(id, to);
+	return id;
+}
+
+/* It is written after a minute, and has not ended by that. */
+static void test_pending_stuck(void **arg)
+{
+	uint64_t coll, op[2], t;
+
+	(void)arg;
+	comm(1, 0);
+	coll = operation(SCOPE_COLL, 1, S, S + 1);
+	op[0] = proxy_op(2, coll, TGID, S + 2);
+	op[1] = start(id_of(SCOPE_KERNEL_CH, 3), coll, S + 3, &proxy);
+	for (t = S; t < 3600 * S; t += 500 * MS) {
+		correlate__tick(&c, t);
+		assert_int_equal(pending().n, 1);
+		assert_int_equal(pending().since_ns, S);
+	}
+	assert_true(find_out(coll)->open_children == 2);
+	stop_event(op[0], t);
+	assert_int_equal(pending().n, 1);
+	stop_event(op[1], t);
+	assert_int_equal(pending().n, 0);
+	/* Which may have children still, as others that are written; not for ever. */
+	op[0] = proxy_op(4, coll, TGID, t + S);
+	assert_int_equal(pending().id, coll);
+	stop_event(op[0], t + 2 * S);
+	assert_int_equal(pending().n, 0);
+	assert_false(find_out(op[0])->orphan);
+	correlate__tick(&c, t + 70 * S);
+	correlate__tick(&c, t + 80 * S);
+	assert_int_equal(c.table_used, 0);
+}
+
+/* What waited behind it for more than a minute, and hangs when its turn comes. */
+static void test_pending_late(void **arg)
+{
+	uint64_t first, second, op, t;
+
+	(void)arg;
+	comm(1, 0);
+	first = operation(SCOPE_COLL, 1, S, S + 1);
+	op = proxy_op(3, first, TGID, S + 2);
+	second = operation(SCOPE_COLL, 2, S + 10, S + 11);
+	pass(S, 80 * S);
+	assert_non_null(find_out(second));
+	stop_event(op, 80 * S);
+	op = proxy_op(4, second, TGID, 80 * S + 1);
+	for (t = 80 * S; t < 300 * S; t += S) {
+		correlate__tick(&c, t);
+		assert_int_equal(pending().n, 1);
+		assert_int_equal(pending().id, second);
+	}
+	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 1), t, &app);
+	assert_int_equal(pending().n, 0);
+	correlate__tick(&c, t + S);
+	assert_null(correlate__find(&c, second));
+	stop_event(op, t + S);
+	correlate__end(&c);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* NCCL does not tell the end of each child: what was called later has ended. */
+static void test_pending_passed(void **arg)
+{
+	uint64_t coll, later, p2p[2], other;
+	union corr_start elsewhere = {.s.ctx = id_of(SCOPE_ID_WHAT_CTX, 2)};
+
+	(void)arg;
+	comm(1, 0);
+	comm(2, 0);
+	coll = operation(SCOPE_COLL, 1, S, S + 1);
+	proxy_op(2, coll, TGID, S + 2);
+	other = id_of(SCOPE_COLL, 10);
+	start_with(&elsewhere, sizeof(elsewhere), other, 0, S + 10, &app);
+	stop_event(other, S + 11);
+	proxy_op(11, other, TGID, S + 12);
+	later = operation(SCOPE_COLL, 3, S + 20, S + 21);
+	correlate__tick(&c, 65 * S); /* that it was given up tells nothing */
+	assert_int_equal(pending().n, 2);
+	later = operation(SCOPE_COLL, 4, 65 * S, 65 * S + 1);
+	stop_event(proxy_op(5, later, TGID, 65 * S + 2), 66 * S);
+	correlate__tick(&c, 68 * S);
+	assert_non_null(find_out(later));
+	assert_int_equal(pending().n, 1);
+	assert_int_equal(pending().id, other);
+	correlate__finalize(&c, id_of(SCOPE_ID_WHAT_CTX, 2), 68 * S, &app);
+
+	/* Of what is called together, one may hang, and others may not. */
+	p2p[0] = start(id_of(SCOPE_P2P, 6), 0, 70 * S, &app);
+	p2p[1] = start(id_of(SCOPE_P2P, 7), 0, 70 * S + 1, &app);
+	stop_event(p2p[0], 70 * S + 2);
+	stop_event(p2p[1], 70 * S + 3);
+	proxy_op(8, p2p[0], TGID, 70 * S + 4);
+	stop_event(proxy_op(9, p2p[1], TGID, 70 * S + 5), 71 * S);
+	correlate__tick(&c, 73 * S);
+	assert_non_null(find_out(p2p[1]));
+	correlate__tick(&c, 200 * S);
+	assert_non_null(find_out(p2p[0]));
+	assert_int_equal(pending().n, 1);
+	assert_int_equal(pending().id, p2p[0]);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1447,6 +1579,9 @@ int main(void)
 		TEST(test_cut),
 		TEST(test_settled_idle),
 		TEST(test_colls_max),
+		TEST(test_pending_stuck),
+		TEST(test_pending_late),
+		TEST(test_pending_passed),
 		TEST(test_hung_chain),
 		TEST(test_hung_end),
 		TEST(test_hung_moves),
