@@ -379,14 +379,19 @@ static void event_tell(struct correlate *c, struct corr_event *ev)
 }
 
 /*
- * It is over, though NCCL has not told the end of each of its children: what was called on the communicator after it has ended, and
- * they go one after the other. What was called together, in no order, all starts before any of it stops.
+ * It is over, though its end has not come: of a child NCCL may never tell it, or it was lost. What was called on the communicator
+ * after it has ended, and they go one after the other. What was called together, in no order, all starts before any of it stops.
  */
-static bool has_passed(const struct corr_event *ev)
+static bool has_passed(const struct correlate *c, const struct corr_event *ev)
 {
 	const struct corr_comm *comm = ev->comm;
 
-	return comm && ev->stopped && (comm->finalized || comm->ended_ns > ev->stop_ns);
+	if (!comm)
+		return false;
+	if (ev->stopped)
+		return comm->finalized || comm->ended_ns > ev->stop_ns;
+	return c->lost != ev->loss_at_start &&
+	       (ev->open_children ? comm->ended_ns : comm->closed_ns) > ev->start_ns;
 }
 
 /* Nothing of it moves any more. */
@@ -394,7 +399,11 @@ static void note_closed(const struct corr_event *op)
 {
 	struct corr_comm *comm = op->comm;
 
-	if (comm && !op->open_children && op->exec > EXEC_ENQUEUE && op->start_ns > comm->ended_ns)
+	if (!comm || op->open_children)
+		return;
+	if (op->start_ns > comm->closed_ns)
+		comm->closed_ns = op->start_ns;
+	if (op->exec > EXEC_ENQUEUE && op->start_ns > comm->ended_ns)
 		comm->ended_ns = op->start_ns;
 }
 
@@ -403,7 +412,7 @@ static struct corr_list *list_of_written(struct correlate *c, const struct corr_
 {
 	if (is_captured(ev))
 		return &c->captured;
-	if (is_operation(ev->what) && ev->open_children && ev->comm && !has_passed(ev))
+	if (is_operation(ev->what) && ev->open_children && ev->comm && !has_passed(c, ev))
 		return &c->stuck;
 	return ev->exec == EXEC_ENQUEUE ? &c->childless : &c->gone;
 }
@@ -486,7 +495,7 @@ static bool stuck_is_over(const struct correlate *c, const struct corr_event *ev
 {
 	uint64_t age = less(c->now_ns, ev->list_ns);
 
-	return c->stuck.n > MAX_GONE || (age >= GONE_NS && has_passed(ev)) ||
+	return c->stuck.n > MAX_GONE || (age >= GONE_NS && has_passed(c, ev)) ||
 	       (age >= CHILDLESS_NS && !ev->open_children);
 }
 
@@ -1179,9 +1188,9 @@ void correlate__cut(struct correlate *c, uint64_t ns)
 		c->cut_ns = ns;
 }
 
-static bool is_pending(const struct corr_event *op)
+static bool is_pending(const struct correlate *c, const struct corr_event *op)
 {
-	return !op->outside && (op->open_children || !op->stopped) && !has_passed(op);
+	return !op->outside && (op->open_children || !op->stopped) && !has_passed(c, op);
 }
 
 bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns)
@@ -1190,10 +1199,10 @@ bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t qui
 
 	/* The proxy thread is idle or asleep for as long as it has nothing to do. */
 	for (ev = c->open.first; ev; ev = ev->next)
-		if (!ev->outside && ev->what != SCOPE_PROXY_CTRL)
+		if (!ev->outside && ev->what != SCOPE_PROXY_CTRL && !has_passed(c, ev))
 			return false;
 	for (ev = c->closing.first; ev; ev = ev->next)
-		if (is_pending(ev) || (!ev->outside && less(now_ns, ev->activity_ns) < quiet_ns))
+		if (is_pending(c, ev) || (!ev->outside && less(now_ns, ev->activity_ns) < quiet_ns))
 			return false;
 	return true;
 }
@@ -1207,7 +1216,7 @@ void correlate__pending(const struct correlate *c,
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		for (ev = lists[i]->first; ev; ev = ev->next)
-			if (is_operation(ev->what) && is_pending(ev))
+			if (is_operation(ev->what) && is_pending(c, ev))
 				each(arg, ev);
 }
 

@@ -44,7 +44,8 @@ struct corr_comm {
 	struct scope_comm info;
 	uint64_t moved_ns;  /* an operation of it last moved */
 	uint64_t busy_look; /* at `closing`, the last that found one with open children */
-	uint64_t ended_ns;  /* start of the last that was closed and is known to have ended */
+	/* Start of the last operation that was closed with no child open, and of the last that something tells of when it ended. */
+	uint64_t closed_ns, ended_ns;
 	uint32_t refs;
 	bool finalized;
 	struct {
@@ -280,7 +281,7 @@ void correlate__end(struct correlate *c);
 /* Of operations that begin after `ns`, nothing is recorded; those in flight go on to their end. */
 void correlate__cut(struct correlate *c, uint64_t ns);
 
-/* Whether all that began before the cut is complete; quiet_ns: how long no child of it has moved by now. */
+/* Whether all that began before the cut is complete, or passed over; quiet_ns: how long no child of it has moved by now. */
 bool correlate__settled(const struct correlate *c, uint64_t now_ns, uint64_t quiet_ns);
 
 /*
@@ -291,7 +292,7 @@ uint64_t correlate__settle(struct correlate *c, struct corr_event *ev, uint64_t 
 
 /*
  * Tells each Coll and P2p that is not done: of those that have stopped, the ones with open children, also when they are written.
- * Not those whose end NCCL has never told, once an operation has ended that was called after them.
+ * Not those whose end was lost, or never told by NCCL, once an operation has ended that was called after them.
  */
 void correlate__pending(const struct correlate *c,
 			void (*each)(void *arg, const struct corr_event *op), void *arg);

@@ -1544,6 +1544,42 @@ static void test_pending_passed(void **arg)
 	assert_int_equal(pending().id, p2p[0]);
 }
 
+/* Its stop was lost: not for ever. */
+static void test_pending_lost(void **arg)
+{
+	uint64_t coll, other, op;
+
+	(void)arg;
+	comm(1, 0);
+	coll = start(id_of(SCOPE_COLL, 1), 0, S, &app);
+	op = proxy_op(2, coll, TGID, S + 2);
+	other = operation(SCOPE_COLL, 3, 2 * S, 2 * S + 1); /* it waits for the one before it */
+	correlate__tick(&c, 4 * S);
+	assert_non_null(find_out(other));
+	c.lost += 2; /* and that of its child */
+	correlate__tick(&c, 100 * S);
+	assert_int_equal(pending().id, coll);
+	assert_false(correlate__settled(&c, 100 * S, S));
+	other = operation(SCOPE_COLL, 4, 101 * S, 101 * S + 1);
+	stop_event(proxy_op(5, other, TGID, 101 * S + 2), 101 * S + 3);
+	assert_int_equal(pending().n, 1);
+	correlate__tick(&c, 103 * S);
+	assert_int_equal(pending().n, 0);
+	assert_true(correlate__settled(&c, 103 * S, S));
+	assert_false(correlate__find(&c, op)->stopped);
+
+	/* Nothing was lost since. */
+	coll = start(id_of(SCOPE_COLL, 6), 0, 110 * S, &app);
+	operation(SCOPE_COLL, 7, 111 * S, 111 * S + 1);
+	correlate__tick(&c, 114 * S);
+	assert_int_equal(pending().id, coll);
+	assert_false(correlate__settled(&c, 114 * S, S));
+	/* Where no children are recorded, that it was called is what there is to know. */
+	c.lost++;
+	assert_int_equal(pending().n, 0);
+	assert_true(correlate__settled(&c, 114 * S, S));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1582,6 +1618,7 @@ int main(void)
 		TEST(test_pending_stuck),
 		TEST(test_pending_late),
 		TEST(test_pending_passed),
+		TEST(test_pending_lost),
 		TEST(test_hung_chain),
 		TEST(test_hung_end),
 		TEST(test_hung_moves),
