@@ -164,6 +164,7 @@ static int on_proc(struct session *s, const void *data, size_t size)
 	return err;
 }
 
+/* The communicator is as the job's memory has it: where that makes no sense, the input still does. */
 static int on_comm(struct session *s, const struct input_comm *in)
 {
 	struct proc *p = proc__find(s, in->tgid, in->start_ns);
@@ -171,10 +172,13 @@ static int on_comm(struct session *s, const struct input_comm *in)
 	struct corr_thread thread;
 
 	comm.name[sizeof(comm.name) - 1] = 0;
-	if (!comm.ctx || comm.api < 1 || comm.api > 7)
-		return -EINVAL;
 	if (!p)
 		return 0;
+	if (!comm.ctx || comm.api < 1 || comm.api > 7) {
+		s->bad_records++;
+		p->corr.counts.malformed++;
+		return 0;
+	}
 	thread = (struct corr_thread){.tid = p->id.ns_tid, .host_tid = p->id.tid};
 	correlate__comm(&p->corr, &comm, p->begin_ns, &thread);
 	return 0;

@@ -371,6 +371,36 @@ static void test_errors(void **state)
 	session_end(s);
 }
 
+/* What a job's memory says of its communicators is no damage of the file: it costs that job, and nobody else. */
+static void test_job_lies(void **state)
+{
+	static const struct {
+		uint64_t ctx;
+		uint32_t api;
+	} lies[] = {{0, 5}, {9, 0}, {9, 8}, {9, UINT32_MAX}};
+	static unsigned char buf[1 << 16];
+	size_t len = read_raw(buf, sizeof(buf)), at = place_of(buf, len, INPUT_COMM), i;
+	struct input_comm in;
+	char said[512], *kept;
+
+	(void)state;
+	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		memcpy(&in, buf + at + sizeof(struct raw_rec_hdr), sizeof(in));
+		in.comm.ctx = lies[i].ctx;
+		in.comm.api = lies[i].api;
+		memcpy(buf + at + sizeof(struct raw_rec_hdr), &in, sizeof(in));
+		assert_int_equal(run_convert(buf, len, said, sizeof(said)), EXIT_OK);
+		assert_non_null(strstr(said, "1 records made no sense and were skipped"));
+		kept = NULL;
+		text = &kept;
+		chunks_files(keep_text);
+		assert_non_null(strstr(kept, "\"type\":\"ncclProfileColl\""));
+		assert_null(strstr(kept, "\"commName\":\"world\""));
+		assert_non_null(strstr(kept, "\"end\":\"detached\""));
+		free(kept);
+	}
+}
+
 /* Nobody's file is written over, and the disk may be full. */
 static void test_writer(void **state)
 {
@@ -399,7 +429,8 @@ int main(void)
 		cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_digest),
 		cmocka_unit_test(test_torn),	   cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_foreign),	   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_senseless),  cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_senseless),  cmocka_unit_test(test_job_lies),
+		cmocka_unit_test(test_writer),
 	};
 
 	return cmocka_run_group_tests_name("raw", tests, setup, teardown);
