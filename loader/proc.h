@@ -111,6 +111,8 @@ struct proc {
 	uint32_t nccl_version;
 	uint8_t clock; /* enum scope_clock of its records */
 	uint64_t recs; /* decoded, each part of a step; of a capture alone as they lie there */
+	/* That went into its trace, also if they did not reach the file, or that was deleted: they only grow. */
+	uint64_t events;
 	uint64_t lost[LOSS_CAUSES];	     /* all */
 	uint64_t lost_reported[LOSS_CAUSES]; /* of these, in the trace */
 	uint64_t lost_from_ns;		     /* newest time before the loss */

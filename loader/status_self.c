@@ -90,7 +90,7 @@ static json_t *proc_doc(const struct proc *p)
 		"hostPid", (json_int_t)p->key.tgid, "uid", (json_int_t)p->id.uid, "comm",
 		status_text(p->id.comm, strnlen(p->id.comm, sizeof(p->id.comm))), "mask",
 		(json_int_t)p->session->mask, "records", (json_int_t)p->recs, "events",
-		(json_int_t)p->out.counts[OUT_EVENT], "communicators",
+		(json_int_t)p->events, "communicators",
 		(json_int_t)(p->comms_made - p->comms_finalized), "ranks", proc_ranks(p), "lost",
 		proc_lost(p), "lastRecordUs", us(last_record(p)));
 
@@ -185,12 +185,12 @@ static uint64_t ring_used(const struct recorder *r)
 /* Of processes that have ended, too. */
 static json_t *counts_doc(const struct session *s, const struct digest_counts *counts)
 {
-	uint64_t records = s->summary.records, events = s->summary.lines;
+	uint64_t records = s->summary.records, events = s->summary.traced;
 	const struct proc *p, *tmp;
 
 	HASH_ITER (hh, s->procs, p, tmp) {
 		records += p->recs;
-		events += p->out.counts[OUT_EVENT];
+		events += p->events;
 	}
 	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "chunks", (json_int_t)counts->chunks, "ringFull",
 			 (json_int_t)counts->ring_full, "records", (json_int_t)records, "events",

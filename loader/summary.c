@@ -122,7 +122,7 @@ void summary__proc_end(struct summary *s, const struct proc *p)
 	if (p->corr.hung.longest_ns > s->hung_ns)
 		s->hung_ns = p->corr.hung.longest_ns;
 	s->records += p->recs;
-	s->lines += p->out.counts[OUT_EVENT];
+	s->traced += p->events;
 	if (!p->header_written && p->header_err) {
 		s->unwritten_err = s->unwritten++ ? s->unwritten_err : p->header_err;
 		return;

@@ -47,9 +47,8 @@ struct summary {
 	uint32_t nworst;
 	uint64_t lost[LOSS_CAUSES];
 	uint64_t late, malformed, evicted;
-	uint64_t skipped; /* runs of our BPF programs, by the kernel, as far as it tells */
-	uint64_t records,
-		lines; /* decoded, and of events in the files; of processes that have ended */
+	uint64_t skipped;	  /* runs of our BPF programs, by the kernel, as far as it tells */
+	uint64_t records, traced; /* of processes that have ended, as these have recs and events */
 	uint32_t procs, files;
 	uint32_t unwritten;		/* processes without a file, since none could be written, */
 	int unwritten_err;		/* and why, of the first */

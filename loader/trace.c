@@ -54,6 +54,7 @@ struct json trace_begin(struct proc *p, size_t max)
 void trace_end(struct proc *p, struct json *j, enum out_kind kind)
 {
 	out_line_end(&p->out, j, kind, p->corr.now_ns);
+	p->events += kind == OUT_EVENT;
 }
 
 /* ---- Parts of an event ------------------------------------------------------------------------- */

@@ -9,14 +9,21 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <jansson.h>
 #include "chunks.h"
+#include "digest.h"
 #include "input.h"
+#include "log.h"
 #include "pipeline.h"
+#include "status_self.h"
+#include "trace.h"
 
 #define TAG 0x77
 
 static struct session *s;
 static uint64_t nr_events, nr_states, tbuf;
+static bool written; /* not to our sink, but into the trace */
 
 /* Of exactly the size that it says, so that ASan sees one byte too many. */
 struct chunk {
@@ -56,6 +63,7 @@ static int setup(void **state)
 	(void)state;
 	s = session_new();
 	nr_events = nr_states = 0;
+	written = false;
 	tbuf = 0x10000;
 	return 0;
 }
@@ -118,7 +126,7 @@ static struct proc *send_as(const struct chunk *ch, uint64_t pos, uint64_t rec_p
 	memcpy(c + 1, ch->data, ch->len);
 	p = decode__event(s, c, sizeof(*c) + ch->len);
 	free(c);
-	if (p) {
+	if (p && !written) {
 		p->corr.sink.event = on_event;
 		p->corr.sink.state = on_state;
 	}
@@ -744,6 +752,55 @@ static struct known known_of_chunks(bool live)
 }
 
 /* Who records one without decoding knows as much of its processes and of what is lost. */
+/* In what the recorder tells of itself: of the process, and of all. */
+static uint64_t events_told(bool all)
+{
+	const struct digest_counts counts = {0};
+	char *text = status_session(s, &counts);
+	json_t *doc = json_loads(text, 0, NULL), *of;
+	uint64_t n;
+
+	of = all ? json_object_get(doc, "counts")
+		 : json_array_get(json_object_get(doc, "processes"), 0);
+	n = (uint64_t)json_integer_value(json_object_get(of, "events"));
+	json_decref(doc);
+	free(text);
+	return n;
+}
+
+/* A trace that is deleted, or a disk that is full: what was counted before does not become less, as if we had begun anew. */
+static void test_events_told(void **arg)
+{
+	struct chunk a = {0}, b = {0}, c = {0};
+	int full = open("/dev/full", O_WRONLY);
+	struct proc *p;
+
+	(void)arg;
+	written = true;
+	log_level = LOG_ERR;
+	put_event(&a, 1);
+	put_event(&a, 2);
+	put_event(&b, 3);
+	put_event(&c, 4);
+	p = send(&a, 0, 0);
+	assert_int_equal(out_file__flush(&p->out), 0);
+	assert_int_equal(events_told(false), 2);
+	assert_int_equal(unlink(p->out.path), 0);
+	trace__lost(p, 9000, false);
+	assert_int_equal(events_told(false), 2);
+	send(&b, a.len, a.n);
+	assert_int_equal(events_told(false), 3);
+	assert_int_equal(dup2(full, p->out.fd), p->out.fd);
+	assert_true(out_file__flush(&p->out) < 0);
+	assert_int_equal(events_told(false), 3);
+	send(&c, a.len + b.len, a.n + b.n);
+	assert_int_equal(events_told(false), 4);
+	assert_int_equal(events_told(true), 4);
+	proc__end(p, "exit", true, 0);
+	assert_int_equal(events_told(true), 4);
+	close(full);
+}
+
 static void test_live(void **arg)
 {
 	struct known decoded = known_of_chunks(false), skimmed;
@@ -765,29 +822,18 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_steps),
-		TEST(test_step_outside),
-		TEST(test_step_lies),
-		TEST(test_in_order),
-		TEST(test_twice),
-		TEST(test_gap),
-		TEST(test_limited),
-		TEST(test_untold),
-		TEST(test_wild_gap),
-		TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),
-		TEST(test_sizes),
-		TEST(test_truncated),
-		TEST(test_positions),
-		TEST(test_kinds),
-		TEST(test_strings),
-		TEST(test_comm),
-		TEST(test_many_buffers),
-		TEST(test_times),
-		TEST(test_other_events),
-		TEST(test_found),
-		TEST(test_unrecorded_end),
-		cmocka_unit_test(test_live),
+		TEST(test_steps),	TEST(test_step_outside),
+		TEST(test_step_lies),	TEST(test_in_order),
+		TEST(test_twice),	TEST(test_gap),
+		TEST(test_limited),	TEST(test_untold),
+		TEST(test_wild_gap),	TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),	TEST(test_sizes),
+		TEST(test_truncated),	TEST(test_positions),
+		TEST(test_kinds),	TEST(test_strings),
+		TEST(test_comm),	TEST(test_many_buffers),
+		TEST(test_times),	TEST(test_other_events),
+		TEST(test_found),	TEST(test_unrecorded_end),
+		TEST(test_events_told), cmocka_unit_test(test_live),
 	};
 	int failed;
 
