@@ -18,6 +18,8 @@
 #define STUCK_CHILD_NS	(60 * NSEC_PER_SEC) /* NCCL may never stop a child: see schema, exec */
 #define PARENT_GRACE_NS (1 * NSEC_PER_SEC) /* the parent's thread flushes after 10 ms, or is read */
 #define ELSEWHERE_NS	(1 * NSEC_PER_SEC) /* what CPUs gather is read 20 times a second */
+#define MANY_WAITING	4096 /* at `closing`: to look at them at each tick would cost too much */
+#define WAITING_LOOK_NS (NSEC_PER_SEC / 4)
 #define GONE_NS		(2 * NSEC_PER_SEC)
 #define CHILDLESS_NS	(60 * NSEC_PER_SEC) /* its proxy may be kept from a CPU, or be stopped */
 #define MAX_CHILDLESS	1024		    /* where no children are recorded, all are childless */
@@ -1084,6 +1086,10 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 	struct corr_event *ev, *next;
 	uint64_t quiet;
 
+	if (!all && c->waiting > MANY_WAITING && less(now_ns, c->look_ns) < WAITING_LOOK_NS)
+		return;
+	c->look_ns = now_ns;
+	c->waiting = 0;
 	c->looks++;
 	for (ev = c->closing.first; ev; ev = next) {
 		next = ev->next;
@@ -1098,6 +1104,7 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 			     quiet < (ev->open_children ? STUCK_CHILD_NS : CHILD_GRACE_NS))) {
 			if (ev->open_children && quiet >= CHILD_GRACE_NS)
 				hung__watch(c, ev, now_ns);
+			c->waiting++;
 			continue;
 		}
 		list_del(ev);

@@ -237,7 +237,9 @@ struct correlate {
 	struct corr_list captured;
 	/* Likewise: Coll and P2p whose children have not stopped, or came late. */
 	struct corr_list stuck;
-	uint64_t looks;		 /* at `closing` */
+	uint64_t looks;		 /* at `closing`, */
+	uint64_t look_ns;	 /* the last, */
+	uint32_t waiting;	 /* which left so many that it had to look at */
 	struct hung hung;	 /* which of them do not move */
 	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
 	struct corr_wait *waits; /* uthash */

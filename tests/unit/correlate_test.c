@@ -1580,6 +1580,44 @@ static void test_pending_lost(void **arg)
 	assert_true(correlate__settled(&c, 114 * S, S));
 }
 
+/* Many that wait behind one that hangs are not looked at by each tick; what is few is, whatever else comes. */
+static void test_queued_cost(void **arg)
+{
+	uint64_t first, op, last = 0, looks, from, t, i;
+
+	(void)arg;
+	comm(1, 0);
+	first = operation(SCOPE_COLL, 1, S, S + 1);
+	op = proxy_op(2, first, TGID, S + 2);
+	for (i = 0; i < 100000; i++)
+		last = operation(SCOPE_P2P, 10 + i, S + 10 + i, S + 11 + i);
+	for (t = S; t < 3 * S; t += 10 * MS)
+		correlate__tick(&c, t);
+	looks = c.looks;
+	from = cpu_ns();
+	for (; t < 8 * S; t += 10 * MS)
+		correlate__tick(&c, t);
+	print_message("# a second with 100,000 operations behind one that hangs: %llu us\n",
+		      (unsigned long long)(cpu_ns() - from) / 5000);
+	assert_in_range(c.looks - looks, 15, 21);
+	assert_int_equal(out.total, 0);
+	/* It goes on, and nobody has worked on those behind it. */
+	stop_event(op, t);
+	correlate__tick(&c, t + S + 300 * MS);
+	correlate__tick(&c, t + 2 * S + 600 * MS);
+	assert_int_equal(out.total, 100002);
+	assert_int_equal(out.ev[0].id, op);
+	assert_int_equal(out.ev[1].id, first);
+	assert_int_equal(out.ev[2].id, id_of(SCOPE_P2P, 10));
+	assert_true(correlate__find(&c, last) && correlate__find(&c, last)->written);
+	for (t += 3 * S, i = 0; i < 100000; i++) /* many, and not kept: they are written in time */
+		operation(SCOPE_P2P, 200000 + i, t, t + 1);
+	looks = c.looks;
+	for (i = 0; i < 10; i++)
+		correlate__tick(&c, t + i * MS);
+	assert_int_equal(c.looks, looks + 10);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1619,6 +1657,7 @@ int main(void)
 		TEST(test_pending_late),
 		TEST(test_pending_passed),
 		TEST(test_pending_lost),
+		TEST(test_queued_cost),
 		TEST(test_hung_chain),
 		TEST(test_hung_end),
 		TEST(test_hung_moves),
