@@ -85,9 +85,13 @@ static uint32_t path_of(struct export *x, uint32_t parent, const char *name)
 	char *c;
 
 	snprintf(look.key.name, sizeof(look.key.name), "%s", name);
-	for (c = look.key.name; *c; c++)
+	for (c = look.key.name; *c; c++) {
 		if (*c == ';') /* which ends a name in collapsed stacks */
 			*c = ':';
+		else if ((unsigned char)*c < ' ' ||
+			 *c == 0x7f) /* which could end a line, or steer a terminal */
+			*c = '?';
+	}
 	HASH_FIND(hh, ps->by_key, &look.key, sizeof(look.key), p);
 	if (p)
 		return p->index;

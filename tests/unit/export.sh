@@ -224,6 +224,14 @@ ProxyOp receive;ProxyStep;Work;[on CPU] 12500
 ProxyOp receive;ProxyStep;Work;[runnable] 12500
 ProxyOp receive;ProxyStep;[on CPU] 2500
 ProxyOp receive;ProxyStep;[runnable] 2500"'
+{
+	path CollApi 10 20 null 0x1 '{"onCpu":0.000,"runq":0.000,"blocked":10.000,"blockedIn":[{"why":"\u001b[31mx\ny\u0001z\u007f","us":6.000}]}'
+	printf '{"recordType":"state","eventAddr":"0x2","ts":30.000,"name":"a\\nb\\tc"}\n'
+	path ProxyStep 30 40 null 0x2
+} >controls.jsonl
+t "paths: no control characters" eval 'out collapsed controls.jsonl && same "$(sed "s/^rank 3, .5.;//" out.collapsed | sort)" "CollApi;[asleep] 4000
+CollApi;[in ?[31mx?y?z?] 6000
+ProxyStep;a?b?c 10000"'
 
 # ---- Several files, nodes, one behind the other
 
