@@ -119,7 +119,6 @@ static int is_trace(const struct dirent *entry)
 {
 	size_t len = strlen(entry->d_name);
 
-	/* a pipe that lies there would be waited for */
 	if (entry->d_type != DT_REG && entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
 		return 0;
 	return !strncmp(entry->d_name, "trace_", 6) &&
@@ -186,33 +185,50 @@ static void tell_no_traces(const char *path)
 	       path, (int)len, path);
 }
 
+/* A pipe would be waited for, also where a link leads to it. What leads nowhere is told by who opens it. */
+static bool is_no_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
+
+static int visit_entry(const char *dir, const char *name, int (*visit)(void *to, const char *file),
+		       void *to, int *visited)
+{
+	char *file;
+	int err = 0;
+
+	if (asprintf(&file, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	if (!is_no_file(file)) {
+		(*visited)++;
+		err = visit(to, file);
+	}
+	free(file);
+	return err;
+}
+
 /* Its traces, by name. */
 static int visit_dir(const char *path, bool quiet, int (*visit)(void *to, const char *file),
 		     void *to)
 {
 	struct dirent **names;
-	int n = scandir(path, &names, is_trace, alphasort), i, err = 0, one;
-	char *file;
+	int n = scandir(path, &names, is_trace, alphasort), i, err = 0, one, visited = 0;
+	int failed = n < 0 ? errno : 0;
 
-	if (n <= 0) {
-		if (!quiet && n)
-			pr_err("Failed to read '%s': %s\n", path, strerror(errno));
-		else if (!quiet)
-			tell_no_traces(path);
-		free_names(names, n);
-		return -ENOENT;
-	}
 	for (i = 0; i < n; i++) {
-		if (asprintf(&file, "%s/%s", path, names[i]->d_name) < 0) {
-			err = -ENOMEM;
-		} else {
-			one = visit(to, file);
-			err = one ? one : err;
-			free(file);
-		}
+		one = visit_entry(path, names[i]->d_name, visit, to, &visited);
+		err = one ? one : err;
 	}
 	free_names(names, n);
-	return err;
+	if (visited || err)
+		return err;
+	if (!quiet && failed)
+		pr_err("Failed to read '%s': %s\n", path, strerror(failed));
+	else if (!quiet)
+		tell_no_traces(path);
+	return -ENOENT;
 }
 
 int lines_visit(const char *path, bool quiet, int (*visit)(void *to, const char *file), void *to)

@@ -25,8 +25,8 @@ struct lines_ops {
 };
 
 /*
- * Reads what @paths name, up to NULL: files, directories (their trace_*.jsonl and .jsonl.zst, by name), "-". What cannot
- * be read is told, and the others are read all the same. 0 or the first -errno, or what a function above returned.
+ * Reads what @paths name, up to NULL: files, directories (their trace_*.jsonl and .jsonl.zst, by name, without what leads to no regular
+ * file, as a pipe), "-". What cannot be read is told, and the others are read all the same. 0 or the first -errno, or what a function above returned.
  */
 int lines_read(char *const *paths, const struct lines_ops *ops, void *to);
 

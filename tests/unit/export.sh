@@ -313,6 +313,25 @@ if command -v zstd >/dev/null; then
 	zstd -q other.jsonl -o dir/trace_1_pid2.jsonl.zst
 	t "a directory, one of it compressed" eval '"$tool" export -q --to chrome -o d.json dir && "$tool" export -q --to chrome -o f.json dir/trace_1_pid1.jsonl other.jsonl && cmp d.json f.json'
 fi
+# Nobody writes to it, and who opened it would wait.
+mkdir pipes
+cp "$traces/good.jsonl" pipes/trace_1_pid1.jsonl
+mkfifo fifo pipes/trace_1_pid2.jsonl
+ln -s ../fifo pipes/trace_1_pid3.jsonl
+leads_to_pipe()
+{
+	timeout 20 "$tool" export -q --to csv -o pipes.csv pipes && "$tool" export -q --to csv -o one.csv pipes/trace_1_pid1.jsonl && cmp pipes.csv one.csv &&
+		timeout 20 "$tool" check pipes && timeout 20 "$tool" report pipes >report.pipes
+}
+t "a directory, a pipe in it, and what leads to one" leads_to_pipe
+only_pipes()
+{
+	rm -r pipes/trace_1_pid1.jsonl
+	timeout 20 "$tool" check pipes 2>err
+	same "$?" 1 && grep -q "no trace_" err
+}
+t "a directory with nothing else" only_pipes
+t "a pipe that was named" eval '{ cat "$traces/good.jsonl" >fifo & timeout 20 "$tool" export -q --to csv -o pipes.csv fifo && cmp pipes.csv one.csv; }'
 t "standard input and output" eval '"$tool" export -q --to csv - <"$traces/good.jsonl" >a.csv && "$tool" export -q --to csv -o b.csv "$traces/good.jsonl" && cmp a.csv b.csv && "$tool" export -q --to csv -o - "$traces/good.jsonl" | cmp - b.csv'
 
 # ---- Broken off, and broken
