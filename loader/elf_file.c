@@ -604,7 +604,7 @@ int elf__open(const char *path)
 		return -EINVAL;
 	}
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	real = open(self, O_RDONLY | O_CLOEXEC);
+	real = open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a lease would be waited for */
 	if (real < 0)
 		real = -errno;
 	close(fd);

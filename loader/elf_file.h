@@ -16,7 +16,8 @@
 
 /*
  * Opens a file that a job has named or mapped, for reading: an fd, or -errno; -EINVAL if it is no regular
- * file. Nothing else is ever opened, since opening a device or a FIFO can have effects or block.
+ * file; -EAGAIN while its owner has a lease on it (fcntl(2)). Nothing else is ever opened, since opening a
+ * device or a FIFO can have effects or block.
  */
 int elf__open(const char *path);
 

@@ -389,10 +389,10 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	if (err >= 0) {
 		err = follow__want(r, &t, pid, r->opt.mask);
 		scan__first_id(r, &t);
+		if (err == -EAGAIN) /* no communicator yet: armed by its first */
+			err = 0;
 	}
 	target__close(&t);
-	if (err == -EAGAIN) /* no communicator yet: armed by its first */
-		err = 0;
 	if (err && !has_just_ended(r, pid)) {
 		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
 		return EXIT_FAILED;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -603,6 +606,62 @@ static void test_bent(void **state)
 	}
 }
 
+/* In a process of its own, until it is killed: what the kernel asks of it then, it does not do. Whether it could. */
+static pid_t lease(const char *path)
+{
+	int ready[2], fd;
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where we fail */
+		signal(SIGIO, SIG_IGN);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		c = fd >= 0 && !fcntl(fd, F_SETLEASE, F_WRLCK) ? 'y' : 'n';
+		if (write(ready[1], &c, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	if (c == 'y')
+		return pid;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return -1;
+}
+
+/* Whoever opened it would wait until the lease is given back or taken away. */
+static void test_leased(void **state)
+{
+	char path[] = "/tmp/elf_test.XXXXXX";
+	int fd = mkstemp(path), was;
+	double began;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	pid = lease(path);
+	if (pid < 0) {
+		unlink(path);
+		skip();
+	}
+	began = seconds();
+	was = elf__open(path);
+	assert_true(seconds() - began < 5 * slower());
+	assert_int_equal(was, -EAGAIN);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fd = elf__open(path);
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -619,6 +678,7 @@ int main(void)
 		cmocka_unit_test(test_huge_sparse),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_bent),
+		cmocka_unit_test(test_leased),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
