@@ -3,7 +3,6 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "clock.h"
 #include "elf_file.h"
 #include "log.h"
+#include "mapping.h"
 #include "nccl_profiler.h"
 #include "patience.h"
 #include "pid_stat.h"
@@ -110,28 +110,11 @@ static int control_read(const struct target *t, struct scope_control *ctl)
 	return ctl->magic == SCOPE_CONTROL_MAGIC && ctl->abi == SCOPE_ABI ? 0 : -EPROTO;
 }
 
-struct mapping {
-	uint64_t start, end, offset, ino;
-	unsigned int dev_major, dev_minor;
-	char perms[5]; /* rwxp, or s for shared */
-	char *name;
-};
-
 /* One line of /proc/PID/maps; true when it maps a file named like the plugin. */
 static bool maps_plugin(char *line, struct mapping *m)
 {
-	int at = 0;
-
 	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
-	if (!strstr(line, "nccl-profiler"))
-		return false;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start,
-		   &m->end, m->perms, &m->offset, &m->dev_major, &m->dev_minor, &m->ino, &at) < 7 ||
-	    !at || line[at] != '/')
-		return false;
-	m->name = line + at;
-	m->name[strcspn(m->name, "\n")] = 0;
-	return true;
+	return strstr(line, "nccl-profiler") && mapping__parse(m, line);
 }
 
 static bool is_same_file(const struct mapping *a, const struct mapping *b)
@@ -199,12 +182,6 @@ static int served_by(const char *mounts, bool theirs, const struct mapping *m)
 	return err;
 }
 
-/* What leads to the very file of a mapping, whatever lies at its name now. */
-static void map_file(const struct target *t, const struct mapping *m, char *path, size_t size)
-{
-	snprintf(path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, m->start, m->end);
-}
-
 /* The number of the mount that a mapping's file is in, or -1. O_PATH: whoever serves the file is not asked. */
 static int mount_of(const struct target *t, const struct mapping *m)
 {
@@ -213,7 +190,7 @@ static int mount_of(const struct target *t, const struct mapping *m)
 	size_t room = 0;
 	FILE *f;
 
-	map_file(t, m, path, sizeof(path));
+	mapping__path(m, t->pid, path, sizeof(path));
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
@@ -297,7 +274,7 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	err = check_served(t, m);
 	if (err)
 		return err;
-	map_file(t, m, t->path, sizeof(t->path));
+	mapping__path(m, t->pid, t->path, sizeof(t->path));
 	err = control_address(t->path, m->start, m->offset, &t->control);
 	if (err == -EPERM || err == -EACCES) {
 		n = snprintf(t->path, sizeof(t->path), "/proc/%d/root%s", t->pid, m->name);

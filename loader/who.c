@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "elf_file.h"
+#include "mapping.h"
 #include "patience.h"
 #include "who.h"
 
@@ -114,27 +115,28 @@ static size_t take_cgroup(char *to, const char *text)
  */
 static void nccl_build_id(uint32_t pid, char *id, size_t len)
 {
-	char path[64], line[1024], map[128], *name;
+	char path[64], *line = NULL;
 	int fd, tries = 0;
+	struct mapping m;
+	size_t room = 0;
 	FILE *f;
 
 	*id = 0;
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	f = fopen(path, "re");
-	while (f && !*id && tries < MAX_TRIES && fgets(line, sizeof(line), f)) {
-		name = strchr(line, '/');
-		if (!name || !strstr(name, "/libnccl.so"))
+	while (f && !*id && tries < MAX_TRIES && getline(&line, &room, f) > 0) {
+		if (strncmp(mapping__base(line), "libnccl.so", 10) || !mapping__parse(&m, line))
 			continue;
 		tries++;
-		snprintf(map, sizeof(map), "/proc/%u/map_files/%.*s", pid, (int)strcspn(line, " "),
-			 line);
-		fd = elf__open(map);
+		mapping__path(&m, (pid_t)pid, path, sizeof(path));
+		fd = elf__open(path);
 		if (fd < 0)
 			continue;
 		if (elf__build_id(fd, id, len))
 			*id = 0;
 		close(fd);
 	}
+	free(line);
 	if (f)
 		fclose(f);
 }
