@@ -114,7 +114,7 @@ static int control_read(const struct target *t, struct scope_control *ctl)
 static bool maps_plugin(char *line, struct mapping *m)
 {
 	/* "libnccl-profiler.so" is the link's name; a mapping shows the file's */
-	return strstr(line, "nccl-profiler") && mapping__parse(m, line);
+	return strstr(mapping__base(line), "nccl-profiler") && mapping__parse(m, line);
 }
 
 static bool is_same_file(const struct mapping *a, const struct mapping *b)

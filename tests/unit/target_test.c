@@ -102,6 +102,28 @@ static void alters_copy(void)
 	map_copy(PROT_READ | PROT_WRITE, MAP_PRIVATE);
 }
 
+/* Libraries of others, before ours in memory, in a folder whose name has the plugin's in it. */
+static char folder[] = "/tmp/nccl-profiler-target.XXXXXX";
+
+static void job_in_folder(void)
+{
+	char path[64];
+	uintptr_t i;
+	int fd;
+
+	job(0x2);
+	for (i = 0; i < 20; i++) {
+		snprintf(path, sizeof(path), "%s/lib%d.so", folder, (int)i);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || ftruncate(fd, 4096) ||
+		    mmap((void *)(0x10000000 + i * 8192), 4096, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+			_exit(1);
+		close(fd);
+		unlink(path);
+	}
+}
+
 static pid_t victim(void (*fn)(void))
 {
 	int ready[2];
@@ -214,6 +236,17 @@ static void test_symbols(void **state)
 	(void)state;
 	assert_int_equal(mask_after(job_symbols, 0x3, &err), 0x3);
 	assert_int_equal(err, 0);
+}
+
+static void test_in_folder(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(mask_after(job_in_folder, 0x3, &err), 0x3);
+	assert_int_equal(err, 0);
+	rmdir(folder);
 }
 
 static void test_may_go(void **state)
@@ -330,6 +363,7 @@ int main(void)
 		cmocka_unit_test_setup(test_never_off, load),
 		cmocka_unit_test_setup(test_hold, load),
 		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_in_folder),
 		cmocka_unit_test(test_may_go),
 		cmocka_unit_test(test_owners)};
 
