@@ -101,7 +101,7 @@ help:
 	@echo "make uninstall, clean, format, lint, deps"
 
 # ---- BPF -------------------------------------------------------------------------------------------
-# vmlinux.h is of the target; usdt.bpf.h includes <asm/errno.h>, which lies in the multiarch folder.
+# vmlinux.h is of the target; <asm/errno.h> lies in the multiarch folder.
 
 BPF_CFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(ARCH) -Ivmlinux/$(ARCH) -Iinclude \
 	      -idirafter /usr/include/$(MULTIARCH) -idirafter /usr/$(MULTIARCH)/include -Wall $(if $(WERROR),-Werror)

@@ -6,7 +6,7 @@
 #define TASK_INLINE __always_inline /* see no_private_stack() */
 #include "sched.bpf.h"
 #include "signal.bpf.h"
-#include <bpf/usdt.bpf.h>
+#include <asm/errno.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -316,18 +316,12 @@ static __always_inline int flush(void *ctx, void *nothing, __u64 addr, __u64 rea
 	return 0;
 }
 
-SEC("usdt")
-int BPF_USDT(scope_flush, __u64 tbuf, __u64 reason)
-{
-	return flush(ctx, &scope_nothing, tbuf, reason);
-}
-
 /*
- * The same for kernels before 5.15, which have no attach cookie: libbpf's USDT programs serve one process
- * each there. The site is in a function of its own and has that function's arguments.
+ * At the site of the flush probe, which is in a function of its own and has that function's arguments: the loader sees to that. libbpf's
+ * USDT would do without, but reads the file for it, which is a job's.
  */
 SEC("uprobe")
-int BPF_KPROBE(scope_flush_up, __u64 tbuf, __u64 reason)
+int BPF_KPROBE(scope_flush, __u64 tbuf, __u64 reason)
 {
 	return flush(ctx, &scope_nothing, tbuf, reason);
 }

@@ -10,7 +10,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define ATTACH_MAX_PLUGINS 128 /* libbpf numbers at most 256 probe sites */
+#define ATTACH_MAX_PLUGINS 128 /* files that are attached to: containers have copies of their own */
 #define ATTACH_REASONS	   256 /* of enum skb_drop_reason; Linux 6.18 has 120 */
 
 struct bpf_link;
@@ -96,9 +96,12 @@ int function_args(const struct btf *btf, const char *name);
 
 bool has_enumerator(const struct btf *btf, const char *type, const char *name);
 
-/* Before load: whether the kernel can take the flush probe without CAP_SYS_ADMIN. */
+/* Before load: the programs for the flush probe, that for which no CAP_SYS_ADMIN is taken if the kernel has it. */
 void probe_choose(struct scope_bpf *skel, const struct btf *btf);
-/* Puts the flush probe of the plugin at `path` on, for one process or (pid -1) for all. 0 or -errno. */
+/*
+ * Puts the flush probe of the plugin at `path` on, for one process or (pid -1) for all. 0, what elf_file.h says of the file, -EOPNOTSUPP: its
+ * site is not as the plugin's, or another -errno.
+ */
 int probe_attach(struct attach *a, struct attach_probe *probe, const char *path, pid_t pid);
 /* Takes it off; one that is not on is left. */
 void probe_detach(struct attach_probe *probe);

@@ -27,10 +27,9 @@
 void probe_choose(struct scope_bpf *skel, const struct btf *btf)
 {
 	bool multi = btf && has_enumerator(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI");
-	bool cookie = btf && has_enumerator(btf, "bpf_func_id", "BPF_FUNC_get_attach_cookie");
 
-	/* The verifier takes its time over each of them. */
-	program_enable(skel->progs.scope_flush_up, !cookie);
+	/* Always: where the other does not attach, this one does. */
+	program_enable(skel->progs.scope_flush, true);
 	program_enable(skel->progs.scope_flush_um, multi);
 	if (multi)
 		bpf_program__set_expected_attach_type(skel->progs.scope_flush_um,
@@ -71,25 +70,32 @@ static int attach_multi(struct attach *a, const struct elf_usdt_site *site, cons
 				  pid);
 }
 
-/* By perf's uprobes: libbpf's USDT; where that does not go (before 5.15 for all processes), the site alone. */
+/* By one of perf's uprobes. */
 static struct bpf_link *attach_perf(struct attach *a, const struct elf_usdt_site *site,
 				    const char *path, pid_t pid)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, opts);
-	struct bpf_link *link;
+	LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = site->semaphore_offset);
 
-	link = bpf_program__attach_usdt(a->skel->progs.scope_flush, pid, path, SCOPE_PROVIDER,
-					SCOPE_PROBE_FLUSH, NULL);
-	if (link || !site || !bpf_program__autoload(a->skel->progs.scope_flush_up))
-		return link;
-	opts.ref_ctr_offset = site->semaphore_offset;
-	return bpf_program__attach_uprobe_opts(a->skel->progs.scope_flush_up, pid, path,
-					       site->offset, &opts);
+	return bpf_program__attach_uprobe_opts(a->skel->progs.scope_flush, pid, path, site->offset,
+					       &opts);
+}
+
+static int attach_site(struct attach *a, struct attach_probe *probe,
+		       const struct elf_usdt_site *site, const char *path, pid_t pid)
+{
+	probe->fd = attach_multi(a, site, path, pid);
+	if (probe->fd >= 0)
+		return 0;
+	pr_debug("No uprobe_multi link to '%s': %s, trying perf's uprobes\n", path,
+		 strerror(-probe->fd));
+	probe->link = attach_perf(a, site, path, pid);
+	return probe->link ? 0 : -errno;
 }
 
 /*
  * Whatever the path leads to when it is first opened: the file may belong to a job. Were the kernel to go by
- * the path again, it could be led to another file, and put the probe amid that one's instructions.
+ * the path again, it could be led to another file, and put the probe amid that one's instructions. One that
+ * elf_file.c refuses is left alone: libbpf would map it, which faults when its owner truncates it, and believe all it says.
  */
 int probe_attach(struct attach *a, struct attach_probe *probe, const char *path, pid_t pid)
 {
@@ -102,13 +108,8 @@ int probe_attach(struct attach *a, struct attach_probe *probe, const char *path,
 		return fd;
 	snprintf(same, sizeof(same), "/proc/self/fd/%d", fd);
 	err = find_site(fd, &site);
-	probe->fd = err ? err : attach_multi(a, &site, same, pid);
-	if (probe->fd < 0) {
-		pr_debug("No uprobe_multi link to '%s': %s, trying perf's uprobes\n", path,
-			 strerror(-probe->fd));
-		probe->link = attach_perf(a, err ? NULL : &site, same, pid);
-		err = probe->link ? 0 : -errno;
-	}
+	if (!err)
+		err = attach_site(a, probe, &site, same, pid);
 	close(fd);
 	probe->on = !err;
 	return err;

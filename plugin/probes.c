@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The USDT probe sites (documented in include/scope_probes.h) and their semaphores. Each site is in a
- * noinline function of its own: arguments are then plain registers, which every tracer can parse.
+ * noinline function of its own: arguments are then plain registers, which every tracer can parse, and those of
+ * the flush probe the function's own, as which the loader reads them.
  */
 #include "plugin.h"
 

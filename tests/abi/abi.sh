@@ -199,6 +199,11 @@ registers_only() {
 	! notes "$plugin" | cut -d' ' -f5- | tr ' ' '\n' | grep -vE '^-?[1248]@(%[a-z0-9]+|x[0-9]+)$'
 }
 
+# record reads them where a function has its arguments, and refuses a plugin whose note has them elsewhere.
+flush_as_called() {
+	notes "$1" | grep -qE '^ncclscope flush [^ ]+ [^ ]+ 8@(%rdi 8@%rsi|x0 8@x1)$'
+}
+
 semaphores() {
 	notes "$plugin" | awk '{ print $4 }' | sort >"$tmp/sems"
 	! grep -E '^0x0*$' "$tmp/sems" && ! uniq -d "$tmp/sems" | grep . && [ -s "$tmp/sems" ]
@@ -217,6 +222,7 @@ nops() {
 
 t "probes and their arguments are those of scope_probes.h" probes_as_documented
 t "arguments are registers" registers_only
+t "the flush probe's are those of its function" flush_as_called "$plugin"
 t "a semaphore for each probe" semaphores
 if readelf -h "$plugin" | grep -q X86-64; then
 	t "probe sites are one-byte NOPs" nops
@@ -232,7 +238,7 @@ arm64() {
 			-fvisibility=hidden -Iinclude -Iplugin -idirafter "$tmp/sdt" -c "$f" \
 			-o "$tmp/arm64-$(basename "$f" .c).o" || return
 	done
-	notes "$tmp/arm64-probes.o" | awk '{ print $1, $2, NF - 4 }' | sort | diff "$tmp/documented" -
+	notes "$tmp/arm64-probes.o" | awk '{ print $1, $2, NF - 4 }' | sort | diff "$tmp/documented" - && flush_as_called "$tmp/arm64-probes.o"
 }
 if have "$cross" "the plugin for arm64"; then
 	t "the plugin compiles for arm64 with the same probes" arm64
