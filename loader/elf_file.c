@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "elf_file.h"
 
@@ -609,4 +610,31 @@ int elf__open(const char *path)
 		real = -errno;
 	close(fd);
 	return real;
+}
+
+int elf__id(int fd, struct elf_file_id *id)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st))
+		return -errno;
+	*id = (struct elf_file_id){.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+				   .ino = st.stx_ino};
+	return 0;
+}
+
+int elf__open_same(const char *path, const struct elf_file_id *id)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC), err;
+	struct elf_file_id is = {0};
+
+	if (fd < 0)
+		return -errno;
+	err = elf__id(fd, &is);
+	if (!err && (is.dev != id->dev || is.ino != id->ino))
+		err = -ESTALE;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }

@@ -13,6 +13,7 @@
 #define NCCLSCOPE_ELF_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Opens a file that a job has named or mapped, for reading: an fd, or -errno; -EINVAL if it is no regular
@@ -20,6 +21,20 @@
  * device or a FIFO can have effects or block.
  */
 int elf__open(const char *path);
+
+/* Which file it is: a name may lead to another one by now, or to none. */
+struct elf_file_id {
+	uint64_t dev, ino;
+};
+
+/* Of a descriptor, as it is known here: a file system that does not answer is not asked, which could take for ever. */
+int elf__id(int fd, struct elf_file_id *id);
+
+/*
+ * The file at `path`, if it is still that one: an O_PATH descriptor, by which it can be named (/proc/self/fd/N) without what the path leads to
+ * coming into it again. -ESTALE: it is another one; or -errno.
+ */
+int elf__open_same(const char *path, const struct elf_file_id *id);
 
 /* Room for the build id that elf__build_id() writes: SHA-1, two digits a byte, and the NUL. */
 #define ELF_BUILD_ID_LEN (2 * 20 + 1)

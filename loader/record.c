@@ -366,6 +366,19 @@ static bool has_just_ended(const struct recorder *r, pid_t pid)
 	return err == -ESRCH || (!err && st.flags & PF_EXITING);
 }
 
+static int attach_target(struct recorder *r, const struct target *t)
+{
+	int fd = elf__open_same(t->path, &t->file), err;
+	char path[32];
+
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = attach__plugin(r->attach, path, t->pid);
+	close(fd);
+	return err;
+}
+
 static int attach_pid(struct recorder *r, pid_t pid)
 {
 	struct target t;
@@ -384,7 +397,7 @@ static int attach_pid(struct recorder *r, pid_t pid)
 		       target__advice(err));
 		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
 	}
-	err = attach__plugin(r->attach, t.path, pid);
+	err = attach_target(r, &t);
 	feed__attached(r);
 	if (err >= 0) {
 		err = follow__want(r, &t, pid, r->opt.mask);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "attach.h"
 #include "clock.h"
@@ -28,21 +27,22 @@
 
 /* ---- Files ------------------------------------------------------------------------------------- */
 
-/* As it is known here: a file system that does not answer is not asked, which could take for ever. */
-static int file_key(const char *path, struct scan_key *key)
-{
-	struct statx st;
+/* What leads to the very file of a descriptor. */
+struct fd_path {
+	char s[32];
+};
 
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st))
-		return -errno;
-	*key = (struct scan_key){.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
-				 .ino = st.stx_ino};
-	return 0;
+static struct fd_path path_of(int fd)
+{
+	struct fd_path path;
+
+	snprintf(path.s, sizeof(path.s), "/proc/self/fd/%d", fd);
+	return path;
 }
 
-static int read_build_id(const char *path, char *id, size_t len)
+static int read_build_id(const struct scan_file *f, char *id, size_t len)
 {
-	int fd = elf__open(path), err;
+	int fd = elf__open(path_of(f->fd).s), err;
 
 	if (fd < 0)
 		return fd;
@@ -51,7 +51,7 @@ static int read_build_id(const char *path, char *id, size_t len)
 	return err;
 }
 
-static struct scan_file *file_find(const struct scan *s, const struct scan_key *key)
+static struct scan_file *file_find(const struct scan *s, const struct elf_file_id *key)
 {
 	struct scan_file *f;
 
@@ -59,7 +59,7 @@ static struct scan_file *file_find(const struct scan *s, const struct scan_key *
 	return f;
 }
 
-static struct scan_file *file_add(struct scan *s, const struct scan_key *key)
+static struct scan_file *file_add(struct scan *s, const struct elf_file_id *key)
 {
 	struct scan_file *f = calloc(1, sizeof(*f));
 
@@ -76,15 +76,14 @@ static struct scan_file *file_add(struct scan *s, const struct scan_key *key)
 	return f;
 }
 
-static bool is_wanted(const struct scan *s, const char *path)
+static bool is_wanted(const struct scan *s, const struct scan_file *f)
 {
 	char id[ELF_BUILD_ID_LEN];
 
-	return !s->build_id[0] ||
-	       (!read_build_id(path, id, sizeof(id)) && !strcmp(id, s->build_id));
+	return !s->build_id[0] || (!read_build_id(f, id, sizeof(id)) && !strcmp(id, s->build_id));
 }
 
-/* Likewise. */
+/* As it is known here, without asking a file system that may not answer. */
 static bool version_read(int fd, struct scan_version *v)
 {
 	struct statx st;
@@ -96,24 +95,26 @@ static bool version_read(int fd, struct scan_version *v)
 	return true;
 }
 
-static int file_attach(struct recorder *r, struct scan_file *f, const char *path)
+static int file_attach(struct recorder *r, struct scan_file *f)
 {
-	if (f->fd < 0)
-		f->fd = open(path, O_PATH | O_CLOEXEC);
-	if (f->fd < 0)
-		return -errno;
 	version_read(f->fd, &f->version);
-	f->link = attach__plugin(r->attach, path, -1);
+	f->link = attach__plugin(r->attach, path_of(f->fd).s, -1);
 	f->attached_ns = monotonic_ns();
 	/* The kernel may have taken long, and those that are armed already fill the ring. */
 	attach__poll(r->attach, 0);
 	return f->link < 0 ? f->link : 0;
 }
 
-static void file_free(struct scan *s, struct scan_file *f)
+static void file_close(struct scan_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
+	f->fd = -1;
+}
+
+static void file_free(struct scan *s, struct scan_file *f)
+{
+	file_close(f);
 	HASH_DEL(s->files, f);
 	free(f);
 }
@@ -148,27 +149,38 @@ static void tell_others(struct scan *s, uint64_t now)
 	s->told = s->untold = 0;
 }
 
-/* The file of a plugin that was found in a process; attached to, if it is one to record. */
+/* Opened as it was found, and attached to, if it is one to record. 0, also if it is not, or -errno; *f is NULL if it is not known then. */
+static int file_open(struct recorder *r, const struct target *t, struct scan_file **f)
+{
+	int fd = elf__open_same(t->path, &t->file);
+
+	/* What the process has done meanwhile says nothing of the file, which others may have, too. */
+	*f = fd < 0 ? NULL : file_add(&r->scan, &t->file);
+	if (!*f && fd >= 0)
+		close(fd);
+	if (!*f)
+		return fd < 0 ? fd : -ENOMEM;
+	(*f)->fd = fd;
+	if (is_wanted(&r->scan, *f))
+		return file_attach(r, *f);
+	file_close(*f);
+	return 0;
+}
+
+/* The file of a plugin that was found in a process. */
 static struct scan_file *file_of(struct recorder *r, struct scan_proc *p, const struct target *t)
 {
-	struct scan_file *f;
-	struct scan_key key;
+	struct scan_file *f = file_find(&r->scan, &t->file);
 	int err;
 
-	if (file_key(t->path, &key))
-		return NULL;
-	f = file_find(&r->scan, &key);
 	if (f)
 		return f;
-	f = file_add(&r->scan, &key);
-	if (!f || !is_wanted(&r->scan, t->path))
-		return f;
-	err = file_attach(r, f, t->path);
+	err = file_open(r, t, &f);
 	if (err && may_tell(&r->scan, p))
 		pr_warn("Failed to attach to the plugin of process %d: %s, continuing without "
 			"processes that have this file\n",
 			t->pid, strerror(-err));
-	if (!err)
+	if (f && f->link >= 0)
 		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
 	return f;
 }
@@ -177,7 +189,6 @@ static struct scan_file *file_of(struct recorder *r, struct scan_proc *p, const 
 static void file_renew(struct recorder *r, struct scan_file *f)
 {
 	struct scan_version v;
-	char path[64];
 	int err;
 
 	if (!version_read(f->fd, &v))
@@ -198,10 +209,9 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	if (!f->changed)
 		return;
 	f->changed = false;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
 	if (f->keep && r->scan.build_id[0])
-		read_build_id(path, r->scan.build_id, sizeof(r->scan.build_id));
-	err = is_wanted(&r->scan, path) ? file_attach(r, f, path) : -ENOENT;
+		read_build_id(f, r->scan.build_id, sizeof(r->scan.build_id));
+	err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
 	if (err)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",
@@ -443,30 +453,28 @@ uint32_t scan__users(const struct scan *s)
 
 int scan__init(struct recorder *r, bool only)
 {
+	struct elf_file_id key;
 	struct scan_file *f;
-	struct scan_key key;
-	int err;
+	int fd = open(r->plugin, O_PATH | O_CLOEXEC), err;
 
-	err = file_key(r->plugin, &key);
-	if (!err && only)
-		err = read_build_id(r->plugin, r->scan.build_id, sizeof(r->scan.build_id));
-	if (err)
-		return err;
-	f = file_add(&r->scan, &key);
-	if (!f)
-		return -ENOMEM;
+	if (fd < 0)
+		return -errno;
+	err = elf__id(fd, &key);
+	f = err ? NULL : file_add(&r->scan, &key);
+	if (!f) {
+		close(fd);
+		return err ? err : -ENOMEM;
+	}
+	f->fd = fd;
 	f->keep = true;
-	return file_attach(r, f, r->plugin);
+	err = only ? read_build_id(f, r->scan.build_id, sizeof(r->scan.build_id)) : 0;
+	return err ? err : file_attach(r, f);
 }
 
 uint64_t scan__attached_ns(const struct recorder *r, const struct target *t)
 {
-	const struct scan_file *f;
-	struct scan_key key;
+	const struct scan_file *f = r->scan.files ? file_find(&r->scan, &t->file) : NULL;
 
-	if (!r->scan.files || file_key(t->path, &key))
-		return 0;
-	f = file_find(&r->scan, &key);
 	return f && f->link >= 0 ? f->attached_ns : 0;
 }
 

@@ -17,18 +17,13 @@
 struct recorder;
 struct target;
 
-/* A file: a name may lead to another one by now, or to none. */
-struct scan_key {
-	uint64_t dev, ino;
-};
-
 /* Another one: somebody has written to the file. */
 struct scan_version {
 	uint64_t size, mtime_ns;
 };
 
 struct scan_file {
-	struct scan_key key;
+	struct elf_file_id key;
 	int link;	      /* of attach.h; -1: not one of ours, or it did not attach */
 	uint64_t attached_ns; /* when its probe was on: processes that start later are seen whole */
 	uint32_t users;	      /* processes that have it loaded, at the last look */

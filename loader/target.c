@@ -8,7 +8,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+#include <linux/magic.h>
 #include "clock.h"
 #include "elf_file.h"
 #include "log.h"
@@ -81,22 +84,42 @@ void target__close(struct target *t)
 
 /* ---- Finding the plugin ------------------------------------------------------------------------ */
 
-/* Address of the control block, given a mapping of a file that may be the plugin. */
-static int control_address(const char *path, uint64_t start, uint64_t offset, uint64_t *addr)
+/*
+ * Whether what was opened is of the file system that check_served() has looked at, where it matters: the process may have
+ * mapped another file meanwhile. That it is FUSE's is the kernel's word.
+ */
+static int check_same(int fd, const struct mapping *m)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(fd, &fs) || fstat(fd, &st))
+		return -errno;
+	return fs.f_type == FUSE_SUPER_MAGIC && st.st_dev != makedev(m->dev_major, m->dev_minor)
+		       ? -ESTALE
+		       : 0;
+}
+
+/* Address of the control block, given a mapping of the file at t->path, which may be the plugin; and which file that is. */
+static int control_address(struct target *t, const struct mapping *m)
 {
 	unsigned long long value, size, vaddr;
 	int fd, err;
 
-	fd = elf__open(path);
+	fd = elf__open(t->path);
 	if (fd < 0)
 		return fd;
-	err = elf__symbol(fd, SCOPE_CONTROL_SYMBOL, &value, &size);
+	err = check_same(fd, m);
+	if (!err)
+		err = elf__id(fd, &t->file);
+	if (!err)
+		err = elf__symbol(fd, SCOPE_CONTROL_SYMBOL, &value, &size);
 	if (!err && size < sizeof(struct scope_control))
 		err = -EPROTO;
 	if (!err)
-		err = elf__vaddr_of_offset(fd, offset, &vaddr);
+		err = elf__vaddr_of_offset(fd, m->offset, &vaddr);
 	if (!err)
-		*addr = start + value - vaddr;
+		t->control = m->start + value - vaddr;
 	close(fd);
 	return err;
 }
@@ -275,12 +298,10 @@ static int try_mapping(struct target *t, const struct mapping *m)
 	if (err)
 		return err;
 	mapping__path(m, t->pid, t->path, sizeof(t->path));
-	err = control_address(t->path, m->start, m->offset, &t->control);
+	err = control_address(t, m);
 	if (err == -EPERM || err == -EACCES) {
 		n = snprintf(t->path, sizeof(t->path), "/proc/%d/root%s", t->pid, m->name);
-		err = n < (int)sizeof(t->path)
-			      ? control_address(t->path, m->start, m->offset, &t->control)
-			      : -ENAMETOOLONG;
+		err = n < (int)sizeof(t->path) ? control_address(t, m) : -ENAMETOOLONG;
 	}
 	if (err == -EPROTO)
 		return err;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "elf_file.h"
 #include "scope_abi.h"
 
 struct scope_ev_chunk;
@@ -22,7 +23,9 @@ struct target {
 	uint64_t control; /* address of struct scope_control in the process */
 	/* Counter from which on ids are younger than target__want(); 1 where there were none. */
 	uint64_t first_id;
-	char path[4096]; /* of the plugin, openable by us: the very file that is mapped */
+	char path[4096]; /* of the plugin, openable by us: the very file that is mapped, or was */
+	/* Which one that is: the process may have mapped another one by now. */
+	struct elf_file_id file;
 };
 
 /*

@@ -47,8 +47,8 @@ static void must(bool holds)
 static void ask_line(const uint8_t *data, size_t len)
 {
 	char line[4096 + 128];
+	struct target t = {.mem = -1};
 	struct mapping m;
-	uint64_t addr;
 
 	if (len >= sizeof(line))
 		len = sizeof(line) - 1;
@@ -57,7 +57,8 @@ static void ask_line(const uint8_t *data, size_t len)
 	if (!maps_candidate(line, &m))
 		return;
 	must(m.name > line && m.name <= line + len && *m.name == '/' && !strchr(m.name, '\n'));
-	must(control_address(plugin, m.start, m.offset, &addr) < 0);
+	snprintf(t.path, sizeof(t.path), "%s", plugin);
+	must(control_address(&t, &m) < 0);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------- */

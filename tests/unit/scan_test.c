@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* loader/scan.c: when a process is looked into again. Looking and attaching are ours here, so that it may give no answer. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,21 @@ static struct {
 	int find, want, attach;
 	int asked;
 	uint64_t first_id;
+	bool remapped;		 /* since it was found: another file is there */
+	int attached;		 /* how often, */
+	struct elf_file_id file; /* the last to which */
 } plugin;
+
+static struct elf_file_id file_at(const char *path)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	struct elf_file_id id;
+
+	assert_true(fd >= 0);
+	assert_int_equal(elf__id(fd, &id), 0);
+	close(fd);
+	return id;
+}
 
 int target__find(struct target *t, pid_t pid)
 {
@@ -28,7 +43,8 @@ int target__find(struct target *t, pid_t pid)
 	if (pid != getpid())
 		return -ENOENT;
 	plugin.asked++;
-	snprintf(t->path, sizeof(t->path), "/proc/self/exe");
+	snprintf(t->path, sizeof(t->path), plugin.remapped ? "/proc/self/maps" : "/proc/self/exe");
+	t->file = file_at("/proc/self/exe");
 	t->first_id = plugin.first_id;
 	return plugin.find;
 }
@@ -55,8 +71,9 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 int attach__plugin(struct attach *a, const char *path, pid_t pid)
 {
 	(void)a;
-	(void)path;
 	(void)pid;
+	plugin.attached++;
+	plugin.file = file_at(path);
 	return plugin.attach;
 }
 
@@ -271,12 +288,39 @@ static void test_says_of_some(void **state)
 	scan__free(&r.scan);
 }
 
+/* A process that has mapped another file since it was found costs nobody else the file that it had. */
+static void test_remapped(void **state)
+{
+	struct elf_file_id own = file_at("/proc/self/exe");
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked;
+
+	(void)state;
+	plugin.remapped = true;
+	plugin.attached = 0;
+	warnings = 0;
+	p = pass(&r, &asked);
+	assert_int_equal(asked, 1);
+	assert_null(p->file);
+	assert_int_equal(plugin.attached, 0);
+	assert_int_equal(warnings, 1);
+	assert_null(r.scan.files);
+	plugin.remapped = false;
+	p->vsize ^= 4096;
+	assert_non_null(pass(&r, &asked)->file);
+	assert_int_equal(plugin.attached, 1);
+	assert_memory_equal(&plugin.file, &own, sizeof(own));
+	scan__free(&r.scan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
 		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
+		cmocka_unit_test(test_remapped),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "elf_file.h"
 #include "nccl_profiler.h"
 #include "patience.h"
 #include "scope_abi.h"
@@ -238,6 +239,28 @@ static void test_symbols(void **state)
 	assert_int_equal(err, 0);
 }
 
+/* Which file was looked at is known outside, where it is opened again. */
+static void test_file(void **state)
+{
+	int fd = open(PLUGIN_PATH, O_PATH | O_CLOEXEC);
+	pid_t pid = victim(job_coll);
+	struct elf_file_id file;
+	struct target t;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(elf__id(fd, &file), 0);
+	close(fd);
+	assert_int_equal(target__find_readonly(&t, pid), 0);
+	assert_memory_equal(&t.file, &file, sizeof(file));
+	fd = elf__open_same(t.path, &t.file);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(elf__open_same("/proc/self/exe", &t.file), -ESTALE);
+	target__close(&t);
+	victim_end(pid);
+}
+
 static void test_in_folder(void **state)
 {
 	int err;
@@ -363,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup(test_never_off, load),
 		cmocka_unit_test_setup(test_hold, load),
 		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_in_folder),
 		cmocka_unit_test(test_may_go),
 		cmocka_unit_test(test_owners)};
