@@ -1227,23 +1227,38 @@ void correlate__pending(const struct correlate *c,
 				each(arg, ev);
 }
 
-uint64_t correlate__oldest(const struct correlate *c)
+/* Of the open ones from `open` on, and of all others. */
+static uint64_t oldest_from(const struct correlate *c, const struct corr_event *open)
 {
-	const struct corr_list *const lists[] = {&c->open, &c->closing, &c->parentless, &c->held,
-						 &c->elsewhere};
+	const struct corr_event *const first[] = {open, c->closing.first, c->parentless.first};
+	const struct corr_list *const lists[] = {&c->held, &c->elsewhere};
 	uint64_t oldest = UINT64_MAX;
 	const struct corr_event *ev;
 	int i;
 
 	for (i = 0; i < 3; i++)
-		if (lists[i]->first && lists[i]->first->start_ns < oldest)
-			oldest = lists[i]->first->start_ns;
+		if (first[i] && first[i]->start_ns < oldest)
+			oldest = first[i]->start_ns;
 	/* In the order in which they stopped: a ProxyOp is behind steps that started after it. */
-	for (i = 3; i < 5; i++)
+	for (i = 0; i < 2; i++)
 		for (ev = lists[i]->first; ev; ev = ev->next)
 			if (ev->start_ns < oldest)
 				oldest = ev->start_ns;
 	return oldest;
+}
+
+uint64_t correlate__oldest(const struct correlate *c)
+{
+	return oldest_from(c, c->open.first);
+}
+
+uint64_t correlate__oldest_net(const struct correlate *c)
+{
+	const struct corr_event *open = c->open.first;
+
+	while (open && open->what == SCOPE_PROXY_CTRL)
+		open = open->next;
+	return oldest_from(c, open);
 }
 
 /* A ProxyOp that never stopped: its steps that did tell how far its operation came, and over what. */

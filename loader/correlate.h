@@ -301,6 +301,8 @@ void correlate__pending(const struct correlate *c,
 
 /* Start of the oldest event that is not written yet, UINT64_MAX if there is none. */
 uint64_t correlate__oldest(const struct correlate *c);
+/* The same, of those that may have flows: a ProxyCtrl has none, and stays open for as long as its thread sleeps. */
+uint64_t correlate__oldest_net(const struct correlate *c);
 
 /* The event with this id, open or recently written; NULL. */
 struct corr_event *correlate__find(const struct correlate *c, uint64_t id);

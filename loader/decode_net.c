@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "decode_net.h"
+#include "less.h"
 #include "log.h"
 #include "trace.h"
 
@@ -476,19 +477,24 @@ void decode_net__proc_end(struct proc *p)
 
 /* ---- Time goes by ------------------------------------------------------------------------------- */
 
+/* What a process asks for is of its own flows, and of their other ends: one that hangs does not keep those of all. */
 static void prune(struct session *s, uint64_t now_ns)
 {
-	uint64_t keep = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0, oldest;
-	uint64_t uses = now_ns > USES_NS ? now_ns - USES_NS : 0;
+	uint64_t recent = less(now_ns, KEEP_NS), uses = less(now_ns, USES_NS), keep;
+	struct flow *flow, *ftmp;
 	struct proc *p, *ptmp;
 
 	HASH_ITER (hh, s->procs, p, ptmp) {
-		oldest = correlate__oldest(&p->corr);
-		keep = oldest < keep ? oldest : keep;
-	}
-	HASH_ITER (hh, s->procs, p, ptmp)
+		p->net_oldest_ns = correlate__oldest_net(&p->corr);
+		keep = p->net_oldest_ns < recent ? p->net_oldest_ns : recent;
 		net_join__prune(&p->net, keep > uses ? keep : uses);
-	flows__prune(&s->net.flows, keep);
+	}
+	HASH_ITER (hh, s->net.flows.by_key, flow, ftmp) {
+		p = proc_of(s, flow->tgid, flow->key.since_ns);
+		if (p)
+			flows__keep(&s->net.flows, flow, p->net_oldest_ns);
+	}
+	flows__prune(&s->net.flows, recent);
 	s->net.next_prune_ns = now_ns + NSEC_PER_SEC;
 }
 

@@ -286,6 +286,7 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	flow->netns = ev->netns;
 	flow->role.rank = flow->role.peer = -1;
 	flow->refs = 1;
+	flow->keep_ns = UINT64_MAX;
 	flow->tcp = ev->tcp;
 	HASH_ADD(hh, f->by_key, key, sizeof(flow->key), flow);
 	if (!HASH_ADDED(hh, flow)) {
@@ -584,16 +585,19 @@ bool flow__moved(struct flow *flow)
 static void shrink(struct flow *flow)
 {
 	struct flow_point *less;
+	uint32_t cap = flow->cap;
 
-	if (!flow->points || flow->cap <= POINTS_LOW || flow->npoints > flow->cap / 8)
+	while (cap > POINTS_LOW && flow->npoints <= cap / 8)
+		cap /= 2;
+	if (cap == flow->cap)
 		return;
 	memmove(flow->points, flow->points + flow->first, flow->npoints * sizeof(*less));
 	flow->first = 0;
-	less = realloc(flow->points, flow->cap / 2 * sizeof(*less));
+	less = realloc(flow->points, cap * sizeof(*less));
 	if (!less)
 		return;
 	flow->points = less;
-	flow->cap /= 2;
+	flow->cap = cap;
 }
 
 void flow__prune(struct flow *flow, uint64_t before_ns)
@@ -609,17 +613,37 @@ void flow__prune(struct flow *flow, uint64_t before_ns)
 	if (d)
 		memmove(flow->drops, flow->drops + d, (flow->ndrops - d) * sizeof(*flow->drops));
 	flow->ndrops -= d;
+	/* Its share was larger when there were fewer. */
+	while (flow->npoints > points_max(flow))
+		thin_out(flow);
 	shrink(flow);
+}
+
+static void keep(struct flow *flow, uint64_t since_ns)
+{
+	if (flow && since_ns < flow->keep_ns)
+		flow->keep_ns = since_ns;
+}
+
+void flows__keep(struct flows *f, struct flow *flow, uint64_t since_ns)
+{
+	if (since_ns == UINT64_MAX)
+		return;
+	keep(flow, since_ns);
+	keep(flows__peer(f, flow), since_ns);
 }
 
 void flows__prune(struct flows *f, uint64_t before_ns)
 {
 	struct flow *flow, *tmp;
+	uint64_t before;
 
 	HASH_ITER (hh, f->by_key, flow, tmp) {
-		flow__prune(flow, before_ns);
+		before = flow->keep_ns < before_ns ? flow->keep_ns : before_ns;
+		flow->keep_ns = UINT64_MAX;
+		flow__prune(flow, before);
 		if (!flow->gone || flow->forgotten ||
-		    (flow->tcp_ns >= before_ns && HASH_COUNT(f->by_key) < FLOWS_MAX / 2))
+		    (flow->tcp_ns >= before && HASH_COUNT(f->by_key) < FLOWS_MAX / 2))
 			continue;
 		flow->forgotten = true;
 		flow__put(f, flow);

@@ -82,6 +82,7 @@ struct flow {
 	struct flow_point *points; /* from first on, in order of time */
 	uint32_t first, npoints, cap;
 	uint32_t seen;		 /* which was asked for last: the next is mostly near it */
+	uint64_t keep_ns;	 /* flows__keep(), since the last flows__prune() */
 	struct flow_drop *drops; /* in order of time */
 	uint32_t ndrops, drops_cap;
 	struct flow_resent *resent; /* in order of time, FLOW_RESENT_MAX; NULL: never any */
@@ -170,6 +171,11 @@ bool flow__moved(struct flow *flow);
 
 /* Forgets what is older, but for the last point up to then. */
 void flow__prune(struct flow *flow, uint64_t before_ns);
+
+/* An event may still ask for what this one, and its other end, did from since_ns on. UINT64_MAX: none does. */
+void flows__keep(struct flows *f, struct flow *flow, uint64_t since_ns);
+
+/* Forgets what is older, but for what is to be kept; of that, all flows together have no more points than their share. */
 void flows__prune(struct flows *f, uint64_t before_ns);
 
 /* What happened to flows within an event. */

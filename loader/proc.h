@@ -101,6 +101,7 @@ struct proc {
 	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
 	uint64_t oldest_ns;	     /* what its unwritten events may ask for, at the last tick */
+	uint64_t net_oldest_ns;	     /* the same, of flows */
 	struct net_join net;	     /* what corr.net is, when flows are followed */
 	struct flow_sums flows_over; /* for live__net() */
 	struct stream *streams;

@@ -500,6 +500,34 @@ static void test_thinning(void **state)
 	flows__free(&job.flows);
 }
 
+/* Whoever came when there were few has no more than the others, also when it is over and kept. */
+static void test_share(void **state)
+{
+	struct scope_ev_flow ev = {.since_ns = 1};
+	struct flow *flow = one_flow(), *tmp;
+	uint64_t n = 0;
+	uint32_t i;
+
+	(void)state;
+	for (i = 1; flow->npoints < FLOW_POINTS_MAX; i++)
+		point(flow, i * MS, i, 0, 0, 0);
+	flow__gone(flow);
+	for (ev.sk = 1; ev.sk < 4096; ev.sk++) {
+		ev.tuple.local_port = (uint16_t)ev.sk;
+		assert_non_null(flows__get(&job.flows, &ev));
+	}
+	flows__prune(&job.flows, 0);
+	HASH_ITER (hh, job.flows.by_key, flow, tmp) {
+		n += flow->cap;
+		assert_in_range(flow->npoints, 1, 512);
+	}
+	assert_true(n < FLOW_POINTS_MAX + 4096 * 16);
+	flow = flows__find(&job.flows, 0x1000, 1);
+	assert_int_equal(flow__at(flow, 0)->ts_ns, 1);
+	assert_int_equal(flow__last(flow)->ts_ns, (i - 1) * MS);
+	flows__free(&job.flows);
+}
+
 /* The one that is asked for is found from whichever was asked for before: against all of them, one by one. */
 static void test_at(void **state)
 {
@@ -613,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_told_late),
 		cmocka_unit_test(test_sample_open),
 		cmocka_unit_test(test_thinning),
+		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_at),
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_peer),

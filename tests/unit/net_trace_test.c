@@ -757,6 +757,38 @@ static void test_long_op(void **state)
 	must_have(net_text(ops[1]), "\"txBytes\":1000,\"rxBytes\":0,\"retrans\":0,");
 }
 
+/* The oldest time that a connection's figures are known of. */
+static uint64_t known_since(const struct conn *c)
+{
+	const struct flow *flow = flows__find(&s->net.flows, sk_of(c), c->since_ns);
+
+	return flow->points[flow->first].ts_ns;
+}
+
+/* Who hangs may ask for its own connections and their other ends, and not for others'; a ProxyCtrl for none. */
+static void test_kept(void **state)
+{
+	struct conn *tx, *rx, *alone;
+
+	(void)state;
+	both_ends(&tx, &rx, SCOPE_FLOW_OPEN);
+	alone = connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	start(proxy, SCOPE_PROXY_CTRL, 0);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	op_start(other, operation(other), false, 0); /* does not end */
+	flush(other, SCOPE_FLUSH_AGE);
+	while (k.now_ns < 8000 * MS) {
+		used(tx, proxy, SCOPE_TX, 10);
+		used(rx, other, SCOPE_RX, 10);
+		used(alone, proxy, SCOPE_TX, 10);
+		look(k.now_ns + 50 * MS);
+	}
+	assert_int_equal(known_since(rx), 90 * MS);
+	assert_int_equal(known_since(tx), 90 * MS);
+	assert_in_range(known_since(alone), k.now_ns - 4000 * MS, k.now_ns - 1000 * MS);
+	finish();
+}
+
 /* A connection that is made anew with the addresses of the one before it bears its name: named once. */
 static void test_same_addresses(void **state)
 {
@@ -1425,6 +1457,7 @@ int main(void)
 		TEST(test_bad_uses),
 		TEST(test_late_op),
 		TEST(test_long_op),
+		TEST(test_kept),
 		TEST(test_same_addresses),
 		TEST(test_unfinished),
 		TEST(test_resent),
