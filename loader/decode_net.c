@@ -30,15 +30,9 @@ void decode_net__free(struct session *s)
 /* ---- Processes ---------------------------------------------------------------------------------- */
 
 /* The one that a flow belongs to; NULL: it has shown nothing of NCCL yet, or has ended. */
-static struct proc *proc_of(struct session *s, uint32_t tgid, uint64_t ts_ns)
+static struct proc *proc_of(const struct session *s, const struct flow *flow)
 {
-	struct proc *p, *tmp, *best = NULL;
-
-	HASH_ITER (hh, s->procs, p, tmp)
-		if (p->key.tgid == tgid && p->key.start_ns <= ts_ns &&
-		    (!best || p->key.start_ns > best->key.start_ns))
-			best = p;
-	return best;
+	return proc__of_tgid(s, flow->tgid, flow->key.since_ns);
 }
 
 static void count_lost(struct session *s, struct flow *flow, uint32_t lost)
@@ -49,7 +43,7 @@ static void count_lost(struct session *s, struct flow *flow, uint32_t lost)
 	if ((int32_t)n <= 0)
 		return;
 	flow->lost = lost;
-	p = proc_of(s, flow->tgid, flow->key.since_ns);
+	p = proc_of(s, flow);
 	if (p)
 		proc__count_loss(p, LOSS_CONTEXT, n);
 	else
@@ -97,7 +91,7 @@ static struct flow *oldest_twin(const struct flow *flow)
  */
 static void tell_begin(struct session *s, struct flow *flow)
 {
-	struct proc *p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+	struct proc *p = flow->gone ? NULL : proc_of(s, flow);
 	struct flow *twin;
 
 	if (!p || !flow->pending || flow->pending == SCOPE_FLOW_GONE)
@@ -139,7 +133,7 @@ static void on_flow(struct session *s, const struct scope_ev_flow *ev)
 		break;
 	case SCOPE_FLOW_RESET_IN:
 	case SCOPE_FLOW_RESET_OUT:
-		p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+		p = flow->gone ? NULL : proc_of(s, flow);
 		if (p)
 			trace__flow(p, flow, ev->why, ev->h.ts_ns);
 		break;
@@ -152,7 +146,7 @@ static void on_flow(struct session *s, const struct scope_ev_flow *ev)
 static void note_uses(struct session *s, struct flow *flow, const struct net_use *use, uint32_t n,
 		      uint32_t tid, int dir, bool open)
 {
-	struct proc *p = proc_of(s, flow->tgid, flow->key.since_ns);
+	struct proc *p = proc_of(s, flow);
 
 	if (p && p->corr.net)
 		net_join__uses(p->corr.net, flow, tid, dir, use, n,
@@ -235,7 +229,7 @@ static void note_drop(struct session *s, struct flow *flow, const struct flow_dr
 	struct proc *p = NULL;
 
 	if (flow->ndrops >= FLOW_DROPS_MAX)
-		p = proc_of(s, flow->tgid, flow->key.since_ns);
+		p = proc_of(s, flow);
 	if (p) {
 		tell_begin(s, flow);
 		trace__drops(p, flow);
@@ -407,7 +401,7 @@ void decode_net__samples(struct session *s, uint64_t now_ns, const struct scope_
 static void note_peer(struct session *s, struct flow *flow)
 {
 	struct flow *peer = flow->peer_pid ? NULL : flows__peer(&s->net.flows, flow);
-	struct proc *p = peer ? proc_of(s, peer->tgid, peer->key.since_ns) : NULL;
+	struct proc *p = peer ? proc_of(s, peer) : NULL;
 
 	if (!p)
 		return;
@@ -425,7 +419,7 @@ static bool has_news(struct flow *flow, bool its_turn)
 
 static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 {
-	struct proc *p = flow->gone ? NULL : proc_of(s, flow->tgid, flow->key.since_ns);
+	struct proc *p = flow->gone ? NULL : proc_of(s, flow);
 	uint64_t every = s->net_mode == NET_MODE_FLOWS ? 0 : EVERY_NS;
 
 	if (!p) {
@@ -468,7 +462,7 @@ void decode_net__proc_end(struct proc *p)
 	s->net.helped += p->net.helped;
 	s->net.unsure += p->net.unsure;
 	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
-		if (flow->gone || proc_of(s, flow->tgid, flow->key.since_ns) != p)
+		if (flow->gone || flow->tgid != p->key.tgid || proc_of(s, flow) != p)
 			continue;
 		note_peer(s, flow);
 		tell_end(p, flow, flow->pending == SCOPE_FLOW_GONE ? SCOPE_FLOW_GONE : 0);
@@ -490,7 +484,7 @@ static void prune(struct session *s, uint64_t now_ns)
 		net_join__prune(&p->net, keep > uses ? keep : uses);
 	}
 	HASH_ITER (hh, s->net.flows.by_key, flow, ftmp) {
-		p = proc_of(s, flow->tgid, flow->key.since_ns);
+		p = proc_of(s, flow);
 		if (p)
 			flows__keep(&s->net.flows, flow, p->net_oldest_ns);
 	}

@@ -199,28 +199,50 @@ void live__flow_end(struct proc *p, const struct flow_counts *c)
 	add_flow(&p->flows_over, c);
 }
 
+void live__count_flows(const struct session *s)
+{
+	const struct flow *flow, *ftmp;
+	const struct flow_point *at;
+	struct proc *p, *tmp;
+
+	HASH_ITER (hh, s->procs, p, tmp)
+		memset(&p->flows_now, 0, sizeof(p->flows_now));
+	HASH_ITER (hh, s->net.flows.by_key, flow, ftmp) {
+		at = flow->gone ? NULL : flow__last(flow);
+		p = at ? proc__of_tgid(s, flow->tgid, flow->key.since_ns) : NULL;
+		if (p)
+			add_flow(&p->flows_now, &at->c);
+	}
+}
+
+static void add_sums(struct flow_sums *sums, const struct flow_sums *more)
+{
+	int dir;
+
+	for (dir = 0; dir < 2; dir++) {
+		sums->bytes[dir] += more->bytes[dir];
+		sums->empty_ns[dir] += more->empty_ns[dir];
+	}
+	sums->n += more->n;
+	sums->retrans += more->retrans;
+	sums->dsack += more->dsack;
+	sums->needed += more->needed;
+}
+
 json_t *live__net(const struct proc *p)
 {
 	const struct session *s = p->session;
 	struct flow_sums sums = p->flows_over;
-	const struct flow *flow, *tmp;
-	const struct flow_point *at;
 	json_t *o;
 
-	HASH_ITER (hh, s->net.flows.by_key, flow, tmp) {
-		at = flow->tgid == p->key.tgid && !flow->gone ? flow__last(flow) : NULL;
-		if (!at)
-			continue;
-		add_flow(&sums, &at->c);
-	}
+	add_sums(&sums, &p->flows_now);
 	if (!sums.n)
 		return NULL;
-	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "flows",
-		      (json_int_t)(sums.n - p->flows_over.n), "txBytes",
-		      (json_int_t)sums.bytes[SCOPE_TX], "rxBytes", (json_int_t)sums.bytes[SCOPE_RX],
-		      "retrans", (json_int_t)sums.retrans, "dsack", (json_int_t)sums.dsack,
-		      "retransNeeded", (json_int_t)sums.needed, "noRoomUs",
-		      us(sums.empty_ns[SCOPE_TX]));
+	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "flows", (json_int_t)p->flows_now.n,
+		      "txBytes", (json_int_t)sums.bytes[SCOPE_TX], "rxBytes",
+		      (json_int_t)sums.bytes[SCOPE_RX], "retrans", (json_int_t)sums.retrans,
+		      "dsack", (json_int_t)sums.dsack, "retransNeeded", (json_int_t)sums.needed,
+		      "noRoomUs", us(sums.empty_ns[SCOPE_TX]));
 	if (s->features.no_data)
 		json_object_set_new(o, "noDataUs", json_integer(us(sums.empty_ns[SCOPE_RX])));
 	return o;

@@ -10,6 +10,7 @@
 #include "sched_timeline.h"
 
 struct proc;
+struct session;
 struct corr_comm;
 struct corr_event;
 struct sched_join;
@@ -39,7 +40,10 @@ void live__event(const struct proc *p, const struct corr_event *ev, const struct
  */
 json_t *live__doc(const struct proc *p, struct corr_comm *comm);
 
-/* The TCP flows of a process together, also those that are over; NULL: it has had none. */
+/* Adds up the TCP flows that each process has now, for live__net(). */
+void live__count_flows(const struct session *s);
+
+/* The TCP flows of a process together, as they were counted, and those that are over; NULL: it has had none. */
 json_t *live__net(const struct proc *p);
 
 #endif

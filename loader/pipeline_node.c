@@ -38,6 +38,25 @@ static void set_cpu(struct node_cpu *cpu, const struct input_cpu *in)
 				 .net_rx = in->net_rx};
 }
 
+/* Where each process was since its last record, and is: of all at once, as it is the threads that know their process. */
+static void note_cpus(struct session *s)
+{
+	struct sched_thread *t, *tmp;
+	struct proc *p;
+	uint32_t i;
+
+	HASH_ITER (hh, s->sched.threads, t, tmp) {
+		p = proc__of_thread(s, t);
+		if (!p)
+			continue;
+		for (i = 0; i < SCHED_RAN_ON / 64; i++)
+			p->ran_on[i] |= t->ran_on[i];
+		memset(t->ran_on, 0, sizeof(t->ran_on));
+		if (t->last_cpu < SCHED_RAN_ON)
+			p->ran_on[t->last_cpu / 64] |= 1ull << t->last_cpu % 64;
+	}
+}
+
 int pipeline_node(struct session *s, const void *data, size_t size)
 {
 	const struct input_node *in = data;
@@ -72,6 +91,7 @@ int pipeline_node(struct session *s, const void *data, size_t size)
 	drop_netdevs(s);
 	node_sample__put(s->node);
 	s->node = n;
+	note_cpus(s);
 	return 0;
 }
 

@@ -76,6 +76,52 @@ static void refuse(struct session *s, const struct scope_ev_hdr *id, struct sess
 
 /* ---- A process ---------------------------------------------------------------------------------- */
 
+/* A pid may be another process' already while the one that had it is still here. */
+static bool tgid_add(struct session *s, struct proc *p)
+{
+	struct proc *first;
+
+	HASH_FIND(hh_tgid, s->by_tgid, &p->key.tgid, sizeof(p->key.tgid), first);
+	if (!first) {
+		HASH_ADD(hh_tgid, s->by_tgid, key.tgid, sizeof(p->key.tgid), p);
+		return HASH_ADDED(hh_tgid, p);
+	}
+	p->twin = first->twin;
+	first->twin = p;
+	return true;
+}
+
+/* Where there was no memory for a twin, nobody finds it by its pid. */
+static void tgid_del(struct session *s, struct proc *p)
+{
+	struct proc *first, **at;
+
+	HASH_FIND(hh_tgid, s->by_tgid, &p->key.tgid, sizeof(p->key.tgid), first);
+	if (first == p) {
+		if (p->twin) /* before: the table is not empty then, and stays */
+			HASH_ADD(hh_tgid, s->by_tgid, key.tgid, sizeof(p->key.tgid), p->twin);
+		HASH_DELETE(hh_tgid, s->by_tgid, p);
+		return;
+	}
+	for (at = first ? &first->twin : NULL; at && *at; at = &(*at)->twin)
+		if (*at == p) {
+			*at = p->twin;
+			return;
+		}
+}
+
+/* Into the tables of those that there are; false: no memory. */
+static bool proc_add(struct session *s, struct proc *p)
+{
+	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
+	if (!HASH_ADDED(hh, p))
+		return false;
+	if (tgid_add(s, p))
+		return true;
+	HASH_DEL(s->procs, p);
+	return false;
+}
+
 static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 			      const struct proc_key *key)
 {
@@ -114,8 +160,7 @@ static struct proc *proc_make(struct session *s, const struct scope_ev_hdr *id,
 	p->memory.of = s->memory.max ? &s->memory : NULL;
 	p->corr.memory = p->net.memory = &p->memory;
 	p->corr.net = s->net_mode ? &p->net : NULL;
-	HASH_ADD(hh, s->procs, key, sizeof(p->key), p);
-	if (!HASH_ADDED(hh, p)) {
+	if (!proc_add(s, p)) {
 		correlate__free(&p->corr);
 		net_join__free(&p->net);
 		user_put(s, id->uid);
@@ -136,6 +181,17 @@ struct proc *proc__find(const struct session *s, uint32_t tgid, uint64_t start_n
 
 	HASH_FIND(hh, s->procs, &key, sizeof(key), p);
 	return p;
+}
+
+struct proc *proc__of_tgid(const struct session *s, uint32_t tgid, uint64_t ts_ns)
+{
+	struct proc *p, *best = NULL;
+
+	HASH_FIND(hh_tgid, s->by_tgid, &tgid, sizeof(tgid), p);
+	for (; p; p = p->twin)
+		if (p->key.start_ns <= ts_ns && (!best || p->key.start_ns > best->key.start_ns))
+			best = p;
+	return best;
 }
 
 struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make)
@@ -274,6 +330,7 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	node_cgroup__close(&p->cgroup);
 	netdev_sample__put(p->netdev);
 	HASH_DEL(s->procs, p);
+	tgid_del(s, p);
 	free_streams(p);
 	correlate__free(&p->corr);
 	net_join__free(&p->net);

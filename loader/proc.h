@@ -100,10 +100,10 @@ struct proc {
 	bool oom;		   /* the kernel ended it to get memory back */
 	struct budget_part memory; /* of what corr and net hold */
 	struct correlate corr;
-	uint64_t oldest_ns;	     /* what its unwritten events may ask for, at the last tick */
-	uint64_t net_oldest_ns;	     /* the same, of flows */
-	struct net_join net;	     /* what corr.net is, when flows are followed */
-	struct flow_sums flows_over; /* for live__net() */
+	uint64_t oldest_ns;	/* what its unwritten events may ask for, at the last tick */
+	uint64_t net_oldest_ns; /* the same, of flows */
+	struct net_join net;	/* what corr.net is, when flows are followed */
+	struct flow_sums flows_over, flows_now; /* for live__net() */
 	struct stream *streams;
 	struct thread *threads;
 	struct interned strings[SCOPE_STRINGS];
@@ -127,13 +127,15 @@ struct proc {
 	struct node_cgroup cgroup;
 	struct node_quota quota; /* then */
 	bool has_quota;
+	uint64_t ran_on[SCHED_RAN_ON / 64]; /* CPUs that its threads were on since then */
 	struct netdev_sample *netdev; /* as of its last node record, like the following; held */
 	struct netdev_softnet softnet;
 	struct rdma_user rdma;
 	struct who who;
 	char *job_id; /* of the launcher, checked for use in a name; NULL none; owned */
 	struct session *session;
-	UT_hash_handle hh;
+	struct proc *twin; /* another one of that pid, of which one has ended; in no order */
+	UT_hash_handle hh, hh_tgid;
 };
 
 struct session;
@@ -143,6 +145,9 @@ struct proc *proc__of_thread(const struct session *s, const struct sched_thread 
 
 /* The process of that number that started then; NULL: none that is recorded. */
 struct proc *proc__find(const struct session *s, uint32_t tgid, uint64_t start_ns);
+
+/* The youngest of that number that had started by ts_ns; NULL. */
+struct proc *proc__of_tgid(const struct session *s, uint32_t tgid, uint64_t ts_ns);
 
 /* Finds the process of an identity stamp; makes it if `make`. NULL: not known, or no memory. */
 struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool make);

@@ -131,8 +131,8 @@ struct session {
 	uint32_t nkmsg;
 	struct gpu_sample *gpus; /* the newest of each, by index; NULL: none yet; owned */
 	struct rdma rdma;
-	uint64_t rdma_ns; /* what RDMA ports counted until then is known */
-	struct proc *procs;
+	uint64_t rdma_ns;	      /* what RDMA ports counted until then is known */
+	struct proc *procs, *by_tgid; /* of one pid, any */
 	struct session_user *users;
 	uint32_t procs_max;   /* at a time; 0: no bound */
 	bool refused;	      /* there were more */

@@ -107,6 +107,7 @@ static json_t *procs_doc(const struct session *s)
 	const struct proc *p, *tmp;
 	json_t *a = json_array();
 
+	live__count_flows(s);
 	HASH_ITER (hh, s->procs, p, tmp)
 		json_array_append_new(a, proc_doc(p));
 	return a;

@@ -17,37 +17,17 @@ _Static_assert(NODE_RDMA_MAX >= RDMA_EVENT_MAX, "put_rdma()");
 
 /* ---- CPUs, pressure, quota ---------------------------------------------------------------------- */
 
-/* CPUs that threads of the process ran on since the last time. */
-static void cpus_of(struct proc *p, uint64_t ran_on[SCHED_RAN_ON / 64])
-{
-	struct sched_thread *t, *tmp;
-	uint32_t i;
-
-	memset(ran_on, 0, SCHED_RAN_ON / 8);
-	HASH_ITER (hh, p->session->sched.threads, t, tmp) {
-		if (t->tgid != p->key.tgid || t->proc_start_ns != p->key.start_ns)
-			continue;
-		for (i = 0; i < SCHED_RAN_ON / 64; i++)
-			ran_on[i] |= t->ran_on[i];
-		memset(t->ran_on, 0, sizeof(t->ran_on));
-		if (t->last_cpu < SCHED_RAN_ON)
-			ran_on[t->last_cpu / 64] |= 1ull << t->last_cpu % 64;
-	}
-}
-
 static void put_node_cpus(struct json *j, struct proc *p, const struct node_sample *now)
 {
-	uint64_t ran_on[SCHED_RAN_ON / 64];
 	const struct node_cpu *a, *b;
 	const char *sep = "";
 	uint32_t i;
 
-	cpus_of(p, ran_on);
 	json_lit(j, ",\"cpus\":[");
 	for (i = 0; i < SCHED_RAN_ON; i++) {
 		a = node_sample__cpu(p->node, i);
 		b = node_sample__cpu(now, i);
-		if (!a || !b || !(ran_on[i / 64] >> i % 64 & 1))
+		if (!a || !b || !(p->ran_on[i / 64] >> i % 64 & 1))
 			continue;
 		json_raw(j, sep, strlen(sep));
 		sep = ",";
@@ -62,6 +42,7 @@ static void put_node_cpus(struct json *j, struct proc *p, const struct node_samp
 		json_char(j, '}');
 	}
 	json_char(j, ']');
+	memset(p->ran_on, 0, sizeof(p->ran_on));
 }
 
 /* A key of one kind of pressure, with a comma if something precedes it. */

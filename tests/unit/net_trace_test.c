@@ -968,6 +968,7 @@ static void must_tell(json_int_t flows, json_int_t tx, json_int_t rx, json_int_t
 	struct proc *p, *tmp;
 	json_t *net = NULL;
 
+	live__count_flows(s);
 	HASH_ITER (hh, s->procs, p, tmp)
 		if (p->key.tgid == JOB)
 			net = live__net(p);
@@ -1318,6 +1319,37 @@ static void test_many_drops(void **state)
 
 /* ---- Ends and losses ---------------------------------------------------------------------------- */
 
+static struct proc *same_pid(uint64_t start_ns)
+{
+	const struct scope_ev_hdr id = {.start_ns = start_ns, .tgid = JOB, .ns_tgid = 5};
+
+	return proc__get(s, &id, true);
+}
+
+/* A pid that another process has got: a connection is of the one that was there when it began. */
+static void test_same_pid(void **state)
+{
+	struct proc *first = job(), *second, *third;
+
+	(void)state;
+	third = same_pid(3000 * MS);
+	second = same_pid(2000 * MS);
+	assert_null(proc__of_tgid(s, JOB, 9));
+	assert_null(proc__of_tgid(s, JOB + 1, 2000 * MS));
+	assert_ptr_equal(proc__of_tgid(s, JOB, 2000 * MS - 1), first);
+	assert_ptr_equal(proc__of_tgid(s, JOB, 2000 * MS), second);
+	assert_ptr_equal(proc__of_tgid(s, JOB, UINT64_MAX), third);
+	proc__end(first, "exit", true, 0);
+	assert_null(proc__of_tgid(s, JOB, 2000 * MS - 1));
+	assert_ptr_equal(proc__of_tgid(s, JOB, 2000 * MS), second);
+	assert_ptr_equal(proc__of_tgid(s, JOB, 3000 * MS), third);
+	proc__end(third, "exit", true, 0);
+	assert_ptr_equal(proc__of_tgid(s, JOB, 3000 * MS), second);
+	proc__end(second, "exit", true, 0);
+	assert_null(proc__of_tgid(s, JOB, 3000 * MS));
+	assert_null(s->by_tgid);
+}
+
 /* The process ends, and is written, before any sample; what comes of its sockets then is nobody's. */
 static void test_process_end(void **state)
 {
@@ -1477,6 +1509,7 @@ int main(void)
 		TEST(test_drops),
 		TEST(test_dropped_acks),
 		TEST(test_many_drops),
+		TEST(test_same_pid),
 		TEST(test_process_end),
 		TEST(test_lost),
 		TEST(test_begin_lost),

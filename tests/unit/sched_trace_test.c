@@ -3,6 +3,7 @@
  * Kernel context from the ring into the trace (decode_sched.c, sched_join.c, trace_sched.c), by
  * little recordings of which every figure is known.
  */
+#include "pipeline.h" /* before: its functions have arguments that are called s */
 #include "sched_job.h"
 #include "live.h"
 #include "trace_keys.h"
@@ -967,6 +968,83 @@ static void test_bad_records(void **state)
 	}
 }
 
+/* ---- CPUs of `node` records ---------------------------------------------------------------------- */
+
+#define NODE_CPUS 4
+
+/* The CPUs of each process' records, in their order: "pid:cpu,cpu;cpu". */
+static char node_cpus[256];
+
+static void keep_cpus(const struct json_node *rec, const char *text)
+{
+	const char *at = strstr(text, "\"cpus\":[");
+	size_t n = strlen(node_cpus);
+
+	if (jn_is(key(rec, "recordType"), "header"))
+		snprintf(node_cpus + n, sizeof(node_cpus) - n, " %" PRIu64 ":",
+			 nr_of(rec, "hostPid"));
+	if (!jn_is(key(rec, "recordType"), "node"))
+		return;
+	while ((at = strstr(at, "{\"cpu\":"))) {
+		at += strlen("{\"cpu\":");
+		strncat(node_cpus, at, 1);
+	}
+	strcat(node_cpus, ";");
+}
+
+/* All that there are have a record. */
+static void node_sample_at(uint64_t ns)
+{
+	struct {
+		struct input_node in;
+		struct input_cpu cpus[NODE_CPUS];
+	} x = {.in = {.now_ns = ns, .ncpus = NODE_CPUS}};
+	struct input_node_of of = {0};
+	struct proc *p, *tmp;
+	uint32_t i;
+
+	at(ns);
+	k_look(&k);
+	for (i = 0; i < NODE_CPUS; i++)
+		x.cpus[i].flags = INPUT_CPU_KNOWN;
+	assert_int_equal(pipeline_node(s, &x, sizeof(x)), 0);
+	HASH_ITER (hh, s->procs, p, tmp) {
+		of.start_ns = p->key.start_ns;
+		of.tgid = p->key.tgid;
+		assert_int_equal(pipeline_node_of(s, &of), 0);
+	}
+}
+
+/* Where threads of a process were since its last record: they have run there, or are there still. */
+static void test_node_cpus(void **state)
+{
+	struct k_task *a[2], *b;
+
+	(void)state;
+	at(10 * MS);
+	a[0] = job_thread(0, 0, "python3");
+	a[1] = job_thread(1, 1, "NCCL Progress");
+	b = k_task(&k, JOB + 1000, JOB + 1000, "python3", true);
+	k_fork(&k, b);
+	k_wakeup(&k, b, 2);
+	k_preempts(&k, 2, b);
+	communicator(a[0]);
+	communicator(b);
+	node_sample_at(1000 * MS); /* from here on */
+	node_sample_at(2000 * MS);
+	at(2100 * MS);
+	k_blocks(&k, 1, POLL, NULL);
+	k_wakeup(&k, a[1], 3);
+	k_preempts(&k, 3, a[1]);
+	node_sample_at(3000 * MS);
+	node_sample_at(4000 * MS);
+	node_cpus[0] = 0;
+	read_trace(keep_cpus);
+	pipeline_node_free(s);
+	assert_non_null(strstr(node_cpus, " 2000000000:01;013;03;"));
+	assert_non_null(strstr(node_cpus, " 2000001000:2;2;2;"));
+}
+
 int main(void)
 {
 #define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -994,6 +1072,7 @@ int main(void)
 		TEST_SLICES(test_stack),
 		TEST(test_longest_stack),
 		TEST(test_longest),
+		TEST(test_node_cpus),
 		TEST(test_bad_records),
 	};
 	return RUN_TESTS("sched_trace", tests);
