@@ -16,6 +16,8 @@
 
 #define FLUSH_BYTES (48 * 1024)
 #define BUF_MIN	    (64 * 1024)
+#define NUMBER_MAX  (1u << 30) /* behind a name */
+#define TRIES_MAX   1000       /* others were faster */
 #define RESERVE                                                                                    \
 	4096 /* behind the lines: for the account of what a full disk took, and the footer */
 
@@ -27,25 +29,76 @@ const char *const out_kind_names[OUT_KINDS] = {
 	[OUT_CLOCK] = "clock",	 [OUT_LOST] = "lost",	  [OUT_FOOTER] = "footer",
 };
 
+/* ---- Names ------------------------------------------------------------------------------------- */
+
+#define NAME_SIZE 256
+
+static void put_name(char name[NAME_SIZE], const char *stem, uint32_t nr, const char *ext)
+{
+	if (nr == 1)
+		snprintf(name, NAME_SIZE, "%s%s", stem, ext);
+	else
+		snprintf(name, NAME_SIZE, "%s_%u%s", stem, nr, ext);
+}
+
+static bool is_taken(int dirfd, const char *stem, uint32_t nr, const char *ext)
+{
+	char name[NAME_SIZE];
+	struct stat st;
+
+	put_name(name, stem, nr, ext);
+	return !fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+/*
+ * A number beyond one that is taken which is free, and the one before it is not: the next one where there are no gaps.
+ * A job that is recorded again and again has many, so not one by one. 0: there is none.
+ */
+static uint32_t free_number(int dirfd, const char *stem, uint32_t taken, const char *ext)
+{
+	uint32_t step = 1, low = taken, high, mid;
+
+	for (; is_taken(dirfd, stem, low + step, ext); step *= 2) {
+		low += step;
+		if (low > NUMBER_MAX)
+			return 0;
+	}
+	high = low + step;
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (is_taken(dirfd, stem, mid, ext))
+			low = mid;
+		else
+			high = mid;
+	}
+	return high;
+}
+
+/* Makes it, by a name that was free. An fd or -errno. */
+static int make_file(int dirfd, const char *stem, const char *ext, char name[NAME_SIZE])
+{
+	uint32_t nr = 1;
+	int fd = -EEXIST, tries;
+
+	for (tries = 0; nr && fd == -EEXIST && tries < TRIES_MAX; tries++) {
+		put_name(name, stem, nr, ext);
+		fd = open_beneath(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0640);
+		if (fd == -EEXIST)
+			nr = free_number(dirfd, stem, nr, ext);
+	}
+	return fd;
+}
+
 static int open_as(struct out_file *f, int dirfd, const char *dir, const char *stem,
 		   const char *ext, uid_t uid, gid_t gid)
 {
-	char name[256];
-	int i, err;
+	char name[NAME_SIZE];
+	int err;
 
 	memset(f, 0, sizeof(*f));
-	f->fd = -1;
-	for (i = 1; f->fd < 0 && i < 10000; i++) {
-		if (i == 1)
-			snprintf(name, sizeof(name), "%s%s", stem, ext);
-		else
-			snprintf(name, sizeof(name), "%s_%d%s", stem, i, ext);
-		f->fd = open_beneath(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0640);
-		if (f->fd < 0 && f->fd != -EEXIST)
-			return f->fd;
-	}
+	f->fd = make_file(dirfd, stem, ext, name);
 	if (f->fd < 0)
-		return -EEXIST;
+		return f->fd;
 	fchmod(f->fd, 0640); /* whatever the umask; while it is ours */
 	if (fchown(f->fd, uid, gid)) {
 		err = -errno;
@@ -82,6 +135,8 @@ int out_file__open_zst(struct out_file *f, int dirfd, const char *dir, const cha
 		f->zst = zst;
 	return err;
 }
+
+/* ---- Lines ------------------------------------------------------------------------------------- */
 
 struct json out_line_begin(struct out_file *f, size_t max)
 {

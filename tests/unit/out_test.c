@@ -109,6 +109,31 @@ static void test_names(void **state)
 	out_file__close(&c);
 }
 
+/* A job that is recorded again and again: the next number, with few looks. */
+static void test_many_names(void **state)
+{
+	const uint32_t n = 12000;
+	struct out_file f;
+	char name[64];
+	uint32_t i;
+
+	(void)state;
+	for (i = 1; i <= n; i++) {
+		snprintf(name, sizeof(name), i == 1 ? "many.jsonl" : "many_%u.jsonl", i);
+		close(openat(dirfd_, name, O_CREAT | O_EXCL | O_WRONLY, 0600));
+		if (i > 20 && i < n)
+			continue;
+		assert_int_equal(out_file__open(&f, dirfd_, dir, "many", getuid(), getgid()), 0);
+		snprintf(name, sizeof(name), "/many_%u.jsonl", i + 1);
+		assert_non_null(strstr(f.path, name));
+		assert_int_equal(unlinkat(dirfd_, name + 1, 0), 0);
+		out_file__close(&f);
+	}
+	assert_int_equal(unlinkat(dirfd_, "many_3.jsonl", 0), 0);
+	assert_int_equal(out_file__open(&f, dirfd_, dir, "many", getuid(), getgid()), 0);
+	out_file__close(&f);
+}
+
 /* Away goes only what was made, is empty, and is still where it was. */
 static void test_unmake(void **state)
 {
@@ -553,6 +578,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_many_names),
 		cmocka_unit_test(test_directories),
 		cmocka_unit_test(test_unmake),
 		cmocka_unit_test(test_deleted),
