@@ -76,6 +76,7 @@ struct flow {
 	bool gone, forgotten;
 	uint32_t lost; /* records of it that found the ring full, as far as counted */
 	struct flow_role role;
+	uint32_t conns;			  /* NCCL's that it was found to be of; net_join's */
 	uint32_t peer_pid, peer_host_pid; /* of the process at the other end, once it was seen; 0 */
 	struct scope_tcp tcp;		  /* the last in full */
 	uint64_t tcp_ns;

@@ -16,6 +16,7 @@
 #define VOTES_MAX      64
 #define AGAINST_SURE   8 /* and that speak for another connection's flow, one after the other */
 #define RULED_OUT      3 /* steps without just one size: the right one has none, but for lost records */
+#define CONN_KEEP_NS   (600 * NSEC_PER_SEC) /* that has shown no flow: its next step may */
 #define SET_MAX	       4096
 #define GROUP_MAX      256  /* flows of a port; NCCL makes 65 at most for a connection */
 #define PEERS_MAX      4096 /* ports that one connection may be at */
@@ -379,15 +380,23 @@ static void use_flow(struct net_join *j, struct corr_event *step, struct flow *f
 	j->direct++;
 }
 
-/* Two connections do not share one. */
-static bool is_others(const struct net_join *j, const struct net_conn *c, const struct flow *flow)
+/* NULL: none any more. */
+static void conn_set_flow(struct net_join *j, struct net_conn *c, struct flow *flow)
 {
-	const struct net_conn *other, *tmp;
+	struct flow *was = c->flow;
 
-	HASH_ITER (hh, j->conns, other, tmp)
-		if (other != c && other->flow == flow)
-			return true;
-	return false;
+	c->flow = flow__hold(flow);
+	if (flow)
+		flow->conns++;
+	if (was)
+		was->conns--;
+	flow__put(j->flows, was);
+}
+
+/* Two connections do not share one. */
+static bool is_others(const struct net_conn *c, const struct flow *flow)
+{
+	return flow->conns > (c->flow == flow);
 }
 
 /*
@@ -401,15 +410,14 @@ static struct flow *elect(struct net_join *j, struct net_conn *c, struct flow *f
 		c->votes += c->votes < VOTES_MAX;
 		return flow;
 	}
-	if (c->flow && is_others(j, c, flow) && ++c->against < AGAINST_SURE)
+	if (c->flow && is_others(c, flow) && ++c->against < AGAINST_SURE)
 		return c->flow;
 	if (c->votes >= VOTES_SURE) {
 		c->votes--;
 		return c->flow;
 	}
 	c->against = 0;
-	flow__put(j->flows, c->flow);
-	c->flow = flow__hold(flow);
+	conn_set_flow(j, c, flow);
 	c->votes = 1;
 	return flow;
 }
@@ -441,10 +449,10 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 		    (!step->trans_size || bytes_within(u->flow, dir, step->net.from_ns,
 						       step->net.to_ns) < step->trans_size))
 			return false;
+		/* Its first calls were not told of, and what came last is another one's: there is no telling. */
+		if (!c->flow && is_others(c, u->flow))
+			return true;
 	}
-	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
-	if (!c->flow && is_others(j, c, u->flow))
-		return true;
 	use_flow(j, step, elect(j, c, u->flow));
 	return true;
 }
@@ -863,20 +871,27 @@ static void conn_free(struct net_join *j, struct net_conn *c)
 	HASH_DELETE(hh, j->conns, c);
 	budget_part__give(j->memory, sizeof(*c));
 	disown(c);
-	flow__put(j->flows, c->flow);
+	conn_set_flow(j, c, NULL);
 	candidates_free(j, c);
 	free(c);
+}
+
+/* One that has no flow any more, or never had, is of a communicator that has gone; where there are many, any other, too. */
+static bool conn_is_over(const struct net_join *j, const struct net_conn *c, uint64_t before_ns)
+{
+	if (c->refs || c->done_ns >= before_ns)
+		return false;
+	return HASH_COUNT(j->conns) > NET_CONNS_MAX / 2 ||
+	       (!c->flow && !c->group && c->done_ns < less(before_ns, CONN_KEEP_NS));
 }
 
 static void conn_prune(struct net_join *j, struct net_conn *c, uint64_t before_ns)
 {
 	if (c->flow && c->flow->gone) {
-		flow__put(j->flows, c->flow);
-		c->flow = NULL;
+		conn_set_flow(j, c, NULL);
 		c->votes = 0;
 	}
-	/* Of communicators that have gone, most likely. */
-	if (!c->refs && c->done_ns < before_ns && HASH_COUNT(j->conns) > NET_CONNS_MAX / 2)
+	if (conn_is_over(j, c, before_ns))
 		conn_free(j, c);
 }
 

@@ -400,6 +400,38 @@ static void test_helpers_one_port(void **state)
 	assert_int_equal(job.wrong, 0);
 }
 
+/* Connections whose flows have gone are forgotten; those that only rest are not. */
+static void test_conns_go(void **state)
+{
+	struct budget all = {.max = 1ull << 30};
+	struct budget_part memory = {.of = &all};
+	uint64_t conns;
+	uint32_t i;
+
+	(void)state;
+	job_begin(1, false, false, false);
+	job.join.memory = &memory;
+	job_run(20);
+	job.flows.complete_ns = UINT64_MAX;
+	correlate__end(&job.c);
+	net_join__prune(&job.join, job.now + 1 * MS); /* all uses are forgotten */
+	conns = all.used;
+	for (i = 0; i < CONNS / 2; i++)
+		flow__gone(job.conns[i].socks[0]);
+	net_join__prune(&job.join, job.now + 100000 * MS);
+	assert_int_equal(all.used, conns); /* the next step may show another one */
+	net_join__prune(&job.join, job.now + 1000000 * MS);
+	assert_int_equal(all.used, conns / 2);
+	for (i = CONNS / 2; i < CONNS; i++)
+		flow__gone(job.conns[i].socks[0]);
+	net_join__prune(&job.join, job.now + 1000000 * MS);
+	assert_int_equal(all.used, 0);
+	assert_null(job.join.conns);
+	correlate__free(&job.c);
+	net_join__free(&job.join);
+	flows__free(&job.flows);
+}
+
 /* ---- Figures ------------------------------------------------------------------------------------ */
 
 static struct flow *one_flow(void)
@@ -637,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_helpers),
 		cmocka_unit_test(test_helpers_equal),
 		cmocka_unit_test(test_helpers_one_port),
+		cmocka_unit_test(test_conns_go),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_told_late),
 		cmocka_unit_test(test_sample_open),
