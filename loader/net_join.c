@@ -20,6 +20,7 @@
 #define SET_MAX	       4096
 #define GROUP_MAX      256  /* flows of a port; NCCL makes 65 at most for a connection */
 #define PEERS_MAX      4096 /* ports that one connection may be at */
+#define USES_MIN       64   /* room for so many */
 #define WINDOW_MAX     4096 /* uses within a step; beyond, sizes tell nothing any more */
 
 /* Flows with one listening port; NCCL makes one for each connection. */
@@ -156,28 +157,29 @@ static void uses_drop(struct net_join *j, struct net_uses *u, uint32_t n)
 
 	for (i = 0; i < n; i++)
 		flow__put(j->flows, u->at[u->first + i].flow);
-	u->first += n;
 	u->n -= n;
+	u->first = u->n ? u->first + n : 0; /* so that there is room */
 }
 
-static bool uses_room(struct net_join *j, struct net_uses *u)
+/* For `more`, USES_MIN at most. */
+static bool uses_room(struct net_join *j, struct net_uses *u, uint32_t more)
 {
 	struct net_use *grown;
 	uint32_t cap;
 
-	if (u->n == NET_USES_MAX)
+	if (u->n + more > NET_USES_MAX)
 		uses_drop(j, u, NET_USES_MAX / 2);
-	if (u->first + u->n < u->cap)
+	if (u->first + u->n + more <= u->cap)
 		return true;
 	if (u->first > u->cap / 2) {
 		memmove(u->at, u->at + u->first, u->n * sizeof(*u->at));
 		u->first = 0;
-		return true;
+		return uses_room(j, u, more);
 	}
-	cap = u->cap ? u->cap * 2 : 64;
+	cap = u->cap ? u->cap * 2 : USES_MIN;
 	if (!budget_part__take(j->memory, (cap - u->cap) * sizeof(*grown))) {
 		uses_drop(j, u, (u->n + 1) / 2);
-		return u->cap && uses_room(j, u);
+		return u->cap && uses_room(j, u, more);
 	}
 	grown = realloc(u->at, cap * sizeof(*grown));
 	if (!grown) {
@@ -215,37 +217,59 @@ static bool uses_replace(struct net_join *j, struct net_uses *u, const struct fl
 	return true;
 }
 
-static void uses_add(struct net_join *j, struct net_uses *u, struct flow *flow,
-		     const struct net_use *use)
+static bool is_later(const void *uses, uint64_t i, uint64_t ns)
 {
-	struct net_use *begin, *p;
+	return ((const struct net_use *)uses)[i].last_ns > ns;
+}
 
-	if (!uses_room(j, u))
+/* Those of other flows in the same time have come before or will: from the last one on, so that each of them moves once. */
+static void uses_add(struct net_join *j, struct net_uses *u, struct flow *flow,
+		     const struct net_use *use, uint32_t n)
+{
+	struct net_use *begin;
+	uint64_t end, at;
+
+	if (!uses_room(j, u, n))
 		return;
 	begin = u->at + u->first;
-	p = begin + u->n++;
-	for (; p > begin && p[-1].last_ns > use->last_ns; p--)
-		p[0] = p[-1];
-	*p = *use;
-	p->flow = flow__hold(flow);
+	end = u->n;
+	u->n += n;
+	while (n--) {
+		at = search_later(0, end, is_later, begin, use[n].last_ns);
+		memmove(begin + at + n + 1, begin + at, (end - at) * sizeof(*begin));
+		begin[at + n] = use[n];
+		begin[at + n].flow = flow__hold(flow);
+		end = at;
+	}
+}
+
+/* How many of them there are in order, and were not told before. */
+static uint32_t uses_run(const struct net_use *use, uint32_t n, uint64_t again_ns)
+{
+	uint32_t i = 1;
+
+	n = n < USES_MIN ? n : USES_MIN;
+	while (i < n && use[i].first_ns != again_ns && use[i].last_ns >= use[i - 1].last_ns)
+		i++;
+	return i;
 }
 
 void net_join__uses(struct net_join *j, struct flow *flow, uint32_t tid, int dir,
 		    const struct net_use *use, uint32_t n, uint64_t again_ns)
 {
 	struct net_thread *t = thread_get(j, tid, true);
+	uint32_t run;
 
 	group_add(j, flow, dir);
 	if (!j->since_ns)
 		j->since_ns = use->first_ns;
-	for (; t && n; use++, n--)
-		if (use->first_ns != again_ns || uses_replace(j, &t->uses[dir], flow, use))
-			uses_add(j, &t->uses[dir], flow, use);
-}
-
-static bool is_later(const void *uses, uint64_t i, uint64_t ns)
-{
-	return ((const struct net_use *)uses)[i].last_ns > ns;
+	for (; t && n; use += run, n -= run) {
+		run = 1;
+		if (use->first_ns == again_ns && !uses_replace(j, &t->uses[dir], flow, use))
+			continue;
+		run = uses_run(use, n, again_ns);
+		uses_add(j, &t->uses[dir], flow, use, run);
+	}
 }
 
 /* The thread's last use up to ts_ns; NULL: none. Those before it lie before it, from *begin on. */

@@ -400,6 +400,39 @@ static void test_helpers_one_port(void **state)
 	assert_int_equal(job.wrong, 0);
 }
 
+/* What a thread did over many flows, told of each by itself: in order of time, whatever the order it was told in. */
+static void test_uses_order(void **state)
+{
+	static struct net_use batch[8];
+	const struct net_uses *u;
+	uint64_t now = 1000, told = 0;
+	uint32_t i, k, n;
+
+	(void)state;
+	job_begin(3, false, false, false);
+	for (i = 0; i < 3000; i++) {
+		now += (uint64_t)random() % 50;
+		n = 1 + (uint32_t)random() % 8;
+		for (k = 0; k < n; k++) {
+			batch[k].first_ns = now + (uint64_t)random() % 100;
+			batch[k].last_ns = batch[k].first_ns + (uint64_t)random() % 100;
+			if (k && random() % 8 && batch[k].last_ns < batch[k - 1].last_ns)
+				batch[k].last_ns = batch[k - 1].last_ns;
+			batch[k].bytes = (uint32_t)told++;
+		}
+		net_join__uses(&job.join, job.conns[i % CONNS].socks[0], PROXY, SCOPE_TX, batch, n,
+			       1);
+	}
+	u = &job.join.threads->uses[SCOPE_TX];
+	assert_int_equal(u->n, told);
+	for (i = 1; i < u->n; i++) {
+		assert_true(u->at[i - 1].last_ns <= u->at[i].last_ns);
+		if (u->at[i - 1].last_ns == u->at[i].last_ns) /* as they came */
+			assert_true(u->at[i - 1].bytes < u->at[i].bytes);
+	}
+	job_end();
+}
+
 /* Connections whose flows have gone are forgotten; those that only rest are not. */
 static void test_conns_go(void **state)
 {
@@ -669,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_helpers),
 		cmocka_unit_test(test_helpers_equal),
 		cmocka_unit_test(test_helpers_one_port),
+		cmocka_unit_test(test_uses_order),
 		cmocka_unit_test(test_conns_go),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_told_late),
