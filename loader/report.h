@@ -587,6 +587,12 @@ struct report_comm {
 	UT_hash_handle hh;
 };
 
+/* How many ranks it has; where nothing tells, as many as there must be at least. */
+static inline int32_t report_nranks(const struct report_comm *c)
+{
+	return c->nranks > 0 ? c->nranks : c->max_rank + 1;
+}
+
 struct report_class_key {
 	uint64_t comm;
 	uint32_t func, algo, proto, size; /* size: log2 of bytes, rounded down */
@@ -825,6 +831,8 @@ bool report_has_ended(const struct report_proc *p, const struct names *names);
 struct report_still *report_stills(const struct report *r, uint32_t *n);
 
 void report_text(const struct report *r, FILE *f);
+/* How many communicators have ranks that the input has not; *worst: the largest of these, NULL: none has. */
+uint32_t report_partial(const struct report *r, const struct report_comm **worst);
 /* Others' text for whoever takes ASCII only: any other byte is '?', and it is cut to len - 1. */
 void report_clean(char *to, size_t len, const char *s);
 /* The first and the last time of all, by the real clock; INT64_MAX and 0: there is none. */

@@ -100,11 +100,10 @@ static json_t *comms(const struct report *r)
 		for (k = c->classes; k; k = k->next)
 			if (k->n)
 				json_array_append_new(ops, op_of(r, k));
-		json_array_append_new(
-			list, json_pack("{so so si si so}", "commHash", hex_of(c->hash), "name",
-					text_of(r, c->name), "nranks",
-					c->nranks ? c->nranks : c->max_rank + 1, "ranksSeen",
-					(int)HASH_COUNT(c->members), "ops", ops));
+		json_array_append_new(list, json_pack("{so so si si so}", "commHash",
+						      hex_of(c->hash), "name", text_of(r, c->name),
+						      "nranks", report_nranks(c), "ranksSeen",
+						      (int)HASH_COUNT(c->members), "ops", ops));
 	}
 	return list;
 }
@@ -369,8 +368,10 @@ static json_t *losses(const struct report *r)
 
 int report_json(const struct report *r, FILE *f)
 {
-	json_t *all = json_pack("{si so so so so so so so so so so so}", "schema", 1, "inputs",
-				inputs(r), "comms", comms(r), "verdicts", verdicts(r), "slow",
+	const struct report_comm *worst;
+	json_t *all = json_pack("{si so so so so so so so so so so so so}", "schema", 1, "inputs",
+				inputs(r), "comms", comms(r), "partialComms",
+				number(report_partial(r, &worst)), "verdicts", verdicts(r), "slow",
 				slow(r), "ranks", ranks(r), "still", stills(r), "gpus", gpus(r),
 				"rdmaPorts", ports(r), "kernelLog", kernel_log(r), "losses",
 				losses(r), "tornLines", number(r->totals.torn));
@@ -418,7 +419,7 @@ void report_csv(const struct report *r, FILE *f)
 			continue;
 		fprintf(f, "0x%llx,", (unsigned long long)k->comm->hash);
 		put_cell(names__text(r->names, k->comm->name), f);
-		fprintf(f, ",%d,", k->comm->nranks ? k->comm->nranks : k->comm->max_rank + 1);
+		fprintf(f, ",%d,", report_nranks(k->comm));
 		put_cell(names__text(r->names, k->key.func), f);
 		fputc(',', f);
 		put_cell(names__text(r->names, k->key.algo), f);

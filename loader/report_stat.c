@@ -949,6 +949,25 @@ void report_times(const struct report *r, int64_t *first, int64_t *last)
 	}
 }
 
+uint32_t report_partial(const struct report *r, const struct report_comm **worst)
+{
+	const struct report_comm *c, *tmp;
+	uint32_t n = 0;
+
+	*worst = NULL;
+	if (r->totals.strangers)
+		return 0; /* who is not known may be here all the same */
+	HASH_ITER (hh, r->comms, c, tmp) {
+		/* a communicator without numbers of operations has no members */
+		if (!c->ops || !c->members || report_nranks(c) <= (int32_t)HASH_COUNT(c->members))
+			continue;
+		n++;
+		if (!*worst || report_nranks(c) > report_nranks(*worst))
+			*worst = c;
+	}
+	return n;
+}
+
 void report_end(struct report *r)
 {
 	struct report_class *k, *ktmp;
@@ -1083,23 +1102,18 @@ const char *report_func_text(const struct report *r, const struct report_class *
 	return names__text(r->names, c->key.func);
 }
 
-/* How many ranks it has; as many as were seen where nothing tells. */
-static int32_t ranks_of(const struct report_class *c)
-{
-	return c->comm->nranks > 0 ? c->comm->nranks : c->comm->max_rank + 1;
-}
-
 double report_algbw(const struct report *r, const struct report_class *c)
 {
 	const char *func = report_func_text(r, c);
 
-	return c->time.sum ? c->bytes * nccl_size_factor(func, ranks_of(c)) / (double)c->time.sum
+	return c->time.sum ? c->bytes * nccl_size_factor(func, report_nranks(c->comm)) /
+				     (double)c->time.sum
 			   : 0;
 }
 
 double report_busbw(const struct report *r, const struct report_class *c)
 {
-	return report_algbw(r, c) * nccl_bus_factor(report_func_text(r, c), ranks_of(c));
+	return report_algbw(r, c) * nccl_bus_factor(report_func_text(r, c), report_nranks(c->comm));
 }
 
 uint64_t report_size(const struct report *r, const struct report_class *c, bool largest)
@@ -1108,6 +1122,6 @@ uint64_t report_size(const struct report *r, const struct report_class *c, bool 
 
 	return bytes == UINT64_MAX
 		       ? 0
-		       : (uint64_t)((double)bytes *
-				    nccl_size_factor(report_func_text(r, c), ranks_of(c)));
+		       : (uint64_t)((double)bytes * nccl_size_factor(report_func_text(r, c),
+								     report_nranks(c->comm)));
 }

@@ -312,6 +312,23 @@ static void print_unfinished(const struct report *r, FILE *f)
 			n, all);
 }
 
+/* Who was held up is told of; that whoever did so may be nobody of these is to be said. */
+static void print_partial(const struct report *r, FILE *f)
+{
+	const struct report_comm *c;
+	uint32_t n = report_partial(r, &c);
+
+	if (!n)
+		return;
+	fprintf(f, "Ranks: %u of %d of communicator %s", HASH_COUNT(c->members), report_nranks(c),
+		words__comm(r, c));
+	if (n > 1)
+		fprintf(f, ", and not all of %u other%s,", n - 1, human__s(n - 1));
+	fputs(" are in this input.\nWhoever held them up may be one of the others: "
+	      "report all nodes' traces together.\n",
+	      f);
+}
+
 static void print_notes(const struct report *r, FILE *f)
 {
 	const struct report_totals *t = &r->totals;
@@ -320,6 +337,7 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->cut)
 		fprintf(f, "Only the first %.0f %% of the trace was read.\n",
 			100.0 * (double)t->bytes / (double)(t->total_bytes ?: 1));
+	print_partial(r, f);
 	print_unfinished(r, f);
 	if (t->ops && !has_kernel(r))
 		fprintf(f,

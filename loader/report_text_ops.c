@@ -92,16 +92,11 @@ static void print_kinds(const struct report *r, const struct report_class *first
 			print_split(r, k, f);
 }
 
-static int32_t ranks_of(const struct report_comm *c)
-{
-	return c->nranks ? c->nranks : c->max_rank + 1;
-}
-
 static void print_comm(const struct report *r, const struct report_comm *c, FILE *f)
 {
 	words__heading(r, f, "Communicator 0x%llx%s%s, %d ranks, %u of them here",
 		       (unsigned long long)c->hash, c->name ? " " : "", words__name(r, c->name, 40),
-		       ranks_of(c), HASH_COUNT(c->members));
+		       report_nranks(c), HASH_COUNT(c->members));
 	print_kinds(r, c->classes, f);
 }
 
@@ -140,7 +135,7 @@ static struct comm_row row_of(const struct report_comm *c, uint32_t nr)
 
 static bool are_alike(const struct comm_row *a, const struct comm_row *b)
 {
-	return !a->alone && !b->alone && ranks_of(a->comm) == ranks_of(b->comm) &&
+	return !a->alone && !b->alone && report_nranks(a->comm) == report_nranks(b->comm) &&
 	       HASH_COUNT(a->comm->members) == HASH_COUNT(b->comm->members) &&
 	       a->nkinds == b->nkinds && a->kinds == b->kinds;
 }
@@ -157,7 +152,7 @@ static int by_shape(const void *pa, const void *pb)
 	if (a->kinds != b->kinds)
 		return a->kinds < b->kinds ? -1 : 1;
 	return compare_u32(a->nkinds, b->nkinds)
-		       ?: compare_u32((uint32_t)ranks_of(a->comm), (uint32_t)ranks_of(b->comm))
+		       ?: compare_u32((uint32_t)report_nranks(a->comm), (uint32_t)report_nranks(b->comm))
 		       ?: compare_u32(HASH_COUNT(a->comm->members), HASH_COUNT(b->comm->members))
 		       ?: compare_u32(a->nr, b->nr);
 }
@@ -296,7 +291,7 @@ static void print_group(const struct report *r, const struct comm_group *g, FILE
 
 	words__heading(r, f,
 		       "%u communicators of %d ranks, %u of them here, alike: 0x%llx%s%s and so on",
-		       g->n, ranks_of(c), HASH_COUNT(c->members), (unsigned long long)c->hash,
+		       g->n, report_nranks(c), HASH_COUNT(c->members), (unsigned long long)c->hash,
 		       c->name ? " " : "", words__name(r, c->name, 24));
 	if (sum_kinds(g, &all))
 		print_kinds(r, all, f);

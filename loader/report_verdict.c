@@ -45,6 +45,7 @@ struct causes {
 	struct report_cause *at;
 	uint32_t n;
 	int64_t rest; /* of the operation, once all ranks have come, and their kernels: the others' causes count from there */
+	bool lacks;   /* ranks: who is here may be waiting for one of these, whatever it waits in */
 	double least_waiting; /* report_waiting() of the rank that waits least */
 	bool ring;	      /* all have the same to do */
 };
@@ -92,6 +93,12 @@ static struct report_cause *add(struct causes *c, enum report_code code,
 	return cause;
 }
 
+/* It has ranks, or ends of messages, that nothing here tells of. */
+static bool lacks_ranks(const struct report_op *op)
+{
+	return op->p2p ? op->awaited.n > 0 : report_nranks(op->comm) > (int32_t)op->nparts;
+}
+
 /* ---- A rank's own threads --------------------------------------------------------------------------------- */
 
 double report_waiting(const struct report_part *p)
@@ -118,7 +125,7 @@ double report_waiting(const struct report_part *p)
 
 /*
  * By how much more than the rank that waits least. In a ring all wait for each other to some degree, the one that holds
- * the others up the least; what its threads suffer counts in full.
+ * the others up the least; what its threads suffer counts in full. If that one may not be here, of nobody's.
  */
 static double waits_more(const struct causes *c, const struct report_part *p)
 {
@@ -127,7 +134,7 @@ static double waits_more(const struct causes *c, const struct report_part *p)
 
 static double least_waiting(const struct report_op *op)
 {
-	double least = 1, w;
+	double least = lacks_ranks(op) ? 0 : 1, w;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
@@ -380,6 +387,8 @@ static void add_threads(struct causes *c, const struct report_part *p)
 		if (p->proxy.cpu >= 0)
 			cause->culprit = names__printf(c->names, "CPU %d", p->proxy.cpu);
 	}
+	if (c->lacks) /* a GPU waits for ranks, too */
+		return;
 	/* a thread that does not run does not see that the GPU is ready; and a GPU that has no data yet waits for that itself */
 	if (p->proxy.span)
 		cap = least(cap, report_per_thread(p->proxy.on, &p->proxy));
@@ -519,7 +528,8 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 		if (cause)
 			cause->far = at_peer;
 	}
-	if (!to || !receiver_is_held(c, to, l->rwnd)) {
+	/* who waits for somebody reads nothing */
+	if (!c->lacks && (!to || !receiver_is_held(c, to, l->rwnd))) {
 		cause = add_flow(c, CODE_RECEIVER, p, l,
 				 l->rwnd - (to ? came_later(c->op, to, p) : 0));
 		if (cause && to) { /* it is the receiver's doing */
@@ -697,6 +707,7 @@ uint32_t report_causes(const struct report_op *op, struct names *names,
 			   .figures = figures,
 			   .names = names,
 			   .at = causes,
+			   .lacks = lacks_ranks(op),
 			   .least_waiting = least_waiting(op),
 			   .ring = is_ring(op, names)};
 	const struct report_part *p;
@@ -814,6 +825,19 @@ static bool is_of_ports(const struct report_op *op, const struct report_cause *b
 	       (rest > gain || (double)stall * ports->trust > (double)gain);
 }
 
+static void tell_unknown(const struct report_op *op, struct report_verdict *v)
+{
+	int32_t here = (int32_t)HASH_COUNT(op->comm->members);
+
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "no cause explains %.0f %% or more of the %.1f ms too much", 100 * EXPLAINS,
+		 (double)v->excess / 1e6);
+	if (lacks_ranks(op) && report_nranks(op->comm) > here)
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "it may have waited for ranks that are not in this input: %d of %d are",
+			 here, report_nranks(op->comm));
+}
+
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
 		  int64_t excess, const struct report_typical *typical, struct names *names,
 		  struct report_verdict *v)
@@ -845,9 +869,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	}
 	if (!best || (double)best_gain < EXPLAINS * (double)v->excess) {
 		v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
-		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "no cause explains %.0f %% or more of the %.1f ms too much",
-			 100 * EXPLAINS, (double)v->excess / 1e6);
+		tell_unknown(op, v);
 		return;
 	}
 	v->cause = *best;
@@ -855,7 +877,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->confidence = (double)best_gain / (double)v->excess * best->trust;
 	if (second > best_gain * 7 / 10 && !plain(best))
 		v->confidence *= 0.8;
-	if (op->p2p ? op->awaited.n : op->comm->nranks > (int32_t)op->nparts)
+	if (lacks_ranks(op))
 		v->confidence *= 0.9;
 	if (report_losses_near(op))
 		v->confidence *= 0.5;

@@ -1471,6 +1471,137 @@ static void late_beside_untimed(void **state)
 	report_free(&r);
 }
 
+/* Of the one finding that is named. */
+static enum report_code only_code(const struct report *r)
+{
+	uint32_t n;
+	struct report_find **finds = report_findings(r, &n);
+	enum report_code code;
+
+	assert_int_equal(n, 1);
+	code = finds[0]->key.code;
+	free(finds);
+	return code;
+}
+
+/* Of rank @rank, in which its GPU had no data until @came, all us. */
+static void put_waiting(FILE *f, uint32_t rank, uint32_t seq, uint32_t at, uint32_t came,
+			uint32_t end)
+{
+	fprintf(f,
+		STATE("8", "%u.000") STATE("20", "%u.000")
+			STATE("9", "%u.000") "{\"recordType\":"
+					     "\"event\",\"type\":\"ncclProfileProxyStep\","
+					     "\"parentObj\":\"0x2\",\"eventAddr\":"
+					     "\"0x3\",\"start\":{\"ts\":%u.000},\"stop\":{\"ts\":%"
+					     "u.000}}\n{\"recordType\":"
+					     "\"event\",\"type\":\"ncclProfileProxyOp\","
+					     "\"parentObj\":\"0x%x\",\"eventAddr\":"
+					     "\"0x2\",\"start\":{\"ts\":%u.000},\"stop\":{\"ts\":%"
+					     "u.000},\"details\":{\"peer\":"
+					     "%u,\"isSend\":true}}\n",
+		at, came, came, at, end, seq + 16, at, end, (rank + 1) % 4);
+	fprintf(f,
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","
+		"\"rank\":%u,\"start\":{\"ts\":%u.000,\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%u.000}"
+		","
+		"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%u,\"count\":"
+		"1024,\"dtype\":\"ncclFloat32\"},\"exec\":{\"stop\":%u.000,\"source\":\"proxy\"}}"
+		"\n",
+		rank, at, at, seq + 16, seq, end);
+}
+
+/* Of four ranks those in @here (bits), of which rank 2 comes 200 ms late to every tenth operation. */
+static void read_part_of_job(struct report *r, uint32_t here)
+{
+	uint32_t rank, seq, at, came;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	for (rank = 0; rank < 4; rank++) {
+		if (!(here & 1u << rank))
+			continue;
+		fprintf(f, HEADER("%u") INIT("%u"), rank + 1, rank + 1, rank);
+		for (seq = 1; seq <= 100; seq++) {
+			at = seq * 1000000;
+			came = at + (seq % 10 ? 1000 : 200000);
+			put_waiting(f, rank, seq, rank == 2 ? came : at, came, came + 50000);
+		}
+	}
+	fclose(f);
+	read_text(r, text, len);
+	free(text);
+}
+
+/* Who is not in the input may be whom the others wait for: that these waited is no answer, and it is said who is here. */
+static void who_is_not_here(void **state)
+{
+	static const char partial[] = "\nRanks: 3 of 4 of communicator 0xabc are in this input.\n";
+	const struct report_comm *worst;
+	struct report r;
+	char *said;
+
+	(void)state;
+	read_part_of_job(&r, 0xf);
+	assert_int_equal(only_code(&r), CODE_LATE_RANK);
+	assert_int_equal(report_partial(&r, &worst), 0);
+	assert_null(worst);
+	said = text_of(&r);
+	assert_null(strstr(said, "\nRanks: "));
+	free(said);
+	report_free(&r);
+	read_part_of_job(&r, 0xb);
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	assert_int_equal(report_partial(&r, &worst), 1);
+	said = text_of(&r);
+	assert_non_null(strstr(said, partial));
+	assert_non_null(strstr(said, "it may have waited for ranks that are not in this input: "
+				     "3 of 4 are"));
+	free(said);
+	report_free(&r);
+	read_part_of_job(&r, 0x1);
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	report_free(&r);
+}
+
+/* What is a rank's own trouble is told all the same, of what it did not wait meanwhile. */
+static void own_troubles_of_a_part(void **state)
+{
+	(void)state;
+	ring(3);
+	comm.nranks = 16;
+	runq(2, "hog", 4711, 50 * MS);
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	assert_int_equal(v.cause.rank, 2);
+	parts[0]->link[1].no_data = parts[1]->link[1].no_data = 95 * MS;
+	parts[2]->link[1].no_data = 90 * MS;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	comm.nranks = 3;
+	assert_int_equal(judged(50), CODE_PREEMPTED);
+	over();
+	/* others may be why the GPU had nothing, or nobody read */
+	ring(3);
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 100 * MS;
+	assert_int_equal(judged(80), CODE_GPU_WAIT);
+	comm.nranks = 16;
+	assert_int_equal(judged(80), CODE_UNKNOWN);
+	over();
+	ring(3);
+	parts[0]->link[0].busy = 90 * MS;
+	parts[0]->link[0].rwnd = 60 * MS;
+	comm.nranks = 16;
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+	ring(3);
+	comm.nranks = 16;
+	parts[0]->link[0].retrans = parts[0]->link[0].lost = 5;
+	parts[1]->link[1].loss_wait = 50 * MS;
+	assert_int_equal(judged(50), CODE_NET_LOSS);
+	over();
+}
+
 /* What is slow only by what was asked for is told beside what is usual all the same. */
 static void slower_than_is_asked_for(void **state)
 {
@@ -3272,12 +3403,7 @@ static void read_ports(struct report *r, int nth, const char *always, const char
 /* One finding, which is that. */
 static void only(struct report *r, enum report_code code)
 {
-	uint32_t n;
-	struct report_find **finds = report_findings(r, &n);
-
-	assert_int_equal(n, 1);
-	assert_int_equal(finds[0]->key.code, code);
-	free(finds);
+	assert_int_equal(only_code(r), code);
 	report_free(r);
 }
 
@@ -3837,6 +3963,8 @@ int main(void)
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(replays),
 		cmocka_unit_test(late_beside_untimed),
+		cmocka_unit_test(who_is_not_here),
+		cmocka_unit_test(own_troubles_of_a_part),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
 		cmocka_unit_test(crashed_between_operations),
