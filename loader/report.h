@@ -115,7 +115,7 @@ struct report_part {
 	int64_t quiet;		     /* of what is open: for how long it has not moved */
 	struct report_kernel kernel; /* the first of those that it has */
 	int64_t after; /* what its kernel may have waited for, of its process, had ended; 0: nothing that is known */
-	bool known; /* something tells when it ended */
+	bool known; /* something tells when it ended; else that is by others of the operation, if any is */
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_moved moved[NR_SIGNS]; /* by the RDMA ports of its node, meanwhile */
@@ -261,8 +261,9 @@ const struct report_part *report_late(const struct report_op *op, int64_t *late,
 /* Whose kernel began late for another reason than that it came late, and by how much after the median of its peers'; NULL: nobody's. */
 const struct report_part *report_late_kernel(const struct report_op *op, int64_t *late);
 /*
- * Whom its parts are compared with. To be called when all are there, before any of the functions here is, and again when one of them
- * gets other times. 0 or -ENOMEM: then nobody is beside another.
+ * Whom its parts are compared with; and sets the times of those of which they are not `known`, by those of which they are. To be called when
+ * all are there, before any of the functions here is, and again when one of them gets other times. 0 or -ENOMEM: then nobody is beside
+ * another.
  */
 int report_index(struct report_op *op);
 /* By the gaps of the parts. To be called before its causes are asked for. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Which parts of an operation are of a rank, of a node, of a clock, pure; see report.h. Looked for one by one, for each part, they
- * would take the square of the number of ranks.
+ * would take the square of the number of ranks. And by those beside it, how long one was in it of whom nothing tells that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void sort(const struct report_op *op, struct report_part **to, comparison
 	qsort(to, op->nparts, sizeof(struct report_part *), order);
 }
 
-int report_index(struct report_op *op)
+static int index_parts(struct report_op *op)
 {
 	uint32_t n = op->nparts, i, k;
 	struct report_part **nodes, **clocks;
@@ -111,6 +111,77 @@ int report_index(struct report_op *op)
 		set_on_clock((struct report_beside){clocks + i, k - i});
 	}
 	return 0;
+}
+
+/* ---- Of whom nothing tells when it ended ------------------------------------------------------------- */
+
+/* So long was one in it at most of whom that is known; 0: not known of any, of all, or it goes on. */
+static int64_t longest_of_some(const struct report_op *op)
+{
+	int64_t longest = 0;
+	bool all = true;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		if (op->parts[i]->unfinished)
+			return 0;
+		if (op->parts[i]->known)
+			longest = most(longest, part_ns(op->parts[i]));
+		else
+			all = false;
+	}
+	return all ? 0 : longest;
+}
+
+/*
+ * Those of one clock end together. Who called before all of whom it is known when the call was executed went ahead: it was in it no
+ * sooner than they were.
+ */
+static void set_times(struct report_beside beside, int64_t longest)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	struct report_part *p;
+	uint32_t i;
+
+	for (i = 0; i < beside.n; i++) {
+		if (!beside.at[i]->known)
+			continue;
+		first = least(first, beside.at[i]->start);
+		last = most(last, beside.at[i]->stop);
+	}
+	for (i = 0; i < beside.n; i++) {
+		p = beside.at[i];
+		if (p->known)
+			continue;
+		if (last == INT64_MIN) {
+			p->stop = p->start + longest;
+			continue;
+		}
+		p->start = most(p->start, first);
+		p->stop = least(most(p->start, last), p->start + longest);
+	}
+}
+
+/* False: they are as they were. */
+static bool set_unknown(const struct report_op *op)
+{
+	int64_t longest = longest_of_some(op);
+	struct report_part *p;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts && longest; i++) {
+		p = op->parts[i];
+		if (p->on_clock.at[0] == p)
+			set_times(p->on_clock, longest);
+	}
+	return longest;
+}
+
+int report_index(struct report_op *op)
+{
+	int err = index_parts(op);
+
+	return !err && set_unknown(op) ? index_parts(op) : err;
 }
 
 struct report_part *report_part_of(const struct report_op *op, int32_t rank)

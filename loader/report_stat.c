@@ -779,12 +779,12 @@ static void note_stop(const struct report *r, struct report_part *p)
 void report_finish(struct report *r, struct report_op *op)
 {
 	struct report_class *k = op->class;
-	bool known = true, open = false;
+	bool known = false, open = false;
 	int64_t expected;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
-		known &= op->parts[i]->known;
+		known |= op->parts[i]->known;
 		open |= op->parts[i]->unfinished;
 		note_stop(r, op->parts[i]);
 	}

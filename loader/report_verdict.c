@@ -187,10 +187,15 @@ static int64_t behind(const struct report_part *p, bool own, const struct report
 	return report_per_thread(sum, &p->proxy);
 }
 
+#define NO_FIGURE                                                                                  \
+	(-1) /* it has no transfers, as all of its peers are on its node: it is no measure for those that have */
+
 static int64_t own_runq(const struct report_part *p)
 {
 	const struct report_who *who;
 
+	if (!p->proxy.span)
+		return NO_FIGURE;
 	return behind(p, true, &who);
 }
 
@@ -200,6 +205,8 @@ static int64_t irq_time(const struct report_part *p)
 	int64_t ns = p->proxy.irq;
 	uint32_t i;
 
+	if (!p->proxy.span)
+		return NO_FIGURE;
 	for (i = 0; i < REPORT_WHO; i++)
 		if (p->proxy.behind[i].pid == REPORT_SOFTIRQ)
 			ns += p->proxy.behind[i].ns;
@@ -228,10 +235,8 @@ static int64_t gpu_time(const struct report_part *p)
 		gpu += (double)p->link[i].gpu;
 		dur += (double)p->link[i].dur;
 	}
-	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : 0;
+	return dur > 0 ? (int64_t)(gpu / dur * (double)part_ns(p)) : NO_FIGURE;
 }
-
-#define NO_FIGURE (-1)
 
 /*
  * On a CPU with something to do. A progress thread polls while it waits, so what it waited for is taken off; what is spread how is not

@@ -1471,6 +1471,80 @@ static void late_beside_untimed(void **state)
 	report_free(&r);
 }
 
+/* Of two nodes with four ranks each, of which only rank 0 has a peer that it reaches by a proxy. Rank 2 comes 200 ms late to every tenth one. */
+static void timed_by_others(void **state)
+{
+	uint32_t rank, seq, start, stop, n;
+	struct report_find **finds;
+	char *text = NULL;
+	struct report_proc *p;
+	struct report r;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	for (rank = 0; rank < 8; rank++) {
+		fprintf(f,
+			"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n%u\",\"bootId\":\"%"
+			"u\","
+			"\"pid\":%u,\"hostPid\":%u,\"comm\":\"job\"}\n",
+			rank / 4, rank / 4, rank + 1, rank + 1);
+		for (seq = 1; seq <= 100; seq++) {
+			start = seq * 1000000 + (rank == 2 && seq % 10 == 0 ? 200000 : 0);
+			stop = seq * 1000000 + (seq % 10 ? 50000 : 250000);
+			fprintf(f,
+				"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\","
+				"\"commHash\":\"0xabc\",\"rank\":%u,\"start\":{\"ts\":%u.000,"
+				"\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%u.000},\"eventAddr\":"
+				"\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%u,"
+				"\"count\":1024,\"dtype\":\"ncclFloat32\"},\"exec\":{\"stop\":"
+				"%u.000,\"source\":\"%s\"}}\n",
+				rank, start, start + 10, seq + 16, seq, rank ? start + 10 : stop,
+				rank ? "enqueue" : "proxy");
+		}
+	}
+	fclose(f);
+	read_text(&r, text, len);
+	free(text);
+	assert_int_equal(r.classes->time.n, 100);
+	assert_int_equal(r.classes->time.max, 250 * MS);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+	assert_int_equal(finds[0]->who->rank, 2);
+	assert_int_equal(finds[0]->slow, 10);
+	free(finds);
+	for (p = r.procs; p; p = p->next)
+		assert_int_equal(p->op_ns, (90 * 50 + 10 * (p->rank == 2 ? 50 : 250)) * MS);
+	report_free(&r);
+}
+
+/* Who went ahead of the others was in it no sooner than they were; who has no transfers is no measure for who has. */
+static void untimed_beside_timed(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[2]->known = false;
+	parts[2]->start -= 500 * MS;
+	parts[2]->stop = parts[2]->start + 1;
+	parts[2]->nlinks = 0;
+	memset(&parts[2]->proxy, 0, sizeof(parts[2]->proxy));
+	carry();
+	assert_int_equal(parts[2]->start, 1000 * MS);
+	assert_int_equal(parts[2]->stop, 1100 * MS);
+	assert_int_equal(report_op_duration(&op), 100 * MS);
+	parts[0]->link[0].gpu = parts[1]->link[0].gpu = 90 * MS;
+	parts[0]->proxy.irq = parts[1]->proxy.irq = 30 * MS;
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	/* what goes on is as long as it is seen */
+	parts[0]->unfinished = true;
+	parts[2]->stop = parts[2]->start + 1;
+	carry();
+	assert_int_equal(parts[2]->stop, parts[2]->start + 1);
+	over();
+}
+
 /* Of the one finding that is named. */
 static enum report_code only_code(const struct report *r)
 {
@@ -3963,6 +4037,8 @@ int main(void)
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(replays),
 		cmocka_unit_test(late_beside_untimed),
+		cmocka_unit_test(timed_by_others),
+		cmocka_unit_test(untimed_beside_timed),
 		cmocka_unit_test(who_is_not_here),
 		cmocka_unit_test(own_troubles_of_a_part),
 		cmocka_unit_test(slower_than_is_asked_for),
