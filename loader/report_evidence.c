@@ -5,10 +5,17 @@
 #include <string.h>
 #include "human.h"
 #include "report_priv.h"
+#include "report_text_priv.h"
 
-static double ms(int64_t ns)
+/* printf behind what is there, as far as there is room. */
+static __attribute__((format(printf, 3, 4))) void append(char *at, size_t len, const char *fmt, ...)
 {
-	return (double)ns / 1e6;
+	size_t n = strlen(at);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(at + n, len - n, fmt, args);
+	va_end(args);
 }
 
 /* By the sender; or, if that is not in the input, by what the receiver saw. */
@@ -25,9 +32,9 @@ static void tell_loss(const struct report_cause *c, struct names *names, struct 
 			 report_needed(l, c->far));
 	else
 		snprintf(what, sizeof(what), "%u segment%s came out of order", n, s);
-	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "%s, %u dropped here%s%.40s; waited %.1f ms", what, l->drops,
-		 l->reason ? ": " : "", names__text(names, l->reason), ms(c->ns));
+	snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s, %u dropped here%s%.40s; waited %s",
+		 what, l->drops, l->reason ? ": " : "", names__text(names, l->reason),
+		 words__span(c->ns));
 }
 
 static void tell_flow(const struct report_op *op, const struct report_cause *c, struct names *names,
@@ -38,28 +45,30 @@ static void tell_flow(const struct report_op *op, const struct report_cause *c, 
 
 	if (l->peer >= 0)
 		snprintf(peer, sizeof(peer), "rank %d", report_rank_in(op->comm, l->peer));
-	snprintf(v->evidence[1], sizeof(v->evidence[1]),
-		 "flow of rank %d %s %s: busy %.1f ms, rtt %.3f ms (least %.3f ms)",
+	snprintf(v->evidence[1], sizeof(v->evidence[1]), "flow of rank %d %s %s: busy %s",
 		 report_rank(c->part->proc, c->part->rank), l->send ? "to" : "from", peer,
-		 ms(l->busy), ms(l->rtt), ms(l->rtt_min));
+		 words__span(l->busy));
+	if (l->rtt)
+		append(v->evidence[1], sizeof(v->evidence[1]), ", rtt %s (least %s)",
+		       words__span(l->rtt), words__span(l->rtt_min));
 	switch (c->code) {
 	case CODE_NET_LOSS:
 		tell_loss(c, names, v);
 		break;
 	case CODE_RECEIVER:
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "the receiver's window was shut for %.1f ms of %.1f ms", ms(c->ns),
-			 ms(v->duration));
+			 "the receiver's window was shut for %s of %s", words__span(c->ns),
+			 words__span(v->duration));
 		break;
 	case CODE_SENDER:
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "the send buffer was too small for %.1f ms of %.1f ms", ms(c->ns),
-			 ms(v->duration));
+			 "the send buffer was too small for %s of %s", words__span(c->ns),
+			 words__span(v->duration));
 		break;
 	default:
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "data was on its way for %.1f ms of %.1f ms, with neither end in the way",
-			 ms(c->ns), ms(v->duration));
+			 "data was on its way for %s of %s, with neither end in the way",
+			 words__span(c->ns), words__span(v->duration));
 	}
 }
 
@@ -76,12 +85,12 @@ static void tell_ports(const struct report_op *op, const struct report_cause *c,
 			     names__text(names, c->moved->counter), c->moved->n,
 			     names__text(names, c->moved->port));
 	if (c->odd_ns)
-		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n, "no data came for %.1f ms",
-			 ms(c->odd_ns));
+		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n, "no data came for %s",
+			 words__span(c->odd_ns));
 	else
 		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n,
-			 "nothing else tells of %.1f ms of the %.1f ms too much", ms(c->ns),
-			 ms(v->excess));
+			 "nothing else tells of %s of the %s too much", words__span(c->ns),
+			 words__span(v->excess));
 	n = (size_t)snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			     "a port counts for all that use it");
 	for (sign = 0; sign < NR_SIGNS && n < sizeof(v->evidence[1]); sign++) {
@@ -103,17 +112,6 @@ static const char *const code_says[NR_CODES] = {
 	[CODE_STOPPED] = "its threads were stopped (SIGSTOP or a debugger)",
 };
 
-/* printf behind what is there, as far as there is room. */
-static __attribute__((format(printf, 3, 4))) void append(char *at, size_t len, const char *fmt, ...)
-{
-	size_t n = strlen(at);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(at + n, len - n, fmt, args);
-	va_end(args);
-}
-
 /* One state, if there was much of it: how long, and most of that in or behind what; of two, if both are much. */
 static void tell_state(char *at, size_t len, bool first, const char *state, int64_t ns,
 		       int64_t span, const char *how, const struct report_who who[2],
@@ -121,12 +119,14 @@ static void tell_state(char *at, size_t len, bool first, const char *state, int6
 {
 	if (ns < span / 10)
 		return;
-	append(at, len, "%s%s %.1f ms", first ? "" : ", ", state, ms(ns));
+	append(at, len, "%s%s %s", first ? "" : ", ", state, words__span(ns));
 	if (!who || !who[0].name)
 		return;
-	append(at, len, " (%s%.24s %.1f", how, names__text(names, who[0].name), ms(who[0].ns));
+	append(at, len, " (%s%.24s %s", how, names__text(names, who[0].name),
+	       words__span_like(who[0].ns, ns));
 	if (who[1].name && who[1].ns >= span / 10)
-		append(at, len, ", %.24s %.1f", names__text(names, who[1].name), ms(who[1].ns));
+		append(at, len, ", %.24s %s", names__text(names, who[1].name),
+		       words__span_like(who[1].ns, ns));
 	append(at, len, ")");
 }
 
@@ -145,18 +145,19 @@ static void tell_sleeps(const struct report_proc *p, const struct report_role *r
 
 	*at = '\0';
 	for (i = 0, w = role->waker; i < REPORT_SLEEPS && was_long(w, role); i++, w++) {
-		append(at, len, "%s %.1f ms for ", *at ? "," : "it waited", ms(was_long(w, role)));
+		append(at, len, "%s %s for ", *at ? "," : "it waited",
+		       words__span(was_long(w, role)));
 		if (w->pid == p->host_pid)
 			append(at, len, "its own %.15s", names__text(names, w->name));
 		else
 			append(at, len, "%.15s[%d]", names__text(names, w->name), w->pid);
 	}
 	for (i = 0, w = role->file; i < REPORT_SLEEPS && was_long(w, role); i++, w++)
-		append(at, len, "%s %.1f ms in calls on %.64s",
+		append(at, len, "%s %s in calls on %.64s",
 		       i     ? ","
 		       : *at ? ", and slept"
 			     : "it slept",
-		       ms(was_long(w, role)), names__text(names, w->name));
+		       words__span(was_long(w, role)), names__text(names, w->name));
 }
 
 /* What the application's thread did until it called. */
@@ -166,8 +167,8 @@ static void tell_before(const struct report_part *p, const struct names *names, 
 	const struct report_role *b = &p->before;
 	size_t begin;
 
-	snprintf(at, len, "in the %.1f ms before, its application (thread %d) was ", ms(b->span),
-		 p->tid);
+	snprintf(at, len, "in the %s before, its application (thread %d) was ",
+		 words__span(b->span), p->tid);
 	begin = strlen(at);
 	tell_state(at, len, true, "on a CPU", b->on, b->span, "", NULL, names);
 	tell_state(at, len, !at[begin], "asleep", b->blocked, b->span, "", b->in, names);
@@ -182,12 +183,12 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 {
 	if (report_op_duration(op) - op->own > c->ns / 10)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "took %.1f ms longer than its peers from the operation before, which had "
+			 "took %s longer than its peers from the operation before, which had "
 			 "held ranks up",
-			 ms(c->ns));
+			 words__span(c->ns));
 	else
-		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %.1f ms after its peers, %s",
-			 ms(c->ns),
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %s after its peers, %s",
+			 words__span(c->ns),
 			 c->trust != 1 ? "by how long each rank was in it"
 			 : c->ns <= report_late_on_node(op)
 				 ? "by their node's clock"
@@ -207,9 +208,10 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
 {
 	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "its GPU began the kernel %.1f ms after its application had come, "
-		 "%.1f ms later than its peers' (+-%.3f)",
-		 ms(c->part->kernel.at - c->part->start), ms(c->ns), ms(c->part->kernel.error));
+		 "its GPU began the kernel %s after its application had come, "
+		 "%s later than its peers' (+-%s)",
+		 words__span(c->part->kernel.at - c->part->start), words__span(c->ns),
+		 words__span(c->part->kernel.error));
 	snprintf(v->evidence[1], sizeof(v->evidence[1]),
 		 "the GPU had something else to do: what is before it in its stream, or of another "
 		 "process");
@@ -301,16 +303,16 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 	if (c->code == CODE_STOPPED)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
-			 "which the others wait for %.1f ms",
-			 ms(v->duration));
+			 "which the others wait for %s",
+			 words__span(v->duration));
 	else if (c->died)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its process ended by %.40s, the others wait for it",
 			 names__text(names, c->proc->end));
 	else
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "did not call this operation, in which the others wait for %.1f ms",
-			 ms(v->duration));
+			 "did not call this operation, in which the others wait for %s",
+			 words__span(v->duration));
 	if (c->code == CODE_STOPPED)
 		report_tell_stop(c->proc, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
 	else if (c->died || had_exited(op, c->proc))
@@ -358,15 +360,15 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 	} else if (c->link) {
 		tell_flow(op, c, names, v);
 	} else if (c->part) {
-		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %.1f ms of %.1f ms",
-			 code_says[c->code], ms(c->ns), ms(v->duration));
+		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %s of %s",
+			 code_says[c->code], words__span(c->ns), words__span(v->duration));
 		if (c->code == CODE_STOPPED &&
 		    report_tell_stop(c->part->proc, c->part->stop, names, v->evidence[1],
 				     sizeof(v->evidence[1])))
 			return;
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
-			 "meanwhile on a CPU %.1f ms; %.0f %% of its time it waited for others",
-			 ms(report_per_thread(c->part->proxy.on, &c->part->proxy)),
+			 "meanwhile on a CPU %s; %.0f %% of its time it waited for others",
+			 words__span(report_per_thread(c->part->proxy.on, &c->part->proxy)),
 			 100 * report_waiting(c->part));
 		if (c->code == CODE_BLOCKED)
 			tell_sleeps(c->part->proc, &c->part->proxy, names, v->evidence[2],

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between report_text.c, which has the whole report for people, report_text_ops.c and report_text_ranks.c, which have its tables. */
+/*
+ * Between report_text.c, which has the whole report for people, report_text_ops.c and report_text_ranks.c, which have its tables; times in
+ * words are report_evidence.c's, too.
+ */
 #ifndef NCCLSCOPE_REPORT_TEXT_PRIV_H
 #define NCCLSCOPE_REPORT_TEXT_PRIV_H
 
@@ -26,6 +29,8 @@ const char *words__name(const struct report *r, uint32_t name, size_t max);
 const char *words__comm(const struct report *r, const struct report_comm *c);
 /* "1.23 s", "12.3 ms", "8.0 us". Up to 16 results in use at a time. */
 const char *words__span(int64_t ns);
+/* The same without a unit, in that which words__span() has for @like. */
+const char *words__span_like(int64_t ns, int64_t like);
 __attribute__((format(printf, 3, 4))) void words__heading(const struct report *r, FILE *f,
 							  const char *fmt, ...);
 /* In place of a table. */

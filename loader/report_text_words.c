@@ -36,21 +36,31 @@ void words__heading(const struct report *r, FILE *f, const char *fmt, ...)
 	fputs(r->opt.color ? "\033[0m\n" : "\n", f);
 }
 
-const char *words__span(int64_t ns)
+/* In a unit that a time of @like goes into. */
+static const char *figure(int64_t ns, int64_t like, bool unit)
 {
 	static char text[16][24];
 	static unsigned int turn;
 	char *to = text[turn++ % 16];
 
-	if (ns >= 10 * NSEC_PER_SEC)
-		snprintf(to, sizeof(text[0]), "%.1f s", (double)ns / 1e9);
-	else if (ns >= NSEC_PER_SEC)
-		snprintf(to, sizeof(text[0]), "%.2f s", (double)ns / 1e9);
-	else if (ns >= 1000000)
-		snprintf(to, sizeof(text[0]), "%.1f ms", (double)ns / 1e6);
+	if (like >= NSEC_PER_SEC)
+		snprintf(to, sizeof(text[0]), "%.*f%s", like >= 10 * NSEC_PER_SEC ? 1 : 2,
+			 (double)ns / 1e9, unit ? " s" : "");
+	else if (like >= 1000000)
+		snprintf(to, sizeof(text[0]), "%.1f%s", (double)ns / 1e6, unit ? " ms" : "");
 	else
-		snprintf(to, sizeof(text[0]), "%.1f us", (double)ns / 1e3);
+		snprintf(to, sizeof(text[0]), "%.1f%s", (double)ns / 1e3, unit ? " us" : "");
 	return to;
+}
+
+const char *words__span(int64_t ns)
+{
+	return figure(ns, ns, true);
+}
+
+const char *words__span_like(int64_t ns, int64_t like)
+{
+	return figure(ns, like, false);
 }
 
 void words__no_memory(FILE *f)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "report_priv.h"
+#include "report_text_priv.h"
 
 const char *const report_code_names[NR_CODES] = {
 	[CODE_LATE_RANK] = "late-rank",
@@ -830,17 +831,23 @@ static bool is_of_ports(const struct report_op *op, const struct report_cause *b
 	       (rest > gain || (double)stall * ports->trust > (double)gain);
 }
 
+/* Nobody's: what there is to be said of it. */
 static void tell_unknown(const struct report_op *op, struct report_verdict *v)
 {
 	int32_t here = (int32_t)HASH_COUNT(op->comm->members);
 
-	snprintf(v->evidence[0], sizeof(v->evidence[0]),
-		 "no cause explains %.0f %% or more of the %.1f ms too much", 100 * EXPLAINS,
-		 (double)v->excess / 1e6);
+	if (is_open(op))
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "it never ended, and nothing in the trace says what it waits for");
+	else
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "no cause explains %.0f %% or more of the %s too much", 100 * EXPLAINS,
+			 words__span(v->excess));
 	if (lacks_ranks(op) && report_nranks(op->comm) > here)
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
-			 "it may have waited for ranks that are not in this input: %d of %d are",
-			 here, report_nranks(op->comm));
+			 "it may %s ranks that are not in this input: %d of %d are",
+			 is_open(op) ? "wait for" : "have waited for", here,
+			 report_nranks(op->comm));
 }
 
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,

@@ -166,6 +166,52 @@ static void a_late_rank(void **state)
 	over();
 }
 
+/* Of operations of microseconds, what is told has figures. */
+static void short_ones(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++) {
+		parts[i]->start = 1000 * MS;
+		parts[i]->stop = 1000 * MS + 40000;
+		parts[i]->proxy.span = parts[i]->proxy.on = 40000;
+		parts[i]->link[0].dur = parts[i]->link[1].dur = 40000;
+	}
+	report_judge(&op, NULL, 0, 30500, &typical, names, &v);
+	assert_string_equal(v.evidence[0],
+			    "no cause explains 40 % or more of the 30.5 us too much");
+	parts[0]->link[0].busy = 35000;
+	parts[0]->link[0].rwnd = 20500;
+	assert_int_equal(judged(0), CODE_RECEIVER);
+	assert_string_equal(v.evidence[0], "the receiver's window was shut for 20.5 us of 40.0 us");
+	assert_string_equal(v.evidence[1], "flow of rank 0 to rank 1: busy 35.0 us");
+	parts[0]->link[0].rtt = 213400;
+	parts[0]->link[0].rtt_min = 20000;
+	judged(0);
+	assert_string_equal(v.evidence[1], "flow of rank 0 to rank 1: busy 35.0 us, rtt 213.4 us "
+					   "(least 20.0 us)");
+	parts[0]->link[0].rwnd = 0;
+	parts[1]->start += 30000;
+	parts[1]->before =
+		(struct report_role){.threads = 1, .span = 50000, .on = 5000, .blocked = 45000};
+	parts[1]->before.in[0] = (struct report_who){name("read"), 0, 40000};
+	assert_int_equal(judged(0), CODE_LATE_RANK);
+	assert_string_equal(v.evidence[0], "came 30.0 us after its peers, by their node's clock");
+	assert_string_equal(v.evidence[1], "in the 50.0 us before, its application (thread 0) was "
+					   "on a CPU 5.0 us, asleep 45.0 us (read 40.0)");
+	/* and of long ones no thousands of ms */
+	parts[1]->start = 4500 * MS;
+	parts[1]->stop = parts[0]->stop = parts[2]->stop = 5000 * MS;
+	parts[1]->before =
+		(struct report_role){.threads = 1, .span = 4000 * MS, .blocked = 3900 * MS};
+	parts[1]->before.in[0] = (struct report_who){name("read"), 0, 800 * MS};
+	assert_int_equal(judged(3500), CODE_LATE_RANK);
+	assert_non_null(strstr(v.evidence[1], "asleep 3.90 s (read 0.80)"));
+	over();
+}
+
 static void what_a_late_rank_did_before(void **state)
 {
 	struct report_role *b;
@@ -1163,6 +1209,14 @@ static void never_ended(void **state)
 	(void)state;
 	open_ring(m);
 	assert_int_equal(judged(100), CODE_UNKNOWN);
+	assert_string_equal(v.evidence[0],
+			    "it never ended, and nothing in the trace says what it waits for");
+	assert_string_equal(v.evidence[1], "");
+	comm.nranks = 16;
+	judged(100);
+	assert_string_equal(v.evidence[1], "it may wait for ranks that are not in this input: "
+					   "3 of 16 are");
+	comm.nranks = 3;
 	procs[1].reset_ns = 1050 * MS;
 	assert_int_equal(judged(100), CODE_RESET);
 	procs[1].reset_ns = 900 * MS; /* long before */
@@ -3996,6 +4050,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_unknown),
 		cmocka_unit_test(a_late_rank),
+		cmocka_unit_test(short_ones),
 		cmocka_unit_test(what_a_late_rank_did_before),
 		cmocka_unit_test(clocks_of_nodes_do_not_compare),
 		cmocka_unit_test(of_two_nodes_nobody_knows_who),
