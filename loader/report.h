@@ -494,6 +494,11 @@ struct report_proc {
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
 	int64_t clock_error; /* its times are off by so much at most; 0 on a node that was not moved */
+	struct report_seat {
+		uint32_t host; /* name */
+		int32_t pid;   /* as its job sees it */
+	} seat;
+	bool shares_seat; /* as in containers, which count on their own */
 	int32_t pid, host_pid;
 	int32_t rank;	 /* in the largest of its communicators, of these the first; -1 before */
 	int32_t of;	 /* so many ranks has that */
@@ -528,6 +533,8 @@ struct report_proc {
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
 	uint32_t reset_host;	       /* of that one, if it is another */
+	const struct report_proc *
+		reset_by; /* at the end: that process; NULL: the input has none, or several that it may be */
 	int64_t stop_ns, stop_from,
 		stop_to;	       /* the longest that an operation saw it stopped, and when */
 	struct report_thread *threads; /* owned */
@@ -544,7 +551,7 @@ struct report_proc {
 	uint32_t in_comm;      /* and of that one */
 	struct heat_row *heat; /* of its ranks the first that has come; NULL: none has */
 	struct report_proc *next;
-	UT_hash_handle hh;
+	UT_hash_handle hh, seat_hh;
 };
 
 /* Where its rank has come to in a communicator, whose operations are executed one after the other, but for those of a group. */

@@ -321,24 +321,31 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 		tell_asleep(c->proc->self, names, v->evidence[1], sizeof(v->evidence[1]));
 }
 
+/* The other end, as far as its rank and its process are known: in whichever communicator, and as its job sees it. */
+static void tell_reset_end(const struct report_proc *p, char *at, size_t len)
+{
+	const struct report_proc *by = p->reset_by;
+
+	if (by && by->rank >= 0 && !by->several)
+		append(at, len, ": rank %d", by->rank);
+	else if (p->reset_rank >= 0)
+		append(at, len, ": rank %d of its communicator", p->reset_rank);
+	if (p->reset_pid >= 0)
+		append(at, len, "%s process %d", strchr(at, ':') ? "," : ":",
+		       by ? by->host_pid : p->reset_pid);
+}
+
 /* Who is told of a reset is not who did it: that was the other end of one that came in. */
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at, size_t len)
 {
-	bool known = p->reset_rank >= 0 || p->reset_pid >= 0;
-	int n;
-
 	if (strcmp(names__text(names, p->reset_why), "reset-in")) {
 		snprintf(at, len, "it was this end that did so");
 		return;
 	}
-	n = snprintf(at, len, "it was the other end that did so%s", known ? ":" : "");
-	if (p->reset_rank >= 0)
-		n += snprintf(at + n, len - (size_t)n, " rank %d", p->reset_rank);
-	if (p->reset_pid >= 0)
-		n += snprintf(at + n, len - (size_t)n, "%s process %d",
-			      p->reset_rank >= 0 ? "," : "", p->reset_pid);
-	if (known && p->reset_host)
-		snprintf(at + n, len - (size_t)n, " on %.24s", names__text(names, p->reset_host));
+	snprintf(at, len, "it was the other end that did so");
+	tell_reset_end(p, at, len);
+	if (strchr(at, ':') && p->reset_host)
+		append(at, len, " on %.24s", names__text(names, p->reset_host));
 }
 
 void report_tell(const struct report_op *op, const struct report_cause *c, struct names *names,

@@ -817,6 +817,37 @@ void report_finish(struct report *r, struct report_op *op)
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
 
+/* In the table, of which its seat is the key; NULL: none, or several. */
+static const struct report_proc *only_at(const struct report_proc *seats, struct report_seat seat)
+{
+	const struct report_proc *p;
+
+	HASH_FIND(seat_hh, seats, &seat, sizeof(seat), p);
+	return p && !p->shares_seat ? p : NULL;
+}
+
+/* Which processes are at the other ends of resets. */
+static void meet_resets(struct report *r)
+{
+	struct report_proc *seats = NULL, *p, *other;
+
+	for (p = r->procs; p; p = p->next) {
+		if (p->self != p)
+			continue;
+		p->seat = (struct report_seat){p->host, p->pid};
+		HASH_FIND(seat_hh, seats, &p->seat, sizeof(p->seat), other);
+		if (other)
+			other->shares_seat = true;
+		else
+			HASH_ADD(seat_hh, seats, seat, sizeof(p->seat), p);
+	}
+	for (p = r->procs; p; p = p->next)
+		if (p->reset_ns && p->reset_pid >= 0)
+			p->reset_by = only_at(seats, (struct report_seat){p->reset_host ?: p->host,
+									  p->reset_pid});
+	HASH_CLEAR(seat_hh, seats);
+}
+
 /* A finding that is of no operation: of how the job failed. */
 static struct report_find *failure(struct report *r, enum report_code code,
 				   const struct report_proc *p, uint32_t culprit)
@@ -976,6 +1007,7 @@ void report_end(struct report *r)
 	report_join_end(r);
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
+	meet_resets(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung)
 			judge_hung(r, c->hung);

@@ -1797,6 +1797,49 @@ static void reset_between_operations(void **state)
 	end_of_first HEADER("2") COLL("1", "1", "1000.000", "2000.000") end_of_second
 #define FAILED "{\"recordType\":\"footer\",\"end\":\"exit\",\"exitCode\":1}\n"
 
+#define HEADER_IN(pid, host_pid)                                                                   \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":" pid     \
+	",\"hostPid\":" host_pid ",\"comm\":\"job\"}\n"
+#define RESET_BY(rank, pid)                                                                        \
+	"{\"recordType\":\"flow\",\"ts\":2500.000,\"flow\":\"10.0.0.1:1>10.0.0.2:2\",\"why\":"     \
+	"\"reset-in\",\"peerRank\":" rank ",\"peerPid\":" pid                                      \
+	"}\n{\"recordType\":\"footer\",\"ts\":"                                                    \
+	"2600.000,\"end\":\"exit\",\"exitCode\":1}\n"
+
+static void must_tell_reset(const char *text, size_t len, const char *want)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	read_text(&r, text, len);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(finds[0]->evidence[1], want);
+	free(finds);
+	report_free(&r);
+}
+
+/* Who did so goes by the name that it has elsewhere: a flow has its rank in whichever communicator, and its pid in its container. */
+static void who_has_reset(void **state)
+{
+	static const char known[] = HEADER_IN("17", "901") COLL("2", "1", "1000.000", "2000.000")
+		RESET_BY("0", "18") HEADER_IN("18", "902") COLL("1", "1", "1000.000", "2000.000");
+	static const char several[] = HEADER_IN("17", "901") COLL("2", "1", "1000.000", "2000.000")
+		RESET_BY("0", "18") HEADER_IN("18", "902") COLL("1", "1", "1000.000", "2000.000")
+			HEADER_IN("18", "903") COLL("0", "1", "1000.000", "2000.000");
+	static const char no_pid[] =
+		HEADER("1") COLL("2", "1", "1000.000", "2000.000") RESET_BY("0", "-1");
+
+	(void)state;
+	must_tell_reset(known, sizeof(known) - 1,
+			"it was the other end that did so: rank 1, process 902");
+	must_tell_reset(several, sizeof(several) - 1,
+			"it was the other end that did so: rank 0 of its communicator, process 18");
+	must_tell_reset(no_pid, sizeof(no_pid) - 1,
+			"it was the other end that did so: rank 0 of its communicator");
+}
+
 /* The first line of evidence and the second of the only verdict, NULL: there is none. */
 static void must_tell(const char *text, size_t len, const char *first, const char *second)
 {
@@ -4098,6 +4141,7 @@ int main(void)
 		cmocka_unit_test(own_troubles_of_a_part),
 		cmocka_unit_test(slower_than_is_asked_for),
 		cmocka_unit_test(reset_between_operations),
+		cmocka_unit_test(who_has_reset),
 		cmocka_unit_test(crashed_between_operations),
 		cmocka_unit_test(ended_otherwise),
 		cmocka_unit_test(crash_or_reset),
