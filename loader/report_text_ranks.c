@@ -296,6 +296,7 @@ void report_text_heat(const struct report *r, FILE *f)
 		return;
 	}
 	report_pick_rows(r, list, rows, ROWS_MAX);
+	fprintf(f, "%4s %s\n", "rank", "host");
 	for (i = 0; i < rows && i < ROWS_MAX; i++)
 		heat_line(r, list[i].nr, used, f);
 	free(list);
