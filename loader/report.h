@@ -518,6 +518,7 @@ struct report_proc {
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
 	int32_t exit_code;   /* 0 if a signal ended it */
+	bool killed;	     /* a signal ended it */
 	bool failed;	     /* it exited with a status that is not 0, or by a signal */
 	bool oom;	     /* the kernel ended it to get memory back */
 	bool is_stopped;     /* a thread of it was, when the recording ended */
@@ -547,9 +548,10 @@ struct report_proc {
 	/* At the end: of all communicators that it is in, the last of these that has been added. */
 	struct report_whole whole;
 	const struct report_comm *counted;
-	uint32_t ranks;	       /* so many of a communicator, at most, it is */
-	uint32_t in_comm;      /* and of that one */
-	struct heat_row *heat; /* of its ranks the first that has come; NULL: none has */
+	uint32_t ranks;		  /* so many of a communicator, at most, it is */
+	uint32_t in_comm;	  /* and of that one */
+	struct heat_row *heat;	  /* of its ranks the first that has come; NULL: none has */
+	struct report_member *in; /* ranks that it is, the last that it became first; not owned */
 	struct report_proc *next;
 	UT_hash_handle hh, seat_hh;
 };
@@ -566,6 +568,9 @@ struct report_queue {
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
+	struct report_comm *comm;
+	struct report_member *prev, *next; /* in proc->in */
+	uint64_t forgot;		   /* what of comm->forgot its process knows */
 	/* Its last operation: the how many-th of the communicator, whose, when it ended, and report_held(). */
 	uint64_t nr;
 	const struct report_proc *ended_proc;
@@ -590,6 +595,11 @@ struct report_comm {
 	struct report_op
 		*hung; /* the first that never ended; what came after it waits for it; owned */
 	uint64_t ops;
+	uint32_t killed; /* of its members, those whose process is */
+	/* At so many of its operations what its members were at was forgotten, and at the last one how late they came; report_chain.c. */
+	uint64_t forgot;
+	int64_t forgot_lag;
+	int64_t lag;  /* none of their processes has more */
 	uint64_t nr;  /* of its operations, each after the one before */
 	int64_t last; /* when the last of these ended, by the real clock */
 	UT_hash_handle hh;
@@ -762,6 +772,8 @@ struct lost_cause {
 int report_init(struct report *r);
 struct report_comm *report_comm(struct report *r, uint64_t hash);
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p);
+/* Of a process, as its trace says. */
+void report_killed(struct report_proc *p);
 
 struct report_op_info {
 	uint64_t comm, seq, count, bytes;

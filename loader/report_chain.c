@@ -137,6 +137,105 @@ void report_queue(const struct report_comm *c, const struct report_op_info *info
 		skip_gpu(&part->link[i], most(part->start, part->after));
 }
 
+/* ---- What is forgotten --------------------------------------------------------------------------------- */
+
+/*
+ * After an operation of which not all is known nothing is of any of its communicator's ranks. Those of a large one are told when they
+ * come again, to whichever operation: else each such operation would cost as much as it has ranks.
+ */
+#define FEW_MEMBERS 32
+/* So many of a process' ranks are looked at, its newest ones, and that which comes. */
+#define RANKS_OF 32
+
+static void set_lag(struct report_proc *p, int64_t lag)
+{
+	struct report_member *m = p->in;
+	uint32_t n;
+
+	p->lag = lag;
+	for (n = 0; m && n < RANKS_OF; m = m->next, n++)
+		m->comm->lag = most(m->comm->lag, lag);
+}
+
+static void take_forgotten(struct report_member *m, int64_t *lag)
+{
+	const struct report_comm *c = m->comm;
+
+	if (m->forgot == c->forgot)
+		return;
+	m->forgot = c->forgot;
+	m->proc->has_ended = false;
+	*lag = most(*lag, c->forgot_lag);
+}
+
+static void catch_up(struct report_proc *p, struct report_member *own)
+{
+	struct report_member *m = p->in;
+	int64_t lag = p->lag;
+	uint32_t n;
+
+	for (n = 0; m && n < RANKS_OF; m = m->next, n++)
+		take_forgotten(m, &lag);
+	if (own && own->proc == p)
+		take_forgotten(own, &lag);
+	if (lag != p->lag)
+		set_lag(p, lag);
+}
+
+/* All who have come to it. */
+static void catch_up_all(const struct report_op *op)
+{
+	const struct report_part *p;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		catch_up(p->proc, op->comm->forgot ? report_member_of(op->comm, p->rank) : NULL);
+	}
+}
+
+static void forget(struct report_proc *p, int64_t lag)
+{
+	p->has_ended = false;
+	set_lag(p, lag);
+}
+
+/* Those that it has few of; returns how late all of them come, no less than @lag. */
+static int64_t forget_few(const struct report_comm *c, int64_t lag)
+{
+	struct report_member *m, *tmp;
+
+	HASH_ITER (hh, c->members, m, tmp) {
+		catch_up(m->proc, m);
+		lag = most(lag, m->proc->lag);
+	}
+	HASH_ITER (hh, c->members, m, tmp)
+		forget(m->proc, lag);
+	return lag;
+}
+
+/* Who was in it, and when it ended for them, is not known; but that all came together. */
+static void forget_ends(struct report_op *op)
+{
+	struct report_comm *c = op->comm;
+	int64_t lag = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		lag = most(lag, op->parts[i]->proc->lag);
+	if (HASH_COUNT(c->members) <= FEW_MEMBERS) {
+		lag = forget_few(c, lag);
+	} else {
+		lag = most(lag, c->lag);
+		c->forgot++;
+		c->forgot_lag = lag;
+		catch_up_all(op);
+	}
+	for (i = 0; i < op->nparts; i++)
+		forget(op->parts[i]->proc, lag);
+	c->lag = lag;
+}
+
 /* ---- From one operation to the next -------------------------------------------------------------------- */
 
 #define LAG_MAX (INT64_C(1) << 60)
@@ -330,7 +429,7 @@ static void note_lags(struct report_op *op, const int64_t *held, uint32_t n)
 		p = op->parts[i]->proc;
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue; /* another went on for longer */
-		p->lag = least(before + held[i], LAG_MAX);
+		set_lag(p, least(before + held[i], LAG_MAX));
 		note_end(op->parts[i]);
 	}
 }
@@ -344,7 +443,10 @@ static void note_ends(struct report_op *op)
 
 	report_held(op, held, n);
 	note_lags(op, held, n);
+	if (n == op->nparts) /* all of its members, some of which come less late now */
+		c->lag = 0;
 	for (i = 0; i < n; i++) {
+		c->lag = most(c->lag, op->parts[i]->proc->lag);
 		m = report_member_of(c, op->parts[i]->rank);
 		if (!m)
 			continue;
@@ -353,27 +455,6 @@ static void note_ends(struct report_op *op)
 		m->ended = op->parts[i]->stop;
 		m->held = held[i];
 		m->lag = op->parts[i]->proc->lag;
-	}
-}
-
-/* Who was in it, and when it ended for them, is not known; but that all came together. */
-static void forget_ends(struct report_op *op)
-{
-	struct report_member *m, *tmp;
-	int64_t lag = 0;
-	uint32_t i;
-
-	HASH_ITER (hh, op->comm->members, m, tmp)
-		lag = most(lag, m->proc->lag);
-	for (i = 0; i < op->nparts; i++)
-		lag = most(lag, op->parts[i]->proc->lag);
-	HASH_ITER (hh, op->comm->members, m, tmp) {
-		m->proc->has_ended = false;
-		m->proc->lag = lag;
-	}
-	for (i = 0; i < op->nparts; i++) {
-		op->parts[i]->proc->has_ended = false;
-		op->parts[i]->proc->lag = lag;
 	}
 }
 
@@ -464,7 +545,7 @@ static int64_t ended_sooner(const struct report_op *op, const struct report_part
 /* Nobody but those in it was held up by what was before, or is by this. */
 static void chain_loose(struct report_op *op, bool whole)
 {
-	int64_t before = least_lag(op), behind = 0, waited, more, sooner;
+	int64_t before = least_lag(op), behind = 0, waited, more, sooner, lag;
 	uint32_t n = (uint32_t)least(op->nparts, REPORT_LATE), i;
 	bool known = whole;
 	struct report_proc *p;
@@ -488,8 +569,8 @@ static void chain_loose(struct report_op *op, bool whole)
 		if (p->has_ended && op->parts[i]->stop < p->ended)
 			continue;
 		sooner = waited || more ? ended_sooner(op, op->parts[i]) : 0;
-		p->lag = most(p->lag, before + most(0, waited - sooner)) + most(0, more - sooner);
-		p->lag = least(p->lag, LAG_MAX);
+		lag = most(p->lag, before + most(0, waited - sooner)) + most(0, more - sooner);
+		set_lag(p, least(lag, LAG_MAX));
 		note_end(op->parts[i]);
 	}
 }
@@ -500,6 +581,7 @@ void report_chain(struct report_op *op, int64_t ended)
 	bool whole = true;
 	uint32_t i;
 
+	catch_up_all(op);
 	for (i = 0; i < op->nparts; i++)
 		whole &= op->parts[i]->known && !op->parts[i]->unfinished;
 	if (op->loose) {

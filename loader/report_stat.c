@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 #include "clock.h"
 #include "nccl_names.h"
 #include "report_priv.h"
@@ -229,6 +230,35 @@ static void name_rank(const struct report_comm *c, int32_t rank, struct report_p
 	}
 }
 
+/* What is known of ranks is the process' that was it before. */
+static void give_member(struct report_member *m, struct report_proc *p)
+{
+	struct report_comm *c = m->comm;
+
+	if (m->proc == p)
+		return;
+	if (m->proc) {
+		c->killed -= m->proc->killed;
+		DL_DELETE(m->proc->in, m);
+	}
+	c->killed += p->killed;
+	c->lag = most(c->lag, p->lag);
+	m->proc = p;
+	m->forgot = c->forgot;
+	DL_PREPEND(p->in, m);
+}
+
+void report_killed(struct report_proc *p)
+{
+	struct report_member *m;
+
+	if (p->killed)
+		return;
+	p->killed = true;
+	DL_FOREACH(p->in, m)
+	m->comm->killed++;
+}
+
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
 {
 	struct report_member *m = report_member_of(c, rank);
@@ -237,7 +267,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	if (p->self != p)
 		name_rank(c, rank, p->self);
 	if (m && m->proc->self == p->self)
-		m->proc = p; /* its newest recording: how that ended is how it did */
+		give_member(m, p); /* its newest recording: how that ended is how it did */
 	if (m)
 		return;
 	if (HASH_COUNT(c->members) >= REPORT_PARTS || r->nmembers >= r->members_room) {
@@ -247,7 +277,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	m = calloc(1, sizeof(*m));
 	if (m) {
 		m->rank = rank;
-		m->proc = p;
+		m->comm = c;
 		HASH_ADD(hh, c->members, rank, sizeof(rank), m);
 	}
 	if (!m || !HASH_ADDED(hh, m)) {
@@ -255,6 +285,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 		r->err = -ENOMEM;
 		return;
 	}
+	give_member(m, p);
 	r->nmembers++;
 	if (rank > c->max_rank)
 		c->max_rank = rank;
@@ -686,19 +717,15 @@ static void hold(struct report *r, struct report_class *k, struct report_op *op)
 }
 
 /* Not merely cut off by the end of the recording. */
-static bool is_hung(const struct report *r, const struct report_op *op)
+static bool is_hung(const struct report_op *op)
 {
-	const struct report_member *m, *tmp;
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++)
 		if (op->parts[i]->unfinished &&
 		    (op->parts[i]->quiet >= HUNG_NS || op->parts[i]->proc->reset_ns))
 			return true;
-	HASH_ITER (hh, op->comm->members, m, tmp)
-		if (report_by_signal(r->names, m->proc->end))
-			return true;
-	return false;
+	return op->comm->killed;
 }
 
 static int64_t first_start(const struct report_op *op)
@@ -791,7 +818,7 @@ void report_finish(struct report *r, struct report_op *op)
 	r->totals.ops++;
 	k->n++;
 	op->comm->ops++;
-	if (open && is_hung(r, op)) {
+	if (open && is_hung(op)) {
 		take_hung(r, op);
 		return;
 	}

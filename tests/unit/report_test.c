@@ -4088,6 +4088,90 @@ static void many_that_wait(void **state)
 	report_free(&r);
 }
 
+#define MANY_OF_ONE  REPORT_PARTS
+#define MANY_LACKING 20000
+
+/* Operations of a large communicator that one rank only has a part in, which is open: no walk over all of its ranks for each. */
+static void many_that_lack_ranks(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	double began;
+	int32_t i;
+
+	(void)state;
+	groups_begin(&r, list, 2);
+	for (i = 0; i < MANY_OF_ONE; i++)
+		report_member(&r, report_comm(&r, 7), i, list[i > 0]);
+	began = cpu_seconds();
+	for (i = 0; i < MANY_LACKING; i++)
+		group_part(&r, list[0], 7, 0, (uint64_t)i, (1000 + i) * MS, (1001 + i) * MS);
+	report_end(&r);
+	assert_int_equal(r.totals.ops, MANY_LACKING);
+	assert_true(cpu_seconds() - began < 2 * slower());
+	report_free(&r);
+}
+
+/* All of two large communicators, one after the other: what a rank was held up by is forgotten with an operation that lacks one. */
+static void forgotten_of_many(void **state)
+{
+	static struct report_proc *list[64];
+	struct report_member *m;
+	struct report_comm *c;
+	struct report r;
+	int32_t i;
+
+	(void)state;
+	groups_begin(&r, list, 64);
+	c = report_comm(&r, 7);
+	for (i = 0; i < 64; i++)
+		report_member(&r, c, i, list[i]);
+	for (i = 0; i < 64; i++)
+		group_part(&r, list[i], 7, i, 1, 1000 * MS, 1010 * MS);
+	report_member(&r, report_comm(&r, 8), 0, list[5]);
+	report_expire(&r, 200000 * MS);
+	assert_true(list[5]->has_ended && list[6]->has_ended);
+	list[6]->lag = c->lag = 40 * MS;
+	for (i = 0; i < 5; i++)
+		group_part(&r, list[i], 7, i, 2, 201000 * MS, 201010 * MS);
+	report_expire(&r, 400000 * MS);
+	assert_false(list[0]->has_ended);
+	assert_int_equal(list[0]->lag, 40 * MS);
+	/* who has not come yet is told when it comes to another one */
+	group_part(&r, list[5], 8, 0, 1, 401000 * MS, 401010 * MS);
+	report_expire(&r, 600000 * MS);
+	assert_int_equal(list[5]->lag, 40 * MS);
+	m = report_member_of(c, 5);
+	assert_int_equal(m->forgot, c->forgot);
+	assert_int_equal(report_member_of(c, 7)->forgot + 1, c->forgot);
+	report_end(&r);
+	report_free(&r);
+}
+
+/* A rank that a signal ended, and one that took its place. */
+static void killed_members(void **state)
+{
+	static struct report_proc *list[3];
+	struct report_comm *c;
+	struct report r;
+
+	(void)state;
+	groups_begin(&r, list, 3);
+	c = report_comm(&r, 7);
+	report_member(&r, c, 0, list[0]);
+	report_member(&r, c, 1, list[1]);
+	report_killed(list[1]);
+	report_killed(list[1]);
+	assert_int_equal(c->killed, 1);
+	list[2]->self = list[1]; /* another recording of it */
+	report_member(&r, c, 1, list[2]);
+	assert_int_equal(c->killed, 0);
+	report_killed(list[2]);
+	report_member(&r, report_comm(&r, 8), 0, list[2]);
+	assert_int_equal(c->killed + report_comm(&r, 8)->killed, 2);
+	report_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -4193,6 +4277,9 @@ int main(void)
 		cmocka_unit_test(members_have_bounds),
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(many_that_wait),
+		cmocka_unit_test(many_that_lack_ranks),
+		cmocka_unit_test(forgotten_of_many),
+		cmocka_unit_test(killed_members),
 	};
 
 	log_level = LOG_ERR;
