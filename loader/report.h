@@ -119,9 +119,9 @@ struct report_part {
 	bool unfinished;
 	uint32_t loss_near;
 	struct report_moved moved[NR_SIGNS]; /* by the RDMA ports of its node, meanwhile */
-	/* By report_index(): which part of its operation it is, and those, with itself, that are of its node, and of its clock. */
+	/* By report_index(): which part of its operation it is, and those, with itself, that are of its node, of its clock, and of both. */
 	uint32_t nr;
-	struct report_beside on_node, on_clock;
+	struct report_beside on_node, on_clock, on_both;
 	int64_t last_start; /* of these: the last start, as far as clocks are sure; never before its own */
 	struct report_role app, proxy;
 	struct report_role

@@ -45,6 +45,7 @@ static int by_clock(const void *a, const void *b)
 /* Where only some of a node's traces have been merged, their times are by two clocks. */
 static void set_on_node(struct report_beside beside)
 {
+	struct report_beside both;
 	uint32_t i = 0, k;
 	int64_t last;
 
@@ -52,8 +53,10 @@ static void set_on_node(struct report_beside beside)
 		last = INT64_MIN;
 		for (k = i; k < beside.n && beside.at[k]->proc->clock == beside.at[i]->proc->clock;)
 			last = most(last, beside.at[k++]->start);
+		both = (struct report_beside){beside.at + i, k - i};
 		for (; i < k; i++) {
 			beside.at[i]->on_node = beside;
+			beside.at[i]->on_both = both;
 			beside.at[i]->last_start = most(beside.at[i]->last_start, last);
 		}
 	}
@@ -90,7 +93,8 @@ static int index_parts(struct report_op *op)
 	op->index = calloc(n ?: 1, 3 * sizeof(struct report_part *));
 	for (i = 0; i < n; i++) {
 		op->parts[i]->nr = i;
-		op->parts[i]->on_node = op->parts[i]->on_clock = (struct report_beside){0};
+		op->parts[i]->on_node = op->parts[i]->on_clock = op->parts[i]->on_both =
+			(struct report_beside){0};
 		op->parts[i]->last_start = op->parts[i]->start;
 	}
 	if (!op->index)

@@ -31,20 +31,20 @@ int64_t report_op_duration(const struct report_op *op)
 	return d;
 }
 
-/* Those that it can be compared with, and itself. */
+/* Those that it can be compared with, and itself, in the order of the operation's parts. */
 static const struct report_beside *beside(const struct report_part *p, bool nodes)
 {
-	return nodes ? &p->on_node : &p->on_clock;
+	return nodes ? &p->on_both : &p->on_clock;
 }
 
-/* So many of them are compared. */
+/* So many of them are compared: REPORT_LATE at most. */
 static uint32_t compared(const struct report_beside *b)
 {
 	uint32_t n = b->n;
 
 	while (n && b->at[n - 1]->nr >= REPORT_LATE)
 		n--;
-	return n;
+	return n < REPORT_LATE ? n : REPORT_LATE;
 }
 
 /* What of a wait of a loose operation is more than there usually is. */
@@ -165,14 +165,10 @@ static void late_by_clock(const struct report_op *op, bool nodes, struct latenes
 			late_beside(op, i, nodes, l);
 }
 
+/* And by one clock: only some of its traces may have been merged. */
 static bool one_node(const struct report_op *op)
 {
-	uint32_t i;
-
-	for (i = 1; i < op->nparts; i++)
-		if (op->parts[i]->proc->node != op->parts[0]->proc->node)
-			return false;
-	return true;
+	return !op->nparts || op->parts[0]->on_both.n == op->nparts;
 }
 
 int64_t report_longer(const struct report_op *op)

@@ -321,6 +321,27 @@ static void clocks_that_were_merged_badly(void **state)
 	over();
 }
 
+/* Only some of a node's traces were merged: their times are by two clocks, which do not compare. */
+static void merged_in_part(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(4);
+	for (i = 0; i < 2; i++) {
+		procs[i].clock = 1;
+		parts[i]->start += 500 * MS;
+		parts[i]->stop += 500 * MS;
+	}
+	assert_int_equal(judged(60), CODE_UNKNOWN);
+	/* those of each do, and lengths tell as they do without a merge */
+	parts[3]->start += 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 3);
+	assert_int_equal(v.cause.ns, 60 * MS);
+	over();
+}
+
 static void preempted_by_others(void **state)
 {
 	(void)state;
@@ -3846,10 +3867,41 @@ static void beside_by_clock(void **state)
 	assert_int_equal(report_index(&one), 0);
 	assert_int_equal(some[0].on_node.n, 3);
 	assert_int_equal(some[0].on_clock.n, 2);
+	assert_int_equal(some[0].on_both.n, 2);
+	assert_int_equal(some[1].on_both.n, 1);
 	assert_int_equal(some[0].last_start, 20);
 	assert_int_equal(some[1].last_start, 1000000);
 	assert_ptr_equal(report_part_of(&one, 2), &some[2]);
 	assert_null(report_part_of(&one, 3));
+	free(one.index);
+}
+
+/* Of more ranks than are compared, whatever the order of their clocks: no more are. */
+static void beside_has_bounds(void **state)
+{
+	static struct report_proc own[2] = {{.node = 7, .clock = 9}, {.node = 7, .clock = 8}};
+	static struct report_part some[REPORT_LATE + 100];
+	static struct report_part *list[REPORT_LATE + 100];
+	struct report_op one = {.nparts = REPORT_LATE + 100, .parts = list};
+	int64_t late;
+	double trust;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < one.nparts; i++) {
+		some[i] = (struct report_part){.proc = &own[i > 0],
+					       .rank = (int32_t)i,
+					       .start = 1000 + i % 7,
+					       .stop = 2000,
+					       .kernel = {.at = 1500}};
+		list[i] = &some[i];
+	}
+	assert_int_equal(report_index(&one), 0);
+	report_carry(&one);
+	report_late(&one, &late, &trust);
+	assert_in_range(late, 0, 7);
+	report_late_kernel(&one, &late);
+	assert_int_equal(late, 0);
 	free(one.index);
 }
 
@@ -4183,6 +4235,7 @@ int main(void)
 		cmocka_unit_test(of_two_nodes_nobody_knows_who),
 		cmocka_unit_test(clocks_that_were_merged),
 		cmocka_unit_test(clocks_that_were_merged_badly),
+		cmocka_unit_test(merged_in_part),
 		cmocka_unit_test(preempted_by_others),
 		cmocka_unit_test(ranks_that_share_cpus),
 		cmocka_unit_test(a_pid_in_a_container),
@@ -4270,6 +4323,7 @@ int main(void)
 		cmocka_unit_test(groups_that_are_alike),
 		cmocka_unit_test(many_kinds),
 		cmocka_unit_test(beside_by_clock),
+		cmocka_unit_test(beside_has_bounds),
 		cmocka_unit_test(held_has_bounds),
 		cmocka_unit_test(hung_has_bounds),
 		cmocka_unit_test(waiting_has_bounds),
