@@ -530,7 +530,8 @@ struct report_proc {
 	struct report_gpu *gpu;		   /* that it is on; NULL: not known */
 	bool several_gpus;		   /* it is on others as well */
 	const struct report_gpu *lost_gpu; /* of these the first that was lost; NULL: none */
-	int64_t reset_ns;		   /* a connection of it was reset; 0: none */
+	/* When a connection of it was reset, the first time since an operation of it had ended; 0: none was. And when the last such ended. */
+	int64_t reset_ns, op_ended;
 	uint32_t reset_flow, reset_why;
 	int32_t reset_rank, reset_pid; /* at its other end; -1: not known */
 	uint32_t reset_host;	       /* of that one, if it is another */

@@ -18,6 +18,7 @@
 #define REPORT_GIVE_UP_NS (90 * NSEC_PER_SEC) /* for ranks that have not come */
 #define REPORT_SETTLED                                                                             \
 	INT64_C(1500000000) /* ns after an operation: until then there may be word of children that never ended */
+#define REPORT_FAILS	(5 * NSEC_PER_SEC) /* a job ends so long after what it fails of */
 #define REPORT_SPAN_MAX (INT64_C(1) << 50) /* ns, 13 days: nothing takes longer */
 #define REPORT_TOO_LONG 1.5		   /* as much longer than expected is slow */
 #define REPORT_ENDS                                                                                \

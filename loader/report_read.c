@@ -536,7 +536,10 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	take_last_sleep(rd, rec, t);
 }
 
-/* Only resets count here; what flows did is in the events. */
+/*
+ * Only resets count here; what flows did is in the events. Of any connection of the process: after which an operation ended did no
+ * harm, and of several the others follow from the first.
+ */
 static void take_flow(struct report_reader *rd, node_t rec)
 {
 	node_t why = get(rd, rec, "why");
@@ -547,7 +550,9 @@ static void take_flow(struct report_reader *rd, node_t rec)
 		move_to(rd, ts);
 	else
 		return;
-	if (p->reset_ns || (!jn_is(why, "reset-in") && !jn_is(why, "reset-out")))
+	if (!jn_is(why, "reset-in") && !jn_is(why, "reset-out"))
+		return;
+	if (p->reset_ns && p->reset_ns >= p->op_ended)
 		return;
 	p->reset_ns = ts;
 	p->reset_flow = get_name(rd, rec, "flow");
@@ -1089,6 +1094,8 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 		return;
 	part->start = start;
 	set_stop(rd, rec, part, stop);
+	if (part->known && !part->unfinished)
+		rd->proc->op_ended = most(rd->proc->op_ended, part->stop);
 	forget_links(rd, addr);
 	if (w && (part->unfinished || (!part->known && part->stop < w->part->stop))) {
 		/* it never went on: what was told last tells most, up to then */

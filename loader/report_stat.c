@@ -716,6 +716,11 @@ static void hold(struct report *r, struct report_class *k, struct report_op *op)
 		warm_up_some(r);
 }
 
+static bool was_reset_in(const struct report_part *p)
+{
+	return p->proc->reset_ns && p->proc->reset_ns >= p->start;
+}
+
 /* Not merely cut off by the end of the recording. */
 static bool is_hung(const struct report_op *op)
 {
@@ -723,7 +728,7 @@ static bool is_hung(const struct report_op *op)
 
 	for (i = 0; i < op->nparts; i++)
 		if (op->parts[i]->unfinished &&
-		    (op->parts[i]->quiet >= HUNG_NS || op->parts[i]->proc->reset_ns))
+		    (op->parts[i]->quiet >= HUNG_NS || was_reset_in(op->parts[i])))
 			return true;
 	return op->comm->killed;
 }
@@ -900,12 +905,22 @@ static int64_t first_failure(const struct report *r)
 	return first;
 }
 
-static const struct report_proc *first_reset(const struct report *r)
+/*
+ * Any connection of a process may be reset and no harm done. It failed of that if no operation of it ended after it; or if it did
+ * so soon after, as operations under way end.
+ */
+static bool failed_of_reset(const struct report_proc *p, int64_t failure)
+{
+	return p->failed && p->reset_ns &&
+	       (p->op_ended <= p->reset_ns || failure - p->reset_ns - p->offset <= REPORT_FAILS);
+}
+
+static const struct report_proc *first_reset(const struct report *r, int64_t failure)
 {
 	const struct report_proc *p, *first = NULL;
 
 	for (p = r->procs; p; p = p->next)
-		if (p->failed && p->reset_ns &&
+		if (failed_of_reset(p, failure) &&
 		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
 			first = p;
 	return first;
@@ -953,16 +968,15 @@ static void tell_reset(struct report *r, const struct report_proc *p)
 /* What came first: others follow from it. */
 static void judge_failure(struct report *r)
 {
-	const struct report_proc *reset = first_reset(r), *crash;
+	int64_t failure = first_failure(r), when = 0;
+	const struct report_proc *reset = first_reset(r, failure), *crash;
 	const struct report_find *f, *tmp;
-	int64_t when = 0;
 
 	HASH_ITER (hh, r->finds, f, tmp)
 		if (f->hung)
 			return;
 	crash = first_crash(r, &when);
-	if (crash && when <= first_failure(r) &&
-	    (!reset || when <= reset->reset_ns + reset->offset))
+	if (crash && when <= failure && (!reset || when <= reset->reset_ns + reset->offset))
 		tell_crash(r, crash);
 	else if (reset)
 		tell_reset(r, reset);

@@ -1968,6 +1968,60 @@ static void crash_or_reset(void **state)
 	report_free(&r);
 }
 
+#define OTHER_RESET(us)                                                                            \
+	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
+	",\"flow\":\"10.0.0.1:3>10.0.0.2:4\",\"why\":\"reset-in\"}\n"
+#define UNFINISHED(rank, seq, start)                                                               \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
+	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
+	",\"pid\":1,\"tid\":1},\"unfinished\":true,\"eventAddr\":\"0x1" seq                        \
+	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
+	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"}}\n"
+
+/* That the only finding is a reset of that flow; NULL: that there is none. */
+static void must_be_reset(const char *text, size_t len, const char *flow, uint64_t hung)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	read_text(&r, text, len);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, flow != NULL);
+	if (flow) {
+		assert_int_equal(finds[0]->key.code, CODE_RESET);
+		assert_int_equal(finds[0]->hung, hung);
+		assert_string_equal(names__text(r.names, finds[0]->key.culprit), flow);
+	}
+	free(finds);
+	report_free(&r);
+}
+
+#define MUST_BE_RESET(text, flow, hung) must_be_reset(text, sizeof(text) - 1, flow, hung)
+
+/* Any connection may be reset, and the job goes on; later ones count all the same. */
+static void a_harmless_reset(void **state)
+{
+	(void)state;
+	MUST_BE_RESET(TWO_RANKS(OTHER_RESET("500.000") FAILED_AT("9000000.000"), ""), NULL, 0);
+	MUST_BE_RESET(TWO_RANKS(OTHER_RESET("500.000") FAILED_AT("3000000.000"), ""),
+		      "10.0.0.1:3>10.0.0.2:4", 0);
+	MUST_BE_RESET(TWO_RANKS(OTHER_RESET("2500.000") FAILED_AT("9000000.000"), ""),
+		      "10.0.0.1:3>10.0.0.2:4", 0);
+	MUST_BE_RESET(TWO_RANKS(OTHER_RESET("500.000") RESET("2500.000") OTHER_RESET("2600.000")
+					FAILED_AT("9000000.000"),
+				""),
+		      "10.0.0.1:1>10.0.0.2:2", 0);
+	/* an operation that the end of the recording cuts off does not hang for it */
+	MUST_BE_RESET(HEADER("1") OTHER_RESET("500.000") COLL("0", "1", "1000.000", "2000.000")
+			      SIGNAL("5000.000", "18", "0", "") UNFINISHED("0", "2", "3000.000"),
+		      NULL, 0);
+	MUST_BE_RESET(HEADER("1") OTHER_RESET("500.000") COLL("0", "1", "1000.000", "2000.000")
+			      RESET("4000.000") SIGNAL("5000.000", "18", "0", "")
+				      UNFINISHED("0", "2", "3000.000"),
+		      "10.0.0.1:1>10.0.0.2:2", 1);
+}
+
 /* Of an end, as it is told beside other verdicts. */
 static void senders(void **state)
 {
@@ -4282,6 +4336,7 @@ int main(void)
 		cmocka_unit_test(crashed_between_operations),
 		cmocka_unit_test(ended_otherwise),
 		cmocka_unit_test(crash_or_reset),
+		cmocka_unit_test(a_harmless_reset),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(kernels_log),
 		cmocka_unit_test(gpus_that_are_slow),
