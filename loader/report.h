@@ -167,6 +167,9 @@ struct report_op {
 	uint32_t nparts, cap;
 	struct report_part **parts; /* owned */
 	struct report_part **index; /* by rank, by node, by clock; owned; NULL: none yet */
+	/* Of one that never ended: so many ranks have none that hung before it; and its communicator's others. */
+	uint32_t firsts;
+	struct report_op *prev, *next;
 };
 
 /* ---- Verdicts ------------------------------------------------------------------------------------- */
@@ -538,7 +541,10 @@ struct report_proc {
 	const struct report_proc *
 		reset_by; /* at the end: that process; NULL: the input has none, or several that it may be */
 	int64_t stop_ns, stop_from,
-		stop_to;	       /* the longest that an operation saw it stopped, and when */
+		stop_to; /* the longest that an operation saw it stopped, and when */
+	/* Whose operation it is in that never ended, and of others, too; at the end: one that is judged says why. */
+	const struct report_comm *hangs_in;
+	bool hangs_in_more, told;
 	struct report_thread *threads; /* owned */
 	uint32_t nthreads, caller;     /* the thread that called the last operation; 0: none */
 	/* sums over its parts in operations */
@@ -581,6 +587,9 @@ struct report_member {
 	int64_t took[REPORT_USUAL];
 	uint32_t ntook;
 	struct report_queue queue;
+	/* Of what never ended: its first one, that is kept; and which recording of it hangs in a collective, in Sends and Recvs. */
+	struct report_op *hung;
+	const struct report_proc *hangs[2];
 	UT_hash_handle hh;
 };
 
@@ -593,8 +602,10 @@ struct report_comm {
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;
 	struct report_whole whole;
-	struct report_op
-		*hung; /* the first that never ended; what came after it waits for it; owned */
+	/* That never ended, the first ones of its ranks, owned; at the end the one that is told of. */
+	struct report_op *hung;
+	/* At the end: that waits for no rank that hangs in another; or for one of which another communicator's says why it hangs. */
+	bool says_why, follows;
 	uint64_t ops;
 	uint32_t killed; /* of its members, those whose process is */
 	/* At so many of its operations what its members were at was forgotten, and at the last one how late they came; report_chain.c. */

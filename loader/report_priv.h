@@ -159,6 +159,18 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info);
 void report_op_free(struct report_op *op);
 
+/*
+ * report_hung.c: operations that never ended. One is taken over, and left out (which is counted) if there is no room. At the end of
+ * each communicator the one that is told of is left.
+ */
+void report_hung_take(struct report *r, struct report_op *op);
+void report_hung_end(struct report *r);
+void report_hung_free(struct report *r, struct report_comm *c);
+/* Whether a rank that @op waits for hangs itself, and not for @op: in a message, or in another communicator. */
+bool report_hangs_elsewhere(const struct report_op *op, const struct report_member *m);
+/* Whether any that it waits for does not, of those that the input has. */
+bool report_waits_for_idle(const struct report_op *op);
+
 /* All parts that there will be are there. Takes the operation over. */
 void report_finish(struct report *r, struct report_op *op);
 

@@ -733,42 +733,6 @@ static bool is_hung(const struct report_op *op)
 	return op->comm->killed;
 }
 
-static int64_t first_start(const struct report_op *op)
-{
-	int64_t first = INT64_MAX;
-	uint32_t i;
-
-	for (i = 0; i < op->nparts; i++)
-		if (op->parts[i]->start + op->parts[i]->proc->offset < first)
-			first = op->parts[i]->start + op->parts[i]->proc->offset;
-	return first;
-}
-
-/*
- * Takes the operation over. Only the first one of its communicator says why: the others wait behind it. Of more communicators than there
- * is room for, those say so that came first.
- */
-static void take_hung(struct report *r, struct report_op *op)
-{
-	struct report_comm *c = op->comm;
-	uint64_t bytes = report_op_bytes(op), before = c->hung ? report_op_bytes(c->hung) : 0;
-
-	op->class->hung++;
-	if (c->hung && first_start(c->hung) <= first_start(op)) {
-		report_op_free(op);
-		return;
-	}
-	if (r->hung_bytes - before + bytes > r->hung_room) {
-		r->totals.hung_left++;
-		report_op_free(op);
-		return;
-	}
-	if (c->hung)
-		report_op_free(c->hung);
-	r->hung_bytes += bytes - before;
-	c->hung = op;
-}
-
 static void judge_hung(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
@@ -824,7 +788,7 @@ void report_finish(struct report *r, struct report_op *op)
 	k->n++;
 	op->comm->ops++;
 	if (open && is_hung(op)) {
-		take_hung(r, op);
+		report_hung_take(r, op);
 		return;
 	}
 	if (!open && known) {
@@ -1049,8 +1013,9 @@ void report_end(struct report *r)
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
 	meet_resets(r);
+	report_hung_end(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
-		if (c->hung)
+		if (c->hung && !c->follows)
 			judge_hung(r, c->hung);
 	judge_failure(r);
 	report_weigh(r);
@@ -1109,8 +1074,7 @@ static void free_comms(struct report *r)
 
 	HASH_ITER (hh, r->comms, c, ctmp) {
 		HASH_FREE_ALL(c->members);
-		if (c->hung)
-			report_op_free(c->hung);
+		report_hung_free(r, c);
 		HASH_DEL(r->comms, c);
 		free(c);
 	}

@@ -611,7 +611,10 @@ static bool is_awaited(const struct report_op *op, int32_t rank)
 	return false;
 }
 
-/* Ranks that the input has, and that are not in it, though they could: they were heard of later. */
+/*
+ * Ranks that the input has, and that are not in it, though they could: they were heard of later. Not those that hang in another one, if
+ * there are such as do not.
+ */
 static void add_missing(struct causes *c)
 {
 	const struct report_op *op = c->op;
@@ -620,7 +623,7 @@ static void add_missing(struct causes *c)
 	const struct report_part *p;
 	const struct report_proc *proc;
 	struct report_cause *cause;
-	bool died;
+	bool idle = report_waits_for_idle(op), died;
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = report_part_of(op, m->rank);
@@ -628,7 +631,7 @@ static void add_missing(struct causes *c)
 			continue;
 		proc = p ? p->proc : m->proc;
 		died = died_of_itself(proc, moved, c->names);
-		if (p && !died)
+		if (!died && (p || (idle && report_hangs_elsewhere(op, m))))
 			continue;
 		cause = add(c, !p && proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)

@@ -422,6 +422,120 @@ static void never_sent(void **state)
 	report_free(&r);
 }
 
+/* A Send or Recv (@seq -1) or a collective that does not move any more, from @start on, which is 2000 to 3000. */
+static void hangs(int i, const char *comm, int rank, const char *func, int peer, int seq,
+		  double start)
+{
+	job.id++;
+	fprintf(job.f[i],
+		"{\"recordType\":\"open\",\"eventType\":\"ncclProfile%s\",\"commHash\":\"%s\","
+		"\"rank\":%d,\"ts\":9000000.000,\"quiet\":5000000.000,\"start\":{\"ts\":%.3f,"
+		"\"pid\":1,\"tid\":1},\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"%s\","
+		"\"%s\":%d,\"count\":1048576,\"dtype\":\"ncclInt8\",\"parentGroup\":\"0x%x\"}}\n",
+		seq < 0 ? "P2p" : "Coll", comm, rank, start * 1000, job.id + 64, func,
+		seq < 0 ? "peer" : "seq", seq < 0 ? peer : seq, job.id + 64);
+}
+
+/* In that communicator the process is that rank. */
+static void is_in(int i, const char *comm, int rank)
+{
+	line(i, comm, rank, "AllReduce", "seq", 0, 0, 1000, 1010);
+}
+
+/* Of these processes each has a verdict, that it is the one that does not come, and nobody else has one; @hung operations for the first. */
+static void is_missing(const struct report *r, uint32_t mask, uint64_t hung)
+{
+	struct report_find **finds;
+	uint32_t n, i, found = 0;
+
+	finds = report_findings(r, &n);
+	assert_true(n > 0);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(finds[i]->key.code, CODE_MISSING);
+		found |= 1u << (finds[i]->who->pid - 1);
+	}
+	assert_int_equal(found, mask);
+	assert_int_equal(finds[0]->hung, hung);
+	free(finds);
+}
+
+/* Each stage waits for the one before, and the first one does something else: whoever began to wait first. */
+static void stages_that_hang(void **state)
+{
+	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	static const char *const pairs[] = {"0xa0", "0xa1", "0xa2"};
+	struct report r;
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < sizeof(orders) / sizeof(orders[0]); k++) {
+		begin();
+		for (i = 0; i < RANKS; i++)
+			is_in(i, "0xabc", i);
+		for (i = 1; i < RANKS; i++)
+			hangs(i, "0xabc", i, "Recv", i - 1, -1, 2000 + 100 * orders[k][i - 1]);
+		end(&r);
+		is_missing(&r, 1, 1);
+		report_free(&r);
+		/* the same, of communicators of two each */
+		begin();
+		for (i = 1; i < RANKS; i++) {
+			is_in(i - 1, pairs[i - 1], 0);
+			is_in(i, pairs[i - 1], 1);
+			hangs(i, pairs[i - 1], 1, "Recv", 0, -1, 2000 + 100 * orders[k][i - 1]);
+		}
+		end(&r);
+		is_missing(&r, 1, 1);
+		report_free(&r);
+	}
+}
+
+static void in_groups_of_two(void)
+{
+	int i;
+
+	begin();
+	for (i = 0; i < RANKS; i++) {
+		is_in(i, i < 2 ? "0xa0" : "0xa1", i % 2);
+		is_in(i, i % 2 ? "0xb1" : "0xb0", i / 2);
+	}
+}
+
+/* Tensor and data parallel: rank 1 does not come, so 0 waits for it; ranks 2 and 3 have gone on, and wait for 0 and 1. */
+static void groups_that_hang(void **state)
+{
+	struct report r;
+
+	(void)state;
+	in_groups_of_two();
+	hangs(2, "0xb0", 1, "AllReduce", 0, 1, 2000);
+	hangs(3, "0xb1", 1, "AllReduce", 0, 1, 2000);
+	hangs(0, "0xa0", 0, "AllReduce", 0, 1, 2100);
+	end(&r);
+	is_missing(&r, 1 << 1, 2);
+	report_free(&r);
+	/* each waits for the next one: somebody is told of */
+	in_groups_of_two();
+	hangs(0, "0xa0", 0, "AllReduce", 0, 1, 2000);
+	hangs(1, "0xb1", 0, "AllReduce", 0, 1, 2000);
+	hangs(3, "0xa1", 1, "AllReduce", 0, 1, 2000);
+	hangs(2, "0xb0", 1, "AllReduce", 0, 1, 2000);
+	end(&r);
+	is_missing(&r, 15, 1);
+	report_free(&r);
+	/* who calls something else than the others is the one, though it hangs as well */
+	begin();
+	hangs(3, "0xabc", 3, "AllGather", 0, 1, 2200);
+	hangs(0, "0xabc", 0, "AllReduce", 0, 1, 2100);
+	hangs(1, "0xabc", 1, "AllReduce", 0, 1, 2100);
+	hangs(2, "0xabc", 2, "AllReduce", 0, 1, 2100);
+	end(&r);
+	is_missing(&r, 1 << 3, 1);
+	report_free(&r);
+}
+
 /*
  * Three windows (record --every) of ten messages, in the first of which rank 1 may have done nothing: then it has no file of it.
  * Or beside a recording of all of that.
@@ -525,6 +639,8 @@ int main(void)
 		cmocka_unit_test(lines_that_were_lost),
 		cmocka_unit_test(ends_that_nobody_recorded),
 		cmocka_unit_test(never_sent),
+		cmocka_unit_test(stages_that_hang),
+		cmocka_unit_test(groups_that_hang),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(whatever_comes),
 		cmocka_unit_test(more_than_there_is_room_for),

@@ -4023,10 +4023,16 @@ static void hung_has_bounds(void **state)
 	assert_true(kept >= 20 && kept < 40);
 	assert_int_equal(hung, 100);
 	assert_int_equal(kept + r.totals.hung_left, 100);
-	/* one that hung before it takes its room */
+	/* one that hung before it takes its room, if there is enough */
 	c = report_comm(&r, 1000);
 	assert_non_null(c->hung);
 	hang(&r, list[0], 1000, 80000 * MS);
+	report_join_end(&r);
+	assert_null(c->hung->next);
+	r.hung_room = 0;
+	hang(&r, list[0], 1000, 70000 * MS);
+	report_join_end(&r);
+	r.totals.hung_left--;
 	report_end(&r);
 	assert_int_equal(c->hung->parts[0]->start, 80000 * MS);
 	assert_int_equal(kept + r.totals.hung_left, 100);

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Operations that never ended, and which of them say why; see report.h. Ranks that wait in one may be those that others wait for in
+ * another: only the one that waits for a rank that does not wait itself says why all of them hang.
+ */
+#include <stdlib.h>
+#include <utlist.h>
+#include "report_priv.h"
+
+#define ROUNDS 256 /* communicators one behind the other that are followed */
+
+static int64_t begin_of(const struct report_part *p)
+{
+	return p->start + p->proc->offset;
+}
+
+static int64_t first_start(const struct report_op *op)
+{
+	int64_t first = INT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		first = least(first, begin_of(op->parts[i]));
+	return first;
+}
+
+/* ---- While input is read ------------------------------------------------------------------------------- */
+
+static void note_that_it_hangs(const struct report_op *op, const struct report_part *p)
+{
+	struct report_member *m = report_member_of(op->comm, p->rank);
+	struct report_proc *proc = p->proc;
+
+	if (m)
+		m->hangs[op->p2p] = proc;
+	proc->hangs_in_more |= proc->hangs_in && proc->hangs_in != op->comm;
+	proc->hangs_in = proc->hangs_in ?: op->comm;
+}
+
+/* Whose first one it is, of those that hang; NULL: nobody's that is known. */
+static struct report_member *first_of(const struct report_op *op, const struct report_part *p)
+{
+	struct report_member *m = report_member_of(op->comm, p->rank);
+	const struct report_part *q = m && m->hung ? report_part_of(m->hung, p->rank) : NULL;
+
+	return m && (!q || begin_of(p) < begin_of(q)) ? m : NULL;
+}
+
+/* Those that are nobody's first one without it go to @rest. So many ranks it is the first one of. */
+static uint32_t leave_to(struct report_op *op, struct report_op **rest)
+{
+	struct report_member *m;
+	uint32_t n = 0, i;
+
+	for (i = 0; i < op->nparts; i++) {
+		m = first_of(op, op->parts[i]);
+		n += m != NULL;
+		if (!m || !m->hung || --m->hung->firsts)
+			continue;
+		DL_DELETE(op->comm->hung, m->hung);
+		DL_APPEND(*rest, m->hung);
+	}
+	return n;
+}
+
+/* There is no room for it after all. */
+static void take_back(struct report_op *op, struct report_op **rest)
+{
+	struct report_member *m;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		m = first_of(op, op->parts[i]);
+		if (m && m->hung)
+			m->hung->firsts++;
+	}
+	DL_CONCAT(op->comm->hung, *rest);
+	*rest = NULL;
+}
+
+static void keep(struct report *r, struct report_op *op, uint32_t firsts)
+{
+	struct report_member *m;
+	uint32_t i;
+
+	op->firsts = firsts;
+	for (i = 0; i < op->nparts; i++) {
+		m = first_of(op, op->parts[i]);
+		if (m)
+			m->hung = op;
+	}
+	r->hung_bytes += report_op_bytes(op);
+	DL_APPEND(op->comm->hung, op);
+}
+
+static void free_all(struct report *r, struct report_op **list)
+{
+	struct report_op *op, *tmp;
+
+	DL_FOREACH_SAFE (*list, op, tmp) {
+		DL_DELETE(*list, op);
+		r->hung_bytes -= report_op_bytes(op);
+		report_op_free(op);
+	}
+}
+
+static uint64_t bytes_of(const struct report_op *list)
+{
+	const struct report_op *op;
+	uint64_t bytes = 0;
+
+	DL_FOREACH(list, op)
+	bytes += report_op_bytes(op);
+	return bytes;
+}
+
+void report_hung_take(struct report *r, struct report_op *op)
+{
+	struct report_op *rest = NULL;
+	uint32_t i, n;
+
+	op->class->hung++;
+	for (i = 0; i < op->nparts; i++)
+		note_that_it_hangs(op, op->parts[i]);
+	n = leave_to(op, &rest);
+	if (!n && op->comm->hung) {
+		report_op_free(op);
+		return;
+	}
+	if (r->hung_bytes - bytes_of(rest) + report_op_bytes(op) > r->hung_room) {
+		r->totals.hung_left++;
+		take_back(op, &rest);
+		report_op_free(op);
+		return;
+	}
+	keep(r, op, n);
+	free_all(r, &rest);
+}
+
+void report_hung_free(struct report *r, struct report_comm *c)
+{
+	free_all(r, &c->hung);
+}
+
+/* ---- At the end ---------------------------------------------------------------------------------------- */
+
+bool report_hangs_elsewhere(const struct report_op *op, const struct report_member *m)
+{
+	const struct report_proc *p = m->proc;
+
+	if (m->hangs[true] == p || (op->p2p && m->hangs[false] == p))
+		return true;
+	/* which of its ranks it is in another communicator is not known of one that is several */
+	return !p->several && p->hangs_in && (p->hangs_in != op->comm || p->hangs_in_more);
+}
+
+static bool is_any(const struct report_op *op, const struct report_member *m)
+{
+	(void)op;
+	return m != NULL;
+}
+
+static bool is_idle(const struct report_op *op, const struct report_member *m)
+{
+	return !report_hangs_elsewhere(op, m);
+}
+
+static bool is_told(const struct report_op *op, const struct report_member *m)
+{
+	return m->proc->told && !m->proc->several && report_hangs_elsewhere(op, m);
+}
+
+/* Whether it waits for one that is so, of the ranks that the input has. */
+static bool waits_for(const struct report_op *op,
+		      bool (*is)(const struct report_op *op, const struct report_member *m))
+{
+	const struct report_member *m, *tmp;
+	uint32_t i;
+
+	for (i = 0; op->p2p && i < op->awaited.n && i < REPORT_AWAITED; i++) {
+		m = report_member_of(op->comm, op->awaited.rank[i]);
+		if (m && is(op, m) && !report_part_of(op, m->rank))
+			return true;
+	}
+	if (op->p2p)
+		return false;
+	HASH_ITER (hh, op->comm->members, m, tmp)
+		if (is(op, m) && !report_part_of(op, m->rank))
+			return true;
+	return false;
+}
+
+bool report_waits_for_idle(const struct report_op *op)
+{
+	return waits_for(op, is_idle);
+}
+
+/* Nobody else's hanging is why it does. */
+static bool says_why(const struct report_op *op)
+{
+	return report_waits_for_idle(op) || !waits_for(op, is_any);
+}
+
+/* Collectives are executed one after the other. */
+static const struct report_op *first_collective(const struct report_comm *c)
+{
+	const struct report_op *op, *first = NULL;
+	int64_t start, least_start = INT64_MAX;
+
+	DL_FOREACH(c->hung, op)
+	{
+		if (op->p2p)
+			continue;
+		start = first_start(op);
+		if (!first || start < least_start) {
+			first = op;
+			least_start = start;
+		}
+	}
+	return first;
+}
+
+/* Of those of a communicator the first that says why; if none does, the first. The others are freed. */
+static void choose(struct report *r, struct report_comm *c)
+{
+	const struct report_op *collective = first_collective(c);
+	struct report_op *op, *best = NULL;
+	int64_t start, best_start = 0;
+	bool why;
+
+	DL_FOREACH(c->hung, op)
+	{
+		if (!op->p2p && op != collective)
+			continue;
+		why = says_why(op);
+		start = first_start(op);
+		if (best && (why != c->says_why ? !why : start >= best_start))
+			continue;
+		best = op;
+		best_start = start;
+		c->says_why = why;
+	}
+	DL_DELETE(c->hung, best);
+	free_all(r, &c->hung);
+	DL_APPEND(c->hung, best);
+}
+
+static void tell(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		op->parts[i]->proc->told = true;
+}
+
+/* Those of communicators that wait for ranks of which another one says why they hang. */
+static bool follow(struct report *r)
+{
+	struct report_comm *c, *tmp;
+	bool more = false;
+
+	HASH_ITER (hh, r->comms, c, tmp) {
+		if (!c->hung || c->says_why || c->follows || !waits_for(c->hung, is_told))
+			continue;
+		c->follows = more = true;
+		tell(c->hung);
+	}
+	return more;
+}
+
+void report_hung_end(struct report *r)
+{
+	struct report_comm *c, *tmp;
+	int i;
+
+	HASH_ITER (hh, r->comms, c, tmp) {
+		if (!c->hung)
+			continue;
+		choose(r, c);
+		if (c->says_why)
+			tell(c->hung);
+	}
+	for (i = 0; i < ROUNDS && follow(r); i++)
+		;
+}
