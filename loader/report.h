@@ -521,9 +521,11 @@ struct report_proc {
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
 	int32_t exit_code;   /* 0 if a signal ended it */
-	bool killed;	     /* a signal ended it */
+	bool killed;	     /* report_killed() */
 	bool failed;	     /* it exited with a status that is not 0, or by a signal */
 	bool oom;	     /* the kernel ended it to get memory back */
+	int64_t died;	     /* at the end: report_died_at(), of one that a signal ended */
+	bool along;	     /* and that came soon after another one had died */
 	bool is_stopped;     /* a thread of it was, when the recording ended */
 	/* The last ones that it was sent: those that stop, each at its number % REPORT_SIGNALS, and those that end, in no order. */
 	struct report_signal stops[REPORT_SIGNALS], ends[REPORT_SIGNALS];
@@ -784,8 +786,8 @@ struct lost_cause {
 int report_init(struct report *r);
 struct report_comm *report_comm(struct report *r, uint64_t hash);
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p);
-/* Of a process, as its trace says. */
-void report_killed(struct report_proc *p);
+/* Whether a signal ended the process, and not as one of a job that ended with another one. */
+void report_killed(struct report_proc *p, bool killed);
 
 struct report_op_info {
 	uint64_t comm, seq, count, bytes;

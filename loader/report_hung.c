@@ -245,6 +245,21 @@ static void choose(struct report *r, struct report_comm *c)
 	DL_APPEND(c->hung, best);
 }
 
+/* Those whose ranks were ended as another rank's death ended the job. */
+static void leave_cut_off(struct report *r, struct report_comm *c)
+{
+	struct report_op *op, *tmp, *cut = NULL;
+
+	DL_FOREACH_SAFE (c->hung, op, tmp) {
+		if (report_is_hung(op))
+			continue;
+		op->class->hung--;
+		DL_DELETE(c->hung, op);
+		DL_APPEND(cut, op);
+	}
+	free_all(r, &cut);
+}
+
 static void tell(const struct report_op *op)
 {
 	uint32_t i;
@@ -274,6 +289,7 @@ void report_hung_end(struct report *r)
 	int i;
 
 	HASH_ITER (hh, r->comms, c, tmp) {
+		leave_cut_off(r, c);
 		if (!c->hung)
 			continue;
 		choose(r, c);

@@ -125,6 +125,10 @@ bool report_tell_end(const struct report_proc *p, const struct names *names, cha
 /* Evidence: who stopped it last before @until, by its clock; false: not known. */
 bool report_tell_stop(const struct report_proc *p, int64_t until, const struct names *names,
 		      char *at, size_t len);
+/* Of one that a signal ended: when that came, or, if that is not known, the last that is known of it; by the real clock. */
+int64_t report_died_at(const struct report_proc *p, const struct names *names);
+/* All input has been read: who died along with another one. Sets r->err. */
+void report_note_deaths(struct report *r);
 /* A signal ended it, *when (by the real clock), by its own mistake or for want of memory. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);
 
@@ -159,6 +163,8 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info);
 void report_op_free(struct report_op *op);
 
+/* Not merely cut off by the end of the recording, or that of its ranks with the job's. */
+bool report_is_hung(const struct report_op *op);
 /*
  * report_hung.c: operations that never ended. One is taken over, and left out (which is counted) if there is no room. At the end of
  * each communicator the one that is told of is left.

@@ -397,7 +397,7 @@ static void take_footer(struct report_reader *rd, node_t rec)
 	p->exit_code = get_int(rd, rec, "exitCode", 0);
 	p->failed = p->exit_code || report_by_signal(rd->r->names, p->end);
 	if (report_by_signal(rd->r->names, p->end))
-		report_killed(p);
+		report_killed(p, true);
 	p->oom = get_bool(rd, rec, "oom");
 }
 

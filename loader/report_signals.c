@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Which of the signals that a process was sent ended or stopped it, and who sent that: evidence of verdicts. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +148,48 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 		return true;
 	}
 	return false;
+}
+
+int64_t report_died_at(const struct report_proc *p, const struct names *names)
+{
+	const struct report_signal *s = end_signal(p, names);
+
+	/* a core dump keeps it for a while */
+	return (s ? s->ts : p->last) + p->offset;
+}
+
+static int died_first(const void *a, const void *b)
+{
+	const struct report_proc *x = *(struct report_proc *const *)a,
+				 *y = *(struct report_proc *const *)b;
+
+	if (x->died != y->died)
+		return x->died < y->died ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+void report_note_deaths(struct report *r)
+{
+	struct report_proc **list = calloc(r->nprocs + 1, sizeof(*list)), *p;
+	uint32_t n = 0, i;
+
+	if (!list) {
+		r->err = -ENOMEM;
+		return;
+	}
+	for (p = r->procs; p; p = p->next) {
+		if (!report_by_signal(r->names, p->end))
+			continue;
+		p->died = report_died_at(p, r->names);
+		list[n++] = p;
+	}
+	qsort(list, n, sizeof(*list), died_first);
+	for (i = 1; i < n; i++) {
+		list[i]->along = list[i]->died - list[i - 1]->died <= REPORT_FAILS;
+		if (list[i]->along)
+			report_killed(list[i], false);
+	}
+	free(list);
 }
 
 /* By its own mistake, or for want of memory: not by somebody who ends a job, nor because it was asked to end. */

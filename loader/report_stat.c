@@ -248,15 +248,15 @@ static void give_member(struct report_member *m, struct report_proc *p)
 	DL_PREPEND(p->in, m);
 }
 
-void report_killed(struct report_proc *p)
+void report_killed(struct report_proc *p, bool killed)
 {
 	struct report_member *m;
 
-	if (p->killed)
+	if (p->killed == killed)
 		return;
-	p->killed = true;
+	p->killed = killed;
 	DL_FOREACH(p->in, m)
-	m->comm->killed++;
+	m->comm->killed += killed ? 1 : -1;
 }
 
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
@@ -721,8 +721,7 @@ static bool was_reset_in(const struct report_part *p)
 	return p->proc->reset_ns && p->proc->reset_ns >= p->start;
 }
 
-/* Not merely cut off by the end of the recording. */
-static bool is_hung(const struct report_op *op)
+bool report_is_hung(const struct report_op *op)
 {
 	uint32_t i;
 
@@ -787,7 +786,7 @@ void report_finish(struct report *r, struct report_op *op)
 	r->totals.ops++;
 	k->n++;
 	op->comm->ops++;
-	if (open && is_hung(op)) {
+	if (open && report_is_hung(op)) {
 		report_hung_take(r, op);
 		return;
 	}
@@ -1013,6 +1012,7 @@ void report_end(struct report *r)
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
 	meet_resets(r);
+	report_note_deaths(r);
 	report_hung_end(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung && !c->follows)

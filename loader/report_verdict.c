@@ -595,10 +595,26 @@ static int64_t moved_last(const struct report_op *op)
 	return last;
 }
 
-/* A launcher that gives a job that hangs up kills all of it. */
-static bool died_of_itself(const struct report_proc *p, int64_t moved, const struct names *names)
+/* A launcher that gives a job that hangs up kills all of it; so it does when a rank has died, which is the first one. NULL: none is. */
+static const struct report_member *died_first(const struct causes *c, int64_t moved)
 {
-	return report_by_signal(names, p->end) && p->last + p->offset <= moved + DEATH_NS;
+	const struct report_member *m, *tmp, *first = NULL;
+	int64_t at, first_at = moved + DEATH_NS + 1;
+	const struct report_proc *proc;
+	const struct report_part *p;
+
+	HASH_ITER (hh, c->op->comm->members, m, tmp) {
+		p = report_part_of(c->op, m->rank);
+		proc = p ? p->proc : m->proc;
+		if (!report_by_signal(c->names, proc->end) || proc->along)
+			continue;
+		at = report_died_at(proc, c->names);
+		if (at >= first_at)
+			continue;
+		first = m;
+		first_at = at;
+	}
+	return first;
 }
 
 static bool is_awaited(const struct report_op *op, int32_t rank)
@@ -618,27 +634,27 @@ static bool is_awaited(const struct report_op *op, int32_t rank)
 static void add_missing(struct causes *c)
 {
 	const struct report_op *op = c->op;
-	int64_t d = report_op_duration(op), moved = moved_last(op);
+	const struct report_member *dead = died_first(c, moved_last(op));
+	bool idle = report_waits_for_idle(op);
+	int64_t d = report_op_duration(op);
 	struct report_member *m, *tmp;
 	const struct report_part *p;
 	const struct report_proc *proc;
 	struct report_cause *cause;
-	bool idle = report_waits_for_idle(op), died;
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = report_part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
-		proc = p ? p->proc : m->proc;
-		died = died_of_itself(proc, moved, c->names);
-		if (!died && (p || (idle && report_hangs_elsewhere(op, m))))
+		if (m != dead && (p || (idle && report_hangs_elsewhere(op, m))))
 			continue;
+		proc = p ? p->proc : m->proc;
 		cause = add(c, !p && proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
 		cause->proc = proc;
 		cause->rank = m->rank;
-		cause->died = died;
+		cause->died = m == dead;
 		if (cause->code == CODE_STOPPED)
 			cause->culprit = process_name(c->names, proc->comm, proc->host_pid);
 	}

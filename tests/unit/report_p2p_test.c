@@ -536,6 +536,45 @@ static void groups_that_hang(void **state)
 	report_free(&r);
 }
 
+/* What goes on when a signal ends the process, as one of a job that is killed. */
+static void dies(int i, const char *comm, int rank, int nr, double ms)
+{
+	job.id++;
+	fprintf(job.f[i],
+		"{\"recordType\":\"signal\",\"ts\":%.3f,\"signal\":\"SIG\",\"nr\":%d,\"code\":0,"
+		"\"from\":{\"pid\":77}}\n"
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"%s\","
+		"\"rank\":%d,\"start\":{\"ts\":2000000.000,\"pid\":1,\"tid\":1},\"unfinished\":"
+		"true,"
+		"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":1,"
+		"\"count\":1048576,\"dtype\":\"ncclInt8\"}}\n"
+		"{\"recordType\":\"footer\",\"end\":\"signal %d\"}\n",
+		ms * 1000, nr, comm, rank, job.id + 64, nr);
+}
+
+/* A rank dies, and with it the job: what others had under way in their own groups hangs no more than it did. */
+static void groups_that_are_killed(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	in_groups_of_two();
+	dies(0, "0xa0", 0, 15, 2600);
+	dies(1, "0xa0", 1, 15, 2601);
+	dies(2, "0xa1", 0, 15, 2602);
+	dies(3, "0xa1", 1, 11, 2400);
+	end(&r);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_int_equal(finds[0]->who->pid - 1, 3);
+	assert_int_equal(finds[0]->hung, 1);
+	free(finds);
+	report_free(&r);
+}
+
 /*
  * Three windows (record --every) of ten messages, in the first of which rank 1 may have done nothing: then it has no file of it.
  * Or beside a recording of all of that.
@@ -641,6 +680,7 @@ int main(void)
 		cmocka_unit_test(never_sent),
 		cmocka_unit_test(stages_that_hang),
 		cmocka_unit_test(groups_that_hang),
+		cmocka_unit_test(groups_that_are_killed),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(whatever_comes),
 		cmocka_unit_test(more_than_there_is_room_for),

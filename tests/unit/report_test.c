@@ -1275,6 +1275,45 @@ static void never_ended(void **state)
 	over();
 }
 
+/* A rank crashes, which its core dump takes seconds for, and the launcher ends the others at once: it is the one that is told of. */
+static void crashed_and_the_others_ended(void **state)
+{
+	struct report_member m[8] = {0};
+	uint32_t i;
+
+	(void)state;
+	ring(8);
+	for (i = 0; i < 8; i++) {
+		m[i].rank = (int32_t)i;
+		m[i].proc = &procs[i];
+		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
+		parts[i]->unfinished = true;
+		procs[i].end = name("signal 15");
+		procs[i].ends[0] = (struct report_signal){
+			.nr = SIGTERM, .ts = (1300 + i) * MS, .from_pid = 77};
+		procs[i].last = (1310 + i) * MS;
+	}
+	procs[5].end = name("signal 11");
+	procs[5].ends[0] = (struct report_signal){
+		.nr = SIGSEGV, .code = 1, .ts = 1150 * MS, .from_pid = procs[5].host_pid};
+	procs[5].last = 4000 * MS;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 5);
+	assert_true(v.cause.died);
+	/* whoever has not come either, which it was ended for */
+	parts[7]->rank = 8;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 5);
+	/* of those whose signals are not known, the one that was over first */
+	for (i = 0; i < 8; i++)
+		memset(procs[i].ends, 0, sizeof(procs[i].ends));
+	procs[3].last = 1200 * MS;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 3);
+	HASH_CLEAR(hh, comm.members);
+	over();
+}
+
 /* What the rank that does not come sleeps in: the call, the file, and as much as there is room for of where in the kernel that is. */
 static void never_came(void **state)
 {
@@ -4272,13 +4311,13 @@ static void killed_members(void **state)
 	c = report_comm(&r, 7);
 	report_member(&r, c, 0, list[0]);
 	report_member(&r, c, 1, list[1]);
-	report_killed(list[1]);
-	report_killed(list[1]);
+	report_killed(list[1], true);
+	report_killed(list[1], true);
 	assert_int_equal(c->killed, 1);
 	list[2]->self = list[1]; /* another recording of it */
 	report_member(&r, c, 1, list[2]);
 	assert_int_equal(c->killed, 0);
-	report_killed(list[2]);
+	report_killed(list[2], true);
 	report_member(&r, report_comm(&r, 8), 0, list[2]);
 	assert_int_equal(c->killed + report_comm(&r, 8)->killed, 2);
 	report_free(&r);
@@ -4328,6 +4367,7 @@ int main(void)
 		cmocka_unit_test(kernel_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
 		cmocka_unit_test(never_ended),
+		cmocka_unit_test(crashed_and_the_others_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(replays),
