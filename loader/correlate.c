@@ -382,7 +382,9 @@ static void event_tell(struct correlate *c, struct corr_event *ev)
 
 /*
  * It is over, though its end has not come: of a child NCCL may never tell it, or it was lost. What was called on the communicator
- * after it has ended, and they go one after the other. What was called together, in no order, all starts before any of it stops.
+ * after it has ended, and they go one after the other. What was called together, in no order, all starts before any of it stops. But a Send
+ * that fits into NCCL's buffers is over for the GPU, and what comes next may end, while its peer does not receive: its ProxyOp is open, whose
+ * end NCCL does tell.
  */
 static bool has_passed(const struct correlate *c, const struct corr_event *ev)
 {
@@ -390,6 +392,8 @@ static bool has_passed(const struct correlate *c, const struct corr_event *ev)
 
 	if (!comm)
 		return false;
+	if (ev->stopped && ev->what == SCOPE_P2P && ev->open_ops && c->lost == ev->loss_at_start)
+		return comm->finalized;
 	if (ev->stopped)
 		return comm->finalized || comm->ended_ns > ev->stop_ns;
 	return c->lost != ev->loss_at_start &&
@@ -663,6 +667,7 @@ static void child_started(struct correlate *c, struct corr_event *parent, struct
 	}
 	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
 		parent->open_children++;
+		parent->open_ops += ev->what == SCOPE_PROXY_OP;
 		if (ev->start_ns > parent->activity_ns)
 			parent->activity_ns = ev->start_ns;
 		if (parent->written)
@@ -694,6 +699,8 @@ static void child_stopped(struct correlate *c, struct corr_event *parent, struct
 	if (is_operation(parent->what) && counts_for_closure(ev->what)) {
 		if (parent->open_children)
 			parent->open_children--;
+		if (ev->what == SCOPE_PROXY_OP && parent->open_ops)
+			parent->open_ops--;
 		if (ev->stop_ns > parent->activity_ns)
 			parent->activity_ns = ev->stop_ns;
 		exec_note(parent, ev);

@@ -129,6 +129,7 @@ struct corr_event {
 		};
 	};
 	uint32_t open_children;
+	uint32_t open_ops; /* of these, ProxyOps */
 	enum corr_exec exec;
 
 	struct corr_span sched;

@@ -1503,6 +1503,25 @@ static void test_pending_late(void **arg)
 	assert_int_equal(c.counts.orphans, 0);
 }
 
+/* A Send is in NCCL's buffers, what comes next has ended, and its peer does not receive. */
+static void test_pending_sent(void **arg)
+{
+	uint64_t sent, op, t;
+
+	(void)arg;
+	comm(1, 0);
+	sent = operation(SCOPE_P2P, 1, S, S + 1);
+	op = proxy_op(2, sent, TGID, S + 2);
+	stop_event(proxy_op(4, operation(SCOPE_P2P, 3, S + 10, S + 11), TGID, S + 12), 2 * S);
+	for (t = 4 * S; t < 100 * S; t += S) {
+		correlate__tick(&c, t);
+		assert_int_equal(pending().n, 1);
+		assert_int_equal(pending().id, sent);
+	}
+	stop_event(op, t);
+	assert_int_equal(pending().n, 0);
+}
+
 /* NCCL does not tell the end of each child: what was called later has ended. */
 static void test_pending_passed(void **arg)
 {
@@ -1655,6 +1674,7 @@ int main(void)
 		TEST(test_colls_max),
 		TEST(test_pending_stuck),
 		TEST(test_pending_late),
+		TEST(test_pending_sent),
 		TEST(test_pending_passed),
 		TEST(test_pending_lost),
 		TEST(test_queued_cost),
