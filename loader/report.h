@@ -660,6 +660,7 @@ struct report_class {
 	struct report_class *next; /* of its communicator */
 	uint64_t min_bytes, max_bytes;
 	uint64_t n, unknown_time, hung; /* without true execution time; that never ended */
+	uint64_t cut; /* of hung, freed: that hang only if a signal has ended one of their ranks */
 	double bytes;
 	struct hist time;
 	struct hist *typical[NR_CODES]; /* owned */

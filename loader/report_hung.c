@@ -31,6 +31,8 @@ static void note_that_it_hangs(const struct report_op *op, const struct report_p
 	struct report_member *m = report_member_of(op->comm, p->rank);
 	struct report_proc *proc = p->proc;
 
+	if (p->known && !p->unfinished) /* its part of it is over */
+		return;
 	if (m)
 		m->hangs[op->p2p] = proc;
 	proc->hangs_in_more |= proc->hangs_in && proc->hangs_in != op->comm;
@@ -93,11 +95,18 @@ static void keep(struct report *r, struct report_op *op, uint32_t firsts)
 	DL_APPEND(op->comm->hung, op);
 }
 
+/* It is not kept, and whether it hangs may turn out at the end only. */
+static void leave(struct report_op *op)
+{
+	op->class->cut += !report_stands_still(op);
+	report_op_free(op);
+}
+
 static void free_all(struct report *r, struct report_op **list)
 {
-	struct report_op *op, *tmp;
+	struct report_op *op;
 
-	DL_FOREACH_SAFE (*list, op, tmp) {
+	while ((op = *list)) {
 		DL_DELETE(*list, op);
 		r->hung_bytes -= report_op_bytes(op);
 		report_op_free(op);
@@ -109,8 +118,8 @@ static uint64_t bytes_of(const struct report_op *list)
 	const struct report_op *op;
 	uint64_t bytes = 0;
 
-	DL_FOREACH(list, op)
-	bytes += report_op_bytes(op);
+	for (op = list; op; op = op->next)
+		bytes += report_op_bytes(op);
 	return bytes;
 }
 
@@ -124,16 +133,18 @@ void report_hung_take(struct report *r, struct report_op *op)
 		note_that_it_hangs(op, op->parts[i]);
 	n = leave_to(op, &rest);
 	if (!n && op->comm->hung) {
-		report_op_free(op);
+		leave(op);
 		return;
 	}
 	if (r->hung_bytes - bytes_of(rest) + report_op_bytes(op) > r->hung_room) {
 		r->totals.hung_left++;
 		take_back(op, &rest);
-		report_op_free(op);
+		leave(op);
 		return;
 	}
 	keep(r, op, n);
+	for (op = rest; op; op = op->next)
+		op->class->cut += !report_stands_still(op);
 	free_all(r, &rest);
 }
 
@@ -207,8 +218,7 @@ static const struct report_op *first_collective(const struct report_comm *c)
 	const struct report_op *op, *first = NULL;
 	int64_t start, least_start = INT64_MAX;
 
-	DL_FOREACH(c->hung, op)
-	{
+	for (op = c->hung; op; op = op->next) {
 		if (op->p2p)
 			continue;
 		start = first_start(op);
@@ -224,33 +234,39 @@ static const struct report_op *first_collective(const struct report_comm *c)
 static void choose(struct report *r, struct report_comm *c)
 {
 	const struct report_op *collective = first_collective(c);
-	struct report_op *op, *best = NULL;
-	int64_t start, best_start = 0;
+	struct report_op *op, *next, *best = c->hung;
+	int64_t start, best_start = INT64_MAX;
 	bool why;
 
-	DL_FOREACH(c->hung, op)
-	{
+	for (op = c->hung; op; op = op->next) {
 		if (!op->p2p && op != collective)
 			continue;
 		why = says_why(op);
 		start = first_start(op);
-		if (best && (why != c->says_why ? !why : start >= best_start))
+		if (why != c->says_why ? !why : start >= best_start)
 			continue;
 		best = op;
 		best_start = start;
 		c->says_why = why;
 	}
-	DL_DELETE(c->hung, best);
-	free_all(r, &c->hung);
+	for (op = c->hung, c->hung = NULL; op; op = next) {
+		next = op->next;
+		if (op == best)
+			continue;
+		r->hung_bytes -= report_op_bytes(op);
+		report_op_free(op);
+	}
 	DL_APPEND(c->hung, best);
 }
 
 /* Those whose ranks were ended as another rank's death ended the job. */
 static void leave_cut_off(struct report *r, struct report_comm *c)
 {
-	struct report_op *op, *tmp, *cut = NULL;
+	struct report_op *op, *next, *cut = NULL;
+	struct report_class *k;
 
-	DL_FOREACH_SAFE (c->hung, op, tmp) {
+	for (op = c->hung; op; op = next) {
+		next = op->next;
 		if (report_is_hung(op))
 			continue;
 		op->class->hung--;
@@ -258,6 +274,8 @@ static void leave_cut_off(struct report *r, struct report_comm *c)
 		DL_APPEND(cut, op);
 	}
 	free_all(r, &cut);
+	for (k = c->classes; k && !c->killed; k = k->next)
+		k->hung -= k->cut;
 }
 
 static void tell(const struct report_op *op)

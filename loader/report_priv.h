@@ -163,6 +163,8 @@ struct report_class *report_class_of(struct report *r, struct report_comm *c,
 				     const struct report_op_info *info);
 void report_op_free(struct report_op *op);
 
+/* One of its ranks has not moved for long, or its connection was reset. */
+bool report_stands_still(const struct report_op *op);
 /* Not merely cut off by the end of the recording, or that of its ranks with the job's. */
 bool report_is_hung(const struct report_op *op);
 /*

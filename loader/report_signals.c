@@ -185,7 +185,9 @@ void report_note_deaths(struct report *r)
 	}
 	qsort(list, n, sizeof(*list), died_first);
 	for (i = 1; i < n; i++) {
-		list[i]->along = list[i]->died - list[i - 1]->died <= REPORT_FAILS;
+		list[i]->along = list[i]->self == list[i - 1]->self /* another recording of it */
+					 ? list[i - 1]->along
+					 : list[i]->died - list[i - 1]->died <= REPORT_FAILS;
 		if (list[i]->along)
 			report_killed(list[i], false);
 	}

@@ -255,8 +255,8 @@ void report_killed(struct report_proc *p, bool killed)
 	if (p->killed == killed)
 		return;
 	p->killed = killed;
-	DL_FOREACH(p->in, m)
-	m->comm->killed += killed ? 1 : -1;
+	for (m = p->in; m; m = m->next)
+		m->comm->killed += killed ? 1 : -1;
 }
 
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
@@ -721,7 +721,7 @@ static bool was_reset_in(const struct report_part *p)
 	return p->proc->reset_ns && p->proc->reset_ns >= p->start;
 }
 
-bool report_is_hung(const struct report_op *op)
+bool report_stands_still(const struct report_op *op)
 {
 	uint32_t i;
 
@@ -729,7 +729,12 @@ bool report_is_hung(const struct report_op *op)
 		if (op->parts[i]->unfinished &&
 		    (op->parts[i]->quiet >= HUNG_NS || was_reset_in(op->parts[i])))
 			return true;
-	return op->comm->killed;
+	return false;
+}
+
+bool report_is_hung(const struct report_op *op)
+{
+	return report_stands_still(op) || op->comm->killed;
 }
 
 static void judge_hung(struct report *r, const struct report_op *op)

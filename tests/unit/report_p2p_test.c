@@ -492,6 +492,25 @@ static void stages_that_hang(void **state)
 	}
 }
 
+/* Rank 1 has sent what it had to, and does nothing: 0 has that and waits for 2, which waits for 1. */
+static void idle_with_its_part_over(void **state)
+{
+	struct report r;
+	int i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < RANKS; i++)
+		is_in(i, "0xabc", i);
+	hangs(0, "0xabc", 0, "Recv", 2, -1, 2000);
+	message(0, "Recv", 1, (unsigned int)job.id + 64, 2000, 2001);
+	message(1, "Send", 0, 4096, 2000, 2001);
+	hangs(2, "0xabc", 2, "Recv", 1, -1, 2100);
+	end(&r);
+	is_missing(&r, 1 << 1, 1);
+	report_free(&r);
+}
+
 static void in_groups_of_two(void)
 {
 	int i;
@@ -536,26 +555,39 @@ static void groups_that_hang(void **state)
 	report_free(&r);
 }
 
-/* What goes on when a signal ends the process, as one of a job that is killed. */
-static void dies(int i, const char *comm, int rank, int nr, double ms)
+/* What goes on when a signal ends the process. */
+static void cut_off(int i, const char *comm, int rank, int seq)
 {
 	job.id++;
 	fprintf(job.f[i],
-		"{\"recordType\":\"signal\",\"ts\":%.3f,\"signal\":\"SIG\",\"nr\":%d,\"code\":0,"
-		"\"from\":{\"pid\":77}}\n"
 		"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"%s\","
 		"\"rank\":%d,\"start\":{\"ts\":2000000.000,\"pid\":1,\"tid\":1},\"unfinished\":"
 		"true,"
-		"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":1,"
-		"\"count\":1048576,\"dtype\":\"ncclInt8\"}}\n"
-		"{\"recordType\":\"footer\",\"end\":\"signal %d\"}\n",
-		ms * 1000, nr, comm, rank, job.id + 64, nr);
+		"\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\",\"seq\":%d,"
+		"\"count\":1048576,\"dtype\":\"ncclInt8\"}}\n",
+		comm, rank, job.id + 64, seq);
+}
+
+/* As one of a job that is killed. */
+static void dies(int i, const char *comm, int rank, int nr, double ms)
+{
+	int seq;
+
+	fprintf(job.f[i],
+		"{\"recordType\":\"signal\",\"ts\":%.3f,\"signal\":\"SIG\",\"nr\":%d,\"code\":0,"
+		"\"from\":{\"pid\":77}}\n",
+		ms * 1000, nr);
+	for (seq = 1; seq <= 3; seq++)
+		cut_off(i, comm, rank, seq);
+	fprintf(job.f[i], "{\"recordType\":\"footer\",\"end\":\"signal %d\"}\n", nr);
 }
 
 /* A rank dies, and with it the job: what others had under way in their own groups hangs no more than it did. */
 static void groups_that_are_killed(void **state)
 {
+	struct report_class *k, *tmp;
 	struct report_find **finds;
+	uint64_t hung = 0;
 	struct report r;
 	uint32_t n;
 
@@ -572,6 +604,9 @@ static void groups_that_are_killed(void **state)
 	assert_int_equal(finds[0]->who->pid - 1, 3);
 	assert_int_equal(finds[0]->hung, 1);
 	free(finds);
+	HASH_ITER (hh, r.classes, k, tmp)
+		hung += k->hung;
+	assert_int_equal(hung, 3); /* of the group of the first */
 	report_free(&r);
 }
 
@@ -679,6 +714,7 @@ int main(void)
 		cmocka_unit_test(ends_that_nobody_recorded),
 		cmocka_unit_test(never_sent),
 		cmocka_unit_test(stages_that_hang),
+		cmocka_unit_test(idle_with_its_part_over),
 		cmocka_unit_test(groups_that_hang),
 		cmocka_unit_test(groups_that_are_killed),
 		cmocka_unit_test(windows),
