@@ -4,7 +4,7 @@
 # work on this kernel, and what is in the trace of a thread that dies with records in its buffer?
 #
 # docs/kernels.md has the answers as a table; a kernel that does better or worse than it says is a failure.
-E2E_TIMEOUT=360
+E2E_TIMEOUT=600
 . "$(dirname "$0")/../e2e/lib.sh"
 dying=$build/tests/vm/dying
 

@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd -P)
 build=$(realpath "${BUILD:-$top/build}")
 vms=$build/vm
-limit_s=${VM_TIMEOUT:-400}
+limit_s=${VM_TIMEOUT:-660}
 command=${VM_COMMAND:-tests/vm/guest.sh}
 failed=0
 [ $# -gt 0 ] || set -- 5.10 6.1 6.12 6.18 7.2
