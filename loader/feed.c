@@ -250,23 +250,13 @@ void feed__proc(struct recorder *r, struct proc *p, bool from_start, uint64_t be
 	who__free(&who);
 }
 
-void feed__untold(struct recorder *r, uint32_t tgid, const struct scope_proc_stat *stat)
-{
-	const struct input_end in = {.start_ns = stat->start_ns,
-				     .lost_recs = stat->lost_recs,
-				     .limited_recs = stat->limited_recs,
-				     .tgid = tgid};
-
-	pipeline__feed(&r->s, INPUT_TAIL, &in, sizeof(in));
-}
-
-void feed__end(struct recorder *r, enum input_kind kind, const struct proc *p,
+void feed__end(struct recorder *r, enum input_kind kind, const struct proc_key *key,
 	       const struct scope_proc_stat *stat)
 {
-	const struct input_end in = {.start_ns = p->key.start_ns,
+	const struct input_end in = {.start_ns = key->start_ns,
 				     .lost_recs = stat->lost_recs,
 				     .limited_recs = stat->limited_recs,
-				     .tgid = p->key.tgid,
+				     .tgid = key->tgid,
 				     .status = stat->code,
 				     .exec = stat->ended == SCOPE_ENDED_EXEC,
 				     .unseen = kind == INPUT_END && !stat->ended};

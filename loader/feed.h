@@ -31,10 +31,8 @@ void feed__outside(struct recorder *r, const struct scope_ev_chunk *c);
 void feed__proc(struct recorder *r, struct proc *p, bool from_start, uint64_t begin_ns,
 		uint64_t first_id);
 
-/* INPUT_TAIL of a process of which nothing has come. */
-void feed__untold(struct recorder *r, uint32_t tgid, const struct scope_proc_stat *stat);
 /* INPUT_END or INPUT_TAIL, by BPF's account of it. */
-void feed__end(struct recorder *r, enum input_kind kind, const struct proc *p,
+void feed__end(struct recorder *r, enum input_kind kind, const struct proc_key *key,
 	       const struct scope_proc_stat *stat);
 
 /* All connections as they are now. */

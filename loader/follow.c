@@ -564,6 +564,6 @@ void follow__reap(struct recorder *r, uint64_t now, bool emptied, bool last)
 			pr_debug("Process %u is gone, and its end was not told\n", p->key.tgid);
 		}
 		attach__proc_forget(r->attach, p->key.tgid);
-		feed__end(r, INPUT_END, p, &stat);
+		feed__end(r, INPUT_END, &p->key, &stat);
 	}
 }

@@ -646,12 +646,6 @@ bool rdma__sample(struct rdma *r)
 	return any;
 }
 
-bool rdma__sample_now(struct rdma *r)
-{
-	r->next_ns = 0;
-	return rdma__sample(r);
-}
-
 /* ---- Who uses what ----------------------------------------------------------------------------- */
 
 /*

@@ -130,10 +130,8 @@ void rdma__free(struct rdma *r);
  */
 int rdma__look(struct rdma *r, struct rdma_user *user, pid_t pid);
 
-/* True if it took a sample of anything. */
+/* True if it took a sample of anything. Who sets next_ns to 0 before has it taken now, whenever the last one was. */
 bool rdma__sample(struct rdma *r);
-/* At the end: now, whenever the last one was, for what has happened since. */
-bool rdma__sample_now(struct rdma *r);
 
 /* Was any port of these read since then? Else that nothing moved does not say anything. */
 bool rdma__known(const struct rdma *r, uint64_t devices, uint64_t since_ns);

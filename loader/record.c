@@ -633,16 +633,15 @@ static void settle(struct recorder *r)
 static void count_tails(struct recorder *r)
 {
 	struct scope_proc_stat stat;
-	struct proc *p, *tmp;
-	uint32_t tgid = 0;
+	struct proc_key key = {0};
+	const struct proc *p;
 
-	HASH_ITER (hh, r->s.procs, p, tmp)
-		if (!p->ended_ns && !attach__proc_stat(r->attach, p->key.tgid, &stat) &&
-		    stat.start_ns == p->key.start_ns)
-			feed__end(r, INPUT_TAIL, p, &stat);
-	while (attach__proc_next(r->attach, &tgid, &stat))
-		if (stat.lost_recs && !proc__find(&r->s, tgid, stat.start_ns))
-			feed__untold(r, tgid, &stat);
+	while (attach__proc_next(r->attach, &key.tgid, &stat)) {
+		key.start_ns = stat.start_ns;
+		p = proc__find(&r->s, key.tgid, key.start_ns);
+		if (p ? !p->ended_ns : stat.lost_recs)
+			feed__end(r, INPUT_TAIL, &key, &stat);
+	}
 }
 
 static bool follow_one_another(const struct recorder *r)

@@ -102,14 +102,20 @@ static void leave(struct report_op *op)
 	report_op_free(op);
 }
 
+/* It was kept. */
+static void drop(struct report *r, struct report_op *op)
+{
+	r->hung_bytes -= report_op_bytes(op);
+	report_op_free(op);
+}
+
 static void free_all(struct report *r, struct report_op **list)
 {
 	struct report_op *op;
 
 	while ((op = *list)) {
 		DL_DELETE(*list, op);
-		r->hung_bytes -= report_op_bytes(op);
-		report_op_free(op);
+		drop(r, op);
 	}
 }
 
@@ -251,10 +257,8 @@ static void choose(struct report *r, struct report_comm *c)
 	}
 	for (op = c->hung, c->hung = NULL; op; op = next) {
 		next = op->next;
-		if (op == best)
-			continue;
-		r->hung_bytes -= report_op_bytes(op);
-		report_op_free(op);
+		if (op != best)
+			drop(r, op);
 	}
 	DL_APPEND(c->hung, best);
 }
@@ -262,7 +266,7 @@ static void choose(struct report *r, struct report_comm *c)
 /* Those whose ranks were ended as another rank's death ended the job. */
 static void leave_cut_off(struct report *r, struct report_comm *c)
 {
-	struct report_op *op, *next, *cut = NULL;
+	struct report_op *op, *next;
 	struct report_class *k;
 
 	for (op = c->hung; op; op = next) {
@@ -271,9 +275,8 @@ static void leave_cut_off(struct report *r, struct report_comm *c)
 			continue;
 		op->class->hung--;
 		DL_DELETE(c->hung, op);
-		DL_APPEND(cut, op);
+		drop(r, op);
 	}
-	free_all(r, &cut);
 	for (k = c->classes; k && !c->killed; k = k->next)
 		k->hung -= k->cut;
 }
