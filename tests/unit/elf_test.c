@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
+#include "child.h"
 #include "elf_file.h"
 #include "slower.h"
 
@@ -610,27 +610,16 @@ static void test_bent(void **state)
 static pid_t lease(const char *path)
 {
 	int ready[2], fd;
-	pid_t pid;
-	char c;
+	pid_t pid = child_begin(ready);
 
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where we fail */
 		signal(SIGIO, SIG_IGN);
 		fd = open(path, O_RDWR | O_CLOEXEC);
-		c = fd >= 0 && !fcntl(fd, F_SETLEASE, F_WRLCK) ? 'y' : 'n';
-		if (write(ready[1], &c, 1) == 1)
-			pause();
-		_exit(1);
+		child_says(ready, fd >= 0 && !fcntl(fd, F_SETLEASE, F_WRLCK) ? 'y' : 'n');
 	}
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &c, 1), 1);
-	close(ready[0]);
-	if (c == 'y')
+	if (child_said(ready) == 'y')
 		return pid;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	child_end(pid);
 	return -1;
 }
 
@@ -654,8 +643,7 @@ static void test_leased(void **state)
 	was = elf__open(path);
 	assert_true(seconds() - began < 5 * slower());
 	assert_int_equal(was, -EAGAIN);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	child_end(pid);
 	fd = elf__open(path);
 	assert_true(fd >= 0);
 	close(fd);

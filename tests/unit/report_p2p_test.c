@@ -442,13 +442,15 @@ static void is_in(int i, const char *comm, int rank)
 	line(i, comm, rank, "AllReduce", "seq", 0, 0, 1000, 1010);
 }
 
-/* Of these processes each has a verdict, that it is the one that does not come, and nobody else has one; @hung operations for the first. */
-static void is_missing(const struct report *r, uint32_t mask, uint64_t hung)
+/* All has been written. Of these processes each has a verdict, that it is the one that does not come, and nobody else has; @hung operations for the first. */
+static void is_missing(uint32_t mask, uint64_t hung)
 {
 	struct report_find **finds;
 	uint32_t n, i, found = 0;
+	struct report r;
 
-	finds = report_findings(r, &n);
+	end(&r);
+	finds = report_findings(&r, &n);
 	assert_true(n > 0);
 	for (i = 0; i < n; i++) {
 		assert_int_equal(finds[i]->key.code, CODE_MISSING);
@@ -457,6 +459,7 @@ static void is_missing(const struct report *r, uint32_t mask, uint64_t hung)
 	assert_int_equal(found, mask);
 	assert_int_equal(finds[0]->hung, hung);
 	free(finds);
+	report_free(&r);
 }
 
 /* Each stage waits for the one before, and the first one does something else: whoever began to wait first. */
@@ -465,7 +468,6 @@ static void stages_that_hang(void **state)
 	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	static const char *const pairs[] = {"0xa0", "0xa1", "0xa2"};
-	struct report r;
 	size_t k;
 	int i;
 
@@ -476,9 +478,7 @@ static void stages_that_hang(void **state)
 			is_in(i, "0xabc", i);
 		for (i = 1; i < RANKS; i++)
 			hangs(i, "0xabc", i, "Recv", i - 1, -1, 2000 + 100 * orders[k][i - 1]);
-		end(&r);
-		is_missing(&r, 1, 1);
-		report_free(&r);
+		is_missing(1, 1);
 		/* the same, of communicators of two each */
 		begin();
 		for (i = 1; i < RANKS; i++) {
@@ -486,16 +486,13 @@ static void stages_that_hang(void **state)
 			is_in(i, pairs[i - 1], 1);
 			hangs(i, pairs[i - 1], 1, "Recv", 0, -1, 2000 + 100 * orders[k][i - 1]);
 		}
-		end(&r);
-		is_missing(&r, 1, 1);
-		report_free(&r);
+		is_missing(1, 1);
 	}
 }
 
 /* Rank 1 has sent what it had to, and does nothing: 0 has that and waits for 2, which waits for 1. */
 static void idle_with_its_part_over(void **state)
 {
-	struct report r;
 	int i;
 
 	(void)state;
@@ -506,9 +503,7 @@ static void idle_with_its_part_over(void **state)
 	message(0, "Recv", 1, (unsigned int)job.id + 64, 2000, 2001);
 	message(1, "Send", 0, 4096, 2000, 2001);
 	hangs(2, "0xabc", 2, "Recv", 1, -1, 2100);
-	end(&r);
-	is_missing(&r, 1 << 1, 1);
-	report_free(&r);
+	is_missing(1 << 1, 1);
 }
 
 static void in_groups_of_two(void)
@@ -525,34 +520,27 @@ static void in_groups_of_two(void)
 /* Tensor and data parallel: rank 1 does not come, so 0 waits for it; ranks 2 and 3 have gone on, and wait for 0 and 1. */
 static void groups_that_hang(void **state)
 {
-	struct report r;
 
 	(void)state;
 	in_groups_of_two();
 	hangs(2, "0xb0", 1, "AllReduce", 0, 1, 2000);
 	hangs(3, "0xb1", 1, "AllReduce", 0, 1, 2000);
 	hangs(0, "0xa0", 0, "AllReduce", 0, 1, 2100);
-	end(&r);
-	is_missing(&r, 1 << 1, 2);
-	report_free(&r);
+	is_missing(1 << 1, 2);
 	/* each waits for the next one: somebody is told of */
 	in_groups_of_two();
 	hangs(0, "0xa0", 0, "AllReduce", 0, 1, 2000);
 	hangs(1, "0xb1", 0, "AllReduce", 0, 1, 2000);
 	hangs(3, "0xa1", 1, "AllReduce", 0, 1, 2000);
 	hangs(2, "0xb0", 1, "AllReduce", 0, 1, 2000);
-	end(&r);
-	is_missing(&r, 15, 1);
-	report_free(&r);
+	is_missing(15, 1);
 	/* who calls something else than the others is the one, though it hangs as well */
 	begin();
 	hangs(3, "0xabc", 3, "AllGather", 0, 1, 2200);
 	hangs(0, "0xabc", 0, "AllReduce", 0, 1, 2100);
 	hangs(1, "0xabc", 1, "AllReduce", 0, 1, 2100);
 	hangs(2, "0xabc", 2, "AllReduce", 0, 1, 2100);
-	end(&r);
-	is_missing(&r, 1 << 3, 1);
-	report_free(&r);
+	is_missing(1 << 3, 1);
 }
 
 /* What goes on when a signal ends the process. */

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "child.h"
 #include "elf_file.h"
 #include "nccl_profiler.h"
 #include "patience.h"
@@ -128,28 +128,14 @@ static void job_in_folder(void)
 static pid_t victim(void (*fn)(void))
 {
 	int ready[2];
-	pid_t pid;
-	char c;
+	pid_t pid = child_begin(ready);
 
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* where we fail */
 		fn();
-		if (write(ready[1], "r", 1) == 1)
-			pause();
-		_exit(1);
+		child_says(ready, 'r');
 	}
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &c, 1), 1);
-	close(ready[0]);
+	child_said(ready);
 	return pid;
-}
-
-static void victim_end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 }
 
 /* What the mask is when we have asked for `want`. */
@@ -164,7 +150,7 @@ static int mask_after(void (*fn)(void), uint32_t want, int *err)
 	*err = target__want(&t, (uint32_t)getpid(), want, 0);
 	target__close(&t);
 	assert_int_equal(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof(value));
-	victim_end(pid);
+	child_end(pid);
 	return value;
 }
 
@@ -227,7 +213,7 @@ static void test_hold(void **state)
 		assert_int_equal(hold, steps[i].hold);
 	}
 	target__close(&t);
-	victim_end(pid);
+	child_end(pid);
 }
 
 static void test_symbols(void **state)
@@ -258,7 +244,7 @@ static void test_file(void **state)
 	close(fd);
 	assert_int_equal(elf__open_same("/proc/self/exe", &t.file), -ESTALE);
 	target__close(&t);
-	victim_end(pid);
+	child_end(pid);
 }
 
 static void test_in_folder(void **state)
@@ -335,7 +321,7 @@ static void test_only_mapped(void **state)
 	for (i = 0; i < sizeof(fns) / sizeof(*fns); i++) {
 		pid = victim(fns[i]);
 		assert_int_equal(target__find(&t, pid), -ENOENT);
-		victim_end(pid);
+		child_end(pid);
 	}
 }
 
