@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs tests and sums up: run.sh [-o LOGDIR] TEST... [--beside TEST...] [--timed TEST...]
+# Runs tests and sums up: run.sh [-o LOGDIR] [--along TEST] TEST... [--beside TEST...] [--timed TEST...]
 #
 # A TEST is a command line. It prints a line `ok NAME`, `not ok NAME` or `skip NAME: why` per case (TAP's
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
@@ -10,6 +10,9 @@
 #
 # As many run at once as there are CPUs; each has its log, LOGDIR/PATH.log with - for each / (PATH-2.log if that is taken, and so on), and is told
 # of when it has ended.
+#
+# The one after --along runs for minutes in which it mostly waits: it begins first, and those before --beside run as if it were not there. If it
+# fails it becomes one of the timed.
 #
 # Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
 # the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
@@ -128,22 +131,35 @@ told_next() {
 	wait -n -p pid
 	told "${running[$pid]}"
 	unset "running[$pid]"
+	[ "$pid" != "$along" ] || room=$((room - 1))
 }
 
 told_all() {
 	while [ ${#running[@]} -gt 0 ]; do told_next; done
 }
 
+# start TEST AGAIN: in the background.
+start() {
+	log_for "$1"
+	try "$log" "$2" &
+	running[$!]=$log
+}
+
+along='' room=$(nproc) # the process of that one, and how many may run at once
+if [ "${1:-}" = --along ]; then
+	start "$2" later
+	along=$!
+	room=$((room + 1))
+	shift 2
+fi
 again=0
 while [ $# -gt 0 ] && [ "$1" != --timed ]; do
 	if [ "$1" = --beside ]; then
 		told_all
 		again=later
 	else
-		[ ${#running[@]} -lt "$(nproc)" ] || told_next
-		log_for "$1"
-		try "$log" $again &
-		running[$!]=$log
+		while [ ${#running[@]} -ge $room ]; do told_next; done
+		start "$1" $again
 	fi
 	shift
 done

@@ -4,15 +4,17 @@
 E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
 # Those that wait more than they work, and whose cases other load does not decide.
-E2E_BESIDE := gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export merge_nodes still attach recorder_kills inject
-E2E	:= doctor errors counts faults signals sched sched_faults sleeps capture clangs report_sched report_net hung net net_faults \
-	   rdma windows pace status top overload scale hostile kills kernels
+E2E_BESIDE := gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export merge_nodes still attach recorder_kills inject \
+	      doctor errors hung signals rdma status top net
+E2E	:= counts faults sched sched_faults sleeps capture clangs report_sched report_net net_faults \
+	   windows pace overload scale hostile kills kernels
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
 	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so
 TESTS_BESIDE += $(foreach name,$(E2E_BESIDE),"$(E2E_DIR)/$(name).sh")
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
-TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
+TESTS_SLOW += "$(E2E_DIR)/clock.sh"
+TEST_ALONG := "$(E2E_DIR)/soak.sh"
 
 # With sanitizers: what exercises most of the recorder, and its defences. (Not where jobs crash on purpose: they report that.)
 ASAN_E2E   := counts errors windows hostile
