@@ -480,7 +480,8 @@ OBJECT(r_event, "event", {"recordType", &t_is_event, REQ | SEED}, {"type", &t_et
        {"eventAddr", &t_id, 0}, {"ctx", &t_id_or_null, 0}, {"isPxn", &t_true, 0},
        {"orphan", &t_true, 0}, {"details", &t_object, REQ}, {"exec", &t_exec, 0},
        {"sched", &t_sched, 0}, {"net", &t_net, 0}, {"origin", &t_origin, 0},
-       {"unfinished", &t_true, 0}, {"lastState", &t_last_state, 0}, {"lossNear", &t_u64, 0});
+       {"unfinished", &t_true, 0}, {"lastState", &t_last_state, 0}, {"silent", &t_true, 0},
+       {"lossNear", &t_u64, 0});
 OBJECT(r_state, "state", {"recordType", &t_is_state, REQ}, {"eventAddr", &t_id, REQ},
        {"ts", &t_moment, REQ}, {"name", &t_state_name, REQ}, {"id", &t_u64, REQ},
        {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"hostPid", &t_pid, 0}, {"hostTid", &t_pid, 0},
@@ -791,6 +792,13 @@ static int pxn_keys(struct check *c, const struct json_node *rec, enum etype ety
 	return nr;
 }
 
+static int silent_keys(struct check *c, const struct json_node *rec, enum etype etype)
+{
+	if (etype == ET_PROXY_OP && jn_is(jn_get(&c->doc, rec, "lastState"), ""))
+		return 0;
+	return presence(c, rec, "silent", false, "what is no ProxyOp, or has stopped or a state");
+}
+
 static int unfinished_keys(struct check *c, const struct json_node *rec, bool unfinished)
 {
 	const char *where = unfinished ? "an unfinished event" : "an event that is not unfinished";
@@ -890,6 +898,7 @@ static int event_keys_check(struct check *c, const struct json_node *rec, enum e
 	int nr;
 
 	nr = unfinished_keys(c, rec, jn_get(&c->doc, rec, "unfinished"));
+	nr += silent_keys(c, rec, etype);
 	nr += object_check(c, details[etype], jn_get(&c->doc, rec, "details"), &path);
 	nr += sched_keys_check(c, rec, etype, jn_get(&c->doc, rec, "unfinished"));
 	nr += net_keys_check(c, rec, etype);

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "correlate.h"
 #include "less.h"
+#include "nccl_profiler.h"
 #include "sched_join.h"
 
 #define TABLE_MIN	10	   /* bits */
@@ -24,6 +25,7 @@
 #define CHILDLESS_NS	(60 * NSEC_PER_SEC) /* its proxy may be kept from a CPU, or be stopped */
 #define MAX_CHILDLESS	1024		    /* where no children are recorded, all are childless */
 #define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
+#define MAX_SLEEPERS	4096 /* threads of one process that make proxy's progress */
 
 #define NO_STATE UINT32_MAX
 
@@ -961,6 +963,23 @@ static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t
 		c->counts.late++;
 }
 
+static void note_sleep(struct correlate *c, uint32_t host_tid, uint64_t ts_ns)
+{
+	struct corr_sleeper *s;
+
+	HASH_FIND(hh, c->sleepers, &host_tid, sizeof(host_tid), s);
+	if (!s) {
+		s = HASH_COUNT(c->sleepers) < MAX_SLEEPERS ? calloc(1, sizeof(*s)) : NULL;
+		if (!s)
+			return;
+		s->host_tid = host_tid;
+		HASH_ADD(hh, c->sleepers, host_tid, sizeof(host_tid), s);
+	}
+	if (ts_ns > s->slept_ns)
+		s->slept_ns = ts_ns;
+	c->slept = true;
+}
+
 /* NCCL may tell the same of a step at poll rate, while it waits. */
 static void note_state(struct correlate *c, struct corr_event *ev, const struct corr_state *st)
 {
@@ -968,6 +987,8 @@ static void note_state(struct correlate *c, struct corr_event *ev, const struct 
 		return;
 	ev->last_state = st->id;
 	ev->last_state_ns = st->ts_ns > ev->start_ns ? st->ts_ns : ev->start_ns;
+	if (ev->what == SCOPE_PROXY_CTRL && st->id == ncclProfilerProxyCtrlSleep)
+		note_sleep(c, ev->start_thread.host_tid, ev->last_state_ns);
 	hung__moved(c, ev, ev->last_state_ns);
 }
 
@@ -1122,6 +1143,52 @@ static void tick_closing(struct correlate *c, uint64_t now_ns, bool all)
 }
 
 /*
+ * NCCL starts ProxyOps of which it tells nothing more, as those of CollNet, and those of SHM and P2P where the copy engine moves the data:
+ * of one that waits behind others it does so as well, but then their thread does not sleep.
+ */
+static bool is_silent(const struct correlate *c, const struct corr_event *ev)
+{
+	const struct corr_sleeper *s;
+
+	if (ev->what != SCOPE_PROXY_OP || ev->last_state != NO_STATE || ev->hung.begun ||
+	    (ev->start.s.parent && !ev->linked && !ev->pxn))
+		return false;
+	HASH_FIND(hh, c->sleepers, &ev->start_thread.host_tid, sizeof(uint32_t), s);
+	return s && s->slept_ns >= ev->start_ns;
+}
+
+/* Its operation does not wait for it any more. */
+static void silence(struct correlate *c, struct corr_event *ev)
+{
+	struct corr_event *op = parent_of(c, ev);
+
+	if (op && is_operation(op->what) && op->open_children && op->open_ops) {
+		op->open_children--;
+		op->open_ops--;
+	}
+	open_del(c, ev);
+	ev->unfinished = ev->silent = true;
+	ev->loss_near = (uint32_t)(c->lost - ev->loss_at_start);
+	event_write(c, ev);
+}
+
+static void tick_silent(struct correlate *c, uint64_t now_ns, bool all)
+{
+	bool often = c->open.n > MANY_WAITING && less(now_ns, c->silent_look_ns) < WAITING_LOOK_NS;
+	struct corr_event *ev, *next;
+
+	if (!all && (!c->slept || often))
+		return;
+	c->slept = false;
+	c->silent_look_ns = now_ns;
+	for (ev = c->open.first; ev; ev = next) {
+		next = ev->next;
+		if (is_silent(c, ev))
+			silence(c, ev);
+	}
+}
+
+/*
  * A step is forgotten when it stops; its NetPlugin events may come later, from another thread. Where
  * nothing was lost, it was there.
  */
@@ -1188,6 +1255,7 @@ void correlate__tick(struct correlate *c, uint64_t now_ns)
 		c->held_ns = c->net->flows->complete_ns;
 		tick_held(c, false);
 	}
+	tick_silent(c, now_ns, false);
 	tick_closing(c, now_ns, false);
 	hung__tick(c, now_ns);
 	gone_expire(c);
@@ -1288,6 +1356,7 @@ void correlate__end(struct correlate *c)
 {
 	struct corr_event *ev;
 
+	tick_silent(c, c->now_ns, true);
 	hung__end(c);
 	tick_parentless(c, c->now_ns, true);
 	tick_elsewhere(c, c->now_ns, true);
@@ -1328,6 +1397,7 @@ int correlate__init(struct correlate *c, const struct corr_sink *sink, uint32_t 
 
 void correlate__free(struct correlate *c)
 {
+	struct corr_sleeper *sleeper, *next;
 	struct corr_comm *comm, *tmp;
 	struct corr_event *ev;
 	uint32_t i;
@@ -1345,6 +1415,10 @@ void correlate__free(struct correlate *c)
 	}
 	free(c->table);
 	hung__free(c);
+	HASH_ITER (hh, c->sleepers, sleeper, next) {
+		HASH_DELETE(hh, c->sleepers, sleeper);
+		free(sleeper);
+	}
 	slab__free(&c->slabs[0], c->memory);
 	slab__free(&c->slabs[1], c->memory);
 	HASH_ITER (hh, c->comms, comm, tmp) {

@@ -61,6 +61,13 @@ struct corr_comm {
 	UT_hash_handle hh;	  /* by info.ctx */
 };
 
+/* A progress thread that has slept. NCCL's does when all that it was handed is done. */
+struct corr_sleeper {
+	uint32_t host_tid;
+	uint64_t slept_ns; /* the last time that it is known to */
+	UT_hash_handle hh; /* by host_tid */
+};
+
 /* One state of an event, held back until the next record tells whether it repeats. */
 struct corr_state {
 	uint64_t ts_ns, last_ts_ns;
@@ -143,6 +150,7 @@ struct corr_event {
 	int32_t origin_pid; /* PXN */
 	bool has_state, has_trans_size, has_op, has_ptimer_stop, has_gpu;
 	bool stopped, unfinished, orphan, pxn;
+	bool silent; /* a ProxyOp, unfinished: its thread had nothing to do any more, and NCCL has told nothing of it */
 	bool outside; /* belongs to what began before the recording, or after its end: not written */
 	bool linked;  /* its parent is known and counts it */
 	bool written; /* stays in the table for children and late records */
@@ -238,10 +246,14 @@ struct correlate {
 	struct corr_list captured;
 	/* Likewise: Coll and P2p whose children have not stopped, or came late. */
 	struct corr_list stuck;
-	uint64_t looks;		 /* at `closing`, */
-	uint64_t look_ns;	 /* the last, */
-	uint32_t waiting;	 /* which left so many that it had to look at */
-	struct hung hung;	 /* which of them do not move */
+	uint64_t looks;	  /* at `closing`, */
+	uint64_t look_ns; /* the last, */
+	uint32_t waiting; /* which left so many that it had to look at */
+	struct corr_sleeper *sleepers;
+	uint64_t
+		silent_look_ns; /* when `open` was last looked through for what they have not told of */
+	bool slept;		/* one has, since */
+	struct hung hung;	/* which of them do not move */
 	struct slab slabs[2];	 /* where they lie: those that soon go, and the others */
 	struct corr_wait *waits; /* uthash */
 	struct corr_comm *comms; /* uthash */

@@ -412,7 +412,8 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	if (!rec_time(x, rec_get(x, rec_get(x, rec, "start"), "ts"), &ev->start))
 		return false;
 	move_to(x, ev->start);
-	ev->end = x->proc->last; /* unfinished: until the recording ended */
+	/* unfinished: until the recording ended, if it is not over */
+	ev->end = jn_true(rec_get(x, rec, "silent")) ? ev->start : x->proc->last;
 	if (rec_time(x, rec_get(x, stop, "ts"), &end)) {
 		move_to(x, end);
 		ev->end = end;

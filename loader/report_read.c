@@ -864,6 +864,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct report_link l = {.dur = stop > start ? stop - start : 0};
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
+	bool open = get_bool(rd, rec, "unfinished") && !get_bool(rd, rec, "silent");
 	struct links *ls;
 
 	if (sums) {
@@ -880,12 +881,12 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	if (get_bool(rd, rec, "isPxn"))
 		return; /* of another process' operation */
 	extend(rd, parent, stop);
-	if (get_bool(rd, rec, "unfinished"))
+	if (open)
 		reopen(rd, parent);
 	ls = entry_of(rd->links, struct links, parent, true);
 	if (!ls)
 		return;
-	ls->open |= get_bool(rd, rec, "unfinished");
+	ls->open |= open;
 	if (net)
 		take_net(rd, net, &l);
 	report_link_merge(report_link_to(ls->link, &ls->n, REPORT_LINKS,

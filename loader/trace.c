@@ -336,6 +336,8 @@ static void put_unfinished(struct json *j, const struct corr_event *ev)
 {
 	json_lit(j, ",\"unfinished\":true");
 	put_last_state(j, ev);
+	if (ev->silent)
+		json_lit(j, ",\"silent\":true");
 }
 
 /* Who it is of and below what: the same in `event` and `open`. */

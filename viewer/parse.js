@@ -131,8 +131,8 @@ class Parser {
 		const begin = objectOf(o.start), stop = objectOf(o.stop), details = objectOf(o.details), proc = this.procOf(whole(o.myPid ?? begin.pid));
 		/* Where the GPU's clock is known, a kernel is where it ran, not where the host saw it. */
 		const gpu = typeof details.gpuStart === 'number' && typeof details.gpuStop === 'number', exec = objectOf(o.exec);
-		const start = this.time(gpu ? details.gpuStart : begin.ts), open = o.stop === null || o.unfinished === true, e = trace.events;
-		const end = gpu ? this.time(details.gpuStop) : open && typeof stop.ts !== 'number' ? start : this.time(stop.ts);
+		const start = this.time(gpu ? details.gpuStart : begin.ts), open = (o.stop === null || o.unfinished === true) && o.silent !== true, e = trace.events;
+		const end = gpu ? this.time(details.gpuStop) : (open || o.silent === true) && typeof stop.ts !== 'number' ? start : this.time(stop.ts);
 		const last = typeof exec.stop === 'number' ? Math.max(end, this.time(exec.stop)) : end;
 		const thread = threadOf(proc, whole(typeof begin.hostTid === 'number' ? begin.hostTid : begin.tid));
 		const type = typeIds.get(str(o.type)) ?? TYPE_OTHER, comm = commOf(this.hashOf(o, text));

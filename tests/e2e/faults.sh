@@ -31,6 +31,27 @@ t "every third stop of any kind: still clean, lossless, joined" good nostopall
 t "every third stop of any kind: several kinds are unfinished" holds nostopall \
 	'events | map(select(.unfinished) | .type) | unique | length > 2'
 
+# ---- ProxyOps of CollNet, and of copies by the copy engine: started, and nothing more
+
+silent() {
+	local name=$1 source=$2
+	shift 2
+	record "$name" "$@" -- "$job" "${base[@]}" --fault silent-ops --period-us 2500000
+	t "$name ProxyOps: exit status" same "$rc" 0
+	t "$name ProxyOps: clean, lossless, joined" eval clean "$name" '&&' lossless "$name" '&&' joined "$name"
+	facts "$name" 'events | {
+		ops: (of("ProxyOp") | map([.unfinished, .lastState, .silent]) | group_by(.) | map([.[0], length])),
+		steps: (of("ProxyStep") | length),
+		colls: (of("Coll") | map([.exec.source, .exec.openChildren]) | group_by(.) | map([.[0], length]))}'
+	is "$name ProxyOps: unfinished, in no state" "$(fact ops)" '[[[true,"",true],16]]'
+	is "$name ProxyOps: no steps" "$(fact steps)" 0
+	is "$name ProxyOps: their operations are not open" "$(fact colls)" "[[[\"$source\",null],4]]"
+	is "$name ProxyOps: nothing hangs" "$(grep -c 'seemed hung' "$tmp/$name.err")" 0
+	is "$name ProxyOps: none is told to" "$("$scope" report --json "$tmp/$name" | jq -c '[.verdicts[] | select(.hung)]')" '[]'
+}
+silent silent kernel
+silent enqueued enqueue --mask coll,proxyop,proxyctrl
+
 # ---- Stops that come twice, states after them
 
 record plain -- "$job" "${base[@]}"

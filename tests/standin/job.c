@@ -1013,6 +1013,8 @@ static const char help[] =
 	"                                  $STANDIN_COLD_FILE.RANK, which has 4 MiB\n"
 	"      pin-progress:cpu=C          the progress thread runs on one CPU\n"
 	"      no-stop:every=N[:all=1]     each Nth stop of a ProxyStep (of all) never comes\n"
+	"      silent-ops                  of ProxyOps nothing but the start is told, as of\n"
+	"                                  NCCL's CollNet\n"
 	"      double-stop                 stops of ProxySteps come twice\n"
 	"      state-after-stop            and a state comes after them\n"
 	"      recv-repeat:n=N             a receive step is started N times more, at poll rate\n"

@@ -362,6 +362,8 @@ void prof_op_start(struct args *a, struct sub *s)
 	d.proxyOp.chunkSize = s->op.chunk_size * s->op.slice_steps;
 	d.proxyOp.isSend = a->kind == OP_SEND;
 	prof_start((void *)(uintptr_t)s->op.ctx, &s->op_handle, &d, NULL);
+	if (prof_ops_are_silent())
+		s->op_handle = NULL;
 }
 
 void prof_op_stop(struct sub *s)
@@ -397,7 +399,7 @@ void prof_step_start(struct sub *s, int step)
 {
 	ncclProfilerEventDescr_v7_t d = {.type = ncclProfileProxyStep, .rank = s->op.rank};
 
-	if (!on(s->op.mask, MASK_PROXY_STEP))
+	if (!on(s->op.mask, MASK_PROXY_STEP) || prof_ops_are_silent())
 		return;
 	d.parentObj = s->op_handle;
 	d.proxyStep.step = DIV_UP(step, s->op.slice_steps);

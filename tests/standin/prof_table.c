@@ -33,7 +33,7 @@ static ncclProfiler_v5_t *v5; /* v5 to v7 */
 static int event_mask;
 
 /* Faults of stops: they hold for the process. */
-static long nostop_every, double_stop, state_after_stop, nostop_all;
+static long nostop_every, double_stop, state_after_stop, nostop_all, silent_ops;
 static _Atomic long stops;
 
 int prof_native(void)
@@ -175,6 +175,8 @@ static void load_stop_faults(int rank)
 		nostop_every = v;
 		fault_get("no-stop", rank, "all", 0, &nostop_all);
 	}
+	if (fault_get("silent-ops", rank, "n", 1, &v))
+		silent_ops = v;
 	if (fault_get("double-stop", rank, "n", 1, &v))
 		double_stop = v;
 	if (fault_get("state-after-stop", rank, "n", 1, &v))
@@ -526,6 +528,11 @@ static void call_stop(void *handle)
 	else if (v1)
 		v1->stopEvent(handle);
 	calls_end(kind);
+}
+
+bool prof_ops_are_silent(void)
+{
+	return silent_ops;
 }
 
 static bool drop_stop(void)

@@ -27,5 +27,7 @@ void prof_record_old(void *handle, int state, size_t trans_size, int steps);
 void prof_stop(void *handle);
 /* A ProxyStep's stop: the faults about stops take these only, unless told otherwise. */
 void prof_stop_step(void *handle);
+/* The fault: of ProxyOps their start is told, and nothing more, nor of their steps. */
+bool prof_ops_are_silent(void);
 
 #endif

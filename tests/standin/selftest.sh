@@ -388,6 +388,7 @@ fault()
 	prof --fault "$args" --ranks 2 --iters 2 --bytes 1M "$@" && each $want bad=0
 }
 t fault-no-stop fault no-stop:every=2 "open=16 late=0"
+t fault-silent-ops fault silent-ops "open=8 late=0"
 t fault-double-stop fault double-stop "open=0 late=32"
 t fault-state-after-stop fault state-after-stop "open=0 late=32"
 t fault-recv-repeat fault recv-repeat:n=1000 "repeats=4000 open=0"

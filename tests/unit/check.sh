@@ -143,6 +143,7 @@ broken S good 9 key-excess "key 'originPid' does not belong to an event that is 
 broken S pxn 4 key-excess "key 'ctx' does not belong to a PXN event" '4s/\}$/,"ctx":"0x1"}/'
 broken S pxn 4 pxn-keys 'a PXN event has gpuUuid "", commId 0 and rank -1, not those of a communicator' '4s/"rank":-1/"rank":1/'
 broken S good 9 unfinished 'an event that is not unfinished has neither stop nor duration null' '9s/"duration":[0-9.]+/"duration":null/'
+broken S good 46 key-excess "key 'silent' does not belong to what is no ProxyOp, or has stopped or a state" '46s/"lastState":""/"lastState":"ProxyOpInProgress","silent":true/'
 broken S good 46 unfinished 'an unfinished event has stop and duration null' '46s/"duration":null/"duration":1.000/'
 broken S good 9 key-value "key 'commId' is -1, not an unsigned 64-bit integer" '9s/"commId":[0-9]+/"commId":-1/'
 broken S good 9 key-value "key 'commId' is 18446744073709551616, not an unsigned 64-bit integer" '9s/"commId":[0-9]+/"commId":18446744073709551616/'

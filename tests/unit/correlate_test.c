@@ -156,6 +156,17 @@ static uint64_t proxy_op(uint64_t n, uint64_t parent, int32_t pid, uint64_t ts)
 	return start_with(&r, sizeof(r.proxy_op), id_of(SCOPE_PROXY_OP, n), parent, ts, &proxy);
 }
 
+static void state(uint64_t id, uint32_t nr, uint64_t ts);
+
+/* As proxy_op(), and the progress thread begins with it. */
+static uint64_t working_op(uint64_t n, uint64_t parent, int32_t pid, uint64_t ts)
+{
+	uint64_t id = proxy_op(n, parent, pid, ts);
+
+	state(id, ncclProfilerProxyOpInProgress_v4, ts);
+	return id;
+}
+
 static void stop_event(uint64_t id, uint64_t ts)
 {
 	correlate__stop(&c, id, ts, &proxy);
@@ -486,7 +497,7 @@ static void test_stuck_child(void **arg)
 	(void)arg;
 	start(coll, 0, 10, &app);
 	stop_event(coll, 20);
-	op = proxy_op(2, coll, TGID, 30);
+	op = working_op(2, coll, TGID, 30);
 	correlate__tick(&c, 59 * S);
 	assert_null(find_out(coll));
 	correlate__tick(&c, 61 * S);
@@ -509,7 +520,7 @@ static void test_queued_behind_stuck(void **arg)
 	comm(2, 0);
 	start(first, 0, 10, &app);
 	stop_event(first, 20);
-	op = proxy_op(4, first, TGID, 30);
+	op = working_op(4, first, TGID, 30);
 	start(second, 0, 40, &app);
 	stop_event(second, 50);
 	start_with(&elsewhere, sizeof(elsewhere), other, 0, 60, &app);
@@ -521,7 +532,7 @@ static void test_queued_behind_stuck(void **arg)
 	assert_non_null(find_out(other)); /* of another communicator: it is not behind those */
 	stop_event(op, 10 * S);
 	correlate__tick(&c, 10 * S + S / 2);
-	op = proxy_op(5, second, TGID, 10 * S + S / 2);
+	op = working_op(5, second, TGID, 10 * S + S / 2);
 	correlate__tick(&c, 12 * S);
 	assert_non_null(find_out(first));
 	assert_null(find_out(second));
@@ -1367,9 +1378,9 @@ static void test_cut(void **arg)
 	stop_event(coll, S + 1);
 	correlate__cut(&c, S + 10);
 	correlate__cut(&c, S + 20); /* the first one counts */
-	op = proxy_op(2, coll, TGID, S + 11);
+	op = working_op(2, coll, TGID, S + 11);
 	next = start(id_of(SCOPE_COLL, 3), 0, S + 12, &app);
-	next_op = proxy_op(4, next, TGID, S + 13);
+	next_op = working_op(4, next, TGID, S + 13);
 	start(id_of(SCOPE_PROXY_STEP, 5), next_op, S + 14, &proxy);
 	assert_false(correlate__settled(&c, S + MS, 0));
 	stop_event(op, S + 15);
@@ -1452,7 +1463,7 @@ static void test_pending_stuck(void **arg)
 	(void)arg;
 	comm(1, 0);
 	coll = operation(SCOPE_COLL, 1, S, S + 1);
-	op[0] = proxy_op(2, coll, TGID, S + 2);
+	op[0] = working_op(2, coll, TGID, S + 2);
 	op[1] = start(id_of(SCOPE_KERNEL_CH, 3), coll, S + 3, &proxy);
 	for (t = S; t < 3600 * S; t += 500 * MS) {
 		correlate__tick(&c, t);
@@ -1465,7 +1476,7 @@ static void test_pending_stuck(void **arg)
 	stop_event(op[1], t);
 	assert_int_equal(pending().n, 0);
 	/* Which may have children still, as others that are written; not for ever. */
-	op[0] = proxy_op(4, coll, TGID, t + S);
+	op[0] = working_op(4, coll, TGID, t + S);
 	assert_int_equal(pending().id, coll);
 	stop_event(op[0], t + 2 * S);
 	assert_int_equal(pending().n, 0);
@@ -1473,6 +1484,133 @@ static void test_pending_stuck(void **arg)
 	correlate__tick(&c, t + 70 * S);
 	correlate__tick(&c, t + 80 * S);
 	assert_int_equal(c.table_used, 0);
+}
+
+/* The progress thread has nothing to do. */
+static void proxy_sleeps(uint64_t n, uint64_t from, uint64_t to)
+{
+	uint64_t ctrl = start(id_of(SCOPE_PROXY_CTRL, n), 0, from, &proxy);
+
+	state(ctrl, ncclProfilerProxyCtrlSleep, from);
+	state(ctrl, ncclProfilerProxyCtrlWakeup, to);
+	stop_event(ctrl, to);
+}
+
+/* CollNet: NCCL starts its ProxyOps, and tells nothing more of them. */
+static void test_silent(void **arg)
+{
+	uint64_t coll, op[2], t;
+
+	(void)arg;
+	comm(1, 0);
+	coll = operation(SCOPE_COLL, 1, S, S + 1);
+	op[0] = proxy_op(2, coll, TGID, S + 2);
+	op[1] = proxy_op(3, coll, TGID, S + 3);
+	assert_int_equal(pending().n, 1);
+	proxy_sleeps(4, S + 500 * MS, S + 501 * MS);
+	for (t = S + 600 * MS; t < 9 * S; t += 500 * MS) {
+		pass(t, t + 500 * MS);
+		assert_int_equal(pending().n, 0);
+	}
+	assert_int_equal(told.n, 0);
+	assert_int_equal(find_out(coll)->exec, EXEC_ENQUEUE);
+	assert_int_equal(find_out(coll)->open_children, 0);
+	assert_true(find_out(op[0])->unfinished && find_out(op[0])->silent);
+	assert_true(find_out(op[1])->unfinished && find_out(op[1])->silent);
+	assert_true(correlate__settled(&c, t, S));
+	assert_int_equal(c.counts.evicted + c.counts.orphans, 0);
+	pass(t, t + 70 * S);
+	assert_int_equal(c.table_used, 0);
+	t += 71 * S;
+	operation(SCOPE_P2P, 4, t, t + 1);
+	proxy_op(5, id_of(SCOPE_P2P, 4), TGID, t + 2);
+	proxy_sleeps(9, t + 3, t + 4);
+	correlate__tick(&c, t + 5);
+	assert_int_equal(pending().n, 0);
+	/* Its kernel tells when it ends. */
+	t += 2 * S;
+	coll = operation(SCOPE_COLL, 6, t, t + 1);
+	proxy_op(7, coll, TGID, t + 2);
+	op[0] = start(id_of(SCOPE_KERNEL_CH, 8), coll, t + 3, &proxy);
+	proxy_sleeps(10, t + 4, t + 5);
+	pass(t, t + 3 * S);
+	assert_int_equal(pending().n, 1);
+	assert_true(times_told(coll, 0, NULL) > 0);
+	stop_event(op[0], t + 4 * S);
+	pass(t + 4 * S, t + 6 * S);
+	assert_int_equal(find_out(coll)->exec, EXEC_KERNEL);
+	assert_int_equal(find_out(coll)->exec_stop_ns, t + 4 * S);
+}
+
+/* Behind one that hangs, or that began before the recording, its thread does not sleep: it waits. So it does if another thread sleeps. */
+static void test_silent_not(void **arg)
+{
+	uint64_t coll, op, ctrl;
+
+	(void)arg;
+	comm(1, 0);
+	coll = operation(SCOPE_COLL, 1, S, S + 1);
+	proxy_sleeps(7, S + 1, S + 2);
+	op = proxy_op(2, coll, TGID, S + 2);
+	ctrl = start(id_of(SCOPE_PROXY_CTRL, 8), 0, 2 * S, &app);
+	state(ctrl, ncclProfilerProxyCtrlSleep, 2 * S);
+	pass(S, 20 * S);
+	assert_int_equal(pending().n, 1);
+	assert_true(times_told(coll, 0, NULL) > 0);
+	assert_false(correlate__settled(&c, 20 * S, S));
+	state(op, ncclProfilerProxyOpInProgress_v4, 20 * S);
+	proxy_sleeps(9, 20 * S, 21 * S); /* which NCCL's does not then */
+	pass(20 * S, 30 * S);
+	assert_int_equal(pending().n, 1);
+	stop_event(op, 30 * S);
+	assert_int_equal(pending().n, 0);
+	coll = operation(SCOPE_COLL, 3, 31 * S, 31 * S + 1);
+	op = proxy_op(4, coll, TGID, 31 * S + 2);
+	correlate__end(&c);
+	assert_true(find_out(op)->unfinished && !find_out(op)->silent);
+	assert_int_equal(find_out(coll)->open_children, 1);
+	assert_int_equal(c.counts.orphans + c.counts.late, 0);
+}
+
+/* One whose operation has been written, and one that the end of the recording finds. */
+static void test_silent_written(void **arg)
+{
+	uint64_t coll, op[2];
+
+	(void)arg;
+	comm(1, 0);
+	coll = operation(SCOPE_COLL, 1, S, S + 1);
+	op[0] = proxy_op(2, coll, TGID, S + 2);
+	pass(S, 70 * S);
+	assert_int_equal(find_out(coll)->open_children, 1);
+	proxy_sleeps(3, 70 * S, 71 * S);
+	op[1] = proxy_op(4, coll, TGID, 71 * S);
+	correlate__tick(&c, 72 * S);
+	assert_true(find_out(op[0])->silent);
+	assert_int_equal(pending().n, 1);
+	proxy_sleeps(5, 73 * S, 74 * S);
+	correlate__end(&c);
+	assert_true(find_out(op[1])->silent);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
+/* They do not pile up. */
+static void test_silent_many(void **arg)
+{
+	uint64_t n, t = S;
+
+	(void)arg;
+	comm(1, 0);
+	for (n = 0; n < 30000; n++, t += MS) {
+		operation(SCOPE_COLL, 4 * n + 1, t, t + 1);
+		proxy_op(4 * n + 2, id_of(SCOPE_COLL, 4 * n + 1), TGID, t + 2);
+		proxy_sleeps(4 * n + 3, t + 3, t + 4);
+		if (n % 100 == 0)
+			correlate__tick(&c, t);
+		assert_true(c.open.n <= 100);
+	}
+	assert_int_equal(c.counts.evicted, 0);
+	assert_int_equal(HASH_COUNT(c.sleepers), 1);
 }
 
 /* What waited behind it for more than a minute, and hangs when its turn comes. */
@@ -1483,12 +1621,12 @@ static void test_pending_late(void **arg)
 	(void)arg;
 	comm(1, 0);
 	first = operation(SCOPE_COLL, 1, S, S + 1);
-	op = proxy_op(3, first, TGID, S + 2);
+	op = working_op(3, first, TGID, S + 2);
 	second = operation(SCOPE_COLL, 2, S + 10, S + 11);
 	pass(S, 80 * S);
 	assert_non_null(find_out(second));
 	stop_event(op, 80 * S);
-	op = proxy_op(4, second, TGID, 80 * S + 1);
+	op = working_op(4, second, TGID, 80 * S + 1);
 	for (t = 80 * S; t < 300 * S; t += S) {
 		correlate__tick(&c, t);
 		assert_int_equal(pending().n, 1);
@@ -1511,8 +1649,8 @@ static void test_pending_sent(void **arg)
 	(void)arg;
 	comm(1, 0);
 	sent = operation(SCOPE_P2P, 1, S, S + 1);
-	op = proxy_op(2, sent, TGID, S + 2);
-	stop_event(proxy_op(4, operation(SCOPE_P2P, 3, S + 10, S + 11), TGID, S + 12), 2 * S);
+	op = working_op(2, sent, TGID, S + 2);
+	stop_event(working_op(4, operation(SCOPE_P2P, 3, S + 10, S + 11), TGID, S + 12), 2 * S);
 	for (t = 4 * S; t < 100 * S; t += S) {
 		correlate__tick(&c, t);
 		assert_int_equal(pending().n, 1);
@@ -1532,16 +1670,16 @@ static void test_pending_passed(void **arg)
 	comm(1, 0);
 	comm(2, 0);
 	coll = operation(SCOPE_COLL, 1, S, S + 1);
-	proxy_op(2, coll, TGID, S + 2);
+	working_op(2, coll, TGID, S + 2);
 	other = id_of(SCOPE_COLL, 10);
 	start_with(&elsewhere, sizeof(elsewhere), other, 0, S + 10, &app);
 	stop_event(other, S + 11);
-	proxy_op(11, other, TGID, S + 12);
+	working_op(11, other, TGID, S + 12);
 	later = operation(SCOPE_COLL, 3, S + 20, S + 21);
 	correlate__tick(&c, 65 * S); /* that it was given up tells nothing */
 	assert_int_equal(pending().n, 2);
 	later = operation(SCOPE_COLL, 4, 65 * S, 65 * S + 1);
-	stop_event(proxy_op(5, later, TGID, 65 * S + 2), 66 * S);
+	stop_event(working_op(5, later, TGID, 65 * S + 2), 66 * S);
 	correlate__tick(&c, 68 * S);
 	assert_non_null(find_out(later));
 	assert_int_equal(pending().n, 1);
@@ -1553,8 +1691,8 @@ static void test_pending_passed(void **arg)
 	p2p[1] = start(id_of(SCOPE_P2P, 7), 0, 70 * S + 1, &app);
 	stop_event(p2p[0], 70 * S + 2);
 	stop_event(p2p[1], 70 * S + 3);
-	proxy_op(8, p2p[0], TGID, 70 * S + 4);
-	stop_event(proxy_op(9, p2p[1], TGID, 70 * S + 5), 71 * S);
+	working_op(8, p2p[0], TGID, 70 * S + 4);
+	stop_event(working_op(9, p2p[1], TGID, 70 * S + 5), 71 * S);
 	correlate__tick(&c, 73 * S);
 	assert_non_null(find_out(p2p[1]));
 	correlate__tick(&c, 200 * S);
@@ -1607,7 +1745,7 @@ static void test_queued_cost(void **arg)
 	(void)arg;
 	comm(1, 0);
 	first = operation(SCOPE_COLL, 1, S, S + 1);
-	op = proxy_op(2, first, TGID, S + 2);
+	op = working_op(2, first, TGID, S + 2);
 	for (i = 0; i < 100000; i++)
 		last = operation(SCOPE_P2P, 10 + i, S + 10 + i, S + 11 + i);
 	for (t = S; t < 3 * S; t += 10 * MS)
@@ -1673,6 +1811,10 @@ int main(void)
 		TEST(test_settled_idle),
 		TEST(test_colls_max),
 		TEST(test_pending_stuck),
+		TEST(test_silent),
+		TEST(test_silent_not),
+		TEST(test_silent_written),
+		TEST(test_silent_many),
 		TEST(test_pending_late),
 		TEST(test_pending_sent),
 		TEST(test_pending_passed),
