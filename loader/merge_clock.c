@@ -296,8 +296,11 @@ static double drift_of(const struct history *h)
 			if (!is_bounded(a) || !is_bounded(b))
 				continue;
 			ms = (k - i) * h->window_ms;
-			can = lesser(can, (double)most(b->high - a->low, a->high - b->low) / ms);
 			has = greater(has, (double)most(b->low - a->high, a->low - b->high) / ms);
+			if (k == i + 1) /* their messages may be next to each other */
+				continue;
+			ms -= h->window_ms;
+			can = lesser(can, (double)most(b->high - a->low, a->high - b->low) / ms);
 		}
 	return greater(can, has);
 }
