@@ -332,6 +332,15 @@ static int64_t middle(const struct bounds *b)
 	return b->low + (b->high - b->low) / 2;
 }
 
+/* What went and what came were never in one window: each message on the way was right at some time of all of it. */
+static struct bounds of_any_time(const struct history *h, const struct bounds *all, double drift)
+{
+	uint32_t hops = all->low_hops > all->high_hops ? all->low_hops : all->high_hops;
+	int64_t apart = (int64_t)(drift * h->window_ms * h->n * hops);
+
+	return (struct bounds){.low = all->low - apart, .high = all->high + apart};
+}
+
 /* @all: of all time, without any slack if @one: there is one x for all messages. */
 static void make_fit(const struct history *h, const struct bounds *all, bool one,
 		     struct merge_fit *fit)
@@ -350,9 +359,9 @@ static void make_fit(const struct history *h, const struct bounds *all, bool one
 		sum.low = least(sum.low, b.low);
 		sum.high = most(sum.high, b.high);
 	}
-	if (!w) /* what went and what came were never in one window */
-		sum = *all;
 	fit->add = middle(one || !w ? all : &sum);
+	if (!w)
+		sum = of_any_time(h, all, drift);
 	fit->error = most(sum.high - fit->add, fit->add - sum.low);
 }
 
