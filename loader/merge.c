@@ -133,14 +133,24 @@ int merge_fit(struct merge *m)
 	return err;
 }
 
+static void free_end(struct merge_end *e)
+{
+	struct merge_end *more;
+
+	for (; e; e = more) {
+		more = e->more;
+		free(e->resent);
+		free(e);
+	}
+}
+
 static void free_flow(struct merge_flow *f)
 {
 	struct merge_end *e, *next;
 
 	for (e = f->ends; e; e = next) {
 		next = e->next;
-		free(e->resent);
-		free(e);
+		free_end(e);
 	}
 	free(f);
 }

@@ -54,10 +54,11 @@ struct merge_pxn {
 	const struct merge_origin *origin;
 };
 
-/* A process: from a header to the next, or to the end of its stream. */
+/* A recording of a process: from a header to the next, or to the end of its stream. */
 struct merge_proc {
 	uint32_t node; /* MERGE_NO_NODE: it has no header, so nothing is known of its clock */
 	int32_t pid, host_pid;
+	int64_t started; /* -1: not known */
 	struct copies_span when;
 	bool is_copy;	       /* its trace has come before: left out */
 	struct merge_pxn *pxn; /* by addr, once all is read; owned */
@@ -71,7 +72,7 @@ struct merge_resent {
 	uint64_t n, dsack;
 };
 
-/* A connection as one of its ends has it. */
+/* A connection as one of its ends has it, in one recording of that process. */
 struct merge_end {
 	const struct merge_proc *proc;
 	int32_t rank;		     /* of what it served; -1: not known */
@@ -79,14 +80,16 @@ struct merge_end {
 	bool is_cut;		     /* there were more than are kept */
 	struct merge_resent *resent; /* owned */
 	uint32_t nresent;
-	int64_t from, to;	/* when it would have been told that something was sent again */
-	struct merge_end *next; /* others of that name */
+	int64_t from, to; /* when it would have been told that something was sent again */
+	struct merge_end
+		*more; /* of other recordings of its process: windows, or of two recorders; owned */
+	struct merge_end *next; /* of other processes */
 	struct merge_flow *flow;
 };
 
 struct merge_flow {
-	struct merge_end *ends; /* owned */
-	uint32_t nends;
+	struct merge_end *ends; /* the first of each process; owned */
+	uint32_t nends;		/* processes */
 	UT_hash_handle hh;
 	uint32_t len;
 	char name[]; /* "10.0.0.7:41230>10.0.0.8:50021" */
@@ -127,12 +130,15 @@ int merge_write(struct merge *m, struct streams *files);
 
 /* The first process of a stream, which leads to the others; NULL: it has none. */
 const struct merge_proc *merge_first_proc(const struct merge *m, uint32_t stream);
+/* Recordings of one process may be windows, one after the other, or of two recorders at once. */
+bool merge_same_proc(const struct merge_proc *a, const struct merge_proc *b);
 /* The other end of a connection that @proc has, on another node; NULL: not in the input, or which one is not sure. */
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);
 /*
- * What @e, the other end of a connection of @proc, had to send again from @from to @to, and what of that was needless. Times are
- * the reference's. False: nothing, and its records do not cover all of that time, or the clocks are too wrong to tell.
+ * What @e, the other end of a connection of @proc, had to send again from @from to @to (INT64_MAX: until the last that is known of it),
+ * and what of that was needless. Times are the reference's. False: nothing, and its records do not cover all of that time, or the
+ * clocks are too wrong to tell.
  */
 bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
 		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack);

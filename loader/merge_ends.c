@@ -10,7 +10,7 @@
 #define FLOWS_MAX   (1u << 20)
 #define ORIGINS_MAX (1u << 22)
 #define FLOW_LEN    128
-#define ENDS_MAX    16	       /* of one connection's name */
+#define ENDS_MAX    16	       /* processes that have one connection's name */
 #define RESENT_MAX  (1u << 20) /* of all of them */
 #define RESENT_LATE 100000000  /* ns, FLOW_RESENT_NS: told so much later but by the last record */
 
@@ -150,25 +150,43 @@ static struct merge_flow *new_flow(struct merge *m, node_t name)
 	return f;
 }
 
+bool merge_same_proc(const struct merge_proc *a, const struct merge_proc *b)
+{
+	return a == b || (a->node != MERGE_NO_NODE && a->node == b->node && a->host_pid >= 0 &&
+			  a->host_pid == b->host_pid && a->started == b->started);
+}
+
+/* The first that a process has of it. */
+static struct merge_end *end_of(const struct merge_flow *f, const struct merge_proc *proc)
+{
+	struct merge_end *e = f ? f->ends : NULL;
+
+	while (e && !merge_same_proc(e->proc, proc))
+		e = e->next;
+	return e;
+}
+
 static struct merge_end *new_end(struct merge_reader *rd, struct merge_flow *f)
 {
-	struct merge_end *e = f->ends;
+	struct merge_end *first = end_of(f, rd->proc), *e = first;
 
 	while (e && e->proc != rd->proc)
-		e = e->next;
-	if (e || f->nends == ENDS_MAX)
+		e = e->more;
+	if (e || (!first && f->nends == ENDS_MAX))
 		return e;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
 		rd->m->err = -ENOMEM;
 		return NULL;
 	}
-	*e = (struct merge_end){.proc = rd->proc,
-				.rank = -1,
-				.from = INT64_MAX,
-				.to = INT64_MIN,
-				.next = f->ends,
-				.flow = f};
+	*e = (struct merge_end){
+		.proc = rd->proc, .rank = -1, .from = INT64_MAX, .to = INT64_MIN, .flow = f};
+	if (first) { /* the last one comes first of the others: it is the one that is asked for next */
+		e->more = first->more;
+		first->more = e;
+		return e;
+	}
+	e->next = f->ends;
 	f->ends = e;
 	f->nends++;
 	return e;
@@ -263,15 +281,6 @@ static bool is_loopback(const char *name, size_t len)
 	return (len > 4 && !memcmp(name, "127.", 4)) || (len > 5 && !memcmp(name, "[::1]", 5));
 }
 
-static const struct merge_end *end_of(const struct merge_flow *f, const struct merge_proc *proc)
-{
-	const struct merge_end *e = f ? f->ends : NULL;
-
-	while (e && e->proc != proc)
-		e = e->next;
-	return e;
-}
-
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *name, size_t len)
 {
@@ -320,20 +329,19 @@ static int64_t clocks_doubt(const struct merge *m, const struct merge_proc *a,
 	return x < JN_TIME_MAX / 2 && y < JN_TIME_MAX / 2 ? x + y : JN_TIME_MAX;
 }
 
-bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
-		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack)
+/* As merge_resent(), of one recording. */
+static bool resent_in(const struct merge *m, const struct merge_end *e, int64_t doubt, int64_t from,
+		      int64_t to, uint64_t *n, uint64_t *dsack)
 {
 	static const struct merge_resent none;
-	int64_t doubt = clocks_doubt(m, proc, e->proc);
 	const struct merge_resent *a = &none, *b = &none;
 	uint32_t first, last;
 	bool covered;
 
-	*n = *dsack = 0;
-	if (from > to || doubt < 0)
-		return false;
 	from -= m->nodes[e->proc->node].shift;
-	to -= m->nodes[e->proc->node].shift;
+	to = to == INT64_MAX ? e->to : to - m->nodes[e->proc->node].shift;
+	if (e->to == INT64_MIN || from > to)
+		return false;
 	first = resent_until(e, from - 1);
 	last = resent_until(e, to);
 	/* that there was none is not known if there was one that a wrong clock may have kept out */
@@ -346,6 +354,27 @@ bool merge_resent(const struct merge *m, const struct merge_proc *proc, const st
 	*n = b->n - a->n;
 	*dsack = b->dsack - a->dsack;
 	return covered || (*n && doubt <= to - from);
+}
+
+/* Windows do not add up, as two recorders tell the same: that which tells of most counts. */
+bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
+		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack)
+{
+	int64_t doubt = clocks_doubt(m, proc, e->proc);
+	uint64_t v, needless;
+	bool known = false;
+
+	*n = *dsack = 0;
+	for (; e && doubt >= 0; e = e->more) {
+		if (!resent_in(m, e, doubt, from, to, &v, &needless))
+			continue;
+		if (!known || v > *n) {
+			*n = v;
+			*dsack = needless;
+		}
+		known = true;
+	}
+	return known;
 }
 
 /* ---- The end ------------------------------------------------------------------------------------------------ */
@@ -369,6 +398,20 @@ static void sum_up(struct merge_end *e)
 	}
 }
 
+/* What any of its process' recordings tells. */
+static void join(struct merge_end *first)
+{
+	struct merge_end *e;
+
+	sum_up(first);
+	for (e = first->more; e; e = e->more) {
+		sum_up(e);
+		first->is_local |= e->is_local;
+		if (first->rank < 0)
+			first->rank = e->rank;
+	}
+}
+
 static int by_addr(const void *a, const void *b)
 {
 	const struct merge_pxn *x = a, *y = b;
@@ -386,7 +429,7 @@ void ends__settle(struct merge *m, struct merge_learner *all)
 	HASH_FREE_ALL(all->seen);
 	for (f = m->flows; f; f = f->hh.next)
 		for (e = f->ends; e; e = e->next)
-			sum_up(e);
+			join(e);
 	for (i = 0; i < m->nstreams; i++)
 		for (p = m->streams[i]; p; p = p->next)
 			if (p->npxn)

@@ -89,6 +89,7 @@ static struct merge_proc *new_proc(struct merge_reader *rd)
 	}
 	p->node = MERGE_NO_NODE;
 	p->pid = p->host_pid = -1;
+	p->started = -1;
 	p->when = COPIES_SPAN_NONE;
 	if (rd->proc)
 		rd->proc->next = p;
@@ -154,6 +155,7 @@ static int take_header(struct merge_reader *rd, node_t rec)
 	rd->counts = has_common_seq(rd, rec);
 	p->pid = get_i32(rd, rec, "pid", -1);
 	p->host_pid = get_i32(rd, rec, "hostPid", p->pid);
+	get_point(rd, rec, "startTime", &p->started);
 	p->node = node_of(rd, rec);
 	if (p->node == MERGE_NO_NODE) {
 		rd->m->headless++;

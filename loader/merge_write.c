@@ -282,16 +282,15 @@ static bool time_of(const struct writer *w, node_t n, int64_t *ns)
 	       *ns <= TIME_MAX;
 }
 
-/* From when to when an event was; of one that has not ended, until the last that is known of the other end. */
-static bool span_of(const struct writer *w, node_t rec, const struct merge_end *peer, int64_t *from,
-		    int64_t *to)
+/* From when to when an event was, as merge_resent() has it. */
+static bool span_of(const struct writer *w, node_t rec, int64_t *from, int64_t *to)
 {
 	const struct json_doc *doc = &w->m->doc;
 
 	if (!time_of(w, jn_get(doc, jn_get(doc, rec, "start"), "ts"), from))
 		return false;
 	if (!time_of(w, jn_get(doc, jn_get(doc, rec, "stop"), "ts"), to))
-		*to = peer->to + w->m->nodes[peer->proc->node].shift;
+		*to = INT64_MAX;
 	return true;
 }
 
@@ -305,8 +304,9 @@ static bool add_peer(struct writer *w, node_t rec, node_t name)
 	if (name->kind != JSON_KIND_STR)
 		return false;
 	peer = merge_peer(w->m, w->proc, name->s, name->len);
-	if (!peer || peer->proc->pid < 0 || peer->to == INT64_MIN ||
-	    (w->peer && w->peer->proc != peer->proc) || !span_of(w, rec, peer, &from, &to) ||
+	if (!peer || peer->proc->pid < 0 ||
+	    (w->peer && !merge_same_proc(w->peer->proc, peer->proc)) ||
+	    !span_of(w, rec, &from, &to) ||
 	    !merge_resent(w->m, w->proc, peer, from, to, &n, &dsack))
 		return false;
 	w->peer = peer;

@@ -106,6 +106,20 @@ t "PXN: whose it is, once both are there" pxn
 
 # ---- Connections
 
+# later US <TRACE: as if it were a window of the same recording so much later.
+later()
+{
+	cat >window
+	other_node 0 "$1" "$1" <window | sed "1s/\"host\":\"0\"/\"host\":$(head -n 1 window | jq .host)/; 1s/\"bootId\":\"[^\"]*\"/\"bootId\":$(head -n 1 window | jq .bootId)/"
+}
+
+# peers TRACE...: how many flow records of each end say what the other one is
+peers()
+{
+	"$tool" merge -q "$@" >merged.jsonl && "$tool" check merged.jsonl >&2 &&
+		jq -sr '[.[] | select(.recordType == "flow" and .peerHost).flow[:8]] | [(["10.0.0.7", "10.0.0.8"][] as $f | map(select(. == $f)) | length)] | join(" ")' merged.jsonl
+}
+
 ends()
 {
 	local flow='"flow":"10.0.0.7:41230>10.0.0.8:50021"' peer='"flow":"10.0.0.8:50021>10.0.0.7:41230"'
@@ -117,6 +131,15 @@ ends()
 	grep "$peer" merged.jsonl | grep '"recordType":"flow"' | jq -c '[.peerHost, .peerPid]' | uniq >>got
 	same "$(cat got)" "[\"b1\",98]
 [\"$(head -n 1 a.jsonl | jq -r .host)\",4716]" && "$tool" check merged.jsonl || return 1
+	# each window of a recording has a header, and there may be many: they are of the same two processes
+	later 10000000.000 <a.jsonl >a2.jsonl
+	later 10000000.000 <b.jsonl >b2.jsonl
+	{ for i in {11..30}; do head -n 1 b.jsonl && grep -m 1 "{\"recordType\":\"flow\",$peer" b.jsonl | sed "s/\"ts\":[0-9.]*/\"ts\":70000$i.000/"; done; } >more.jsonl
+	same "$(peers a.jsonl b.jsonl)" "8 8" && same "$(peers a.jsonl b.jsonl a2.jsonl b2.jsonl)" "16 16" &&
+		same "$(peers a.jsonl b.jsonl b2.jsonl)" "8 16" && same "$(peers a.jsonl b.jsonl more.jsonl)" "8 28" || return 1
+	# a later process that has the pid is another one
+	sed 's/"startTime":8000/"startTime":8001/' b2.jsonl >c.jsonl
+	same "$(peers a.jsonl b.jsonl c.jsonl)" "0 16" || return 1
 	# two that could be it: none is
 	sed 's/000000b1/000000b2/' b.jsonl >c.jsonl
 	"$tool" merge -q a.jsonl b.jsonl c.jsonl >merged.jsonl
@@ -142,14 +165,21 @@ resent()
 	op() { # ADDR NFLOWS FLOW...
 		echo "{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"start\":{\"ts\":1005000.000},\"stop\":{\"ts\":1030000.000},\"eventAddr\":\"$1\",\"net\":{\"flow\":\"$3\",\"flows\":$(jq -nc '$ARGS.positional' --args "${@:3}"),\"nFlows\":$2,$(counts 0)}}"
 	}
+	sent_again() { # TRACE...: of each step and ProxyOp, what it is told of the other end
+		"$tool" merge -q "$@" | jq -c 'select(.eventAddr and .net) | [.eventAddr[2:], .net.peer.host, .net.peer.pid, .net.peer.retrans, .net.peer.dsack]' | tr -d '\n"'
+	}
 	{ calls 1 0 10 0 i 0 2.28.9 && record $flow2 1000000.000 open 0 && record $flow2 1090000.000 end 5 ',"end":true,"resent":[{"ts":1012000.000,"n":5}]' && record $flow 1000000.000 open 0 && record $flow 1090000.000 use 3 ',"resent":[{"ts":1010000.000,"n":2},{"ts":1020000.000,"n":1,"dsack":1}]' &&
 		record $flow 1100000.000 end 7 ',"end":true,"resent":[{"ts":1095000.000,"n":4}]'; } >a.jsonl
 	{ calls 2 1 20 0 i 0 2.28.9 && record $peer 1000000.000 open 0 && record $peer2 1000000.000 open 0 && op 0xa 2 $peer $peer2 && op 0xb 3 $peer $peer2 && op 0xc 2 $peer 10.0.0.8:1\>10.0.0.7:2 && step 1005000.000 '{"ts":1015000.000}' 0x1 && step 1016000.000 '{"ts":1030000.000}' 0x2 &&
 		step 1021000.000 '{"ts":1094000.000}' 0x3 && step 1005000.000 '{"ts":1096000.000}' 0x4 && step 999000.000 '{"ts":1096000.000}' 0x5 &&
 		step 1093000.000 '{"ts":1101000.000}' 0x6 && step 1096000.000 '{"ts":1101000.000}' 0x8 && step 1021000.000 null 0x7; } >b.jsonl
-	"$tool" merge -q a.jsonl b.jsonl >merged.jsonl 2>err || { cat err; return 1; }
-	same "$(jq -c 'select(.eventAddr and .net) | [.eventAddr[2:], .net.peer.host, .net.peer.pid, .net.peer.retrans, .net.peer.dsack]' merged.jsonl | tr -d '\n"')" \
+	same "$(sent_again a.jsonl b.jsonl)" \
 		'[a,n1,10,8,1][b,null,null,null,null][c,null,null,null,null][1,n1,10,2,0][2,n1,10,1,1][3,n1,10,0,0][4,n1,10,7,1][5,n1,10,7,1][6,n1,10,4,0][8,null,null,null,null][7,n1,10,4,0]' || return 1
+	# each goes by the window that it is in, and between two nothing is known
+	{ head -n 1 a.jsonl && record $flow 2000000.000 open 0 && record $flow 2090000.000 end 3 ',"end":true,"resent":[{"ts":2010000.000,"n":3}]'; } >a2.jsonl
+	{ head -n 1 b.jsonl && record $peer 2000000.000 open 0 && step 2005000.000 '{"ts":2015000.000}' 0x9 && step 2021000.000 null 0xd &&
+		step 1500000.000 '{"ts":1510000.000}' 0xe; } >b2.jsonl
+	same "$(sent_again a.jsonl b.jsonl a2.jsonl b2.jsonl)" "$(sent_again a.jsonl b.jsonl)[9,n1,10,3,0][d,n1,10,0,0][e,null,null,null,null]" || return 1
 	# a recording that was cut off: what was sent again in its last tenth of a second may not have been told
 	grep -v '"end":true' a.jsonl >a2.jsonl
 	"$tool" merge -q a2.jsonl b.jsonl >merged.jsonl 2>err
