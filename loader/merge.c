@@ -314,8 +314,8 @@ static void tell(const struct merge *m)
 	pr_info("%u node%s, %" PRIu64 " process%s, %" PRIu64 " line%s%s\n", m->nnodes,
 		human__s(m->nnodes), procs, human__es(procs), m->lines, human__s(m->lines), clocks);
 	if (m->ties)
-		pr_info("%" PRIu64 " connections have their other end on another of these nodes\n",
-			m->ties / 2);
+		pr_info("%" PRIu64 " connection%s other end on another of these nodes\n", m->ties,
+			m->ties == 1 ? " has its" : "s have their");
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------- */

@@ -90,6 +90,7 @@ struct merge_end {
 struct merge_flow {
 	struct merge_end *ends; /* the first of each process; owned */
 	uint32_t nends;		/* processes */
+	bool counted;
 	UT_hash_handle hh;
 	uint32_t len;
 	char name[]; /* "10.0.0.7:41230>10.0.0.8:50021" */
@@ -110,7 +111,7 @@ struct merge {
 	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
 	struct copies copies;
 	uint64_t pxn, pxn_lost; /* PXN events; without their origin */
-	uint64_t ties;		/* ends of connections that found the other on another node */
+	uint64_t ties;		/* connections between two of the nodes */
 	/* Writing. */
 	char why[512]; /* of the first line that was skipped: where it is */
 	struct output to;

@@ -412,6 +412,22 @@ static void join(struct merge_end *first)
 	}
 }
 
+/* Of a connection there are two names, and any number of records on either side. */
+static void count_ties(struct merge *m)
+{
+	const struct merge_end *e, *peer;
+	struct merge_flow *f;
+
+	for (f = m->flows; f; f = f->hh.next)
+		for (e = f->ends; e && !f->counted; e = e->next) {
+			peer = merge_peer(m, e->proc, f->name, f->len);
+			if (!peer)
+				continue;
+			f->counted = true;
+			m->ties += !peer->flow->counted;
+		}
+}
+
 static int by_addr(const void *a, const void *b)
 {
 	const struct merge_pxn *x = a, *y = b;
@@ -430,6 +446,7 @@ void ends__settle(struct merge *m, struct merge_learner *all)
 	for (f = m->flows; f; f = f->hh.next)
 		for (e = f->ends; e; e = e->next)
 			join(e);
+	count_ties(m);
 	for (i = 0; i < m->nstreams; i++)
 		for (p = m->streams[i]; p; p = p->next)
 			if (p->npxn)

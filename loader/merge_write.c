@@ -268,7 +268,6 @@ static void edit_flow(struct writer *w, node_t rec)
 	if (!w->peer)
 		return;
 	w->peer_rank = w->peer->rank >= 0 && !jn_get(doc, rec, "peerRank");
-	w->m->ties += jn_true(jn_get(doc, rec, "end"));
 	for (i = 0; i < w->nedits; i++)
 		if (w->edits[i].n == ts)
 			w->edits[i].also = ALSO_END;

@@ -95,7 +95,7 @@ ends() {
 	[ "$n" -ge 16 ] || { echo "$n ends of data connections"; return 1; }
 	diff <(ends_of "$tmp"/job/trace_*.jsonl) <(ends_of "$tmp/job.jsonl") &&
 		same "$(jq -c 'select(.recordType == "flow" and .end and .channel != null) | [.rank % 2, .peerHost]' "$tmp/job.jsonl" | sort -u | tr -d '\n')" '[0,"n1"][1,"n0"]' &&
-		grep -q 'connections have their other end' "$tmp/job.merge"
+		grep -qE 'connections? (has its|have their) other end' "$tmp/job.merge"
 }
 t "two nodes: who is at the other end of connections" ends
 

@@ -131,6 +131,10 @@ ends()
 	grep "$peer" merged.jsonl | grep '"recordType":"flow"' | jq -c '[.peerHost, .peerPid]' | uniq >>got
 	same "$(cat got)" "[\"b1\",98]
 [\"$(head -n 1 a.jsonl | jq -r .host)\",4716]" && "$tool" check merged.jsonl || return 1
+	# a connection counts once, however often it is told to have ended, and on which sides
+	grep -q ': 1 connection has its other end on another' err || { cat err; return 1; }
+	grep -v '"end":true' a.jsonl >unended.jsonl
+	"$tool" merge unended.jsonl b.jsonl 2>&1 >/dev/null | grep -q ': 1 connection has' || { echo "one side has no last records"; return 1; }
 	# each window of a recording has a header, and there may be many: they are of the same two processes
 	later 10000000.000 <a.jsonl >a2.jsonl
 	later 10000000.000 <b.jsonl >b2.jsonl
