@@ -110,7 +110,7 @@ struct merge {
 	struct merge_learner *learner;				 /* of merge_read.c */
 	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
 	struct copies copies;
-	uint64_t pxn, pxn_lost; /* PXN events; without their origin */
+	uint64_t pxn, pxn_lost; /* PXN ProxyOps and steps; without their origin */
 	uint64_t ties;		/* connections between two of the nodes */
 	/* Writing. */
 	char why[512]; /* of the first line that was skipped: where it is */

@@ -363,18 +363,23 @@ static const struct merge_origin *step_origin(const struct merge_proc *p, uint64
 		       : NULL;
 }
 
+/* What is in a step has it by that. */
 static void find_origin(struct writer *w, node_t rec)
 {
 	const struct json_doc *doc = &w->m->doc;
+	node_t type = jn_get(doc, rec, "type");
 	uint64_t parent = jn_addr(jn_get(doc, rec, "parentObj"));
 	const struct merge_origin *o;
 
 	if (jn_get(doc, rec, "origin"))
 		return;
-	o = jn_is(jn_get(doc, rec, "type"), "ncclProfileProxyOp")
-		    ? merge_origin_of(w->m, w->proc, jn_i32(jn_get(doc, rec, "originPid"), -1),
-				      parent)
-		    : step_origin(w->proc, parent);
+	if (jn_is(type, "ncclProfileProxyOp"))
+		o = merge_origin_of(w->m, w->proc, jn_i32(jn_get(doc, rec, "originPid"), -1),
+				    parent);
+	else if (jn_is(type, "ncclProfileProxyStep"))
+		o = step_origin(w->proc, parent);
+	else
+		return;
 	w->origin = o && o->rank >= 0 ? o : NULL;
 	w->m->pxn++;
 	w->m->pxn_lost += !w->origin;

@@ -100,7 +100,12 @@ $origin
 \"ncclProfileProxyOp\"
 $origin" &&
 		same "$(grep 4799 merged.jsonl | jq -c 'select(.isPxn).origin')" '{"commHash":"0x7","rank":3,"seq":4}' &&
-		"$tool" merge "$traces/pxn.jsonl" >out 2>err && grep -q '2 of 2 PXN events' err
+		"$tool" merge "$traces/pxn.jsonl" >out 2>err && grep -q '2 of 2 PXN events' err || return 1
+	# what the network has to tell is in a step, which says whose it is
+	{ cat "$traces/pxn.jsonl" && grep -m 1 '"isPxn":true' "$traces/pxn.jsonl" |
+		sed 's/ProxyStep/NetPlugin/; s/"parentObj":"[^"]*","eventAddr":"[^"]*"/"parentObj":"0x2b0000000021","eventAddr":"0x2b0000000060"/'; } >plugin.jsonl
+	"$tool" merge plugin.jsonl origin.jsonl >merged.jsonl 2>err && grep -q '"type":"ncclProfileNetPlugin".*"parentObj":"0x2b0000000021".*"isPxn"' merged.jsonl &&
+		! grep 'PXN events' err
 }
 t "PXN: whose it is, once both are there" pxn
 
