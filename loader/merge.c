@@ -101,12 +101,28 @@ const char *merge_by(const struct merge *m, const struct merge_node *n)
 	return n == &m->nodes[m->ref] ? "reference" : n->fit.error >= 0 ? "messages" : "realtime";
 }
 
+/* By how much its real clock was set meanwhile, which is more than it may be wrong by. Lifetimes are nonsense, and sums would not fit. */
+static int64_t set_by(const struct merge_node *n)
+{
+	int64_t by = n->last.offset - n->first.offset;
+
+	return llabs(by) > n->last.error + n->first.error && llabs(by) < JN_TIME_MAX ? by : 0;
+}
+
+/* What its real clock says of its times, beyond what messages go by. */
+static int64_t beyond_base(const struct merge_node *n)
+{
+	int64_t by = n->real->offset - n->base.offset;
+
+	return llabs(by) < JN_TIME_MAX ? by : 0;
+}
+
 static uint32_t longest_up(const struct merge *m, const struct merge_fit *fits)
 {
 	uint32_t i, at = 0;
 
 	for (i = 1; i < m->nnodes; i++)
-		if (m->nodes[i].offset + fits[i].add < m->nodes[at].offset + fits[at].add)
+		if (m->nodes[i].base.offset + fits[i].add < m->nodes[at].base.offset + fits[at].add)
 			at = i;
 	return at;
 }
@@ -115,19 +131,29 @@ static uint32_t longest_up(const struct merge *m, const struct merge_fit *fits)
 int merge_fit(struct merge *m)
 {
 	struct merge_fit *fits = calloc(m->nnodes + 1, sizeof(*fits));
+	const struct merge_node *ref;
 	struct merge_node *n;
 	uint32_t i, turn;
 	int err = fits ? 0 : -ENOMEM;
 
+	for (i = 0; i < m->nnodes && !err; i++) {
+		n = &m->nodes[i];
+		n->real = set_by(n) ? &n->last : &n->base;
+		fits[i].add = beyond_base(n);
+	}
 	/* by their real clocks first; once these are known to be wrong, by what they should say */
 	for (turn = 0; !err && m->nnodes && turn < 2; turn++) {
 		m->ref = longest_up(m, fits);
+		for (i = 0; i < m->nnodes; i++)
+			fits[i].add = beyond_base(&m->nodes[i]) - beyond_base(&m->nodes[m->ref]);
 		err = merge_clock__solve(m->clock, m->nnodes, m->ref, fits);
 	}
 	for (i = 0; i < m->nnodes && !err; i++) {
 		n = &m->nodes[i];
+		ref = &m->nodes[m->ref];
 		n->fit = fits[i];
-		n->shift = n->offset + n->fit.add - m->nodes[m->ref].offset;
+		n->shift = n->base.offset + n->fit.add - ref->base.offset;
+		n->fit.add -= beyond_base(n) - beyond_base(ref);
 	}
 	free(fits);
 	return err;
@@ -263,9 +289,15 @@ static int tell_clocks_json(const struct merge *m)
 /* What the user ought to know of the clocks before they are relied on. */
 static void warn_clocks(const struct merge *m)
 {
-	char host[HUMAN_CELL];
+	char host[HUMAN_CELL], text[32];
 	uint32_t i;
 
+	for (i = 0; i < m->nnodes; i++)
+		if (set_by(&m->nodes[i]))
+			pr_warn("%s: its real clock was set by %s meanwhile: what it said last "
+				"counts\n",
+				human__clean(host, m->nodes[i].host, 64, false),
+				span_text(text, set_by(&m->nodes[i]), true));
 	for (i = 0; i < m->nnodes; i++)
 		if (m->nodes[i].fit.error < 0)
 			pr_warn("%s: no messages to it and back in these traces, so its clock is "

@@ -19,14 +19,21 @@
 
 #define MERGE_UUID 36
 
+/* CLOCK_REALTIME - CLOCK_MONOTONIC, which is another one once the former has been set. */
+struct merge_real {
+	int64_t offset, error;
+};
+
 /* What has one CLOCK_MONOTONIC: a node from one boot to the next. */
 struct merge_node {
 	char boot[MERGE_UUID + 1];
-	char *host;	/* owned */
-	int64_t offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC, by the first header */
-	int64_t offset_error;
+	char *host;		       /* owned */
+	struct merge_real base;	       /* of the first header that was read: messages count by it */
+	struct merge_real first, last; /* by time */
+	int64_t first_ts, last_ts;
+	const struct merge_real *real; /* which of them counts, once all is read */
 	uint32_t procs;
-	struct merge_fit fit; /* beyond that offset */
+	struct merge_fit fit; /* beyond @real */
 	int64_t shift;	      /* of times, to the reference's CLOCK_MONOTONIC */
 };
 

@@ -351,7 +351,7 @@ static void make_fit(const struct history *h, const struct bounds *all, bool one
 
 	/* No message came and went: their own clocks have to do, as far as messages do not speak against it. */
 	if (!is_bounded(all)) {
-		fit->add = all->low > 0 ? all->low : all->high < 0 ? all->high : 0;
+		fit->add = most(all->low, least(all->high, fit->add));
 		fit->error = -1;
 		return;
 	}
@@ -443,7 +443,7 @@ int merge_clock__solve(const struct merge_clock *c, uint32_t n, uint32_t ref,
 	if (!err && nlinks)
 		solve(c, links, nlinks, n, ref, b, h, fits);
 	for (i = 0; !err && !nlinks && i < n; i++)
-		fits[i] = (struct merge_fit){.error = i == ref ? 0 : -1};
+		fits[i].error = i == ref ? 0 : -1;
 	free(links);
 	free(h);
 	free(b);

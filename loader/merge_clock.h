@@ -32,7 +32,10 @@ int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uin
 /* The error is to hold for this time, too, as for that of each message. 0 or -ENOMEM. */
 int merge_clock__time(struct merge_clock *c, int64_t ns);
 
-/* For nodes 0 to n - 1, of which there are MERGE_NODES_MAX at most, in the clock of @ref. 0 or -ENOMEM. */
+/*
+ * For nodes 0 to n - 1, of which there are MERGE_NODES_MAX at most, in the clock of @ref. What @fits have to add before is taken where
+ * messages say nothing. 0 or -ENOMEM.
+ */
 int merge_clock__solve(const struct merge_clock *c, uint32_t n, uint32_t ref,
 		       struct merge_fit *fits);
 

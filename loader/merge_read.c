@@ -28,8 +28,7 @@ static int add_boot(struct merge *m, const char *id)
 	return -ENOMEM;
 }
 
-static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t offset,
-			 int64_t error)
+static uint32_t new_node(struct merge *m, const char *boot, node_t host, struct merge_real real)
 {
 	struct merge_node *nodes = reallocarray(m->nodes, m->nnodes + 1, sizeof(*nodes)), *n;
 	uint32_t len = host && host->kind == JSON_KIND_STR ? host->len : 0;
@@ -41,8 +40,11 @@ static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t
 	m->nodes = nodes;
 	n = &nodes[m->nnodes];
 	*n = (struct merge_node){
-		.offset = offset,
-		.offset_error = error,
+		.base = real,
+		.first = real,
+		.last = real,
+		.first_ts = INT64_MAX,
+		.last_ts = INT64_MIN,
 		.host = strndup(len ? host->s : "", len < HOST_LEN ? len : HOST_LEN)};
 	if (!n->host || add_boot(m, boot)) {
 		free(n->host);
@@ -53,23 +55,56 @@ static uint32_t new_node(struct merge *m, const char *boot, node_t host, int64_t
 	return m->nnodes++;
 }
 
+static bool get_real(const struct merge_reader *rd, node_t obj, const char *error,
+		     struct merge_real *real)
+{
+	*real = (struct merge_real){0};
+	get_point(rd, obj, error, &real->error);
+	return jn_offset(get(rd, obj, "realtimeOffset"), &real->offset);
+}
+
+/* Files come in any order. */
+static void tell_real(struct merge_reader *rd, int64_t ts, struct merge_real real)
+{
+	struct merge_node *n = &rd->m->nodes[rd->proc->node];
+
+	if (ts < n->first_ts) {
+		n->first = real;
+		n->first_ts = ts;
+	}
+	if (ts > n->last_ts) {
+		n->last = real;
+		n->last_ts = ts;
+	}
+}
+
+static void take_clock(struct merge_reader *rd, node_t rec)
+{
+	struct merge_real real;
+	int64_t ts;
+
+	if (!get_point(rd, rec, "ts", &ts) || !get_real(rd, rec, "error", &real))
+		return;
+	if (rd->began == INT64_MAX)
+		rd->began = ts;
+	tell_real(rd, ts, real);
+}
+
 static uint32_t node_of(struct merge_reader *rd, node_t rec)
 {
 	node_t boot = get(rd, rec, "bootId"), clock = get(rd, rec, "clock");
 	struct merge *m = rd->m;
 	struct merge_boot *known;
-	int64_t offset, error = 0;
 
 	if (!boot || boot->kind != JSON_KIND_STR || boot->len != MERGE_UUID ||
-	    !jn_offset(get(rd, clock, "realtimeOffset"), &offset))
+	    !get_real(rd, clock, "realtimeError", &rd->real))
 		return MERGE_NO_NODE;
 	HASH_FIND(hh, m->boots, boot->s, MERGE_UUID, known);
 	if (known)
 		return known->node;
 	if (m->nnodes == MERGE_NODES_MAX)
 		return MERGE_NO_NODE;
-	get_point(rd, clock, "realtimeError", &error);
-	return new_node(m, boot->s, get(rd, rec, "host"), offset, error);
+	return new_node(m, boot->s, get(rd, rec, "host"), rd->real);
 }
 
 static struct merge_proc *new_proc(struct merge_reader *rd)
@@ -131,6 +166,8 @@ static int end_proc(struct merge_reader *rd)
 	copies__end(&rd->trace, rd->path);
 	if (!p || p->is_copy || p->node == MERGE_NO_NODE)
 		return 0;
+	if (rd->began != INT64_MAX)
+		tell_real(rd, rd->began, rd->real);
 	boot = rd->m->nodes[p->node].boot;
 	err = copies__recorded(&rd->m->copies, fnv_more(FNV_BEGIN, boot, MERGE_UUID), p->host_pid,
 			       &p->when, rd->path);
@@ -162,7 +199,8 @@ static int take_header(struct merge_reader *rd, node_t rec)
 		return rd->m->err;
 	}
 	rd->m->nodes[p->node].procs++;
-	rd->offset = rd->m->nodes[p->node].offset;
+	rd->offset = rd->m->nodes[p->node].base.offset;
+	rd->began = INT64_MAX;
 	return 0;
 }
 
@@ -228,6 +266,8 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 		messages__state(rd, rec);
 	else if (jn_is(kind, "flow"))
 		ends__flow(rd, rec);
+	else if (jn_is(kind, "clock"))
+		take_clock(rd, rec);
 	return rd->m->err;
 }
 

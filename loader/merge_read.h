@@ -29,7 +29,9 @@ struct merge_reader {
 	const char *path;
 	uint32_t stream;
 	struct merge_proc *first, *proc; /* of the stream; the one whose lines come */
-	int64_t offset;			 /* of its node */
+	int64_t offset;			 /* of its node, by which messages count */
+	struct merge_real real;		 /* of its header */
+	int64_t began;			 /* its first time, of its node; INT64_MAX: none has come */
 	struct copies_trace trace;
 	bool counts; /* its operations' seq is the same on all nodes */
 	int64_t now;
@@ -113,6 +115,8 @@ static inline uint64_t key_of(const uint64_t *v, size_t n)
 /* The latest time in a line: its process has come so far. */
 static inline void move_to(struct merge_reader *rd, int64_t ns)
 {
+	if (rd->began == INT64_MAX)
+		rd->began = ns;
 	if (ns + rd->offset > rd->now)
 		rd->now = ns + rd->offset;
 }

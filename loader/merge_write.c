@@ -217,11 +217,11 @@ static void edit_real(struct writer *w, node_t offset, node_t error, bool header
 
 	if (!offset)
 		return;
-	edit(w, offset, ref->offset);
+	edit(w, offset, ref->real->offset);
 	if (header && w->nedits)
 		w->edits[w->nedits - 1].also = ALSO_MERGED;
 	if (jn_time(error, true, &was)) /* else it is nothing that could be right */
-		edit(w, error, ref->offset_error);
+		edit(w, error, ref->real->error);
 }
 
 static void edit_header(struct writer *w, node_t rec)

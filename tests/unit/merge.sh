@@ -29,6 +29,13 @@ other_node()
 # Of a node that has been up for longer, so that all times are moved there; without operations, so that nothing tells of its clock.
 other_node b0 1000000.001 0 <"$traces/orphans.jsonl" >b0.jsonl
 
+# later US [SET] <TRACE: as if it were a window of the same recording so much later, the real clock having been set SET us ahead.
+later()
+{
+	cat >window
+	other_node 0 "$1" $((${1%.*} + ${2:-0})) <window | sed "1s/\"host\":\"0\"/\"host\":$(head -n 1 window | jq .host)/; 1s/\"bootId\":\"[^\"]*\"/\"bootId\":$(head -n 1 window | jq .bootId)/"
+}
+
 # What of a line is the reference's then.
 real_clock='s/,"realtimeOffset":[0-9.]*//; s/,"realtimeError":[0-9.]*//; /^{"recordType":"clock"/s/,"error":[0-9.]*//'
 
@@ -110,13 +117,6 @@ $origin" &&
 t "PXN: whose it is, once both are there" pxn
 
 # ---- Connections
-
-# later US <TRACE: as if it were a window of the same recording so much later.
-later()
-{
-	cat >window
-	other_node 0 "$1" "$1" <window | sed "1s/\"host\":\"0\"/\"host\":$(head -n 1 window | jq .host)/; 1s/\"bootId\":\"[^\"]*\"/\"bootId\":$(head -n 1 window | jq .bootId)/"
-}
 
 # peers TRACE...: how many flow records of each end say what the other one is
 peers()
@@ -255,6 +255,36 @@ many()
 	same "$(found many)" '["messages",true,true]'
 }
 t "more processes than files are open as a rule" many
+
+# The real clock is set by 7 s between two windows: what it says since then counts, of the reference as of others.
+clock_set()
+{
+	later 10000000.000 7000000 <"$traces/good.jsonl" >set.jsonl
+	other_node b9 -10000000.000 0 <"$traces/orphans.jsonl" >b9.jsonl
+	local headers='select(.recordType == "header") | [.host, .clock.realtimeOffset, .clock.realtimeError, .clock.merged.shift]'
+	for files in "good set b0" "set good b0" "good set b9" "b9 set good"; do
+		files=${files/good/$traces/good}
+		# shellcheck disable=SC2086
+		"$tool" merge ${files// /.jsonl }.jsonl 2>err >merged.jsonl && "$tool" check merged.jsonl 2>check || { cat err check; return 1; }
+		same "$(grep -c '^ncclscope: warning: node7: its real clock was set by +7.000 s' err)" 1 || { cat err; return 1; }
+		if [[ $files == *b0* ]]; then
+			want='["b0",1763599999000000.249,1.500,0.000]
+["node7",1763599999000000.249,1.500,8000000.251]'
+		else
+			want='["b9",1763600007000000.500,0.500,2999999.750]
+["node7",1763600007000000.500,0.500,0.000]'
+			same "$(grep -c '"recordType":"clock".*1763600000000000' merged.jsonl)" 2 || return 1
+		fi
+		same "$(jq -c "$headers" merged.jsonl | sort -u)" "$(jq -c . <<<"$want")" || return 1
+	done
+	# messages are no less right for it
+	calls 1 0 10 0 i 0 2.28.9 >a.jsonl
+	calls 2 1 20 5000 i 0 2.28.9 >b.jsonl
+	calls 2 1 20 5000 1000+i 1000 2.28.9 | sed 's/"realtimeOffset":17000/"realtimeOffset":17001/' >b2.jsonl
+	same "$(found a.jsonl b.jsonl b2.jsonl)" '["messages",true,true]' &&
+		"$tool" merge --clocks --json a.jsonl b.jsonl b2.jsonl | jq -e '.nodes[] | select(.by != "reference") | .realtimeOff - .shift | fabs | 99999999999.9 < . and . < 100000000000.1'
+}
+t "a real clock that is set meanwhile" clock_set
 
 # ---- What cannot be merged
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 #include "merge_clock.h"
 
@@ -61,6 +62,7 @@ static void message(uint32_t from, uint32_t to, int64_t at, int64_t takes)
 
 static void solve(uint32_t n, uint32_t ref)
 {
+	memset(fits, 0, sizeof(fits));
 	assert_int_equal(merge_clock__solve(clock_, n, ref, fits), 0);
 }
 
@@ -132,6 +134,14 @@ static void without_a_way_back(void **state)
 	assert_int_equal(fits[2].add, 0);
 	assert_int_equal(fits[3].error, -1); /* nothing at all is known of it */
 	assert_int_equal(fits[3].add, 0);
+	/* what else is known of their clocks counts as far as that goes */
+	fits[1].add = 4 * MS;
+	fits[2].add = fits[3].add = 7 * MS;
+	assert_int_equal(merge_clock__solve(clock_, 4, 0, fits), 0);
+	assert_int_equal(fits[1].add, 4990 * US);
+	assert_int_equal(fits[2].add, 5010 * US);
+	assert_int_equal(fits[3].add, 7 * MS);
+	assert_int_equal(fits[3].error, -1);
 }
 
 /* 20 ppm are 12 ms in ten minutes: more than the messages take, also within a second. */
