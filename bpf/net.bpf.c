@@ -1071,9 +1071,13 @@ static __always_inline int dropped(struct sk_buff *skb, void *location, __u32 re
 	return 0;
 }
 
-/* Its number is another in each kernel. */
+/* Their numbers are others in each kernel. */
 enum skb_drop_reason___purge {
 	SKB_DROP_REASON_QUEUE_PURGE___purge = 1,
+};
+
+enum skb_drop_reason___none {
+	SKB_DROP_REASON_NOT_SPECIFIED___none = 2,
 };
 
 /* What was still in the queues of a socket that was closed is no loss. */
@@ -1085,16 +1089,35 @@ static __always_inline bool is_purge(__u32 reason)
 					     SKB_DROP_REASON_QUEUE_PURGE___purge);
 }
 
+static __always_inline bool is_no_reason(__u32 reason)
+{
+	return bpf_core_enum_value_exists(enum skb_drop_reason___none,
+					  SKB_DROP_REASON_NOT_SPECIFIED___none) &&
+	       reason == bpf_core_enum_value(enum skb_drop_reason___none,
+					     SKB_DROP_REASON_NOT_SPECIFIED___none);
+}
+
+/*
+ * A segment that the receiving side has put behind another (GRO), which sets nohdr and pulls the headers; they can be read still. Before
+ * Linux 6.2 it is freed as if it were dropped, also once the packet has been read. Of one that is dropped the first segment tells.
+ */
+static __always_inline bool is_behind_another(struct sk_buff *skb)
+{
+	return BPF_CORE_READ_BITFIELD(skb, nohdr) && skb->data > skb->head + skb->transport_header;
+}
+
 SEC("?tp_btf/kfree_skb")
 int BPF_PROG(scope_drop2, struct sk_buff *skb, void *location)
 {
-	return dropped(skb, location, 0);
+	return is_behind_another(skb) ? 0 : dropped(skb, location, 0);
 }
 
 SEC("?tp_btf/kfree_skb")
 int BPF_PROG(scope_drop3, struct sk_buff *skb, void *location, __u32 reason)
 {
-	return is_purge(reason) ? 0 : dropped(skb, location, reason);
+	if (is_purge(reason) || (is_no_reason(reason) && is_behind_another(skb)))
+		return 0;
+	return dropped(skb, location, reason);
 }
 
 /* ---- Looking at all of them -------------------------------------------------------------------- */

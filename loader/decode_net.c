@@ -202,11 +202,16 @@ static bool is_harmless(const struct session *s, const struct scope_ev_drop *ev)
 
 	if (net_names__is_harmless(&s->net.names, ev->reason))
 		return true;
-	/* Segments for a connection in TIME_WAIT. */
-	if (!reason || strcmp(reason, "NOT_SPECIFIED"))
+	if (reason && strcmp(reason, "NOT_SPECIFIED"))
 		return false;
 	where = symbols__name(&s->symbols, ev->location);
-	return where && (!strcmp(where, "tcp_v4_rcv") || !strcmp(where, "tcp_v6_rcv"));
+	if (!where)
+		return false;
+	/* Before Linux 6.2: parts of a packet that has been read. BPF leaves out those that it can tell. */
+	if (!strcmp(where, "skb_release_data"))
+		return true;
+	/* Segments for a connection in TIME_WAIT; where the kernel gives no reason at all, it may be others. */
+	return reason && (!strcmp(where, "tcp_v4_rcv") || !strcmp(where, "tcp_v6_rcv"));
 }
 
 /* One end. Of several with its addresses the one that BPF has found, or one of that network namespace. */

@@ -16,6 +16,7 @@
 #define FILTER	  7
 #define PURGE	  8
 #define MERGE	  9
+#define PLAIN	  2
 
 /* ---- Connections, as BPF knows them ------------------------------------------------------------- */
 
@@ -213,7 +214,10 @@ static void name_drops(void)
 	assert_int_equal(net_names__add_reason(n, FILTER, "NETFILTER_DROP"), 0);
 	assert_int_equal(net_names__add_reason(n, PURGE, "QUEUE_PURGE"), 0);
 	assert_int_equal(net_names__add_reason(n, MERGE, "TCP_OFOMERGE"), 0);
+	assert_int_equal(net_names__add_reason(n, PLAIN, "NOT_SPECIFIED"), 0);
 	assert_int_equal(symbols__add(&s->symbols, 0x1000, "nf_hook_slow"), 0);
+	assert_int_equal(symbols__add(&s->symbols, 0x3000, "skb_release_data"), 0);
+	assert_int_equal(symbols__add(&s->symbols, 0x4000, "tcp_v4_rcv"), 0);
 }
 
 /* ---- The job ------------------------------------------------------------------------------------ */
@@ -1295,6 +1299,31 @@ static void test_dropped_acks(void **state)
 	must_have(line_with("\"SOCKET_BACKLOG\"", 0), "\"n\":2,");
 }
 
+/* Of a packet that was put together from several and has been read, kernels before 6.2 told each but the first as dropped. */
+static void test_parts_of_a_packet(void **state)
+{
+	struct conn *tx, *rx;
+
+	(void)state;
+	both_ends(&tx, &rx, SCOPE_FLOW_OPEN);
+	at(100 * MS);
+	dropped(rx, PLAIN, 0x3000, 1448);
+	dropped(rx, 0, 0x3000, 1448);	/* nor did older ones say why */
+	dropped(rx, PLAIN, 0x4000, 52); /* of a connection in TIME_WAIT */
+	look_on(1000 * MS);
+	dropped(rx, FILTER, 0x3000, 100);
+	dropped(rx, PLAIN, 0x1000, 101);
+	dropped(rx, 0, 0x4000, 102);
+	look_on(2000 * MS);
+	finish();
+	assert_int_equal(s->summary.drops, 3);
+	must_have(line_with("\"drop\","
+			    "\"flow\":" A_BACK,
+			    0),
+		  "\"reason\":\"NETFILTER_DROP\",\"n\":1,\"where\":\"skb_release_data\",\"len\":"
+		  "100,");
+}
+
 /* More within a sample than are kept: told before they are forgotten. */
 static void test_many_drops(void **state)
 {
@@ -1508,6 +1537,7 @@ int main(void)
 		TEST(test_rest),
 		TEST(test_drops),
 		TEST(test_dropped_acks),
+		TEST(test_parts_of_a_packet),
 		TEST(test_many_drops),
 		TEST(test_same_pid),
 		TEST(test_process_end),

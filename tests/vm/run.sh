@@ -36,10 +36,10 @@ not_ok() {
 	failed=$((failed + 1))
 }
 
-# What the kernel needs to mount the host's filesystem, in the order of loading; nothing when it is built in.
+# What the kernel needs to mount the host's filesystem, and a pair of network devices, in the order of loading; nothing when it is built in.
 module_files() {
 	local root=$1 release=$2 module
-	for module in virtio_pci 9pnet_virtio 9p overlay; do
+	for module in virtio_pci 9pnet_virtio 9p overlay veth; do
 		modprobe -q -d "$root" -S "$release" --show-depends $module | sed -n 's/^insmod \([^ ]*\).*/\1/p'
 	done | awk '!seen[$0]++'
 }
