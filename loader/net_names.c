@@ -31,6 +31,8 @@ int net_names__add_reason(struct net_names *n, uint32_t reason, const char *name
 	free(n->reasons[reason]);
 	n->reasons[reason] = copy;
 	n->harmless[reason] = is_harmless(copy);
+	if (!strcmp(copy, "TCP_OLD_SEQUENCE"))
+		n->old_sequence = true;
 	return 0;
 }
 
@@ -41,7 +43,14 @@ const char *net_names__reason(const struct net_names *n, uint32_t reason)
 
 bool net_names__is_harmless(const struct net_names *n, uint32_t reason)
 {
-	return reason < NET_REASONS_MAX && n->harmless[reason];
+	const char *name = net_names__reason(n, reason);
+
+	if (!name)
+		return false;
+	/* Before Linux 6.6 that is also what segments that have come already are dropped for, and probes of a closed window. */
+	if (!n->old_sequence && !strcmp(name, "TCP_INVALID_SEQUENCE"))
+		return true;
+	return n->harmless[reason];
 }
 
 void net_names__free(struct net_names *n)

@@ -17,6 +17,7 @@
 struct net_names {
 	char *reasons[NET_REASONS_MAX]; /* owned; NULL: it has no name */
 	bool harmless[NET_REASONS_MAX];
+	bool old_sequence; /* TCP_OLD_SEQUENCE is among them, so that TCP_INVALID_SEQUENCE is not that as well */
 };
 
 /* A name of at most NET_NAME_LEN - 1 bytes, cut there. 0, -ENOMEM, or -ENOSPC: the number is too large. */
@@ -24,7 +25,7 @@ int net_names__add_reason(struct net_names *n, uint32_t reason, const char *name
 
 /* Valid until net_names__free(); NULL: it has no name. */
 const char *net_names__reason(const struct net_names *n, uint32_t reason);
-/* Whether the kernel frees packets for that reason in the normal course of things, whatever function does it. */
+/* Whether the kernel frees packets for that reason in the normal course of things, whatever function does it. All names are known by then. */
 bool net_names__is_harmless(const struct net_names *n, uint32_t reason);
 
 void net_names__free(struct net_names *n);

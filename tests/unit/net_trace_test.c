@@ -17,6 +17,8 @@
 #define PURGE	  8
 #define MERGE	  9
 #define PLAIN	  2
+#define OLD	  10
+#define SEQUENCE  11
 
 /* ---- Connections, as BPF knows them ------------------------------------------------------------- */
 
@@ -215,6 +217,7 @@ static void name_drops(void)
 	assert_int_equal(net_names__add_reason(n, PURGE, "QUEUE_PURGE"), 0);
 	assert_int_equal(net_names__add_reason(n, MERGE, "TCP_OFOMERGE"), 0);
 	assert_int_equal(net_names__add_reason(n, PLAIN, "NOT_SPECIFIED"), 0);
+	assert_int_equal(net_names__add_reason(n, SEQUENCE, "TCP_INVALID_SEQUENCE"), 0);
 	assert_int_equal(symbols__add(&s->symbols, 0x1000, "nf_hook_slow"), 0);
 	assert_int_equal(symbols__add(&s->symbols, 0x3000, "skb_release_data"), 0);
 	assert_int_equal(symbols__add(&s->symbols, 0x4000, "tcp_v4_rcv"), 0);
@@ -1324,6 +1327,25 @@ static void test_parts_of_a_packet(void **state)
 		  "100,");
 }
 
+/* Segments that have come already are told apart from those that cannot be since Linux 6.6 only. */
+static void test_old_sequence(void **state)
+{
+	struct conn *tx, *rx;
+
+	(void)state;
+	both_ends(&tx, &rx, SCOPE_FLOW_OPEN);
+	at(100 * MS);
+	dropped(rx, SEQUENCE, 0x1000, 1448);
+	look_on(1000 * MS);
+	assert_int_equal(s->summary.drops, 0);
+	assert_int_equal(net_names__add_reason(&s->net.names, OLD, "TCP_OLD_SEQUENCE"), 0);
+	dropped(rx, SEQUENCE, 0x1000, 1448);
+	dropped(rx, OLD, 0x1000, 1448);
+	look_on(2000 * MS);
+	finish();
+	assert_int_equal(s->summary.drops, 1);
+}
+
 /* More within a sample than are kept: told before they are forgotten. */
 static void test_many_drops(void **state)
 {
@@ -1538,6 +1560,7 @@ int main(void)
 		TEST(test_drops),
 		TEST(test_dropped_acks),
 		TEST(test_parts_of_a_packet),
+		TEST(test_old_sequence),
 		TEST(test_many_drops),
 		TEST(test_same_pid),
 		TEST(test_process_end),
