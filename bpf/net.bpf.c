@@ -38,7 +38,7 @@ struct scope_side {
 	__u32 calls;
 	__u32 tgid;
 	__u32 tid;
-	__u32 copied; /* of `uses`, up to this number */
+	__u32 copied; /* of `uses`, up to this number: they are in the ring */
 	struct scope_tcp_use tcp;
 	struct scope_ev_uses uses; /* that gather; n 0: none, and nr is the next one's */
 };
@@ -425,14 +425,19 @@ __noinline int scope_uses_tell(__u64 sk, __u32 dir)
 {
 	struct scope_flow *f = bpf_map_lookup_elem(&scope_flows, &sk);
 	struct scope_ev_uses *r;
-	__u32 n, size;
+	struct scope_side *s;
+	__u32 n, size, copied;
 
 	if (!f)
 		return 0;
-	r = &f->side[dir & 1].uses;
+	s = &f->side[dir & 1];
+	r = &s->uses;
 	n = r->n;
 	if (!n || n > SCOPE_USES)
 		return 0;
+	copied = s->copied - r->nr; /* of these */
+	if (copied > n)
+		copied = 0;
 	size = SCOPE_USES_SIZE(n);
 	r->h.size = size;
 	r->lost = f->lost;
@@ -440,7 +445,7 @@ __noinline int scope_uses_tell(__u64 sk, __u32 dir)
 	    !bpf_ringbuf_output(&scope_ring, r, size, scope_wake_rarely(f->recs + 1)))
 		rec_told(f);
 	else
-		rec_lost(f, n);
+		rec_lost(f, n - copied);
 	r->n = 0;
 	smp_barrier();
 	r->nr += n;
@@ -459,13 +464,10 @@ static __noinline int uses_copy(struct scope_flow *f, __u32 dir)
 	n = *(volatile __u32 *)&r->n;
 	if (!n || n > SCOPE_USES || s->copied == nr + n)
 		return 0;
-	s->copied = nr + n;
 	if (rec_may(f, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) {
-		rec_lost(f, n);
+	if (!e) /* nothing is lost yet: the next look tries again, and they are told */
 		return 0;
-	}
 	*e = *r;
 	smp_barrier();
 	if (*(volatile __u32 *)&r->nr != nr ||
@@ -477,6 +479,7 @@ static __noinline int uses_copy(struct scope_flow *f, __u32 dir)
 	e->lost = f->lost;
 	e->n = n;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	s->copied = nr + n;
 	rec_told(f);
 	return 0;
 }

@@ -323,7 +323,7 @@ static TASK_INLINE int irqs_tell_copy(struct task_struct *task, __u32 tid)
 	q->copied = fill;
 	if (scope_may_tell(task, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
-	if (!e) {
+	if (!e) { /* whatever is told later: the chunk, or the end, comes without them */
 		irqs_count(tid, false);
 		return 0;
 	}
