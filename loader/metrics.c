@@ -18,6 +18,7 @@
 #include "log.h"
 #include "options.h"
 #include "output.h"
+#include "proc.h"
 #include "status_field.h"
 #include "status_file.h"
 
@@ -195,6 +196,17 @@ struct of {
 	const json_t *recorder, *process, *rank; /* from the second on NULL: not of one */
 };
 
+/* As NCCL has it; 0: not known yet, which API versions before 4 tell with the first operation only. */
+static unsigned long long comm_hash(const json_t *rank)
+{
+	return strtoull(status_field__string(rank, "commHash"), NULL, 16);
+}
+
+static long long rank_of(const json_t *rank)
+{
+	return (long long)json_integer_value(json_object_get(rank, "rank"));
+}
+
 /* With the brace that is open still. */
 static void put_name(FILE *f, const char *name, const struct of *of)
 {
@@ -205,9 +217,7 @@ static void put_name(FILE *f, const char *name, const struct of *of)
 			(unsigned long long)status_field__number(of->process, "hostPid"));
 	if (!of->rank)
 		return;
-	put_label(f, ",", "comm", status_field__string(of->rank, "commHash"));
-	fprintf(f, ",rank=\"%lld\"",
-		(long long)json_integer_value(json_object_get(of->rank, "rank")));
+	fprintf(f, ",comm=\"0x%llx\",rank=\"%lld\"", comm_hash(of->rank), rank_of(of->rank));
 }
 
 static void put_value(FILE *f, double value)
@@ -226,6 +236,54 @@ static void put_metric(FILE *f, const struct metric *m, const struct of *of)
 	if (m->state)
 		put_label(f, ",", "state", m->state);
 	put_value(f, json_number_value(v) * m->scale);
+}
+
+/* ---- Whose samples labels tell apart ----------------------------------------------------------- */
+
+/* Writes what an element is known by; false: it is not to be told of. */
+typedef bool (*name_fn)(const json_t *o, char *name, size_t size);
+
+static bool name_process(const json_t *process, char *name, size_t size)
+{
+	snprintf(name, size, "%llu", (unsigned long long)status_field__number(process, "hostPid"));
+	return true;
+}
+
+static bool name_rank(const json_t *rank, char *name, size_t size)
+{
+	snprintf(name, size, "%llx %lld", comm_hash(rank), rank_of(rank));
+	return comm_hash(rank) && rank_of(rank) >= 0;
+}
+
+/* Of several with one name the last stays, as the others have ended or say what is not so. */
+static void tell_once(json_t *elements, name_fn name_of)
+{
+	json_t *seen = json_object();
+	size_t i = json_array_size(elements);
+	char name[48];
+
+	while (i--) {
+		if (name_of(json_array_get(elements, i), name, sizeof(name)) &&
+		    !json_object_get(seen, name))
+			json_object_set_new(seen, name, json_true());
+		else
+			json_array_remove(elements, i);
+	}
+	json_decref(seen);
+}
+
+/* Prometheus takes nothing of a text in which a sample is twice. */
+static void tell_all_once(const json_t *recorders)
+{
+	json_t *recorder, *processes, *process;
+	size_t i, k;
+
+	json_array_foreach (recorders, i, recorder) {
+		processes = json_object_get(recorder, "processes");
+		tell_once(processes, name_process);
+		json_array_foreach (processes, k, process)
+			tell_once(json_object_get(process, "ranks"), name_rank);
+	}
 }
 
 /* ---- All of a kind ----------------------------------------------------------------------------- */
@@ -273,6 +331,7 @@ static void put_lost(FILE *f, const void *arg, const struct of *of)
 {
 	json_t *lost = json_object_get(of->process ? of->process : of->recorder, "lost"), *n;
 	const char *cause;
+	int i;
 
 	json_object_foreach (lost, cause, n) {
 		if (!json_is_integer(n) || json_integer_value(n) < 0)
@@ -280,6 +339,14 @@ static void put_lost(FILE *f, const void *arg, const struct of *of)
 		put_name(f, arg, of);
 		put_label(f, ",", "cause", cause);
 		put_value(f, json_number_value(n));
+	}
+	/* rate() does not see the step to what a counter begins with. */
+	for (i = 0; i < LOSS_CAUSES && !of->process && json_is_object(lost); i++) {
+		if (json_object_get(lost, loss_names[i]))
+			continue;
+		put_name(f, arg, of);
+		put_label(f, ",", "cause", loss_names[i]);
+		put_value(f, 0);
 	}
 }
 
@@ -364,6 +431,7 @@ static char *text_now(size_t *len)
 	FILE *f = recorders ? open_memstream(&text, len) : NULL;
 
 	if (f) {
+		tell_all_once(recorders);
 		put_all(f, recorders);
 		if (fclose(f)) {
 			free(text);
