@@ -442,17 +442,16 @@ static char *text_now(size_t *len)
 	return text;
 }
 
-static int write_once(const char *path)
+/* 0 or -errno */
+static int write_now(const char *path)
 {
 	struct output out;
 	size_t len = 0;
 	char *text = text_now(&len);
 	int err, end;
 
-	if (!text) {
-		pr_err("Failed to allocate: %s\n", strerror(ENOMEM));
-		return EXIT_FAILED;
-	}
+	if (!text)
+		return -ENOMEM;
 	err = output__open(&out, path, 0644);
 	if (!err) {
 		err = output__write(&out, text, len);
@@ -460,18 +459,37 @@ static int write_once(const char *path)
 		err = err ? err : end;
 	}
 	free(text);
-	if (err)
-		pr_err("Failed to write '%s': %s\n", output__name(path), strerror(-err));
-	return err ? EXIT_FAILED : EXIT_OK;
+	return err;
 }
 
-/* Until somebody wants it to end: what is not written any more would be taken for what is so now. */
+static int say_failed(const char *path, int err)
+{
+	pr_err("Failed to write '%s': %s\n", output__name(path), strerror(-err));
+	return EXIT_FAILED;
+}
+
+static int write_once(const char *path)
+{
+	int err = write_now(path);
+
+	return err ? say_failed(path, err) : EXIT_OK;
+}
+
+/* What is not written any more would be taken for what is so now. */
+static void take_away(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path))
+		pr_warn("Failed to delete '%s': %s\n", path, strerror(errno));
+}
+
+/* Until somebody wants it to end; where it fails, until it does not. */
 static int write_again(const struct options *o)
 {
 	struct timespec delay = {.tv_sec = (time_t)(o->delay_ns / NSEC_PER_SEC),
 				 .tv_nsec = (long)(o->delay_ns % NSEC_PER_SEC)};
-	int status = EXIT_OK, sig;
-	struct stat st;
+	int err, sig, status = EXIT_OK;
 	sigset_t ends;
 
 	sigemptyset(&ends);
@@ -480,11 +498,16 @@ static int write_again(const struct options *o)
 	sigaddset(&ends, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	do {
-		status = write_once(o->output);
+		err = write_now(o->output);
+		if (err && !status) { /* said once, not each time */
+			status = say_failed(o->output, err);
+			take_away(o->output);
+		} else if (!err) {
+			status = EXIT_OK;
+		}
 		sig = sigtimedwait(&ends, NULL, &delay);
 	} while (sig < 0);
-	if (!lstat(o->output, &st) && S_ISREG(st.st_mode) && unlink(o->output))
-		pr_warn("Failed to delete '%s': %s\n", o->output, strerror(errno));
+	take_away(o->output);
 	return status;
 }
 

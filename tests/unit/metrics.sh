@@ -4,7 +4,7 @@
 #
 # Usage: metrics.sh [NCCLSCOPE]
 . "$(dirname "$0")/lib.sh"
-needs jq python3
+needs jq python3 prlimit
 export NCCLSCOPE_STATUS_DIR=$tmp/run
 mkdir "$tmp/run"
 start=$(awk '{ print $22 }' "/proc/$$/stat")
@@ -148,13 +148,26 @@ for wrong in "-d 1s" "-d 10ms -o $tmp/m" "-d x -o $tmp/m" "-d 1s -o -"; do
 	is "metrics ${wrong//$tmp\//}: usage" "$? $(grep -c -- --delay "$tmp/err")" "2 1"
 done
 rm "$tmp/m.prom"
-"$tool" metrics -d 1s -o "$tmp/m.prom" &
+trap '' XFSZ # a file that may not grow is an error then
+"$tool" metrics -d 1s -o "$tmp/m.prom" 2> >(cat >"$tmp/again.err") &
 again=$!
+trap - XFSZ
 for _ in $(seq 50); do [ -s "$tmp/m.prom" ] && break || sleep 0.1; done
 t "-d: written" grep -q "^ncclscope_recorders 1$" "$tmp/m.prom"
 rm "$tmp/run"/*
 for _ in $(seq 50); do grep -q "^ncclscope_recorders 0$" "$tmp/m.prom" && break || sleep 0.1; done
 t "-d: and again" grep -q "^ncclscope_recorders 0$" "$tmp/m.prom"
+errors() {
+	grep -c "Failed to write '$tmp/m.prom': File too large" "$tmp/again.err"
+}
+prlimit --pid $again --fsize=0:
+for _ in $(seq 50); do [ -e "$tmp/m.prom" ] && sleep 0.1 || break; done
+t "-d: what cannot be written: not as it was before either" [ ! -e "$tmp/m.prom" ]
+sleep 2.2
+is "-d: what cannot be written: said once" "$(errors)" 1
+prlimit --pid $again --fsize=unlimited:
+for _ in $(seq 50); do [ -e "$tmp/m.prom" ] && break || sleep 0.1; done
+t "-d: and written again where there is room" grep -q "^ncclscope_recorders 0$" "$tmp/m.prom"
 kill $again
 wait $again
 is "-d: the file goes with it, its exit status is 0" "$? $(ls "$tmp"/m.prom* 2>/dev/null)" "0 "
