@@ -271,7 +271,7 @@ static void lift(const struct digest *d)
 	rescue__lower(d->pace.tid);
 }
 
-void digest__catch_up(struct digest *d)
+void digest__catch_up(struct digest *d, void (*turn)(void *arg), void *arg)
 {
 	struct backlog_state b = backlog__state(d->backlog);
 	uint64_t from = b.taken_bytes;
@@ -282,6 +282,8 @@ void digest__catch_up(struct digest *d)
 	while (b.oldest_ns) {
 		digest__finish(d);
 		rescue__here(monotonic_ns());
+		if (turn)
+			turn(arg);
 		digest__turn(d, monotonic_ns());
 		lift(d);
 		sleep_ns(pause_ns);
@@ -297,7 +299,7 @@ void digest__catch_up(struct digest *d)
 const struct session *digest__end(struct digest *d)
 {
 	if (d->started && !d->ended) {
-		digest__catch_up(d);
+		digest__catch_up(d, NULL, NULL);
 		backlog__put(d->backlog, ASK_END, NULL, 0);
 		backlog__push(d->backlog);
 		pthread_join(d->thread, NULL);

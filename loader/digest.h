@@ -35,8 +35,11 @@ bool digest__settled(struct digest *d, uint64_t now_ns, uint64_t quiet_ns);
 /* From now on somebody waits for it to be through. */
 void digest__finish(struct digest *d);
 
-/* Waits until all that was put is digested; a line on a terminal tells how far it is where that is long. */
-void digest__catch_up(struct digest *d);
+/*
+ * Waits until all that was put is digested; a line on a terminal tells how far it is where that is long. `turn`: what is to be done
+ * meanwhile; NULL: nothing.
+ */
+void digest__catch_up(struct digest *d, void (*turn)(void *arg), void *arg);
 
 /* The same, and the thread ends; its session is the caller's to look at, until it is freed. */
 const struct session *digest__end(struct digest *d);

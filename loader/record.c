@@ -174,6 +174,12 @@ static void tick_pipeline(struct recorder *r, uint64_t now, bool late)
 		r->next_clock_ns = now + CLOCK_NS;
 }
 
+static void tick_status(struct recorder *r, uint64_t now)
+{
+	if (status_self__tick(&r->status, r, now))
+		follow__bury(r);
+}
+
 static void tick(struct recorder *r, uint64_t now, bool late)
 {
 	feed__rdma(r, false);
@@ -195,8 +201,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 			pipeline__trim(&r->s);
 		r->next_node_ns = now + NODE_NS;
 	}
-	if (status_self__tick(&r->status, r, now))
-		follow__bury(r);
+	tick_status(r, now);
 }
 
 /* Each process that makes collectives has made as many as were asked for. */
@@ -644,6 +649,18 @@ static void count_tails(struct recorder *r)
 	}
 }
 
+static void turn_of_catch_up(void *arg)
+{
+	tick_status(arg, monotonic_ns());
+}
+
+/* It is not silent meanwhile: the disk may take long for what is left. */
+static void catch_up(struct recorder *r)
+{
+	if (r->s.digest)
+		digest__catch_up(r->s.digest, turn_of_catch_up, r);
+}
+
 static bool follow_one_another(const struct recorder *r)
 {
 	return r->opt.every_ns && r->opt.every_ns == r->opt.for_ns;
@@ -701,11 +718,11 @@ static void drain(struct recorder *r, const char *how)
 	feed__rdma(r, true);
 	count_tails(r);
 	count_context(r);
-	if (r->s.digest) /* what that costs is part of what we do */
-		digest__catch_up(r->s.digest);
+	catch_up(r); /* what that costs is part of what we do */
 	feed__self(r);
 	snprintf(finish.how, sizeof(finish.how), "%s", how);
 	pipeline__feed(&r->s, INPUT_FINISH, &finish, sizeof(finish));
+	catch_up(r);
 }
 
 static void print_stats(const struct recorder *r, const struct session *s)

@@ -304,6 +304,15 @@ static void start(struct status_self *s)
 	status_dir__expire(s->dirfd);
 }
 
+/* While who makes the traces has not come to the first question. */
+static char *nothing_yet(const struct recorder *r)
+{
+	static const struct session none;
+	const struct digest_counts counts = {.now_ns = r->s.attach_ns};
+
+	return status_session(&none, &counts);
+}
+
 /*
  * The session's part is told by who makes the traces, if there is one, and when that comes to it: of one that is behind the file
  * has what it said last. true: it is there.
@@ -322,10 +331,15 @@ static bool learn_session(struct status_self *s, const struct recorder *r, uint6
 		return false;
 	}
 	answer = r->s.digest ? digest__status(r->s.digest) : NULL;
-	if (r->s.digest && !answer)
-		return s->session && now - s->asked_ns >= WRITE_NS;
+	if (r->s.digest && !answer && now - s->asked_ns < WRITE_NS)
+		return false;
+	if (r->s.digest && !answer && s->session)
+		return true;
 	free(s->session);
-	s->session = answer ? strdup(answer) : status_session(&r->s, &counts);
+	if (r->s.digest)
+		s->session = answer ? strdup(answer) : nothing_yet(r);
+	else
+		s->session = status_session(&r->s, &counts);
 	return s->session;
 }
 

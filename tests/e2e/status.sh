@@ -214,6 +214,36 @@ stop_recorder
 is "lost: as the traces have it" "$(j '.recorders[0].lost["rate-limit"]')" "$(q c '[records("footer")[].lost["rate-limit"] // 0] | add')"
 is "at the end no file is left" "$(ls "$run")" ""
 
+# ---- Traces far behind: the disk takes a second for each write, and memory has room for what waits
+
+mkdir "$tmp/slow" "$tmp/slow.disk"
+if [ -w /dev/fuse ]; then
+	"$build/e2e/slow_fs" "$tmp/slow.disk" 1000 "$tmp/slow" &
+	disk=$!
+	until_true 10 mountpoint -q "$tmp/slow"
+	job_bg behind --ranks 2 --bytes 64K --iters 1000000 --sleep-us 20000 --no-check
+	ranks_of 2
+	record_bg slow
+	# mine FILTER: of this recorder.
+	mine() {
+		look && j -e --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) | '"$1" >"$tmp/mine"
+	}
+	t "traces behind: the recorder is there all the same" until_true 3 mine '.state == "running" and .startedUs > 0'
+	t "traces behind: as of when, and that nothing is known yet" mine '.asOfUs == .startedUs and .processes == [] and .counts.records == 0 and .lost == {}'
+	until_true 10 mine '.backlog.us > 3e6'
+	kill -INT "$recorder"
+	sleep 7
+	t "traces behind, after its end: it runs, and says how far" mine '.state == "running" and .backlog.us > 3e6'
+	t "traces behind, after its end: and goes on to" until_true 3 mine ".updatedUs > $(j --argjson pid "$recorder" '.recorders[] | select(.pid == $pid).updatedUs')"
+	kill -KILL "$disk"
+	wait "$disk" 2>/dev/null
+	until_true 20 ended "$recorder"
+	wait "$recorder"
+	kill_job
+else
+	skip "traces behind" "no /dev/fuse"
+fi
+
 # ---- A directory that cannot be had costs the recording nothing
 
 NCCLSCOPE_STATUS_DIR=/proc/nonexistent record nodir -v -- "$tmp/bin/scope-job" --ranks 2 --bytes 64K --iters 3 --json
