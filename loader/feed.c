@@ -70,6 +70,7 @@ int feed__session(struct recorder *r, const struct attach_features *f)
 				   .clock = clock_source()};
 	const struct host *h = &r->s.host;
 
+	r->begin_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	in.realtime_offset_ns = realtime_offset_ns(&in.realtime_error_ns);
 	memcpy(in.stamp, r->stamp, sizeof(in.stamp));
 	memcpy(in.boot_id, h->boot_id, sizeof(in.boot_id));
@@ -82,6 +83,11 @@ int feed__session(struct recorder *r, const struct attach_features *f)
 	feed__clock(r);
 	feed_reasons(r);
 	return 0;
+}
+
+uint64_t feed__cpu_ns(const struct recorder *r)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - r->begin_cpu_ns;
 }
 
 void feed__ns(struct recorder *r, enum input_kind kind, uint64_t ns)
@@ -324,12 +330,10 @@ void feed__tick(struct recorder *r, uint64_t now, uint32_t flags)
 
 void feed__self(struct recorder *r)
 {
-	struct input_self in;
+	struct input_self in = {.cpu_ns = feed__cpu_ns(r)};
 	struct rusage ru;
 
 	getrusage(RUSAGE_SELF, &ru);
-	in.cpu_ns = ((uint64_t)ru.ru_utime.tv_sec + (uint64_t)ru.ru_stime.tv_sec) * NSEC_PER_SEC +
-		    ((uint64_t)ru.ru_utime.tv_usec + (uint64_t)ru.ru_stime.tv_usec) * 1000;
 	in.peak_bytes = (uint64_t)ru.ru_maxrss * 1024;
 	if (attach__skipped(r->attach, &in.skipped))
 		in.skipped = INPUT_SKIPPED_UNKNOWN;

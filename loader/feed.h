@@ -14,6 +14,9 @@
 /* The recording begins: what it has of `features` is known. 0 or -errno. */
 int feed__session(struct recorder *r, const struct attach_features *features);
 
+/* CPU time of ours since then. */
+uint64_t feed__cpu_ns(const struct recorder *r);
+
 /* All probes are on, now. */
 void feed__attached(struct recorder *r);
 

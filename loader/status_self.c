@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "attach.h"
 #include "digest.h"
+#include "feed.h"
 #include "header.h"
 #include "live.h"
 #include "log.h"
@@ -215,8 +216,9 @@ static json_t *lost_doc(const struct session *s)
 	return o;
 }
 
-static json_t *self_doc(const struct status_self *s, const struct digest *d)
+static json_t *self_doc(const struct status_self *s, const struct recorder *r)
 {
+	const struct digest *d = r->s.digest;
 	struct text_file file = {0};
 	struct rusage ru = {0};
 	uint64_t size, rss = 0; /* pages, then bytes */
@@ -230,12 +232,10 @@ static json_t *self_doc(const struct status_self *s, const struct digest *d)
 	}
 	text_file__free(&file);
 	rss *= (uint64_t)sysconf(_SC_PAGESIZE);
-	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "cpuUs",
-			 (json_int_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-				 ru.ru_utime.tv_usec + ru.ru_stime.tv_usec,
-			 "memory", (json_int_t)rss, "peakMemory", (json_int_t)ru.ru_maxrss * 1024,
-			 "heap", (json_int_t)(d ? digest__heap(d) : mallinfo2().uordblks),
-			 "statusUs", us(s->cost_ns));
+	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "cpuUs", us(feed__cpu_ns(r)), "memory",
+			 (json_int_t)rss, "peakMemory", (json_int_t)ru.ru_maxrss * 1024, "heap",
+			 (json_int_t)(d ? digest__heap(d) : mallinfo2().uordblks), "statusUs",
+			 us(s->cost_ns));
 }
 
 /* What is not in the traces yet. */
@@ -258,7 +258,7 @@ static json_t *recorder_doc(const struct status_self *s, const struct recorder *
 			 us(monotonic_ns()), "options", options_doc(r), "features",
 			 features_doc(&r->s), "ring", "bytes", (json_int_t)r->s.ring_bytes, "used",
 			 (json_int_t)ring_used(r), "backlog", backlog_doc(r), "self",
-			 self_doc(s, r->s.digest));
+			 self_doc(s, r));
 }
 
 static char *dump(json_t *doc)

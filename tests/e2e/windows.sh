@@ -102,6 +102,11 @@ t "windows: the later ones begin when the real clock shows a multiple of --every
 	records("header")[0].clock.realtimeOffset as $offset | (events | of("Coll") | map(.start.ts) | sort) as $t
 	| [range(1; $t | length) | select($t[.] - $t[. - 1] > 400000) | ($t[.] + $offset) as $us | $us - 2e6 * ($us / 2e6 | floor)]
 	| all(. < 1.2e6)'
+# cost NAME: us of CPU time, by its footers.
+cost() {
+	q "$1" '[records("footer")[].self.cpu] | max | floor'
+}
+t "windows: each tells of its own CPU time, not of those before: footers" [ "$(cost "win$((one - 1))")" -lt $((2 * $(cost win1))) ]
 is "windows: when a process started is the same in all, and what /proc says" \
 	"$(q win '[records("header")[] | "\(.hostPid) \(.startTime / 1e6 * '"$(getconf CLK_TCK)"' | floor)"] | unique[]')" \
 	"$(for r in "${ranks[@]}"; do awk '{ print $1, $22 }' "/proc/$r/stat"; done | sort)"
@@ -128,11 +133,18 @@ t "--keep: says what it deletes" eval '[ "$(grep -c "^ncclscope: Deleted [12] tr
 rm "$tmp/keep/trace_notes.jsonl"
 t "--keep: the newest is as always" cut_well keep
 record_bg follow --every 3s --for 3s --keep 1G -d 7s
+until ended "$recorder"; do
+	"$scope" status --json 2>/dev/null | jq -c --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) |
+		{began: .startedUs, us: (.updatedUs - .startedUs), cpu: .self.cpuUs}' >>"$tmp/cost"
+	sleep 0.3
+done
 wait "$recorder"
 t "windows that follow one another: a few seconds at most in between, all kept" holds follow '
 	(records("header") | length) as $n | (events | of("Coll") | map(.start.ts) | sort) as $t
 	| [range(1; $t | length) | $t[.] - $t[. - 1] | select(. > 200000)]
 	| $n >= 6 and length == $n / 2 - 1 and all(. < 4e6)'
+t "windows: and status, which has no more than there was time for" \
+	jq -se 'map(select(.cpu > 2 * .us)) == [] and (map(.began) | unique | length) > 1' "$tmp/cost"
 kill -INT "$starter"
 wait "$starter"
 
