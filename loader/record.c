@@ -47,8 +47,9 @@
 #define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
 #define QUIET_NS                                                                                   \
 	(30 * 1000000ull) /* a stopped one whose children have stopped has no more of them */
-#define PAUSE_MS  50
-#define REPEAT_NS (300 * 1000000ull) /* a signal that comes again within this is the same one */
+#define PAUSE_MS    50
+#define TOO_LATE_NS NSEC_PER_SEC       /* for a window to begin, or half of its length */
+#define REPEAT_NS   (300 * 1000000ull) /* a signal that comes again within this is the same one */
 
 /* ---- Signals ----------------------------------------------------------------------------------- */
 
@@ -867,6 +868,22 @@ static uint64_t next_window(const struct recorder *r)
 	return now + left + (follow_one_another(r) && left < every / 2 ? every : 0);
 }
 
+/* One that begins late, as ending the one before took long, would not be of what other nodes record: the next is in time again. */
+static void leave_out_missed(struct recorder *r)
+{
+	uint64_t now = monotonic_ns(), late = r->opt.for_ns / 2, n;
+
+	if (late > TOO_LATE_NS)
+		late = TOO_LATE_NS;
+	if (follow_one_another(r) || r->next_window_ns >= r->until_ns ||
+	    now < r->next_window_ns + late)
+		return;
+	n = (now - r->next_window_ns) / r->opt.every_ns + 1;
+	pr_warn("Left out %llu window%s of --every: ending the one before took until then\n",
+		(unsigned long long)n, human__s(n));
+	r->next_window_ns = next_window(r);
+}
+
 /* When the window that begins now ends. -d counts from when the first one was attached. */
 static uint64_t end_of_window(struct recorder *r)
 {
@@ -984,6 +1001,8 @@ static int windows(struct recorder *r)
 		status = delay(r);
 	while (!status && !stop_signals && !is_over(r)) {
 		status = window(r);
+		if (!status && r->opt.every_ns && !stop_signals && !is_over(r))
+			leave_out_missed(r);
 		if (status || !r->opt.every_ns || r->next_window_ns >= r->until_ns)
 			break;
 		sleep_until(r, r->next_window_ns);

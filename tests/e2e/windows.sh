@@ -112,6 +112,23 @@ is "windows: when a process started is the same in all, and what /proc says" \
 	"$(for r in "${ranks[@]}"; do awk '{ print $1, $22 }' "/proc/$r/stat"; done | sort)"
 is "windows: report knows that they are of the same processes" \
 	"$("$scope" report "$tmp/win" | sed -n '1s/.*files, \(.* processes\) on.*/\1/p') $("$scope" report --json "$tmp/win" | jq -c '[.ranks[].rank]')" "2 processes [0,1]"
+
+# One whose end takes until the next should have begun for long: here it is stopped until the middle between two.
+phase_us() {
+	echo $((${EPOCHREALTIME/[.,]/} % 6000000))
+}
+until [ "$(phase_us)" -lt 1000000 ]; do sleep 0.2; done
+record_bg missed --every 6s --for 500ms --mask coll --sched off --net off --no-report
+kill -STOP "$recorder"
+sleep "$(((9000000 - $(phase_us)) / 1000))e-3"
+kill -CONT "$recorder"
+t "a window that the one before has left no time for is left out, and that is said" until_true 5 grep -q \
+	"^ncclscope: warning: Left out 1 window of --every: ending the one before took until then$" "$tmp/missed.err"
+until_true 10 eval '[ "$(find "$tmp/missed" -name "*.jsonl" -size +1k | wc -l)" -ge 4 ]'
+stop_recorder
+t "and the next begins when the real clock shows a multiple" holds missed '
+	records("header")[0].clock.realtimeOffset as $offset | (events | of("Coll") | map(.start.ts) | sort) as $t
+	| (first(range(1; $t | length) | select($t[.] - $t[. - 1] > 2e6)) as $i | $t[$i] + $offset) as $us | $us - 6e6 * ($us / 6e6 | floor) < 2.9e6'
 kill -INT "$starter"
 wait "$starter"
 
