@@ -13,7 +13,7 @@
 #include "log.h"
 
 #define MEMORY_MAX (32u << 20) /* of blocks that wait */
-#define SLOTS	   (1u << 17)  /* blocks that wait, in memory or in the file */
+#define SLOTS_MIN  1024u       /* blocks that wait in memory, and some that are not full */
 #define RETURNS	   1024	       /* more than MEMORY_MAX has blocks */
 #define PUSH_MAX   64	       /* who is so many blocks behind gets whole ones only */
 #define ALIGN	   8u
@@ -45,6 +45,7 @@ struct slot {
 
 struct backlog {
 	struct slot *slots;
+	uint32_t nslots;	     /* a power of two, as `put` and `taken` begin again at 0 */
 	_Atomic uint32_t put, taken; /* slots, ever */
 	sem_t more;
 	/* Blocks on their way back: only who puts allocates and frees, since malloc has locks. */
@@ -76,13 +77,25 @@ static size_t padded(size_t size)
 	return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+/* So many that the file is full first. Two blocks that follow one another have more in them than one has room for. */
+static uint32_t slots_for(uint64_t file_max)
+{
+	uint64_t need = 2 * ((file_max + MEMORY_MAX) / BLOCK) + SLOTS_MIN;
+	uint32_t n = SLOTS_MIN;
+
+	while (n < need)
+		n *= 2;
+	return n;
+}
+
 struct backlog *backlog__new(int dir, uint64_t file_max, void (*waits)(void *arg), void *arg)
 {
 	struct backlog *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return NULL;
-	b->slots = calloc(SLOTS, sizeof(*b->slots));
+	b->nslots = slots_for(file_max);
+	b->slots = calloc(b->nslots, sizeof(*b->slots));
 	if (!b->slots || sem_init(&b->more, 0, 0)) {
 		free(b->slots);
 		free(b);
@@ -198,14 +211,14 @@ static bool file_put(struct backlog *b, const struct block *block, uint64_t *at)
 
 static bool has_slot(const struct backlog *b)
 {
-	return b->put - b->taken < SLOTS;
+	return b->put - b->taken < b->nslots;
 }
 
 static void count(struct backlog *b, struct slot slot)
 {
 	uint32_t put = b->put;
 
-	b->slots[put % SLOTS] = slot;
+	b->slots[put % b->nslots] = slot;
 	atomic_store_explicit(&b->put, put + 1, memory_order_release);
 	sem_post(&b->more);
 }
@@ -287,7 +300,7 @@ struct backlog_state backlog__state(const struct backlog *b)
 				  .file_bytes = file_bytes(b)};
 
 	if (taken != b->put)
-		s.oldest_ns = b->slots[taken % SLOTS].since_ns;
+		s.oldest_ns = b->slots[taken % b->nslots].since_ns;
 	else if (b->now)
 		s.oldest_ns = b->now_ns;
 	return s;
@@ -298,7 +311,7 @@ struct backlog_state backlog__state(const struct backlog *b)
 /* The slot that was taken is the other's again. */
 static void give_back(struct backlog *b)
 {
-	const struct slot *slot = &b->slots[b->taken % SLOTS];
+	const struct slot *slot = &b->slots[b->taken % b->nslots];
 	uint32_t returned = b->returned;
 
 	atomic_fetch_add_explicit(&b->taken_bytes, slot->len, memory_order_relaxed);
@@ -343,7 +356,7 @@ static int next_slot(struct backlog *b)
 	while (sem_wait(&b->more))
 		;					     /* a signal */
 	atomic_load_explicit(&b->put, memory_order_acquire); /* what the slot says is whole */
-	slot = &b->slots[b->taken % SLOTS];
+	slot = &b->slots[b->taken % b->nslots];
 	if (slot->block)
 		b->at = slot->block->data;
 	else
@@ -390,7 +403,7 @@ void backlog__free(struct backlog *b)
 		return;
 	reclaim(b);
 	for (n = b->taken; n != b->put; n++) {
-		block = b->slots[n % SLOTS].block;
+		block = b->slots[n % b->nslots].block;
 		if (block)
 			block_end(b, block);
 	}

@@ -14,6 +14,9 @@
 
 struct backlog;
 
+/* There is a table of what may wait in the file: at most a thousandth of that. */
+#define BACKLOG_FILE_MAX (512ull << 30)
+
 struct backlog_rec {
 	uint32_t kind;
 	uint32_t size;
@@ -29,7 +32,7 @@ struct backlog_state {
 
 /*
  * `dir`: where the file may be made, a directory that is open; -1: nowhere; it stays the caller's and open. file_max: bytes in it, at
- * most; `waits`: called with `arg` again and again while there is no room, by the one who puts. NULL: no memory.
+ * most, up to BACKLOG_FILE_MAX; `waits`: called with `arg` again and again while there is no room, by the one who puts. NULL: no memory.
  */
 struct backlog *backlog__new(int dir, uint64_t file_max, void (*waits)(void *arg), void *arg);
 

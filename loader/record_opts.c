@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "attach.h"
+#include "backlog.h"
 #include "cmd.h"
 #include "header.h"
 #include "log.h"
@@ -151,8 +152,10 @@ static error_t parse_amount(int key, char *arg, struct argp_state *state)
 		o->duration_ns = parse_time(state, arg);
 		return 0;
 	case OPT_BACKLOG:
-		if (parse_size(arg, &o->backlog_bytes))
-			argp_error(state, "'%s' is no size: 512M, 16G; without a unit, bytes", arg);
+		if (parse_size(arg, &o->backlog_bytes) || o->backlog_bytes > BACKLOG_FILE_MAX)
+			argp_error(state,
+				   "'%s' is no size up to 512G: 512M, 16G; without a unit, bytes",
+				   arg);
 		return 0;
 	case OPT_COLLECTIVES:
 		if (parse_count(arg, &o->collectives) || !o->collectives)

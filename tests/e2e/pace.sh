@@ -39,6 +39,9 @@ users_job() {
 	NCCL_PROFILER_PLUGIN=$plugin setpriv --reuid 65533 --regid 65533 --clear-groups "$job" --json "$@"
 }
 
+"$scope" record --backlog 513G 2>"$tmp/usage"
+is "--backlog larger than there may be: usage" "$? $(grep -c 'no size up to 512G' "$tmp/usage")" "2 1"
+
 # ---- While there is time
 
 record_bg calm

@@ -250,6 +250,38 @@ static void test_full(void **state)
 	assert_true(waited > 0);
 }
 
+static uint64_t in_file; /* when there was no room for the first time */
+
+static void take_some(void *arg)
+{
+	struct backlog_rec rec;
+	int i;
+
+	(void)arg;
+	if (!waited++)
+		in_file = backlog__state(b).file_bytes;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(backlog__take(b, &rec), 0);
+}
+
+/* As --backlog has it, and nothing else: also with blocks that are but half full, as the next record has no room in them. */
+static void test_bound(void **state)
+{
+	const uint64_t file_max = 64 << 20, size = 66000;
+
+	(void)state;
+	begin(dir, file_max, take_some);
+	while (!waited)
+		backlog__put(b, 0, bytes, size);
+	assert_true(in_file <= file_max && in_file + size + 2 * HEAD > file_max);
+	backlog__free(b);
+	begin(dir, BACKLOG_FILE_MAX, nobody_waits);
+	put(1);
+	backlog__push(b);
+	take(1);
+	backlog__free(b);
+}
+
 /* What nobody takes is freed. */
 static void test_left(void **state)
 {
@@ -267,7 +299,8 @@ int main(void)
 		cmocka_unit_test(test_order),	     cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_again),   cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_small_file),
-		cmocka_unit_test(test_full),	     cmocka_unit_test(test_left),
+		cmocka_unit_test(test_full),	     cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_left),
 	};
 
 	return cmocka_run_group_tests_name("backlog", tests, group_setup, group_teardown);
