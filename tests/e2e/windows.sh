@@ -149,7 +149,7 @@ t "--keep: and what is somebody else's, or was taken away" [ -s "$tmp/keep/trace
 t "--keep: says what it deletes" eval '[ "$(grep -c "^ncclscope: Deleted [12] traces\\? of 1 earlier recording, .* for --keep$" "$tmp/keep.err")" -ge 2 ]'
 rm "$tmp/keep/trace_notes.jsonl"
 t "--keep: the newest is as always" cut_well keep
-record_bg follow --every 3s --for 3s --keep 1G -d 7s
+record_bg follow --every 3s --for 3s --keep 1G -d 8s
 until ended "$recorder"; do
 	"$scope" status --json 2>/dev/null | jq -c --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) |
 		{began: .startedUs, us: (.updatedUs - .startedUs), cpu: .self.cpuUs}' >>"$tmp/cost"
