@@ -13,9 +13,13 @@ static const unsigned int kept[] = {
 	CAP_CHECKPOINT_RESTORE, /* /proc/PID/map_files: the very libraries that they have loaded */
 	CAP_CHOWN,		/* a trace is the job's user's */
 	CAP_SYSLOG,		/* /proc/kallsyms: names of functions, before 5.13 */
-	CAP_SYS_ADMIN,		/* perf's uprobes */
+	CAP_SYS_ADMIN, /* perf's uprobes; what was split off from it, where that is not held */
 	CAP_SYS_NICE, /* out of SCHED_IDLE and nice values again, and real-time, without RLIMIT_NICE and RLIMIT_RTPRIO */
 };
+
+/* What CAP_SYS_ADMIN does as well: it may be all that we run on. */
+static const unsigned long long split_off =
+	1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
 
 /* For good. The bounding set takes a capability that a recorder not of root may lack: then no_new_privs has to do. */
 static int apply(void)
@@ -43,7 +47,10 @@ int caps__drop(bool perf, bool nice)
 	for (i = 0; i < n; i++)
 		if (capng_have_capability(CAPNG_PERMITTED, kept[i]))
 			held |= 1ull << kept[i];
-	held &= ~((perf ? 0 : 1ull << CAP_SYS_ADMIN) | (nice ? 0 : 1ull << CAP_SYS_NICE));
+	if (!perf && (held & split_off) == split_off)
+		held &= ~(1ull << CAP_SYS_ADMIN);
+	if (!nice)
+		held &= ~(1ull << CAP_SYS_NICE);
 	capng_clear(CAPNG_SELECT_ALL);
 	for (i = 0; i < n; i++)
 		if (held >> kept[i] & 1)

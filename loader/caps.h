@@ -20,8 +20,8 @@
 /*
  * For good, once all is attached and the job is started (which must not inherit it): drops all capabilities but
  * those that recording goes on to need, those as well that a program that we would start could get, and
- * no_new_privs on top. perf: new processes take perf's uprobes, which take CAP_SYS_ADMIN; nice: limits do not let a thread
- * out of SCHED_IDLE again, which takes CAP_SYS_NICE then. 0 or -errno.
+ * no_new_privs on top. perf: new processes take perf's uprobes, which take CAP_SYS_ADMIN: else it stays only where something that was
+ * split off from it is not held; nice: limits do not let a thread out of SCHED_IDLE again, which takes CAP_SYS_NICE then. 0 or -errno.
  */
 int caps__drop(bool perf, bool nice);
 

@@ -109,4 +109,14 @@ t "recorder of another user with just that: other users' jobs, running and new" 
 try bound setpriv "--bounding-set=$(set_of $kept)"
 t "recorder of root with just that: other users' jobs, running and new" complete bound
 
+# ---- With CAP_SYS_ADMIN in place of those that were split off from it: it stays
+
+admin="sys_admin sys_ptrace dac_override chown"
+# shellcheck disable=SC2046,SC2086
+try admin $(ambient $admin)
+t "recorder with CAP_SYS_ADMIN in place of CAP_BPF, CAP_PERFMON and CAP_CHECKPOINT_RESTORE: other users' jobs" complete admin
+# shellcheck disable=SC2046,SC2086
+$(ambient $admin) timeout 30 "$scope" record --plugin "$plugin" -o "$tmp/admin.d/w" --every 2s --for 300ms -d 3s >"$tmp/windows.out" 2>"$tmp/windows.err"
+is "the same: further windows" "$? $(($(grep -c ': Recording' "$tmp/windows.err") > 1)) $(grep -c Failed "$tmp/windows.err")" "0 1 0"
+
 finish
