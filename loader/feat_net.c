@@ -3,20 +3,37 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "feat_priv.h"
+
+#define PATIENCE_US 200000 /* where packets are dropped nobody answers */
 
 struct talk {
 	int listener, client, server;
 	struct sockaddr_in addr; /* of the listener */
 };
 
+/* What is accepted has its listener's patience. */
+static int talk_socket(void)
+{
+	const struct timeval patience = {.tv_usec = PATIENCE_US};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+			setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static int talk_listen(struct talk *t)
 {
 	socklen_t len = sizeof(t->addr);
 
 	t->addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	t->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	t->listener = talk_socket();
 	if (t->listener < 0 || bind(t->listener, (struct sockaddr *)&t->addr, len) ||
 	    getsockname(t->listener, (struct sockaddr *)&t->addr, &len))
 		return -errno;
@@ -25,7 +42,7 @@ static int talk_listen(struct talk *t)
 
 static int talk_connect(struct talk *t)
 {
-	t->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	t->client = talk_socket();
 	if (t->client < 0)
 		return -errno;
 	return connect(t->client, (struct sockaddr *)&t->addr, sizeof(t->addr)) ? -errno : 0;

@@ -23,6 +23,7 @@ struct feat_ctx {
 	bool privileged;  /* no capability is missing: who refuses us does so for other reasons */
 	bool ring_sleeps; /* writing to the ring may, on this kernel */
 	bool fexit_may_sleep;
+	bool mute; /* nobody can be talked to over the loopback device */
 	struct clock_sample first, middle;
 	struct gpu_sampler gpus; /* which looks meanwhile */
 	/* the time of the record of FEAT_RINGBUF, and around it */

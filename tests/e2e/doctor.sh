@@ -118,6 +118,16 @@ t "network: why a packet was dropped, if the kernel says" \
 as=(unshare -n)
 doctor 0 --json --plugin "$plugin"
 is "network: no loopback device: said" "$(field tp_btf-sock_send_length detail)" "attached, no connection can be made to 127.0.0.1"
+# Dropped, not refused: nobody answers.
+drop='ip link set lo up && nft add table inet t && nft add chain inet t in "{ type filter hook input priority 0; policy drop; }"'
+if unshare -n sh -c "$drop" 2>/dev/null; then
+	as=(unshare -n sh -c "$drop && exec timeout 20 \"\$@\"" sh)
+	doctor 0 --json --plugin "$plugin"
+	is "network: packets dropped: said" "$(field tp_btf-sock_send_length detail)" "attached, no connection can be made to 127.0.0.1"
+	t "network: packets dropped: it takes no more than 5 s" json '.seconds < 5'
+else
+	skip "network: packets dropped" "needs ip and nft, and a kernel with nftables"
+fi
 as=()
 doctor 0 --json --plugin "$plugin"
 
