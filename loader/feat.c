@@ -78,7 +78,7 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 	[FEAT_CAP_CHOWN] = {
 		"CAP_CHOWN", PRIVILEGE, false,
 		"giving trace files to the job's user",
-		"Run as root, or add CAP_CHOWN; without it traces belong to whoever records."},
+		"Run as root, or add CAP_CHOWN; without it other users' jobs are not recorded."},
 	[FEAT_CAP_SYSLOG] = {
 		"CAP_SYSLOG", PRIVILEGE, false,
 		"naming where in the kernel a packet was dropped, or a thread sleeps",

@@ -75,7 +75,7 @@ static void probe_caps(struct feat_ctx *ctx)
 	static const struct {
 		enum feat_id id;
 		int cap;
-		bool implied; /* by CAP_SYS_ADMIN, which these were split off from */
+		bool implied; /* by CAP_SYS_ADMIN, which these were split off from; not CAP_SYSLOG any more */
 	} caps[] = {
 		{FEAT_CAP_BPF, CAP_BPF, true},
 		{FEAT_CAP_PERFMON, CAP_PERFMON, true},
@@ -84,7 +84,7 @@ static void probe_caps(struct feat_ctx *ctx)
 		{FEAT_CAP_DAC_OVERRIDE, CAP_DAC_OVERRIDE, false},
 		{FEAT_CAP_CHECKPOINT_RESTORE, CAP_CHECKPOINT_RESTORE, true},
 		{FEAT_CAP_CHOWN, CAP_CHOWN, false},
-		{FEAT_CAP_SYSLOG, CAP_SYSLOG, true},
+		{FEAT_CAP_SYSLOG, CAP_SYSLOG, false},
 	};
 	unsigned int i;
 

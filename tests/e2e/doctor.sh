@@ -284,6 +284,10 @@ is "nobody: plugin is looked at" "$(status plugin-probes)" works
 as=(setpriv "--bounding-set=-bpf,-perfmon,-sys_admin")
 doctor 3 --json
 is "root without capabilities: denied" "$(status uprobe)" denied
+as=(setpriv "--bounding-set=-syslog,-chown" "--inh-caps=-syslog,-chown")
+doctor 0 --json
+is "root without CAP_SYSLOG: CAP_SYS_ADMIN does not do" "$(status CAP_SYSLOG)" optional-missing
+is "root without CAP_CHOWN: what is lost" "$(field CAP_CHOWN advice)" "Run as root, or add CAP_CHOWN; without it other users' jobs are not recorded."
 if unshare -Ur true 2>/dev/null; then
 	as=(unshare -Ur)
 	doctor 3 --json
