@@ -51,6 +51,13 @@ static int read_build_id(const struct scan_file *f, char *id, size_t len)
 	return err;
 }
 
+/* What else is recorded of the plugin that was named: nothing where it has no build id, or none of the usual length. */
+static void copy_build_id(struct scan *s, const struct scan_file *f)
+{
+	if (s->only && read_build_id(f, s->build_id, sizeof(s->build_id)))
+		s->build_id[0] = 0;
+}
+
 static struct scan_file *file_find(const struct scan *s, const struct elf_file_id *key)
 {
 	struct scan_file *f;
@@ -80,7 +87,9 @@ static bool is_wanted(const struct scan *s, const struct scan_file *f)
 {
 	char id[ELF_BUILD_ID_LEN];
 
-	return !s->build_id[0] || (!read_build_id(f, id, sizeof(id)) && !strcmp(id, s->build_id));
+	if (!s->only || f->keep)
+		return true;
+	return s->build_id[0] && !read_build_id(f, id, sizeof(id)) && !strcmp(id, s->build_id);
 }
 
 /* As it is known here, without asking a file system that may not answer. */
@@ -209,8 +218,8 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	if (!f->changed)
 		return;
 	f->changed = false;
-	if (f->keep && r->scan.build_id[0])
-		read_build_id(f, r->scan.build_id, sizeof(r->scan.build_id));
+	if (f->keep)
+		copy_build_id(&r->scan, f);
 	err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
 	if (err)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
@@ -340,7 +349,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 			p->file = NULL;
 	}
 	/* Another build than the one that was named is not missed. */
-	if ((err == -EREMOTE || (err == -EPROTO && !r->scan.build_id[0])) && may_tell(&r->scan, p))
+	if ((err == -EREMOTE || (err == -EPROTO && !r->scan.only)) && may_tell(&r->scan, p))
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
 	if (!err && p->file) {
 		p->file->users++;
@@ -467,8 +476,9 @@ int scan__init(struct recorder *r, bool only)
 	}
 	f->fd = fd;
 	f->keep = true;
-	err = only ? read_build_id(f, r->scan.build_id, sizeof(r->scan.build_id)) : 0;
-	return err ? err : file_attach(r, f);
+	r->scan.only = only;
+	copy_build_id(&r->scan, f);
+	return file_attach(r, f);
 }
 
 uint64_t scan__attached_ns(const struct recorder *r, const struct target *t)

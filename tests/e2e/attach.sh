@@ -69,6 +69,10 @@ cp "$plugin" "$tmp/libnccl-profiler-build.so"
 id_at=$(grep -obUaP '\x03\x00\x00\x00GNU\x00' "$tmp/libnccl-profiler-build.so" | head -n 1 | cut -d: -f1)
 printf '\0\0\0\0' | dd of="$tmp/libnccl-profiler-build.so" bs=1 seek=$((id_at + 8)) conv=notrunc 2>/dev/null
 running build libnccl-profiler-build.so env NCCL_PROFILER_PLUGIN="$tmp/libnccl-profiler-build.so" "$job" "${run[@]}"
+# One that has no id is like no other: its note has another type.
+cp "$plugin" "$tmp/libnccl-profiler-noid.so"
+printf '\177' | dd of="$tmp/libnccl-profiler-noid.so" bs=1 seek="$id_at" conv=notrunc 2>/dev/null
+running noid libnccl-profiler-noid.so env NCCL_PROFILER_PLUGIN="$tmp/libnccl-profiler-noid.so" "$job" "${run[@]}"
 # Something else that is called like it.
 cp "$tmp/bin/libnccl.so.2" "$tmp/libnccl-profiler-foreign.so"
 LD_PRELOAD=$tmp/libnccl-profiler-foreign.so sleep 1000 &
@@ -100,6 +104,8 @@ is "exit status" "$rc" 0
 is "masks afterwards" "$(masks $ours | tr ' ' '\n' | sort -u)" 0
 "$scope" record -o "$tmp/any" -d 500ms >/dev/null 2>"$tmp/any.err"
 any_rc=$?
+"$scope" record --plugin "$tmp/libnccl-profiler-noid.so" -o "$tmp/noid" -d 500ms >/dev/null 2>"$tmp/noid.err"
+noid_rc=$?
 is "what is only mapped: as it was" "$(cmp "$plugin" "$tmp/libnccl-profiler-mapped.so")" ""
 is "what is only called like it: alive and untouched" "$(kill -0 $foreign && echo alive)" alive
 stop_jobs # first: what follows wants a CPU
@@ -115,6 +121,7 @@ t "communicators: every event has its process' own" holds all '(lifecycle("Profi
 	| from_entries) as $c | events | length > 1000 and all(.commHash == $c["\(.start.hostPid // .myPid)"])'
 is "without --plugin: other builds as well" "$any_rc $(comm -12 <(pids_in any | tr ' ' '\n' | sort) <(echo "${ranks_by[build]}" | xargs -n1 | sort) | wc -l)" \
 	"0 2"
+is "a plugin without a build id: that file's processes, and no others" "$noid_rc $(pids_in noid)" "0 $(sorted <<<"${ranks_by[noid]}")"
 
 # ---- The GPU of a communicator that exists
 

@@ -260,6 +260,11 @@ for len in 0 63 64 1000 $(($(stat -c %s "$plugin") / 2)); do
 	head -c "$len" "$plugin" >"$tmp/bad.so"
 	doctor 1 --plugin "$tmp/bad.so"
 done
+cp "$plugin" "$tmp/noid.so"
+at=$(grep -obUaP '\x03\x00\x00\x00GNU\x00' "$tmp/noid.so" | head -n 1 | cut -d: -f1)
+printf '\177' | dd of="$tmp/noid.so" bs=1 seek="$at" conv=notrunc status=none
+doctor 0 --json --plugin "$tmp/noid.so"
+is "no build id: record does without, as tests/e2e/attach.sh sees" "$(status plugin-build-id)" optional-missing
 printf -v name 'bad\n\033[31m\377.so'
 cp "$tmp/env.so" "$tmp/$name"
 doctor 0 --plugin "$tmp/$name"
