@@ -14,6 +14,7 @@
 #include "attach_priv.h"
 #include "clock.h"
 #include "cmd.h"
+#include "human.h"
 #include "log.h"
 #include "realtime.h"
 #include "rescue.h"
@@ -40,8 +41,17 @@ static bool by_verifier(int err)
 }
 
 /* What a failure to load means for the user. */
-static int explain_load(int err)
+static int explain_load(int err, uint64_t ring_bytes)
 {
+	char ring[HUMAN_CELL];
+
+	if (err == -ENOMEM) {
+		pr_err("Failed to load the BPF programs: not enough memory for a ring of %s and "
+		       "the tables; give the recorder's cgroup more, or ask for a smaller ring "
+		       "with --ring\n",
+		       human__bytes(ring, ring_bytes));
+		return EXIT_FAILED;
+	}
 	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
 		pr_err("This kernel has no BTF (/sys/kernel/btf/vmlinux: %s): a kernel with "
 		       "CONFIG_DEBUG_INFO_BTF=y is needed; 'ncclscope doctor' tells more\n",
@@ -329,12 +339,18 @@ static int try_load(struct attach *a, uint64_t ring_bytes, const struct attach_f
 	return err;
 }
 
+/* A lack of memory is no fault of a program, and what just fits without it would soon be killed. */
+static bool less_may_do(int err)
+{
+	return err && err != -ENOMEM;
+}
+
 static int try_both(struct attach *a, uint64_t ring_bytes, const struct attach_features *f)
 {
 	int err = try_load(a, ring_bytes, f, true);
 
-	if (!err)
-		return 0;
+	if (!less_may_do(err))
+		return err;
 	pr_debug("Failed to load with programs at functions of the kernel: %s, trying without\n",
 		 strerror(-err));
 	return try_load(a, ring_bytes, f, false);
@@ -364,11 +380,11 @@ static int load_programs(struct attach *a, uint64_t ring_bytes, struct attach_fe
 	int err = try_both(a, ring_bytes, f), first = err;
 	bool net = f->net, sched = f->sched;
 
-	if (err && net) {
+	if (less_may_do(err) && net) {
 		f->net = f->net_calls = f->no_data = f->drops = f->drop_reasons = false;
 		err = try_both(a, ring_bytes, f);
 	}
-	if (err && sched) {
+	if (less_may_do(err) && sched) {
 		f->sched = f->irq = false;
 		err = try_both(a, ring_bytes, f);
 	}
@@ -537,7 +553,7 @@ struct attach *attach__open(uint64_t ring_bytes, struct attach_features *feature
 	if (!err)
 		err = attach_programs(a, features);
 	if (err) {
-		*status = explain_load(err);
+		*status = explain_load(err, ring_bytes);
 		goto cleanup;
 	}
 	if (net && !a->btf)

@@ -3,6 +3,8 @@
 # What goes wrong around a recording, and what it then says and does. Above all: the job goes on, and
 # what is missing is counted.
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=memory_lib.sh
+. "$here/memory_lib.sh"
 
 # says NAME CODE TEXT...: the recording ended with CODE and said each text, on stderr.
 says() {
@@ -55,6 +57,15 @@ unshare -m sh -c 'mount --bind "$0" /sys/kernel/btf && exec "$@"' "$tmp/nobtf" \
 	"$scope" record --plugin "$plugin" -o "$tmp/btf" -- "${small[@]}" >"$tmp/btf.out" 2>"$tmp/btf.err"
 rc=$?
 t "no BTF" says btf 4 "BTF" CONFIG_DEBUG_INFO_BTF
+
+if "$scope" doctor --json --plugin "$plugin" | jq -e '.features[] | select(.name == "memlock").detail | contains("not used")' >/dev/null && cgroup_new; then
+	(echo $BASHPID >"$cgroup/cgroup.procs" && exec timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/mem" -d 300ms) 2>"$tmp/mem.err"
+	rc=$?
+	t "no memory for the ring" says mem 1 "not enough memory" "a ring of 64M" "--ring"
+	until_true 5 rmdir "$cgroup"
+else
+	skip "no memory for the ring" "no cgroup that BPF's memory counts in can be made here"
+fi
 
 # ---- Plugin and process
 
