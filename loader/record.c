@@ -515,12 +515,12 @@ static int prepare(struct recorder *r)
 	time_t t = time(NULL);
 	struct tm tm;
 	int status, err = plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
+	const char *named = plugin__named(r->opt.plugin);
 
 	if (err && (!r->opt.npids || r->opt.cmd)) {
 		pr_err("Failed to find the plugin '%s': %s; build it with make, or name it with "
 		       "--plugin\n",
-		       r->opt.plugin ? r->opt.plugin : "libnccl-profiler-ncclscope.so",
-		       strerror(-err));
+		       named ? named : PLUGIN_FILE, strerror(-err));
 		return EXIT_FAILED;
 	}
 	if (err)

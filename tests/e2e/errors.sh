@@ -72,6 +72,9 @@ fi
 timeout 60 "$scope" record --plugin "$tmp/none.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
 rc=$?
 t "plugin not found" says np 1 "$tmp/none.so" "No such file" --plugin
+NCCLSCOPE_PLUGIN=$tmp/none.so timeout 60 "$scope" record -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
+rc=$?
+t "plugin not found, of the environment" says np 1 "Failed to find the plugin '$tmp/none.so'" "No such file" --plugin
 cp "$tmp/bin/libnccl.so.2" "$tmp/other.so"
 timeout 60 "$scope" record --plugin "$tmp/other.so" -o "$tmp/np" -- "${small[@]}" >"$tmp/np.out" 2>"$tmp/np.err"
 rc=$?
