@@ -65,6 +65,9 @@ void attach__plugin_off(struct attach *a, int link);
 /* Whether a plugin's probe is one of perf's uprobes, so that those of others will be, too: CAP_SYS_ADMIN. */
 bool attach__by_perf(const struct attach *a);
 
+/* Whether the kernel can attach to one process by something else than perf's uprobes: from 6.12 on. */
+bool attach__pid_is_process(void);
+
 #define ATTACH_POLL_MAX                                                                            \
 	1024 /* records taken at once: libbpf would go on for as long as jobs keep up */
 

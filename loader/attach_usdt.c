@@ -36,7 +36,7 @@ void probe_choose(struct scope_bpf *skel, const struct btf *btf)
 						      TRACE_UPROBE_MULTI);
 }
 
-static bool pid_is_process(void)
+bool attach__pid_is_process(void)
 {
 	unsigned int major = 0, minor = 0;
 	struct utsname un;
@@ -64,7 +64,7 @@ static int attach_multi(struct attach *a, const struct elf_usdt_site *site, cons
 {
 	struct bpf_program *prog = a->skel->progs.scope_flush_um;
 
-	if (!bpf_program__autoload(prog) || (pid > 0 && !pid_is_process()))
+	if (!bpf_program__autoload(prog) || (pid > 0 && !attach__pid_is_process()))
 		return -EOPNOTSUPP;
 	return uprobe_multi__link(bpf_program__fd(prog), path, site->offset, site->semaphore_offset,
 				  pid);

@@ -21,6 +21,7 @@
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
+#include "attach.h"
 #include "caps.h"
 #include "clock.h"
 #include "elf_file.h"
@@ -155,7 +156,8 @@ void feat_judge_attach(struct feat_ctx *ctx)
 				   "neither uprobe_multi links nor perf's uprobes");
 		return;
 	}
-	feat_works(ctx, FEAT_ATTACH, "uprobe_multi links, without CAP_SYS_ADMIN");
+	feat_works(ctx, FEAT_ATTACH, "uprobe_multi links, without CAP_SYS_ADMIN%s",
+		   attach__pid_is_process() ? "" : " (with -p: from 6.12 on)");
 	if (!ctx->init_userns || has_cap(ctx, CAP_SYS_ADMIN))
 		return;
 	feat_works(ctx, FEAT_CAP_SYS_ADMIN, "not held, not needed: see attach-path");

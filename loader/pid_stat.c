@@ -32,7 +32,8 @@ bool pid_stat__is_gone(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
-int pid_stat__uid(pid_t pid, uint32_t *uid)
+/* The first number of a line of /proc/PID/status. 0 or -errno. */
+static int status_number(pid_t pid, const char *key, uint32_t *value)
 {
 	char buf[1024]; /* the name, which comes before, takes 64 at most, escaped */
 	const char *at;
@@ -40,8 +41,22 @@ int pid_stat__uid(pid_t pid, uint32_t *uid)
 
 	if (err)
 		return err;
-	at = strstr(buf, "\nUid:");
-	return at && sscanf(at + 5, "%u", uid) == 1 ? 0 : -EPROTO;
+	at = strstr(buf, key);
+	return at && sscanf(at + strlen(key), "%u", value) == 1 ? 0 : -EPROTO;
+}
+
+int pid_stat__uid(pid_t pid, uint32_t *uid)
+{
+	return status_number(pid, "\nUid:", uid);
+}
+
+int pid_stat__process(pid_t tid, pid_t *pid)
+{
+	uint32_t tgid = 0;
+	int err = status_number(tid, "\nTgid:", &tgid);
+
+	*pid = (pid_t)tgid;
+	return err;
 }
 
 int pid_stat__read(pid_t pid, struct pid_stat *st)

@@ -27,4 +27,7 @@ bool pid_stat__is_gone(pid_t pid);
 /* Whose it is: its real uid, as it is here. 0 or -errno. */
 int pid_stat__uid(pid_t pid, uint32_t *uid);
 
+/* Whose thread it is: itself for a process. 0 or -errno. */
+int pid_stat__process(pid_t tid, pid_t *pid);
+
 #endif

@@ -340,6 +340,12 @@ static bool has_no_probe(const char *path)
 	return err == -ENOENT || err == -ENOEXEC;
 }
 
+/* `otherwise`: the exit status of all but a lack of privilege. */
+static int status_of(int err, int otherwise)
+{
+	return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : otherwise;
+}
+
 static int attach_all(struct recorder *r)
 {
 	int err = scan__init(r, plugin__named(r->opt.plugin) != NULL);
@@ -353,7 +359,7 @@ static int attach_all(struct recorder *r)
 	if (err) {
 		pr_err("Failed to attach to the plugin '%s': %s; 'ncclscope doctor' tells more\n",
 		       r->plugin, strerror(-err));
-		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_KERNEL;
+		return status_of(err, EXIT_KERNEL);
 	}
 	feed__attached(r);
 	scan__all(r);
@@ -385,6 +391,18 @@ static int attach_target(struct recorder *r, const struct target *t)
 	return err;
 }
 
+static int explain_attach(pid_t pid, int err)
+{
+	int status = status_of(err, EXIT_FAILED);
+
+	pr_err("Failed to attach to process %d: %s%s; 'ncclscope doctor' tells more\n", pid,
+	       strerror(-err),
+	       status == EXIT_PRIVILEGE && !attach__pid_is_process()
+		       ? "; -p takes CAP_SYS_ADMIN before Linux 6.12"
+		       : "");
+	return status;
+}
+
 static int attach_pid(struct recorder *r, pid_t pid)
 {
 	struct target t;
@@ -401,7 +419,7 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	if (err) {
 		pr_err("Failed to look into process %d: %s%s\n", pid, target__error(err),
 		       target__advice(err));
-		return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : EXIT_FAILED;
+		return status_of(err, EXIT_FAILED);
 	}
 	err = attach_target(r, &t);
 	feed__attached(r);
@@ -412,11 +430,18 @@ static int attach_pid(struct recorder *r, pid_t pid)
 			err = 0;
 	}
 	target__close(&t);
-	if (err && !has_just_ended(r, pid)) {
-		pr_err("Failed to attach to process %d: %s\n", pid, strerror(-err));
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	return err && !has_just_ended(r, pid) ? explain_attach(pid, err) : EXIT_OK;
+}
+
+/* /proc has threads by their numbers as well, and the end of one would never come. */
+static bool is_thread(pid_t tid)
+{
+	pid_t pid;
+
+	if (pid_stat__process(tid, &pid) || pid == tid)
+		return false;
+	pr_err("%d is a thread of process %d: -p %d\n", tid, pid, pid);
+	return true;
 }
 
 /* A number may be another process' later; what has ended until then is no mistake. */
@@ -427,9 +452,13 @@ static int open_pids(struct recorder *r)
 	for (i = 0; i < r->opt.npids; i++) {
 		r->pidfds[i] = (struct pollfd){
 			.fd = (int)syscall(SYS_pidfd_open, r->opt.pids[i], 0), .events = POLLIN};
-		if (r->pidfds[i].fd >= 0 || errno != ESRCH)
-			continue; /* without one its end is not seen, and that is all */
+		if (r->pidfds[i].fd >= 0)
+			continue;
 		err = -errno;
+		if (err != -ESRCH && is_thread(r->opt.pids[i]))
+			return EXIT_FAILED;
+		if (err != -ESRCH)
+			continue; /* without one its end is not seen, and that is all */
 		pr_err("Failed to look into process %d: %s%s\n", r->opt.pids[i], target__error(err),
 		       target__advice(err));
 		return EXIT_FAILED;

@@ -315,6 +315,13 @@ if [ "$multi" = works ]; then
 	t "without CAP_SYS_ADMIN: said that it is not needed" grep -q 'not needed' <<<"$(field CAP_SYS_ADMIN detail)"
 	t "without CAP_SYS_ADMIN: all seven are held" json '[.features[] | select(.name | startswith("CAP_")) | .status] |
 		length == 8 and all(. == "works")'
+	t "attach-path: of -p, where it differs" same "$(field attach-path detail | grep -c 'with -p')" \
+		"$([ "$(printf '%s\n' 6.12 "$(uname -r)" | sort -V | head -n 1)" = 6.12 ] && echo 0 || echo 1)"
+	if setarch --uname-2.6 true 2>/dev/null; then
+		as=(setarch --uname-2.6)
+		doctor 0 --json --plugin "$plugin"
+		t "attach-path: on a kernel that calls itself older" grep -q 'with -p: from 6.12 on' <<<"$(field attach-path detail)"
+	fi
 	as=(setpriv "--bounding-set=-checkpoint_restore,-sys_admin")
 	doctor 0 --json
 	t "a capability that is not held: said" [ "$(status CAP_CHECKPOINT_RESTORE)" != works ]

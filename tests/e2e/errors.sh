@@ -89,6 +89,24 @@ t "-p of a process without the plugin" says pid1 1 "$!" "no ncclscope plugin"
 kill %1
 record pid2 -p 4194304
 t "-p of no process" says pid2 1 4194304 "No such process" "ncclscope status"
+job_bg jpid --ranks 2 --bytes 64K --iters 100000 --sleep-us 2000 --no-check
+ranks_of 2
+a_thread() {
+	tid=$(find "/proc/${ranks[0]}/task" -mindepth 1 -maxdepth 1 ! -name "${ranks[0]}" -printf '%f\n' | head -n 1)
+	[ -n "$tid" ]
+}
+until_true 10 a_thread
+record tid -p "$tid" -d 1s
+t "-p of a thread: of which process" says tid 1 "$tid is a thread of process ${ranks[0]}" "-p ${ranks[0]}"
+# What a kernel has that calls itself older than 6.12, where one process' uprobe is perf's.
+if setarch --uname-2.6 true 2>/dev/null; then
+	setarch --uname-2.6 setpriv --bounding-set=-sys_admin timeout 30 "$scope" record --plugin "$plugin" -o "$tmp/perf" -d 300ms -p "${ranks[0]}" 2>"$tmp/perf.err"
+	rc=$?
+	t "-p before Linux 6.12, without CAP_SYS_ADMIN" says perf 3 "Failed to attach to process ${ranks[0]}" "CAP_SYS_ADMIN before Linux 6.12"
+else
+	skip "-p before Linux 6.12, without CAP_SYS_ADMIN" "needs setarch --uname-2.6"
+fi
+kill_job
 
 # ---- The job
 
