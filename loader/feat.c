@@ -158,11 +158,14 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 		"sleepable-uprobe", BPF, false,
 		"reading user pages that are not in memory (Linux 6.0)",
 		"Nothing to do: strings that are swapped out stay unread."},
+	[FEAT_BASE_PROGRAMS] = {
+		"base-programs", BPF, true,
+		"recording anything: what jobs hand in, and their end",
+		"'ncclscope record -v' shows why. For a lack of memory: give the loader's cgroup more."},
 	[FEAT_PROGRAMS] = {
 		"record-programs", BPF, false,
 		"what the scheduler and the network did",
-		"record does without. The kernel's verifier follows what some compilers make of the programs, and not what others "
-		"do: build with another clang (make clean; make CLANG=clang-14). 'ncclscope record -v' shows what it said."},
+		"record does without, but for a lack of memory: see base-programs. 'ncclscope record -v' shows why."},
 	[FEAT_SCHED_SWITCH] = {
 		"tp_btf-sched_switch", CONTEXT, false,
 		"when threads ran and waited, who ran instead",

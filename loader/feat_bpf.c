@@ -989,26 +989,47 @@ static void probe_libbpf(struct feat_ctx *ctx)
 		feat_fails(ctx, FEAT_LIBBPF, 0, "%s is older than v1.1", libbpf_version_string());
 }
 
-/* Those that record loads, by the verifier of this kernel: not the small ones that the other features are tried with. */
-static void probe_programs(struct feat_ctx *ctx)
+static const char other_clang[] =
+	"The kernel's verifier follows what some compilers make of the programs, and not what "
+	"others do: build with another clang (make clean; make CLANG=clang-14). 'ncclscope record "
+	"-v' shows what it said.";
+
+static void judge_programs(struct feat_ctx *ctx, enum feat_id id, int err)
 {
-	static const enum feat_id needs[] = {FEAT_RINGBUF, FEAT_SCHED_SWITCH};
-	unsigned int i;
+	bool verifier = err == -EACCES && ctx->privileged;
+
+	if (!err)
+		feat_works(ctx, id, "the verifier takes them");
+	else if (verifier)
+		feat_fails(ctx, id, 0, "refused by the verifier");
+	else
+		feat_fails(ctx, id, err, "load");
+	if (verifier || err == -EINVAL)
+		feat_advise(ctx, id, "%s%s", feat_descs[id].required ? "" : "record does without. ",
+			    other_clang);
+}
+
+/* Those that record loads, by the verifier of this kernel: not the small ones that the other features are tried with. */
+void feat_probe_programs(struct feat_ctx *ctx)
+{
+	const struct attach_features all = {.sched = true, .irq = true, .net = true}, base = {0};
+	bool sched = feat_works_already(ctx, FEAT_SCHED_SWITCH);
 	int err;
 
-	for (i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-		if (!feat_works_already(ctx, needs[i])) {
-			feat_skip(ctx, FEAT_PROGRAMS, needs[i]);
-			return;
-		}
+	if (!feat_works_already(ctx, FEAT_RINGBUF)) {
+		feat_skip(ctx, FEAT_BASE_PROGRAMS, FEAT_RINGBUF);
+		feat_skip(ctx, FEAT_PROGRAMS, FEAT_RINGBUF);
+		return;
 	}
-	err = attach__try((struct attach_features){.sched = true, .irq = true, .net = true});
-	if (err == -EACCES && ctx->privileged)
-		feat_fails(ctx, FEAT_PROGRAMS, 0, "refused by the verifier");
-	else if (err)
-		feat_fails(ctx, FEAT_PROGRAMS, err, "load");
+	err = attach__try(sched ? all : base);
+	if (sched)
+		judge_programs(ctx, FEAT_PROGRAMS, err);
 	else
-		feat_works(ctx, FEAT_PROGRAMS, "the verifier takes them");
+		feat_skip(ctx, FEAT_PROGRAMS, FEAT_SCHED_SWITCH);
+	if (sched && err &&
+	    err != -ENOMEM) /* for a lack of memory record does not make do with less */
+		err = attach__try(base);
+	judge_programs(ctx, FEAT_BASE_PROGRAMS, err);
 }
 
 void feat_probe_bpf(struct feat_ctx *ctx)
@@ -1023,10 +1044,11 @@ void feat_probe_bpf(struct feat_ctx *ctx)
 	probe_ring_memory(ctx);
 	if (feat_works_already(ctx, FEAT_BTF)) {
 		try_all(ctx);
-		probe_programs(ctx);
+		feat_probe_programs(ctx);
 		return;
 	}
 	/* None of our objects can be loaded without it, even for programs that have no use for it. */
+	feat_skip(ctx, FEAT_BASE_PROGRAMS, FEAT_BTF);
 	feat_skip(ctx, FEAT_PROGRAMS, FEAT_BTF);
 	for (i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
 		feat_skip(ctx, trials[i].id, FEAT_BTF);

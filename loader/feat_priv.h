@@ -67,6 +67,8 @@ void feat_probe_system(struct feat_ctx *ctx);
 void feat_start_gpus(struct feat_ctx *ctx);
 void feat_judge_gpus(struct feat_ctx *ctx);
 void feat_probe_bpf(struct feat_ctx *ctx);
+/* Part of that: the programs that record loads. */
+void feat_probe_programs(struct feat_ctx *ctx);
 /* After both: which way the plugin's probe takes, and what of privileges and uprobes that makes superfluous. */
 void feat_judge_attach(struct feat_ctx *ctx);
 void feat_probe_clock(struct feat_ctx *ctx);
