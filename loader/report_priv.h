@@ -125,7 +125,7 @@ bool report_tell_end(const struct report_proc *p, const struct names *names, cha
 /* Evidence: who stopped it last before @until, by its clock; false: not known. */
 bool report_tell_stop(const struct report_proc *p, int64_t until, const struct names *names,
 		      char *at, size_t len);
-/* Of one that a signal ended: when that came, or, if that is not known, the last that is known of it; by the real clock. */
+/* When the signal came that ended it, or asked it to end; if none is known, the last that is known of it; by the real clock. */
 int64_t report_died_at(const struct report_proc *p, const struct names *names);
 /* All input has been read: who died along with another one. Sets r->err. */
 void report_note_deaths(struct report *r);

@@ -875,11 +875,11 @@ static int64_t first_failure(const struct report *r)
 
 /*
  * Any connection of a process may be reset and no harm done. It failed of that if no operation of it ended after it; or if it did
- * so soon after, as operations under way end.
+ * so soon after, as operations under way end. Not if it had been sent the signal of its end before: who ends a job breaks its connections.
  */
-static bool failed_of_reset(const struct report_proc *p, int64_t failure)
+static bool failed_of_reset(const struct report *r, const struct report_proc *p, int64_t failure)
 {
-	return p->failed && p->reset_ns &&
+	return p->failed && p->reset_ns && p->reset_ns + p->offset <= report_died_at(p, r->names) &&
 	       (p->op_ended <= p->reset_ns || failure - p->reset_ns - p->offset <= REPORT_FAILS);
 }
 
@@ -888,7 +888,7 @@ static const struct report_proc *first_reset(const struct report *r, int64_t fai
 	const struct report_proc *p, *first = NULL;
 
 	for (p = r->procs; p; p = p->next)
-		if (failed_of_reset(p, failure) &&
+		if (failed_of_reset(r, p, failure) &&
 		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
 			first = p;
 	return first;

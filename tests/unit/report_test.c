@@ -2007,6 +2007,20 @@ static void crash_or_reset(void **state)
 	report_free(&r);
 }
 
+/* Somebody ends the job, and its processes' connections break as one after the other dies. */
+static void killed_then_reset(void **state)
+{
+#define KILLED_BY_OTHER                                                                            \
+	SIGNAL("2500.000", "15", "0", FROM("77")) RESET("2500.800") KILLED("2501.000", "15")
+#define ASKED                                                                                      \
+	"{\"recordType\":\"signal\",\"ts\":2500.000,\"signal\":\"SIGTERM\",\"nr\":15,"             \
+	"\"code\":0,\"handled\":true" FROM("77") "}\n"
+	(void)state;
+	MUST_TELL(TWO_RANKS(KILLED_BY_OTHER, KILLED_BY_OTHER), NULL, NULL);
+	MUST_TELL(TWO_RANKS(ASKED RESET("2500.800") FAILED_AT("3000.000"), KILLED_BY_OTHER), NULL,
+		  NULL);
+}
+
 #define OTHER_RESET(us)                                                                            \
 	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
 	",\"flow\":\"10.0.0.1:3>10.0.0.2:4\",\"why\":\"reset-in\"}\n"
@@ -4382,6 +4396,7 @@ int main(void)
 		cmocka_unit_test(crashed_between_operations),
 		cmocka_unit_test(ended_otherwise),
 		cmocka_unit_test(crash_or_reset),
+		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(kernels_log),
