@@ -119,6 +119,7 @@ struct export_state {
 
 struct export_event {
 	int64_t start, end;
+	int64_t host; /* when the host had it begin: they are written in that order */
 	uint64_t seq; /* in the order of lines */
 	uint64_t addr, parent;
 	uint64_t joined; /* same for the parts that ranks have in an operation; 0: not */
@@ -170,7 +171,7 @@ struct export_format {
 	void (*proc_end)(struct export *x, struct export_proc *p);
 	/* All keys of a record, in its own words. */
 	void (*args)(struct export *x, const struct json_node *rec, struct xbuf *b);
-	/* Instead of all below: events in the order of their start. */
+	/* Instead of all below: events in the order in which the host had them begin. */
 	void (*event)(struct export *x, const struct export_event *ev);
 	/* A lane is new, or its name is. */
 	void (*lane)(struct export *x, struct export_lane *l);

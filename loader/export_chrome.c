@@ -190,6 +190,8 @@ static void arrow_from_parent(struct export *x, const struct export_lane *l,
 	if (!s || s->lane == l)
 		return;
 	ts = ts < s->start ? s->start : ts > s->end ? s->end : ts;
+	if (ts > ev->end) /* it was over when its parent began, and no arrow goes back in time */
+		return;
 	put_arrow(x, 's', "child", ++c->arrows, c->pid, s->lane->id, ts);
 	put_arrow(x, 'f', "child", c->arrows, c->pid, l->id, ts > ev->start ? ts : ev->start);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Events of an export in the order of their start, and onto tracks; see export.h. An event's line comes when it has stopped, and
+ * Events of an export in the order in which the host had them begin, and onto tracks; see export.h. An event's line comes when it has stopped, and
  * an operation's a second after its last child: so they wait here for as long. What comes later still, as does what hung, finds a lane of its
  * own. Slices of one lane are within each other or apart, whatever a trace says.
  */
@@ -58,13 +58,16 @@ void export_order__free(struct export_order *o)
 
 /* ---- In order -------------------------------------------------------------------------------------------- */
 
-/* What begins at the same time: parents first, which are longer or of a higher level. */
+/*
+ * By the host's time: a kernel runs before the host has noted the operation that is its parent. What begins at the same time: parents
+ * first, which are longer or of a higher level.
+ */
 static bool before(const void *pa, const void *pb)
 {
 	const struct export_event *a = pa, *b = pb;
 
-	if (a->start != b->start)
-		return a->start < b->start;
+	if (a->host != b->host)
+		return a->host < b->host;
 	if (a->end != b->end)
 		return a->end > b->end;
 	if (a->type->level != b->type->level)
@@ -333,7 +336,7 @@ void export_order__write(struct export *x, bool all)
 	uint32_t i;
 
 	while (!x->err && (ev = first_of(o)) &&
-	       (all || o->bytes > HELD_MAX || ev->start < x->proc->last - WINDOW_NS)) {
+	       (all || o->bytes > HELD_MAX || ev->host < x->proc->last - WINDOW_NS)) {
 		heap__pop(&o->heap, before);
 		o->bytes -= size_of(ev);
 		write_event(x, ev);

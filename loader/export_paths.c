@@ -46,7 +46,8 @@ struct shares {
 /* An event whose own time is not known yet: what its children do not cover. */
 struct call {
 	uint64_t addr;
-	int64_t end, covered, self;
+	int64_t start, end, self;
+	int64_t covered, until; /* what children cover: from when, and until when */
 	uint32_t path;
 	struct shares shares;
 	UT_hash_handle hh;
@@ -194,16 +195,28 @@ static void end_call(struct export *x, struct call *c)
 	free(c);
 }
 
-/* What a child takes of its parent's own time; two at a time take it once. */
+static int64_t length(int64_t from, int64_t to)
+{
+	return to > from ? to - from : 0;
+}
+
+/*
+ * What a child takes of its parent's own time; two at a time take it once. One may begin before those that came first, as a kernel does
+ * before ProxyOps; what lies between two of these is not looked for.
+ */
 static void cover(struct call *c, const struct export_event *child)
 {
-	int64_t from = child->start > c->covered ? child->start : c->covered;
+	int64_t from = child->start > c->start ? child->start : c->start;
 	int64_t to = child->end < c->end ? child->end : c->end;
 
 	if (to <= from)
 		return;
-	c->self -= to - from;
-	c->covered = to;
+	if (c->covered == c->until)
+		c->covered = c->until = from;
+	c->self -= length(from, to < c->covered ? to : c->covered);
+	c->self -= length(from > c->until ? from : c->until, to);
+	c->covered = from < c->covered ? from : c->covered;
+	c->until = to > c->until ? to : c->until;
 }
 
 static struct call *begin_call(struct export *x, const struct export_event *ev, uint32_t path,
@@ -220,7 +233,7 @@ static struct call *begin_call(struct export *x, const struct export_event *ev, 
 		c->addr = ev->addr;
 		c->path = path;
 		c->end = ev->end;
-		c->covered = ev->start;
+		c->start = ev->start;
 		c->self = ev->end - ev->start;
 		c->shares = *s;
 		HASH_ADD(hh, ps->calls, addr, sizeof(c->addr), c);

@@ -426,6 +426,7 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;
+	ev->host = ev->start;
 	if (ev->type->kind == EXPORT_GPU)
 		gpu_times_of(x, rec_get(x, rec, "details"), ev);
 	return true;

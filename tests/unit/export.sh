@@ -133,6 +133,21 @@ out collapsed trace_seed.jsonl
 t "seed: paths" grep -qE '^rank 2, \[503639\];GroupApi;CollApi AllReduce;AllReduce RING/SIMPLE;KernelCh [0-9]+$' out.collapsed
 t "seed: time" same "$(awk '/;KernelCh / { printf "%.0f", $NF / 1000 }' out.collapsed)" "$(jq -s 'map(select(.type == "ncclProfileKernelCh") | .duration) | add | round' "$seed")"
 
+# ---- Kernels, which run before the host has noted their operation: of a GPU, and by hand
+
+# Their operation is their parent all the same: an arrow leads to each, and no path has one alone.
+kernels_have_parents()
+{
+	"$tool" convert -q -o h200 capture.raw 2>err && t_chrome h200/*.jsonl || return 1
+	same "$(jq '[.traceEvents[] | select(.name == "thread_name" and (.args.name | test("GPU channel"))) | {("\(.pid) \(.tid)"): true}] as $gpu | ($gpu | add) as $gpu
+		| [.traceEvents[] | select(.ph == "f" and .name == "child" and $gpu["\(.pid) \(.tid)"])] | length' out.chrome)" "$(cat h200/*.jsonl | grep -c '"ncclProfileKernelCh"')" || return 1
+	out collapsed h200/*.jsonl && ! grep -E '^[^;]*;KernelCh' out.collapsed
+}
+if command -v zstd >/dev/null; then
+	zstd -q -d "$top/tests/data/nccl-2.28.9-h200.raw.zst" -o capture.raw
+	t "a GPU's kernels have their parents" kernels_have_parents
+fi
+
 # ---- Kernel context by hand
 
 out perfetto "$traces/sched.jsonl" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts
@@ -224,6 +239,15 @@ ProxyOp receive;ProxyStep;Work;[on CPU] 12500
 ProxyOp receive;ProxyStep;Work;[runnable] 12500
 ProxyOp receive;ProxyStep;[on CPU] 2500
 ProxyOp receive;ProxyStep;[runnable] 2500"'
+# As on a GPU: the kernel begins before its Coll, and the host sees it after the ProxyOp has begun. What both cover is not the Coll's own.
+{
+	path Coll 100 200 null 0x1
+	path ProxyOp 150 190 0x1 0x2
+	path KernelCh 160 200 0x1 0x3 | sed 's/"details":{/&"gpuStart":95.000,"gpuStop":180.000/'
+} >kernel.jsonl
+t "paths: a kernel that began before its operation" eval 'out collapsed kernel.jsonl && same "$(sed "s/^rank 3, .5.;//" out.collapsed | sort)" "Coll 10000
+Coll;KernelCh 85000
+Coll;ProxyOp receive 40000"'
 {
 	path CollApi 10 20 null 0x1 '{"onCpu":0.000,"runq":0.000,"blocked":10.000,"blockedIn":[{"why":"\u001b[31mx\ny\u0001z\u007f","us":6.000}]}'
 	printf '{"recordType":"state","eventAddr":"0x2","ts":30.000,"name":"a\\nb\\tc"}\n'
