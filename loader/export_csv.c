@@ -2,6 +2,7 @@
 /* Export as a table: a row for each event, as RFC 4180 has it; one line after the other, nothing is kept. */
 #include <stdio.h>
 #include <string.h>
+#include "csv.h"
 #include "export.h"
 
 /* A column and where its value is; a column without a path is the process's. */
@@ -109,13 +110,13 @@ static const struct {
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* Within quotes; these double. Of control characters only those of text stay as they are: \u001b as JSON has it. */
-static void put_quoted(struct xbuf *b, const char *s, size_t len)
+/* Within quotes; these double. A formula is behind a '. Of control characters only those of text stay as they are: \u001b as JSON has it. */
+static void put_quoted(struct xbuf *b, bool formula, const char *s, size_t len)
 {
 	char code[8];
 	size_t i;
 
-	xbuf__lit(b, "\"");
+	xbuf__text(b, formula ? "\"'" : "\"");
 	for (i = 0; i < len; i++) {
 		unsigned char c = s[i];
 
@@ -131,17 +132,19 @@ static void put_quoted(struct xbuf *b, const char *s, size_t len)
 	xbuf__lit(b, "\"");
 }
 
+/* Text of jobs; what a spreadsheet would take for a formula must stay text. */
 static void put_field(struct xbuf *b, const char *s, size_t len)
 {
+	bool formula = len && csv__begins_formula(*s);
 	size_t i;
 
 	for (i = 0; i < len; i++)
 		if (s[i] == '"' || s[i] == ',' || (unsigned char)s[i] < 0x20 || s[i] == 0x7f)
 			break;
-	if (i == len)
+	if (i == len && !formula)
 		xbuf__put(b, s, len);
 	else
-		put_quoted(b, s, len);
+		put_quoted(b, formula, s, len);
 }
 
 /* Of a list the first, which is the most. */

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include "csv.h"
 #include "report.h"
 
 static json_t *text_of(const struct report *r, uint32_t name)
@@ -390,14 +391,14 @@ int report_json(const struct report *r, FILE *f)
 /* As RFC 4180 says; what a spreadsheet would take for a formula becomes text. */
 static void put_cell(const char *s, FILE *f)
 {
-	bool quoted = strpbrk(s, ",\"\r\n") || strchr("=+-@\t", *s ? *s : 'x');
+	bool formula = csv__begins_formula(*s);
 
-	if (!quoted) {
+	if (!formula && !strpbrk(s, ",\"\r\n")) {
 		fputs(s, f);
 		return;
 	}
 	fputc('"', f);
-	if (strchr("=+-@\t", *s))
+	if (formula)
 		fputc('\'', f);
 	for (; *s; s++) {
 		if (*s == '"')

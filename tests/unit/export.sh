@@ -266,6 +266,18 @@ whom_and_where()
 	t_csv whom.jsonl && same "$(grep -c ',pt_data_worker,99,2.000,shards/7,nfs4,1.500,' out.csv)" 1
 }
 t "csv: whom a thread waited for, and in which file" whom_and_where
+# Who can be recorded names threads and hosts; whoever opens the table must not run what they say. Numbers stay as they are.
+formulas()
+{
+	local first
+	for first in = + - @ '\t' '\r'; do
+		sed "s/\"pt_data_worker\"/\"${first//\\/\\\\}1+1\"/; 1s/\"host\":\"[^\"]*\"/\"host\":\"=2\"/" whom.jsonl >formula.jsonl
+		out csv formula.jsonl && grep -qF ",\"'$(printf '%b' "$first")1+1\"," out.csv && same "$(grep -vc "^\"'=2\"," out.csv)" 1 || return 1
+	done
+	path CollApi -5 10 null 0x2 >below.jsonl
+	out csv below.jsonl && grep -q ',-5.000,10.000,' out.csv
+}
+t "csv: what a spreadsheet would take for a formula is text" formulas
 sed 's/4711/4811/g; s/5711/5811/g; s/4722/4822/g; s/5722/5822/g; s/"cpu":3/"cpu":2/g' "$traces/good.jsonl" >other.jsonl
 sed 's/"bootId":"[^"]*"/"bootId":"99999999-2222-3333-4444-555555555555"/; s/"host":"[^"]*"/"host":"elsewhere"/' "$traces/good.jsonl" >elsewhere.jsonl
 both()
