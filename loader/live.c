@@ -2,11 +2,16 @@
 /* What top shows of a communicator; see live.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
+#include "less.h"
 #include "live.h"
 #include "nccl_names.h"
+#include "sched_join.h"
 #include "session.h"
 #include "status_file.h"
 #include "trace_keys.h"
+
+#define WAITS_NS (NSEC_PER_SEC / 2) /* what is pending for so long may hang */
 
 static json_int_t us(uint64_t ns)
 {
@@ -99,19 +104,18 @@ static void put_ops(json_t *o, const struct live *l)
 	json_object_set_new(o, "busBytes", json_real(l->bus_bytes));
 }
 
-/* What the kernel does not tell is not there, as in the traces: it is not 0. */
-static void put_waits(json_t *o, const struct attach_features *f, struct live *l)
+/* Progress threads; @r: of what the most is told. What the kernel does not tell is not there, as in the traces: it is not 0. */
+static void put_waits(json_t *o, const struct attach_features *f, uint64_t span_ns,
+		      const struct sched_sums *sums, const struct sched_span *r)
 {
-	const struct sched_span *r = &l->recent;
-
-	json_object_set_new(o, "spanUs", json_integer(us(l->span_ns)));
-	json_object_set_new(o, "onCpuUs", json_integer(us(l->sums.on_cpu_ns)));
-	json_object_set_new(o, "runqUs", json_integer(us(l->sums.runq_ns)));
-	json_object_set_new(o, "blockedUs", json_integer(us(l->sums.blocked_ns)));
+	json_object_set_new(o, "spanUs", json_integer(us(span_ns)));
+	json_object_set_new(o, "onCpuUs", json_integer(us(sums->on_cpu_ns)));
+	json_object_set_new(o, "runqUs", json_integer(us(sums->runq_ns)));
+	json_object_set_new(o, "blockedUs", json_integer(us(sums->blocked_ns)));
 	if (f->irq)
-		json_object_set_new(o, "irqUs", json_integer(us(l->sums.irq_ns)));
+		json_object_set_new(o, "irqUs", json_integer(us(sums->irq_ns)));
 	if (f->quota)
-		json_object_set_new(o, "throttledUs", json_integer(us(l->sums.throttled_ns)));
+		json_object_set_new(o, "throttledUs", json_integer(us(sums->throttled_ns)));
 	if (r->threads && r->nbehind)
 		json_object_set_new(
 			o, "behind",
@@ -124,7 +128,6 @@ static void put_waits(json_t *o, const struct attach_features *f, struct live *l
 				    json_pack("{s:s,s:I}", "why",
 					      sched_why_name(r->blocked_in[0].why), "us",
 					      us(r->blocked_in[0].ns)));
-	sched_span__clear(&l->recent);
 }
 
 /* Everybody may read the file: it has no text of the job's. */
@@ -142,7 +145,8 @@ static const char *known_func(const char *name)
 
 struct pending {
 	const struct corr_comm *comm;
-	uint64_t n, oldest_ns;
+	const struct corr_event *oldest;
+	uint64_t n;
 };
 
 static void count_pending(void *arg, const struct corr_event *op)
@@ -151,8 +155,25 @@ static void count_pending(void *arg, const struct corr_event *op)
 
 	if (op->comm != pending->comm)
 		return;
-	if (!pending->n++ || op->start_ns < pending->oldest_ns)
-		pending->oldest_ns = op->start_ns;
+	if (!pending->n++ || op->start_ns < pending->oldest->start_ns)
+		pending->oldest = op;
+}
+
+/* The sums know of it when it is written, which what hangs never is. */
+static void put_pending_threads(json_t *o, const struct proc *p, const struct corr_event *op)
+{
+	struct sched_join join;
+	json_t *threads;
+
+	if (less(p->corr.now_ns, op->start_ns) < WAITS_NS)
+		return;
+	sched_join__now(&p->corr, op, &join);
+	if (!join.proxy.threads)
+		return;
+	threads = json_object();
+	put_waits(threads, &p->session->features, join.proxy.span_ns, &join.proxy.sums,
+		  &join.proxy);
+	json_object_set_new(o, "pendingThreads", threads);
 }
 
 json_t *live__doc(const struct proc *p, struct corr_comm *comm)
@@ -163,8 +184,11 @@ json_t *live__doc(const struct proc *p, struct corr_comm *comm)
 
 	correlate__pending(&p->corr, count_pending, &pending);
 	json_object_set_new(o, "pending", json_integer((json_int_t)pending.n));
-	if (pending.n)
-		json_object_set_new(o, "pendingSinceUs", json_integer(us(pending.oldest_ns)));
+	if (pending.n) {
+		json_object_set_new(o, "pendingSinceUs",
+				    json_integer(us(pending.oldest->start_ns)));
+		put_pending_threads(o, p, pending.oldest);
+	}
 	if (comm->last.start_ns) {
 		func_name(p, comm->last.func, func);
 		json_object_set_new(o, "func", json_string(known_func(func)));
@@ -174,7 +198,9 @@ json_t *live__doc(const struct proc *p, struct corr_comm *comm)
 	if (comm->live) {
 		put_ops(o, comm->live);
 		if (comm->live->span_ns)
-			put_waits(o, &p->session->features, comm->live);
+			put_waits(o, &p->session->features, comm->live->span_ns, &comm->live->sums,
+				  &comm->live->recent);
+		sched_span__clear(&comm->live->recent);
 	}
 	return o;
 }

@@ -11,6 +11,8 @@
 #include "status_file.h"
 #include "top.h"
 
+#define HANGS_US 1000000 /* recorders tell once in so long */
+
 const char *const top_sort_names[TOP_SORTS] = {
 	[TOP_BY_RANK] = "rank",
 	[TOP_BY_BUSBW] = "busbw, lowest first",
@@ -150,9 +152,20 @@ static void explain(struct top_row *row, const json_t *live)
 			 human__clean(buf, status_field__string(in, "why"), 20, false));
 }
 
+/*
+ * What hangs is not in the sums: where they tell nothing of now, as nothing was written since the last reading or there was none, it is
+ * what threads have done since the oldest operation was called.
+ */
 static void fill_sched(struct top_row *row, const json_t *live, const json_t *was)
 {
+	const json_t *pending = get(live, "pendingThreads");
 	double span = grown(live, was, "spanUs");
+
+	if ((!was || span <= 0) && (pending || row->pending_us >= HANGS_US)) {
+		live = pending;
+		was = NULL;
+		span = real(live, "spanUs");
+	}
 
 	row->sched = span > 0;
 	if (!row->sched)

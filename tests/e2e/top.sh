@@ -160,6 +160,20 @@ t "and the others wait" eval '[[ $(cell 0 10) =~ ^[0-9.]+s$ && $(cell 2 10) =~ ^
 stop_recorder INT
 kill_job
 
+# All ranks have called, and one does not go on: a first reading is of what it does in that operation, not of all before.
+record_bg hang
+job_bg hang --ranks 3 --bytes 64K --iters 100000 --no-check --fault hang:after=300:rank=1
+ranks_of 3
+hangs() {
+	"$scope" top -b -n 1 >"$tmp/top" 2>"$tmp/top.err"
+	[[ $(cell 1 10) =~ ^([3-9]\.[0-9]|[1-9][0-9]+\.[0-9])s$ ]]
+}
+t "a rank that hangs in an operation that all have called: for how long" until_true 15 hangs
+t "in a first reading: its progress thread sleeps, and in what" eval 'echo "$(lines)"; [ "$(cell 1 8 | tr -d %)" -gt 50 ] && lines | grep -qE " 1/3 .* in clock_nanosleep$"'
+t "nobody is waited for" eval '! grep "WAITED FOR" "$tmp/top"'
+stop_recorder INT
+kill_job
+
 record_bg slow
 job_bg slow --ranks 2 --bytes 256K --iters 1000000 --no-check --fault slow-progress:rank=1:us=3000:poll=1
 ranks_of 2
