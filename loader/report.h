@@ -492,8 +492,8 @@ struct report_proc {
 	uint64_t windows[REPORT_WINDOWS / 64];
 	int32_t window;			  /* index of its own one; -1: not asked for yet */
 	uint32_t host, comm, cgroup, end; /* names */
-	uint32_t last_end;		  /* `end` of the newest of its recordings */
-	int64_t ended_at;
+	const struct report_proc *newest; /* of its recordings that have a footer; NULL: none has */
+	int64_t ended_at;		  /* the last that this one knows */
 	uint64_t node;
 	uint64_t clock;	     /* which compare: a node's, or the one that several were merged into */
 	int64_t clock_error; /* its times are off by so much at most; 0 on a node that was not moved */
@@ -858,6 +858,8 @@ struct report_still {
 int64_t report_thread_ns(const struct report_thread *t);
 /* Whether the process itself, and not its recording, has ended. */
 bool report_has_ended(const struct report_proc *p, const struct names *names);
+/* How it did so beyond that: whose the signal was, or its status; false: nothing is known. */
+bool report_how_ended(const struct report_proc *p, const struct names *names, char *at, size_t len);
 
 /*
  * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. Owned by the caller

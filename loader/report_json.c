@@ -319,15 +319,18 @@ static json_t *name_if(const struct report *r, uint32_t name)
 	return name ? text_of(r, name) : NULL;
 }
 
-/* Of a rank that does not sleep: that it has ended, or the share of its time that its first thread had a CPU. */
-static void put_awake(const struct report *r, const struct report_still *s, json_t *to)
+/* That a rank has ended; of one that does not sleep either, the share of its time that its first thread had a CPU. */
+static void put_rest(const struct report *r, const struct report_still *s, json_t *to)
 {
-	int64_t all = report_thread_ns(s->thread);
+	int64_t all = s->thread->asleep ? 0 : report_thread_ns(s->thread);
+	char how[sizeof(((struct report_find *)NULL)->evidence[0])];
 
 	if (report_has_ended(s->proc, r->names))
-		json_object_set_new(to, "end", text_of(r, s->proc->last_end));
+		json_object_set_new(to, "end", text_of(r, s->proc->newest->end));
 	else if (all)
 		json_object_set_new(to, "busy", json_real((double)s->thread->on / (double)all));
+	if (report_how_ended(s->proc, r->names, how, sizeof(how)))
+		json_object_set_new(to, "how", evidence_of(how));
 }
 
 static json_t *stills(const struct report *r)
@@ -349,8 +352,7 @@ static json_t *stills(const struct report *r)
 				t->asleep ? name_if(r, t->why) : NULL, "file",
 				t->asleep ? name_if(r, t->file) : NULL, "stack",
 				t->asleep ? name_if(r, t->stack) : NULL);
-		if (!t->asleep)
-			put_awake(r, &list[i], row);
+		put_rest(r, &list[i], row);
 		json_array_append_new(all, row);
 	}
 	free(list);

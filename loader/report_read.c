@@ -392,7 +392,7 @@ static void take_footer(struct report_reader *rd, node_t rec)
 	p->end = get_name(rd, rec, "end");
 	if (p->last >= p->self->ended_at) {
 		p->self->ended_at = p->last;
-		p->self->last_end = p->end;
+		p->self->newest = p;
 	}
 	p->exit_code = get_int(rd, rec, "exitCode", 0);
 	p->failed = p->exit_code || report_by_signal(rd->r->names, p->end);

@@ -16,9 +16,14 @@ static int by_rank(const void *a, const void *b)
 
 bool report_has_ended(const struct report_proc *p, const struct names *names)
 {
-	const char *end = names__text(names, p->last_end);
+	const char *end = p->newest ? names__text(names, p->newest->end) : "";
 
 	return !strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal "));
+}
+
+bool report_how_ended(const struct report_proc *p, const struct names *names, char *at, size_t len)
+{
+	return report_has_ended(p, names) && report_tell_end(p->newest, names, at, len);
 }
 
 int64_t report_thread_ns(const struct report_thread *t)

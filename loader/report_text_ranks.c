@@ -191,14 +191,18 @@ void report_text_threads(const struct report *r, FILE *f)
 
 /* ---- What does nothing -------------------------------------------------------------------------------------------------- */
 
-static void tell_awake(const struct report_proc *p, const struct report_thread *t,
-		       const struct names *names, char *at, size_t len)
+static void tell_ended(const struct report_proc *p, const struct names *names, char *at, size_t len)
 {
-	const char *end = names__text(names, p->last_end);
+	char how[256] = "";
+	bool told = report_how_ended(p, names, how, sizeof(how));
 
-	if (report_has_ended(p, names))
-		snprintf(at, len, "it ended: %.40s", end);
-	else if (report_thread_ns(t))
+	snprintf(at, len, "it ended: %.40s%s%s", names__text(names, p->newest->end),
+		 told ? "; " : "", how);
+}
+
+static void tell_awake(const struct report_thread *t, char *at, size_t len)
+{
+	if (report_thread_ns(t))
 		snprintf(at, len, "not asleep: on a CPU for %.0f %% of its time",
 			 percent(t->on, report_thread_ns(t)));
 	else
@@ -208,7 +212,9 @@ static void tell_awake(const struct report_proc *p, const struct report_thread *
 static void still_row(const struct report *r, const struct report_still *s, FILE *f)
 {
 	const struct report_thread *t = s->thread;
-	char name[64], in[256], clean[256], asleep[32] = "-";
+	bool ended = report_has_ended(s->proc, r->names);
+	char name[64], in[600] = "", clean[600], asleep[32] = "-";
+	size_t n;
 
 	snprintf(name, sizeof(name), "%.14s[%d]", words__name(r, s->proc->comm, 14),
 		 s->proc->host_pid);
@@ -216,9 +222,14 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 		snprintf(asleep, sizeof(asleep), "%s%s", t->all_asleep ? "> " : "",
 			 words__span(t->asleep));
 	if (t->asleep)
-		report_tell_sleep(t, r->names, in, sizeof(in));
-	else
-		tell_awake(s->proc, t, r->names, in, sizeof(in));
+		report_tell_sleep(t, r->names, in, 256);
+	else if (!ended)
+		tell_awake(t, in, sizeof(in));
+	if (ended && *in)
+		strcat(in, "; ");
+	n = strlen(in);
+	if (ended)
+		tell_ended(s->proc, r->names, in + n, sizeof(in) - n);
 	report_clean(clean, sizeof(clean), in);
 	fprintf(f, "%-5d %-24.24s %9s %c %s\n", s->proc->rank, name, asleep, s->apart ? '!' : ' ',
 		clean);

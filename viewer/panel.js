@@ -211,8 +211,10 @@ function stillPart(list)
 {
 	const rows = list.slice(0, 200).map(objectOf).map(s => {
 		const stack = clean(str(s.stack), 120), file = clean(str(s.file), 80);
-		const what = typeof s.asleep === 'number' ? clean(str(s.in), 40) + (file && ' on ' + file) + (stack && ' (' + stack + ')') :
-			str(s.end) ? 'it ended: ' + clean(str(s.end), 40) : typeof s.busy === 'number' ? 'not asleep: on a CPU for ' + percent(s.busy) + ' of its time' : 'not known';
+		const end = str(s.end) && 'it ended: ' + clean(str(s.end), 40) + (str(s.how) && '; ' + clean(str(s.how), 200));
+		const now = typeof s.asleep === 'number' ? clean(str(s.in), 40) + (file && ' on ' + file) + (stack && ' (' + stack + ')') :
+			typeof s.busy === 'number' ? 'not asleep: on a CPU for ' + percent(s.busy) + ' of its time' : '';
+		const what = [now, end].filter(Boolean).join('; ') || 'not known';
 
 		return [(s.apart === true ? '! ' : '') + num(s.rank), what, {n: typeof s.asleep === 'number' ? (s.orLonger === true ? '> ' : '') + span(s.asleep * 1e9) : ''}];
 	});

@@ -2138,6 +2138,42 @@ static void senders(void **state)
 	}
 }
 
+/* A job that did nothing, and that somebody ended: who that was, and what each was in before. In a window after one that it was in as well. */
+static void ended_while_nothing_moved(void **state)
+{
+#define WINDOW(mask)                                                                               \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":3,"       \
+	"\"hostPid\":3,\"comm\":\"job\",\"mask\":" mask "}\n" INIT("0")
+	static const char first[] = WINDOW("1")
+		THREAD("3", "") "{\"recordType\":\"footer\",\"end\":\"loader-stopped\"}\n";
+	static const char second[] = WINDOW("2") THREAD("3", ASLEEP("1000000.000", "futex"))
+		SIGNAL("8999999.900", "9", "0", FROM("77")) KILLED("9000000.000", "9");
+	static const char other[] = HEADER("4") INIT("1") THREAD("4", "") FAILED;
+	char text[sizeof(first) + sizeof(second) + sizeof(other)];
+	char *said = NULL;
+	struct report r;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s%s%s", first, second, other);
+	read_text(&r, text, strlen(text));
+	said = text_of(&r);
+	assert_non_null(strstr(said, "\n0     job[3]                    > 8.00 s   futex; it "
+				     "ended: signal 9; SIG9 was sent by x[77], user 1000\n"));
+	assert_non_null(strstr(said, "it ended: exit; its process had exited with status 1\n"));
+	free(said);
+	f = open_memstream(&said, &len);
+	assert_non_null(f);
+	assert_int_equal(report_json(&r, f), 0);
+	fclose(f);
+	assert_non_null(strstr(
+		said, "\"end\": \"signal 9\",\n   \"how\": \"SIG9 was sent by x[77], user 1000\""));
+	assert_non_null(strstr(said, "\"in\": \"futex\""));
+	free(said);
+	report_free(&r);
+}
+
 #define LOGGED(us, text)                                                                           \
 	"{\"recordType\":\"kmsg\",\"ts\":" us ",\"level\":3,\"sign\":\"gpu\",\"text\":\"" text     \
 	"\"}\n"
@@ -4399,6 +4435,7 @@ int main(void)
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
 		cmocka_unit_test(senders),
+		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
 		cmocka_unit_test(gpus_that_are_slow),
 		cmocka_unit_test(gpus_in_all),

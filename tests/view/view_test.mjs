@@ -645,11 +645,12 @@ await t('of a job that hung before: a rank that has ended, one that runs, and on
 
 		writeFileSync(`${dir}/trace_1_pid${pid}.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) +
 			line({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash: '0xabc', rank, start: {ts: 1000000, pid, tid: pid}, stop: {ts: 1000000, pid, tid: pid}, details: {nranks: 3}}) +
-			line({recordType: 'thread', tid: pid, comm: 'job', role: 'other', start: 1000000, stop: 4000000, since: 1000000, ...sums}) + (rank ? '' : line({recordType: 'footer', end: 'signal 9', records: 2})));
+			line({recordType: 'thread', tid: pid, comm: 'job', role: 'other', start: 1000000, stop: 4000000, since: 1000000, ...sums}) + (rank ? '' :
+			line({recordType: 'signal', ts: 4000000, signal: 'SIGKILL', nr: 9, code: 0, from: {pid: 7, tid: 7, comm: '<i>', uid: 0}}) + line({recordType: 'footer', end: 'signal 9', records: 3})));
 	}
 	const p = await open(browser, view('awake', dir)), rows = await p.$$eval('#pane td', list => list.map(e => e.textContent));
 
-	same(rows.filter((_, n) => n % 3).sort(), ['', '', '', 'it ended: signal 9', 'not asleep: on a CPU for 25 % of its time', 'not known']);
+	same(rows.filter((_, n) => n % 3).sort(), ['', '', '', 'it ended: signal 9; SIGKILL was sent by <i>[7], user 0', 'not asleep: on a CPU for 25 % of its time', 'not known']);
 	await p.close();
 });
 
