@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Ring records in, correlate's input out; see decode.h. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -735,13 +736,21 @@ static struct proc *decode_found(struct session *s, const struct scope_ev_hdr *h
 	return p;
 }
 
+static bool signal_stops(int32_t nr)
+{
+	return nr == SIGSTOP || nr == SIGTSTP || nr == SIGTTIN || nr == SIGTTOU;
+}
+
 /* Of a process without records, which has no trace, it says nothing. */
 static struct proc *decode_signal(struct session *s, const struct scope_ev_signal *e)
 {
 	struct proc *p = proc__find(s, e->tgid, e->start_ns);
 
-	if (p)
-		trace__signal(p, e);
+	if (!p)
+		return NULL;
+	if (!p->killed_ns && !e->handled && !signal_stops(e->sig) && e->sig != SIGCONT)
+		p->killed_ns = e->h.ts_ns;
+	trace__signal(p, e);
 	return p;
 }
 

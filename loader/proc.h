@@ -90,6 +90,7 @@ struct proc {
 	uint64_t retry_ns;	/* when to reach its plugin again: it gave no answer; 0: it did */
 	uint64_t pause_ns;	/* how long that was from the last time on */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
+	uint64_t killed_ns;	/* it was sent a signal that ends it: the first; 0: none */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
 	bool ending;		/* it has ended, by BPF's table: the ring had no room to tell */

@@ -431,7 +431,7 @@ struct report_thread {
 	int32_t host_tid; /* as its node calls it */
 	uint32_t comm, role;
 	int64_t on, runq, blocked, unknown, irq, throttled;
-	/* It sleeps when the recording ends: in which call, in which file, where in the kernel; these if known. */
+	/* It sleeps when the recording ends, or did until it was killed: in which call, in which file, where in the kernel; these if known. */
 	uint32_t why, file, stack;
 	int64_t asleep;	 /* and for how long; 0: it does not */
 	bool all_asleep; /* and it has never been seen in anything else */

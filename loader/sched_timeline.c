@@ -253,6 +253,16 @@ const struct sched_slice *sched_thread__last(const struct sched_thread *t)
 	return last_slice(t);
 }
 
+const struct sched_slice *sched_thread__at(const struct sched_thread *t, uint64_t ns)
+{
+	uint64_t i;
+
+	for (i = t->slices.end; i > t->slices.first; i--)
+		if (slice_at(t, i - 1)->start_ns <= ns)
+			return slice_at(t, i - 1);
+	return NULL;
+}
+
 /*
  * Records of the thread are missing before this one: from the last that came its state is not known. Returns
  * how many.

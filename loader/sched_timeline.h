@@ -250,6 +250,8 @@ void sched_thread__mark_after(const struct sched_thread *t, const struct sched_m
 			      uint64_t ns, struct sched_mark *mark);
 /* The state that it is in by the last record. */
 const struct sched_slice *sched_thread__last(const struct sched_thread *t);
+/* The state that it was in then; NULL: that is not known, or forgotten. */
+const struct sched_slice *sched_thread__at(const struct sched_thread *t, uint64_t ns);
 /*
  * The next slice that has ended and was not asked for, with its end and the interrupts in it; NULL if there
  * is none, or none that ended before until_ns.

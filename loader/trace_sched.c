@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Kernel context as JSON: sched of events, the sums of threads, slices. */
+#include "clock.h"
+#include "less.h"
 #include "sched_join.h"
 #include "sched_sleeps.h"
 #include "session.h"
@@ -238,7 +240,7 @@ void put_stack(struct json *j, const struct symbols *names, const struct sched_s
 	}
 }
 
-/* What it is in when the recording ends, since when, in which file, and where in the kernel. */
+/* What it is in when the recording ends, or was until it was killed: since when, in which file, and where in the kernel. */
 static void put_last_state(struct json *j, const struct symbols *names,
 			   const struct sched_thread *t, const struct sched_slice *in)
 {
@@ -251,6 +253,22 @@ static void put_last_state(struct json *j, const struct symbols *names,
 		put_file(j, sleep);
 		put_stack(j, names, sleep);
 	}
+}
+
+#define KILL_WAKES_NS                                                                              \
+	(NSEC_PER_SEC / 1000) /* a signal's record is later than the wake-up by some microseconds */
+
+/* What a thread slept in for long until the signal came that ended its process; NULL: it did not. */
+static const struct sched_slice *killed_in(const struct proc *p, const struct sched_thread *t)
+{
+	const struct sched_slice *in;
+
+	if (!p->killed_ns)
+		return NULL;
+	in = sched_thread__at(t, less(p->killed_ns, KILL_WAKES_NS));
+	return in && in->state == SCHED_BLOCKED && less(p->killed_ns, in->start_ns) >= NSEC_PER_SEC
+		       ? in
+		       : NULL;
 }
 
 void put_thread_sums(struct json *j, const struct proc *p, const struct thread *t, uint64_t stop_ns)
@@ -272,8 +290,9 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 	KEY_US(j, "since", t->sched->since_ns);
 	json_char(j, ',');
 	put_times(j, f, &to.sums, all > known ? all - known : 0);
-	in = sched_thread__last(t->sched);
-	if ((!t->sched->gone || t->sched->lives) && !p->ended_ns && in)
+	in = (!t->sched->gone || t->sched->lives) && !p->ended_ns ? sched_thread__last(t->sched)
+								  : killed_in(p, t->sched);
+	if (in)
 		put_last_state(j, &p->session->symbols, t->sched, in);
 }
 

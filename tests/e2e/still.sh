@@ -40,6 +40,25 @@ record stopped -d 4s
 is "hung, and one stopped: that is what it is in" "$(still stopped '[.still[] | select(.rank == 2) | .in, .file]')" '["stopped",null]'
 kill_job
 
+# ---- Hung, and killed while it is recorded: by whom, and what each was in before
+
+job_bg killed --ranks 3 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=4:ms=100000:loader=1
+ranks_of 3
+sleep 2
+record_bg killed
+sleep 4
+kill -KILL "${ranks[@]}"
+until_true 20 ended "$starter"
+sleep 0.5
+stop_recorder INT
+t "killed: clean" clean killed
+is "killed: by whom" "$(still killed "[.still[] | [.rank, .end, (.how | startswith(\"SIGKILL was sent by still.sh[$$]\"))]] | sort")" '[[0,"signal 9",true],[1,"signal 9",true],[2,"signal 9",true]]'
+if [ "$(q killed 'records("header")[0].features.blockedIn')" = true ]; then
+	is "killed: what each had been in, first who is apart" "$(still killed '[.still[] | [.rank, .apart, .in, .file // "", .asleep > 1]]')" \
+		'[[1,true,"read","pipe",true],[0,false,"futex","",true],[2,false,"futex","",true]]'
+fi
+is "killed: no verdict" "$(still killed '.verdicts')" '[]'
+
 # ---- Resting: what comes then is recorded as of any job
 
 job_bg resting --ranks 2 --bytes 64K --iters 8 --json --fault late:rank=1:every=4:ms=8000

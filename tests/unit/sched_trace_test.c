@@ -3,6 +3,7 @@
  * Kernel context from the ring into the trace (decode_sched.c, sched_join.c, trace_sched.c), by
  * little recordings of which every figure is known.
  */
+#include <signal.h>
 #include "pipeline.h" /* before: its functions have arguments that are called s */
 #include "sched_job.h"
 #include "live.h"
@@ -839,6 +840,62 @@ static void test_stack(void **state)
 	assert_non_null(strstr(slice_text, ",\"stack\":[\"anon_pipe_read\","));
 }
 
+/* A thread sleeps from 110 ms on, until a signal ends its process: what it was in then, if that had been for long. */
+static void dies_asleep(uint64_t at_ms, int32_t sig, bool handled)
+{
+	const struct scope_ev_signal e = {
+		.h = {SCOPE_ABI, SCOPE_EV_SIGNAL, sizeof(e), at_ms * MS},
+		.start_ns = 10,
+		.tgid = JOB,
+		.sig = sig,
+		.handled = handled,
+	};
+	struct k_task *app;
+
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(110 * MS);
+	k_blocks(&k, 0, SYS_read, NULL);
+	at(at_ms * MS);
+	k_wakeup(&k, app, 0); /* the kernel tells of the signal right after that */
+	decode__event(s, &e, sizeof(e));
+	k_preempts(&k, 0, app);
+	at((at_ms + 2) * MS);
+	k_exit(&k, 0, NULL);
+	*last_text = 0;
+	read_trace(keep_last_state);
+}
+
+static void test_killed_asleep(void **state)
+{
+	(void)state;
+	dies_asleep(3000, SIGKILL, false);
+	assert_string_equal(last_text,
+			    ",\"state\":\"blocked\",\"why\":\"read\",\"stateSince\":110000.000}");
+}
+
+static void test_killed_after_a_nap(void **state)
+{
+	(void)state;
+	dies_asleep(1000, SIGKILL, false);
+	assert_string_equal(last_text, "");
+}
+
+static void test_not_killed(void **state)
+{
+	(void)state;
+	dies_asleep(3000, SIGTERM, true);
+	assert_string_equal(last_text, "");
+}
+
+static void test_stopped_asleep(void **state)
+{
+	(void)state;
+	dies_asleep(3000, SIGSTOP, false);
+	assert_string_equal(last_text, "");
+}
+
 /* A thread or a slice with the longest names there are. */
 static void test_longest_stack(void **state)
 {
@@ -1070,6 +1127,10 @@ int main(void)
 		TEST(test_chunk_of_another),
 		TEST_SLICES(test_woken),
 		TEST_SLICES(test_stack),
+		TEST_SLICES(test_killed_asleep),
+		TEST_SLICES(test_killed_after_a_nap),
+		TEST_SLICES(test_not_killed),
+		TEST_SLICES(test_stopped_asleep),
 		TEST(test_longest_stack),
 		TEST(test_longest),
 		TEST(test_node_cpus),
