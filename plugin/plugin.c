@@ -273,18 +273,6 @@ static void take_names(struct tbuf *tb, struct names *n, uint32_t what, const de
 	}
 }
 
-/* The step that this start repeats, if NCCL started the same one before and it is still open. */
-static inline struct fold *fold_repeat(struct tbuf *tb, void *const *handle, const descr *d)
-{
-	uint64_t h = (uintptr_t)*handle;
-	struct fold *f = &tb->folds[h % FOLDS];
-
-	if (h && f->id == h && f->parent == (uintptr_t)d->parentObj &&
-	    f->step == (uint32_t)d->proxyStep.step)
-		return f;
-	return NULL;
-}
-
 static void repeat_write(struct tbuf *tb, uint8_t kind, uint64_t id, uint8_t state, uint32_t n,
 			 uint64_t last)
 {
@@ -311,31 +299,114 @@ static inline void fold_settle(struct tbuf *tb, struct fold *f)
 	}
 }
 
-/* True when NCCL repeats itself on this step: it is the one that folding is for. */
-static inline bool fold_is_polled(const struct fold *f, uint64_t now)
+static __attribute__((noinline)) struct fold *fold_find_far(struct tbuf *tb, uint64_t id)
 {
-	uint64_t idle =
-		FOLD_IDLE * __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
+	struct fold *f;
+	uint64_t i;
 
-	return now - f->last_state_ts < idle || now - f->last_start_ts < idle;
+	for (i = 0; i < FOLDS_TRIES; i++) {
+		f = &tb->far[(id + i) % FOLDS_FAR];
+		if (f->id == id)
+			return f;
+	}
+	return NULL;
 }
 
-/* Takes the step's place in the table, if it gets it; writes what the one before it there has left. */
-static inline struct fold *fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint64_t now)
+/* The step's place; NULL: it has none. */
+static inline struct fold *fold_find(struct tbuf *tb, uint64_t id)
+{
+	struct fold *f = &tb->folds[id % FOLDS];
+
+	if (f->id == id)
+		return f;
+	return unlikely(f->far) ? fold_find_far(tb, id) : NULL;
+}
+
+/* The step that this start repeats, if NCCL started the same one before and it is still open. */
+static inline struct fold *fold_repeat(struct tbuf *tb, void *const *handle, const descr *d)
+{
+	uint64_t h = (uintptr_t)*handle;
+	struct fold *f = h ? fold_find(tb, h) : NULL;
+
+	if (f && f->parent == (uintptr_t)d->parentObj && f->step == (uint32_t)d->proxyStep.step)
+		return f;
+	return NULL;
+}
+
+static inline uint64_t fold_moved(const struct fold *f)
+{
+	return f->last_state_ts > f->last_start_ts ? f->last_state_ts : f->last_start_ts;
+}
+
+static inline bool fold_is_idle(const struct fold *f, uint64_t now)
+{
+	return now - fold_moved(f) >=
+	       FOLD_IDLE * __atomic_load_n(&ncclscope_control.flush_ticks, __ATOMIC_RELAXED);
+}
+
+/* Its counts are settled. */
+static inline void fold_free(struct tbuf *tb, struct fold *f)
+{
+	struct fold *own = &tb->folds[f->id % FOLDS];
+
+	if (unlikely(f != own))
+		own->far--;
+	f->id = 0;
+}
+
+static __attribute__((noinline)) struct fold *fold_take_far(struct tbuf *tb, uint64_t id)
+{
+	struct fold *f, *best = NULL;
+	uint64_t i;
+
+	for (i = 0; i < FOLDS_TRIES; i++) {
+		f = &tb->far[(id + i) % FOLDS_FAR];
+		if (!best || !f->id || (best->id && fold_moved(f) < fold_moved(best)))
+			best = f;
+	}
+	if (best->id) {
+		fold_settle(tb, best);
+		fold_free(tb, best);
+	}
+	tb->folds[id % FOLDS].far++;
+	return best;
+}
+
+/* A place for a step that has none; writes what the one before it there has left. */
+static inline struct fold *fold_take(struct tbuf *tb, uint64_t id, uint64_t now)
 {
 	struct fold *f = &tb->folds[id % FOLDS];
 
 	if (unlikely(f->id)) {
-		if (fold_is_polled(f, now))
-			return NULL;
-		fold_settle(tb, f);
+		if (fold_is_idle(f, now))
+			fold_settle(tb, f);
+		else
+			f = fold_take_far(tb, id);
 	}
 	f->id = id;
+	f->state = FOLD_NO_STATE;
+	f->last_start_ts = now;
+	f->last_state_ts = now;
+	return f;
+}
+
+static inline struct fold *fold_open(struct tbuf *tb, uint64_t id, const descr *d, uint64_t now)
+{
+	struct fold *f = fold_take(tb, id, now);
+
 	f->parent = (uintptr_t)d->parentObj;
 	f->step = (uint32_t)d->proxyStep.step;
-	f->state = FOLD_NO_STATE;
-	f->last_state_ts = now;
-	f->last_start_ts = now;
+	return f;
+}
+
+/* Of a step that began before there was a recorder, or whose place another has by now: NCCL may poll it from here on. */
+static __attribute__((noinline)) struct fold *fold_reopen(struct tbuf *tb, uint64_t id,
+							  uint64_t now)
+{
+	struct fold *f = fold_take(tb, id, now);
+
+	f->parent = id; /* nobody's: no start repeats it */
+	f->at = FOLD_NO_REC;
 	return f;
 }
 
@@ -510,7 +581,7 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	s->h.size = (uint16_t)size;
 	if (unlikely(sems.start))
 		probe_start(id, type, s);
-	if (likely(f)) {
+	if (likely(is_step)) {
 		step_open(tb, f, (struct scope_rec_step *)s);
 		size = sizeof(struct scope_rec_step);
 	}
@@ -547,10 +618,10 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 	now = clock_now();
 	if (unlikely(!tb))
 		return ncclSuccess;
-	f = &tb->folds[id % FOLDS];
-	if (f->id == id) {
+	f = fold_find(tb, id);
+	if (f) {
 		fold_settle(tb, f);
-		f->id = 0;
+		fold_free(tb, f);
 		step = step_rec(tb, f);
 		if (step && step_part(tb, step, SCOPE_STEP_STOP, now)) {
 			tbuf_flush_if_old(tb, now);
@@ -606,8 +677,11 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 	now = clock_now();
 	if (unlikely(!tb))
 		return;
-	f = &tb->folds[id % FOLDS];
-	if (f->id == id) {
+	f = fold_find(tb, id);
+	if (unlikely(!f && state == ncclProfilerProxyStepSendPeerWait_v4 &&
+		     SCOPE_ID_WHAT(id) == SCOPE_PROXY_STEP))
+		f = fold_reopen(tb, id, now);
+	if (f) {
 		if (unlikely(f->state == state && f->arg == arg)) {
 			f->state_repeats += f->state_repeats != UINT32_MAX;
 			f->last_state_ts = now;
@@ -615,7 +689,7 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 			return;
 		}
 		fold_settle(tb, f);
-		f->state = state;
+		f->state = (uint16_t)state;
 		f->arg = arg;
 		f->last_state_ts = now;
 		step = step_rec(tb, f);

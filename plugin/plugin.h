@@ -46,10 +46,13 @@ void probe_stop(uint64_t id);
 /* ---- Folding of repeats ------------------------------------------------------------------------
  *
  * NCCL repeats some callbacks at poll rate: the start of one receive step, SendPeerWait. The live
- * steps of this thread, direct-mapped by id; one that finds its place taken by a step
- * that NCCL polls is simply not folded.
+ * steps of this thread, direct-mapped by id. One that finds its place taken has one further off, of FOLDS_TRIES the
+ * free one, or that of the step which has not moved for longest: NCCL polls few of those that are open, so these keep
+ * theirs.
  */
-#define FOLDS 256
+#define FOLDS	    256
+#define FOLDS_FAR   1024
+#define FOLDS_TRIES 4
 
 struct fold {
 	uint64_t id; /* 0: free */
@@ -57,13 +60,15 @@ struct fold {
 	uint64_t arg; /* of the last state */
 	uint64_t last_state_ts, last_start_ts;
 	uint32_t step;
-	uint32_t state; /* last state, FOLD_NO_STATE before the first */
+	uint16_t state; /* last state, FOLD_NO_STATE before the first */
+	uint16_t far;	/* steps whose place this would be that have one further off */
 	uint32_t state_repeats, start_repeats;
 	uint64_t at; /* where its scope_rec_step lies: bytes since the buffer was made */
 };
 _Static_assert(sizeof(struct fold) == 64, "one cache line");
-#define FOLD_NO_STATE 0xffffffffu
-/* A step that NCCL has polled within so many flush ages keeps its place against a new one. */
+#define FOLD_NO_STATE 0xffff
+#define FOLD_NO_REC   UINT64_MAX /* `at` of one that has none */
+/* A step that has not moved for so many flush ages gives its place to a new one. */
 #define FOLD_IDLE 100
 
 /* ---- The thread's buffer ----------------------------------------------------------------------- */
@@ -71,7 +76,8 @@ _Static_assert(sizeof(struct fold) == 64, "one cache line");
 struct tbuf {
 	struct scope_tbuf_hdr h; /* what BPF and the loader read */
 	unsigned char data[SCOPE_TBUF_DATA_SIZE];
-	struct fold folds[FOLDS]; /* ours alone */
+	struct fold folds[FOLDS];   /* ours alone */
+	struct fold far[FOLDS_FAR]; /* likewise; not touched as long as none is needed */
 };
 
 /* One load, no call that may allocate; the bytes come from the space glibc keeps for such libraries. */

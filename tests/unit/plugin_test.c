@@ -743,6 +743,139 @@ static void test_folded_states(void **state)
 	assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_STATE_REPEAT))->u32, 2);
 }
 
+/* Records that this thread has made so far, flushed ones included. */
+static uint64_t made(void)
+{
+	return tbuf_get()->h.rec_pos + tbuf_get()->h.rec_cnt;
+}
+
+/* More steps are open than there is room for in the table of those that are folded: what NCCL polls is folded all the same. */
+static void test_folded_many(void **state)
+{
+	static const int open[] = {256, 300, 3000};
+	static void *handles[3000];
+	void *send, *recv;
+	uint32_t n;
+	int i, k;
+
+	(void)state;
+	for (k = 0; k < 3; k++) {
+		for (i = 0; i < open[k]; i++)
+			handles[i] = step_start(NULL, i);
+		tbuf_flush(tbuf_get(), SCOPE_FLUSH_FULL);
+		n = made();
+		send = step_start(NULL, 1);
+		recv = step_start(NULL, 2);
+		for (i = 0; i < 1000; i++) {
+			step_state(send, ncclProfilerProxyStepSendPeerWait_v4, 0);
+			step_state(handles[0], ncclProfilerProxyStepSendPeerWait_v4, 0);
+			step_state(handles[open[k] - 1], ncclProfilerProxyStepSendPeerWait_v4, 0);
+			assert_ptr_equal(step_start(recv, 2), recv);
+		}
+		assert_in_range(made() - n, 5, 10);
+		ncclProfiler_v7.stopEvent(send);
+		assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_STATE_REPEAT))->u32,
+				 999);
+		ncclProfiler_v7.stopEvent(recv);
+		assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_START_REPEAT))->u32,
+				 1000);
+		for (i = 0; i < open[k]; i++)
+			ncclProfiler_v7.stopEvent(handles[i]);
+	}
+}
+
+/* A step that began before there was a recorder, or on another thread: it is known by its first poll. */
+static void test_folded_unknown(void **state)
+{
+	void *handle = P(0x7ULL << SCOPE_ID_TAG_SHIFT |
+			 (uint64_t)SCOPE_PROXY_STEP << SCOPE_ID_COUNTER_BITS | 5);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		step_state(handle, ncclProfilerProxyStepSendPeerWait_v4, 0);
+	step_state(handle, ncclProfilerProxyStepSendWait, 7);
+	ncclProfiler_v7.stopEvent(handle);
+	assert_int_equal(records(SCOPE_REC_STATE), 2);
+	assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_STATE_REPEAT))->u32, 999);
+	assert_int_equal(tbuf_self->h.rec_cnt, 4);
+}
+
+#define MANY 2500
+
+static struct {
+	void *handle;
+	uint32_t states, told_starts, told_states;
+} many[MANY];
+
+static void many_told(const struct scope_rec_hdr *r)
+{
+	uint64_t i = SCOPE_ID_COUNTER(r->id) - SCOPE_ID_COUNTER((uintptr_t)many[0].handle);
+
+	if (i >= MANY)
+		return;
+	if (r->kind == SCOPE_REC_STEP) {
+		many[i].told_starts++;
+		many[i].told_states +=
+			((const struct scope_rec_step *)r)->ticks[SCOPE_STEP_PEER] != 0;
+	} else if (r->kind == SCOPE_REC_STATE) {
+		many[i].told_states++;
+	} else if (r->kind == SCOPE_REC_STATE_REPEAT) {
+		many[i].told_states += r->u32;
+	}
+}
+
+/* Takes the records out of the buffer before it is full. */
+static void many_take(void)
+{
+	struct tbuf *tb = tbuf_get();
+	const struct scope_rec_hdr *r;
+	uint32_t off;
+
+	if (tb->h.len < SCOPE_TBUF_DATA_SIZE - 512)
+		return;
+	for (off = 0; off < tb->h.len; off += r->size) {
+		r = (const struct scope_rec_hdr *)(tb->data + off);
+		many_told(r);
+	}
+	tbuf_flush(tb, SCOPE_FLUSH_FULL);
+}
+
+/* Polls of far more steps than have places, in any order: each is told of, as itself or as a repeat. */
+static void test_folded_any(void **state)
+{
+	uint32_t i, n, seed = 1;
+
+	(void)state;
+	memset(many, 0, sizeof(many));
+	for (n = 0; n < 200000; n++) {
+		seed = seed * 1664525 + 1013904223;
+		i = n < MANY ? n : seed >> 8 & 1 ? (seed >> 16) % 40 * 60 : (seed >> 16) % MANY;
+		if (n < MANY) {
+			many[i].handle = step_start(NULL, (int)i);
+		} else {
+			step_state(many[i].handle, ncclProfilerProxyStepSendPeerWait_v4, 0);
+			many[i].states++;
+		}
+		many_take();
+	}
+	for (i = 0; i < MANY; i++) {
+		ncclProfiler_v7.stopEvent(many[i].handle);
+		many_take();
+	}
+	while (tbuf_self->h.len) {
+		ncclProfiler_v7.stopEvent(many[0].handle);
+		many_take();
+	}
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(many[i].told_starts, 1);
+		assert_int_equal(many[i].told_states, many[i].states);
+	}
+	for (n = i = 0; i < FOLDS_FAR; i++)
+		n += (i < FOLDS ? tbuf_self->folds[i].far : 0) - (tbuf_self->far[i].id != 0);
+	assert_int_equal(n, 0);
+}
+
 /* ---- Steps in one record ----------------------------------------------------------------------- */
 
 static void test_step(void **state)
@@ -1198,6 +1331,9 @@ int main(void)
 		TEST(test_states),
 		TEST(test_folded_starts),
 		TEST(test_folded_states),
+		TEST(test_folded_many),
+		TEST(test_folded_unknown),
+		TEST(test_folded_any),
 		TEST(test_step),
 		TEST(test_step_apart),
 		TEST(test_mask_default),
