@@ -17,9 +17,16 @@
 
 typedef ncclProfilerEventDescr_v7_t descr;
 
-static inline struct scope_rec_hdr rec_hdr(size_t size, uint8_t kind, uint64_t now, uint64_t id)
+/* Field by field: a literal is made on the stack first, and read back by a load that has to wait for all of its stores. */
+static inline void rec_put(struct scope_rec_hdr *h, size_t size, uint8_t kind, uint64_t now,
+			   uint64_t id)
 {
-	return (struct scope_rec_hdr){.size = (uint16_t)size, .kind = kind, .ts = now, .id = id};
+	h->size = (uint16_t)size;
+	h->kind = kind;
+	h->u8 = 0;
+	h->u32 = 0;
+	h->ts = now;
+	h->id = id;
 }
 
 /* ---- Start -------------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ static void repeat_write(struct tbuf *tb, uint8_t kind, uint64_t id, uint8_t sta
 {
 	struct scope_rec_hdr *r = tbuf_reserve(tb, sizeof(*r));
 
-	*r = rec_hdr(sizeof(*r), kind, last, id);
+	rec_put(r, sizeof(*r), kind, last, id);
 	r->u8 = state;
 	r->u32 = n;
 	tbuf_commit(tb, sizeof(*r));
@@ -487,7 +494,7 @@ static uint64_t start_unheard(void *context, const descr *d, uint32_t what, uint
 	if (sems.start && what < SCOPE_NTYPES) {
 		struct scope_rec_start *s = (void *)scratch;
 
-		s->h = rec_hdr(0, SCOPE_REC_START, clock_now(), id);
+		rec_put(&s->h, 0, SCOPE_REC_START, clock_now(), id);
 		s->parent = (uintptr_t)d->parentObj;
 		s->ctx = (uintptr_t)context;
 		if (what == SCOPE_PROXY_STEP)
@@ -569,7 +576,7 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	if (likely(is_step))
 		f = fold_open(tb, id, d, now); /* may append records: before ours is reserved */
 	s = tbuf_reserve(tb, is_step ? sizeof(struct scope_rec_step) : SCRATCH_SIZE);
-	s->h = rec_hdr(0, SCOPE_REC_START, now, id);
+	rec_put(&s->h, 0, SCOPE_REC_START, now, id);
 	s->parent = (uintptr_t)d->parentObj;
 	s->ctx = (uintptr_t)context;
 	if (likely(is_step)) {
@@ -629,7 +636,7 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 		}
 	}
 	r = tbuf_reserve(tb, sizeof(*r));
-	*r = rec_hdr(sizeof(*r), SCOPE_REC_STOP, now, id);
+	rec_put(r, sizeof(*r), SCOPE_REC_STOP, now, id);
 	tbuf_commit(tb, sizeof(*r));
 	/* The end of a user's call: the thread may not come back for long. */
 	if (what == SCOPE_GROUP_API || (api < 5 && what == SCOPE_GROUP))
@@ -647,7 +654,7 @@ static inline void state_write(struct tbuf *tb, uint64_t id, uint32_t state, boo
 	struct scope_rec_state *r = tbuf_reserve(tb, sizeof(*r));
 	uint32_t size = has_arg ? sizeof(*r) : sizeof(r->h);
 
-	r->h = rec_hdr(size, SCOPE_REC_STATE, now, id);
+	rec_put(&r->h, size, SCOPE_REC_STATE, now, id);
 	r->h.u8 = (uint8_t)state;
 	r->h.u32 = steps;
 	if (has_arg)
@@ -776,7 +783,7 @@ static void comm_record(const struct scope_comm *comm)
 	if (!tb)
 		return;
 	r = tbuf_reserve(tb, sizeof(*r));
-	r->h = rec_hdr(sizeof(*r), SCOPE_REC_COMM, clock_now(), comm->ctx);
+	rec_put(&r->h, sizeof(*r), SCOPE_REC_COMM, clock_now(), comm->ctx);
 	r->comm = *comm;
 	tbuf_commit(tb, sizeof(*r));
 	tbuf_flush(tb, SCOPE_FLUSH_INIT);
@@ -851,7 +858,7 @@ static ncclProfResult_t finalize(void *context)
 	if (!tb)
 		return ncclSuccess;
 	r = tbuf_reserve(tb, sizeof(*r));
-	*r = rec_hdr(sizeof(*r), SCOPE_REC_FINALIZE, clock_now(), ctx);
+	rec_put(r, sizeof(*r), SCOPE_REC_FINALIZE, clock_now(), ctx);
 	tbuf_commit(tb, sizeof(*r));
 	tbuf_flush(tb, SCOPE_FLUSH_FINALIZE);
 	return ncclSuccess;
@@ -906,7 +913,7 @@ static void comm_name_record(uint64_t ctx, const char *name, uint64_t hash, int 
 	last_epoch = tb->h.epoch; /* a loader that comes later wants to know as well */
 	r = tbuf_reserve(tb, sizeof(*r));
 	memset(r, 0, sizeof(*r));
-	r->h = rec_hdr(sizeof(*r), SCOPE_REC_COMM_NAME, clock_now(), ctx);
+	rec_put(&r->h, sizeof(*r), SCOPE_REC_COMM_NAME, clock_now(), ctx);
 	r->h.u32 = (uint32_t)rank;
 	r->hash = hash;
 	if (name)
