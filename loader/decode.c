@@ -285,18 +285,27 @@ static void count_ring_loss(struct proc *p, uint64_t n)
 }
 
 /*
- * How many records a gap held. rec_pos is the job's word: no more than fit into the bytes, nor than one for each
- * nanosecond of its life, so that no sum overflows; of one that claims more, we know that there was something.
+ * How many records a gap held. rec_pos is the job's word: no more than fit into the bytes, and into those of a buffer that was read from
+ * outside when they had room, nor than one for each nanosecond of its life, so that no sum overflows; of one that claims more, we know
+ * that there was something.
  */
 static uint64_t gap_records(const struct proc *p, const struct stream *st,
 			    const struct scope_ev_chunk *c)
 {
 	uint64_t n = c->rec_pos > st->rec_pos ? c->rec_pos - st->rec_pos : 1;
+	uint64_t bytes = c->pos - st->pos + (st->outside ? SCOPE_TBUF_DATA_SIZE : 0);
 
-	if (n <= (c->pos - st->pos) / SCOPE_REC_BYTES_MIN && n <= c->h.ts_ns - p->key.start_ns)
+	if (n <= bytes / SCOPE_REC_BYTES_MIN && n <= c->h.ts_ns - p->key.start_ns)
 		return n;
 	p->session->bad_records++;
 	return 1;
+}
+
+/* What the stream lacks is parts of steps alone, in bytes that were read from outside. A buffer amid its flush shows the same. */
+static bool lacks_parts(const struct stream *st, const struct scope_ev_chunk *c)
+{
+	return st->outside && c->pos == st->pos && c->rec_pos > st->rec_pos &&
+	       (c->len || c->reason != SCOPE_FLUSH_OUTSIDE);
 }
 
 /*
@@ -305,7 +314,7 @@ static uint64_t gap_records(const struct proc *p, const struct stream *st,
  */
 static uint32_t chunk_overlap(struct proc *p, struct stream *st, const struct scope_ev_chunk *c)
 {
-	if (c->pos > st->pos) {
+	if (c->pos > st->pos || lacks_parts(st, c)) {
 		if (!p->lost_from_ns || st->last_ns < p->lost_from_ns)
 			p->lost_from_ns = st->last_ns;
 		count_ring_loss(p, gap_records(p, st, c));

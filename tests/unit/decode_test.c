@@ -667,6 +667,50 @@ static void test_step_outside(void **arg)
 	assert_int_equal(s->bad_records + p->corr.counts.malformed + p->corr.counts.late, 0);
 }
 
+/*
+ * What open steps have got after they were read from outside is in no new bytes, or in few; then it finds the ring full. Told by the
+ * next chunk, also to a recorder that looks at no records.
+ */
+static void test_step_outside_lost(void **arg)
+{
+	struct chunk one = {0}, ten = {0}, next = {0};
+	struct proc *p;
+	uint32_t i;
+
+	(void)arg;
+	put_step(&one, 1, SCOPE_STEP_SEND, 3);
+	for (i = 0; i < 10; i++)
+		put_step(&ten, 1 + i, SCOPE_STEP_SEND, 0);
+	put_event(&next, 30);
+	for (i = 0; i < 2; i++) {
+		teardown(NULL);
+		setup(NULL);
+		s->live = i;
+		p = begin();
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&one, 0, 0);
+		send_as(&next, one.len, one.n + 1, 0, 0,
+			sizeof(struct scope_ev_chunk)); /* being flushed */
+		assert_int_equal(p->lost[LOSS_RING_FULL], 0);
+		reason = SCOPE_FLUSH_FULL;
+		send(&next, one.len, one.n + 1);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+		send(&next, one.len, one.n + 1);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+
+		teardown(NULL);
+		setup(NULL);
+		s->live = i;
+		p = begin();
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&ten, 0, 0);
+		reason = SCOPE_FLUSH_FULL;
+		send(&next, ten.len + 24, ten.n + 41);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 41);
+		assert_int_equal(s->bad_records, 0);
+	}
+}
+
 /* One of no step, one without a direction, one that is too short. */
 static void test_step_lies(void **arg)
 {
@@ -822,18 +866,31 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_steps),	TEST(test_step_outside),
-		TEST(test_step_lies),	TEST(test_in_order),
-		TEST(test_twice),	TEST(test_gap),
-		TEST(test_limited),	TEST(test_untold),
-		TEST(test_wild_gap),	TEST(test_thread_buffer_loss),
-		TEST(test_unwanted),	TEST(test_sizes),
-		TEST(test_truncated),	TEST(test_positions),
-		TEST(test_kinds),	TEST(test_strings),
-		TEST(test_comm),	TEST(test_many_buffers),
-		TEST(test_times),	TEST(test_other_events),
-		TEST(test_found),	TEST(test_unrecorded_end),
-		TEST(test_events_told), cmocka_unit_test(test_live),
+		TEST(test_steps),
+		TEST(test_step_outside),
+		TEST(test_step_outside_lost),
+		TEST(test_step_lies),
+		TEST(test_in_order),
+		TEST(test_twice),
+		TEST(test_gap),
+		TEST(test_limited),
+		TEST(test_untold),
+		TEST(test_wild_gap),
+		TEST(test_thread_buffer_loss),
+		TEST(test_unwanted),
+		TEST(test_sizes),
+		TEST(test_truncated),
+		TEST(test_positions),
+		TEST(test_kinds),
+		TEST(test_strings),
+		TEST(test_comm),
+		TEST(test_many_buffers),
+		TEST(test_times),
+		TEST(test_other_events),
+		TEST(test_found),
+		TEST(test_unrecorded_end),
+		TEST(test_events_told),
+		cmocka_unit_test(test_live),
 	};
 	int failed;
 
