@@ -869,9 +869,9 @@ bool corr_is_collective(uint32_t what)
 	return what == SCOPE_COLL || what == SCOPE_CE_COLL;
 }
 
-bool correlate__is_older(const struct correlate *c, uint64_t parent)
+bool correlate__is_older(const struct correlate *c, uint64_t id)
 {
-	return parent && SCOPE_ID_TAG(parent) == c->tag && SCOPE_ID_COUNTER(parent) < c->first_id;
+	return id && SCOPE_ID_TAG(id) == c->tag && SCOPE_ID_COUNTER(id) < c->first_id;
 }
 
 /*
@@ -953,11 +953,18 @@ void correlate__start_repeat(struct correlate *c, uint64_t id, uint32_t n)
 		ev->start_repeats += n;
 }
 
-/* A state or stop of an event that is not open. */
-static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t id)
+/* NCCL stops some twice: NetPlugin events of InfiniBand, which are freed at the first, and CollApi. */
+static bool stops_twice(uint64_t id)
 {
-	/* After a loss, the start is what was lost; otherwise NCCL repeats itself, which it does. */
-	if (!ev && c->lost && SCOPE_ID_TAG(id) == c->tag)
+	return SCOPE_ID_WHAT(id) == SCOPE_NET_PLUGIN || SCOPE_ID_WHAT(id) == SCOPE_COLL_API;
+}
+
+/* A state or stop of an event that is not open. */
+static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t id, bool stop)
+{
+	/* After a loss, the start is what was lost, if it was in this recording; otherwise NCCL repeats itself, which it does. */
+	if (!ev && c->lost && SCOPE_ID_TAG(id) == c->tag && !correlate__is_older(c, id) &&
+	    !(stop && stops_twice(id)))
 		c->counts.orphans++;
 	else
 		c->counts.late++;
@@ -1011,7 +1018,7 @@ void correlate__state(struct correlate *c, uint64_t id, const struct corr_state 
 
 	note_time(c, st->ts_ns);
 	if (!ev || ev->stopped) {
-		latecomer(c, ev, id);
+		latecomer(c, ev, id, false);
 		return;
 	}
 	state_settle(c, ev);
@@ -1039,7 +1046,7 @@ void correlate__state_repeat(struct correlate *c, uint64_t id, uint32_t state, u
 	struct corr_event *ev = correlate__find(c, id);
 
 	if (!ev || ev->stopped) {
-		latecomer(c, ev, id);
+		latecomer(c, ev, id, false);
 		return;
 	}
 	if (last_ts_ns < ev->start_ns)
@@ -1064,7 +1071,7 @@ void correlate__stop(struct correlate *c, uint64_t id, uint64_t ts_ns,
 
 	note_time(c, ts_ns);
 	if (!ev || ev->stopped) {
-		latecomer(c, ev, id);
+		latecomer(c, ev, id, true);
 		return;
 	}
 	open_del(c, ev);

@@ -275,8 +275,8 @@ void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,
 			 const struct corr_thread *thread);
 /* Of what --collectives counts. */
 bool corr_is_collective(uint32_t what);
-/* Whether what has this parent (0: none) belongs to what began before the recording. */
-bool correlate__is_older(const struct correlate *c, uint64_t parent);
+/* Whether this event (0: none) began before the recording: it and what has it as parent are none of its. */
+bool correlate__is_older(const struct correlate *c, uint64_t id);
 /* `rec` is a scope_rec_start and its payload, its size already checked against its type. */
 void correlate__start(struct correlate *c, const struct scope_rec_start *rec, uint64_t ts_ns,
 		      const struct corr_thread *thread);
