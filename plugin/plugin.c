@@ -477,6 +477,23 @@ static inline bool step_state(struct tbuf *tb, struct scope_rec_step *r, uint32_
 	return step_part(tb, r, place & 3, now);
 }
 
+/* Where there is no buffer for it, the public probes have a record all the same. */
+static __attribute__((noinline)) void probe_scratch(void *context, const descr *d, uint32_t what,
+						    uint64_t type, int api, uint64_t id)
+{
+	uint64_t scratch[SCRATCH_SIZE / 8];
+	struct scope_rec_start *s = (void *)scratch;
+	const struct names none = {0};
+
+	rec_put(&s->h, 0, SCOPE_REC_START, clock_now(), id);
+	s->parent = (uintptr_t)d->parentObj;
+	s->ctx = (uintptr_t)context;
+	if (what == SCOPE_PROXY_STEP)
+		s->h.u32 = (uint32_t)d->proxyStep.step;
+	s->h.size = (uint16_t)fill(s, what, d, &none, api);
+	probe_start(id, type, s);
+}
+
 /*
  * What remains when nobody listens to the buffers: an id for NCCL, and NCCL's mask to 0 unless the
  * public probes are wanted. Callbacks of operations already in flight come here as well.
@@ -484,24 +501,12 @@ static inline bool step_state(struct tbuf *tb, struct scope_rec_step *r, uint32_
 static uint64_t start_unheard(void *context, const descr *d, uint32_t what, uint64_t type, int api,
 			      union scope_sems sems)
 {
-	uint64_t scratch[SCRATCH_SIZE / 8], id = id_next(tbuf_get(), what);
-	const struct names none = {0};
+	uint64_t id = id_next(tbuf_get(), what);
 
-	if (!sems.all) {
+	if (!sems.all)
 		area_disarm();
-		return id;
-	}
-	if (sems.start && what < SCOPE_NTYPES) {
-		struct scope_rec_start *s = (void *)scratch;
-
-		rec_put(&s->h, 0, SCOPE_REC_START, clock_now(), id);
-		s->parent = (uintptr_t)d->parentObj;
-		s->ctx = (uintptr_t)context;
-		if (what == SCOPE_PROXY_STEP)
-			s->h.u32 = (uint32_t)d->proxyStep.step;
-		s->h.size = (uint16_t)fill(s, what, d, &none, api);
-		probe_start(id, type, s);
-	}
+	else if (sems.start && what < SCOPE_NTYPES)
+		probe_scratch(context, d, what, type, api, id);
 	return id;
 }
 
@@ -562,7 +567,10 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	tb = tbuf_get(); /* before the clock is read: the first one here also chooses it */
 	now = clock_now();
 	if (unlikely(!tb)) {
-		*handle = (void *)(uintptr_t)id_next(tb, what);
+		id = id_next(tb, what);
+		if (sems.start)
+			probe_scratch(context, d, what, type, api, id);
+		*handle = (void *)(uintptr_t)id;
 		return ncclSuccess;
 	}
 	is_step = what == SCOPE_PROXY_STEP;

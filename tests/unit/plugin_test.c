@@ -35,9 +35,28 @@ static void set_env_mask(const char *text)
 	area_read_env();
 }
 
+void __wrap_probe_start(uint64_t id, uint64_t type, const void *rec);
+
+/* What the public probe told of last, and how often it has. */
+static struct {
+	uint32_t n;
+	uint64_t id, type;
+	struct scope_rec_start rec;
+} probed;
+
+void __wrap_probe_start(uint64_t id, uint64_t type, const void *rec)
+{
+	probed.n++;
+	probed.id = id;
+	probed.type = type;
+	if (rec)
+		memcpy(&probed.rec, rec, sizeof(probed.rec));
+}
+
 static int setup(void **state)
 {
 	(void)state;
+	probed.n = 0;
 	scope_sems.all = 0;
 	scope_sems.flush = 1;
 	ncclscope_control.flush_ticks = INT64_MAX; /* records stay where we can read them */
@@ -1304,6 +1323,19 @@ static void test_no_buffer(void **state)
 	assert_true(a && b && a != b);
 	assert_int_equal(SCOPE_ID_WHAT((uintptr_t)a), SCOPE_PROXY_STEP);
 	assert_int_equal(area->nobuf_lost_cnt, lost + 3);
+	assert_int_equal(probed.n, 0);
+	scope_sems.start = 1;
+	a = step_start(NULL, 77);
+	assert_int_equal(probed.n, 1);
+	assert_int_equal(probed.type, ncclProfileProxyStep);
+	assert_ptr_equal(P(probed.id), a);
+	assert_ptr_equal(P(probed.rec.h.id), a);
+	assert_ptr_equal(P(probed.rec.parent), PARENT);
+	assert_ptr_equal(P(probed.rec.ctx), CTX);
+	assert_int_equal(probed.rec.h.u32, 77);
+	assert_int_equal(probed.rec.h.size, sizeof(probed.rec));
+	assert_int_equal(area->nobuf_lost_cnt, lost + 4);
+	scope_sems.start = 0;
 
 	/* one comes free: taken soon, but what fails is not tried at each callback */
 	other.h.magic = SCOPE_TBUF_MAGIC;

@@ -72,7 +72,7 @@ $(UNIT_OUT)/plugin/%.o: plugin/%.c
 
 $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin/%.o)
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(UNIT_SAN) -pthread $^ -lcmocka -o $@
+	$(Q)$(CC) $(UNIT_SAN) -Wl,--wrap=probe_start -pthread $^ -lcmocka -o $@
 
 # The same tests with TSan, as there are threads.
 OUT_TSAN  := out out_threads thread out_dir zst json log
