@@ -53,6 +53,9 @@ static uint16_t make_tag(uint32_t pid)
 			  1); /* 1 to 0xfffe: an id is never 0, 0xffff is "no memory" */
 }
 
+/* Live communicators that have found the table full; under the area's lock. */
+static uint32_t unpublished;
+
 static void area_setup(struct scope_area *area)
 {
 	clock_setup();
@@ -62,6 +65,7 @@ static void area_setup(struct scope_area *area)
 	area->ids = 1;
 	area->kernel_ch_ok = sems_read().all != 0;
 	area->ceiling = 0xfff;
+	unpublished = 0; /* a parent's */
 	area->magic = SCOPE_CONTROL_MAGIC;
 	__atomic_store_n(&area->state, AREA_READY, __ATOMIC_RELEASE);
 }
@@ -408,7 +412,7 @@ static uint32_t nccl_version(void *lib)
 
 /*
  * Under the lock; the context last, so that the loader, reading from outside, sees a whole entry. A
- * full table is no loss: the loader learns of this communicator by its record all the same.
+ * full table is no loss: the loader learns of this communicator by its records all the same.
  */
 static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
 {
@@ -424,6 +428,7 @@ static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
 		__atomic_store_n(&slot->ctx, comm->ctx, __ATOMIC_RELEASE);
 		return;
 	}
+	unpublished++;
 }
 
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn)
@@ -472,7 +477,7 @@ static bool any_comm(const struct scope_area *area)
 	for (i = 0; i < SCOPE_COMMS; i++)
 		if (area->comms[i].ctx)
 			return true;
-	return false;
+	return unpublished;
 }
 
 bool comm_finalize(uint64_t ctx)
@@ -490,6 +495,11 @@ bool comm_finalize(uint64_t ctx)
 		__atomic_store_n(&area->comms[i].ctx, 0, __ATOMIC_RELEASE);
 		if (area->comms[i].mask_addr)
 			mask_unpublish(area, area->comms[i].mask_addr);
+		found = true;
+	}
+	/* One of these: NCCL ends each once. */
+	if (!found && unpublished && SCOPE_ID_TAG(ctx) == area->tag) {
+		unpublished--;
 		found = true;
 	}
 	if (found && !any_comm(area))

@@ -1352,6 +1352,28 @@ static void test_no_buffer(void **state)
 	assert_int_equal(mine->h.lost_cnt, area->nobuf_lost_cnt);
 }
 
+/* Communicators for which there is no room in the area end all the same, once each. */
+static void test_comms_full(void **state)
+{
+	static void *ctx[SCOPE_COMMS + 2];
+	uint32_t i, n = SCOPE_COMMS + 2;
+	uint64_t was;
+	int mask = 0;
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		ncclProfiler_v7.init(&ctx[i], 1, &mask, "c", 1, 2, 0, NULL);
+	for (i = 0; i < n; i++) {
+		was = made();
+		ncclProfiler_v7.finalize(ctx[n - 1 - i]);
+		assert_int_equal(made() - was, 1);
+	}
+	was = made();
+	ncclProfiler_v7.finalize(ctx[0]);
+	ncclProfiler_v7.finalize(ctx[n - 1]);
+	assert_int_equal(made(), was);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
@@ -1378,6 +1400,7 @@ int main(void)
 		TEST(test_mask_nobody),
 		TEST(test_disarm),
 		TEST(test_fork),
+		TEST(test_comms_full),
 		TEST(test_no_buffer),
 	};
 
