@@ -309,8 +309,8 @@ struct scope_tbuf_hdr {
 /* ---- The control block -------------------------------------------------------------------------
  *
  * Symbol ncclscope_control of the plugin. The loader finds it in a process by the ELF symbol and
- * /proc/PID/maps, and reads it and writes `epoch`, `kernels_hold`, `flush_ticks` and its own slot through
- * /proc/PID/mem. It survives fork; what `area` points to does not (MADV_WIPEONFORK), so a
+ * /proc/PID/maps, and reads it and writes `epoch`, `kernels_hold`, `flush_ticks`, its own slot and, to free them, those of
+ * loaders that are dead through /proc/PID/mem. It survives fork; what `area` points to does not (MADV_WIPEONFORK), so a
  * child starts afresh.
  */
 #define SCOPE_CONTROL_MAGIC  0x6c7274632d65706fULL /* "ope-ctrl" */

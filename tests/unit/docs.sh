@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Documentation against the tree: the files, make targets and functions that it names exist, its links
-# lead somewhere, and the layouts in docs/probes.md are the compiler's.
+# lead somewhere, the layouts in docs/probes.md are the compiler's, and docs/raw.md is of today's version.
 #
 # Usage: docs.sh [NCCLSCOPE]
 # shellcheck disable=SC2016,SC2013 # the backticks are Markdown's
@@ -139,6 +139,15 @@ fields()
 	done
 }
 
+# docs/raw.md is of the version that is written.
+raw_version()
+{
+	local v
+	v=$(sed -nE 's/^#define RAW_VERSION +([0-9]+)u.*/\1/p' loader/raw.h)
+	sed -n 1p docs/raw.md | grep -q "(version $v)\$" || echo "docs/raw.md: the title is not of version ${v:-unknown}"
+	grep -q "^| 4 | version of this format, $v; " docs/raw.md || echo "docs/raw.md: the table is not of version ${v:-unknown}"
+}
+
 verdict docs-paths "$(paths)"
 verdict docs-links "$(links)"
 verdict docs-make-targets "$(targets)"
@@ -148,4 +157,5 @@ verdict docs-constants "$(constants)"
 verdict docs-usage "$(usage)"
 verdict docs-probe-offsets "$(offsets)"
 verdict docs-probe-fields "$(fields)"
+verdict docs-raw-version "$(raw_version)"
 exit $failed
