@@ -192,6 +192,16 @@ static int64_t moved(const struct report_part *p)
 	return p->stop - p->quiet;
 }
 
+/* Its messages are under way side by side: what a port counted for one of them it has mostly counted for the others too. */
+static void take_moved(struct report_moved *moved, const struct report_moved *more)
+{
+	int sign;
+
+	for (sign = 0; sign < NR_SIGNS; sign++)
+		if (more[sign].n > moved[sign].n)
+			moved[sign] = more[sign];
+}
+
 /* What threads did is that of the one that took longest, as they served all at once. Takes @more over. */
 static void take_more(struct report *r, struct side *s, struct report_part *more)
 {
@@ -215,6 +225,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 	p->quiet = most(0, p->stop - last);
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
+	take_moved(p->moved, more->moved);
 	p->kernel = report_first_kernel(p->kernel, more->kernel);
 	p->after = most(p->after, more->after);
 	take_links(r, s, more);

@@ -184,6 +184,65 @@ static void always_late_to_all(void **state)
 	report_free(&r);
 }
 
+/* The one of the message that comes next. */
+static void proxy_op(int i, const char *func, int peer, double start, double stop)
+{
+	fprintf(job.f[i],
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"start\":{\"ts\":%.3f},"
+		"\"stop\":{\"ts\":%.3f},\"parentObj\":\"0x%x\",\"eventAddr\":\"0x5\","
+		"\"details\":{\"peer\":%d,\"isSend\":%s}}\n",
+		start * 1000, stop * 1000, job.id + 65, peer,
+		strcmp(func, "Send") ? "false" : "true");
+}
+
+/* Groups of 10 ms, each 30th of which takes 200 ms more; then its last message (or @all) saw the port of its node count errors. */
+static void groups_with_errors(struct report *r, bool all)
+{
+	static const char errors[] =
+		",\"net\":{\"rdma\":[{\"device\":\"ib0\",\"port\":1,\"counters\":"
+		"{\"packet_seq_err\":7}}]}";
+	unsigned int it, k;
+	const char *func;
+	int i, peer, more;
+	double ms;
+
+	begin();
+	job.absent[3] = true;
+	for (i = 0; i < 3; i++) {
+		for (it = 0; it < 100; it++) {
+			ms = 1000 + 1000 * it;
+			for (k = 0; k < 4; k++) { /* to and from both others */
+				more = it % 30 == 9 && k == 3 ? 200 : 0;
+				func = k % 2 ? "Recv" : "Send";
+				peer = (i + 1 + (int)k / 2) % 3;
+				job.more = it % 30 == 9 && (all || more) ? errors : "";
+				proxy_op(i, func, peer, ms, ms + 10 + more);
+				message(i, func, peer, (1u << 24) + it, ms, ms + 10 + more);
+			}
+		}
+	}
+	end(r);
+}
+
+/* Whichever message of a group's it is that saw the ports count. */
+static void ports_of_a_group(void **state)
+{
+	const struct report_class *k;
+	struct report r;
+	int all;
+
+	(void)state;
+	for (all = 0; all < 2; all++) {
+		groups_with_errors(&r, all);
+		k = of_kind(&r, "SendRecv");
+		assert_non_null(k);
+		assert_int_equal(k->n, 100);
+		assert_int_equal(k->all_slow, 4);
+		assert_int_equal(k->slow[0].code, CODE_RDMA_LOSS);
+		report_free(&r);
+	}
+}
+
 /* Around a ring, as one that passes on keys and values; a rank goes on when its neighbours have come. @late ms of rank 2 in the @nr-th. */
 static void around(int n, int nr, double late)
 {
@@ -695,6 +754,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_of_all_ranks),
 		cmocka_unit_test(always_late_to_all),
+		cmocka_unit_test(ports_of_a_group),
 		cmocka_unit_test(around_a_ring),
 		cmocka_unit_test(stages_wait_as_they_do),
 		cmocka_unit_test(a_stage_that_is_late),
