@@ -2,6 +2,13 @@
 /* What went over the connections of a part, one to each peer and direction: put together, and bounded. */
 #include "report_priv.h"
 
+#define SUM_MAX (INT64_C(1) << 60) /* ns, whatever lines say: what is added to it is far less */
+
+static int64_t sum(int64_t a, int64_t b)
+{
+	return least(a + b, SUM_MAX);
+}
+
 int64_t report_link_badness(const struct report_link *l)
 {
 	return l->rwnd + l->sndbuf + l->loss_wait + l->maybe_wait + l->busy +
@@ -17,13 +24,13 @@ void report_link_merge(struct report_link *to, const struct report_link *l)
 		to->flow = l->flow;
 	}
 	to->n++;
-	to->dur += l->dur;
-	to->no_data += l->no_data;
-	to->no_room += l->no_room;
+	to->dur = sum(to->dur, l->dur);
+	to->no_data = sum(to->no_data, l->no_data);
+	to->no_room = sum(to->no_room, l->no_room);
 	to->tcp |= l->tcp;
-	to->recv += l->recv;
+	to->recv = sum(to->recv, l->recv);
 	to->stall = most(to->stall, l->stall);
-	to->gpu += l->gpu;
+	to->gpu = sum(to->gpu, l->gpu);
 	to->gpu_n += l->gpu_n;
 	to->gpu_from += l->gpu_from;
 	to->gpu_to += l->gpu_to;

@@ -861,7 +861,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 {
 	node_t details = get(rd, rec, "details"), net = get(rd, rec, "net");
 	uint64_t parent = get_addr(rd, rec, "parentObj");
-	struct report_link l = {.dur = stop > start ? stop - start : 0};
+	struct report_link l = {.dur = stop > start ? least(stop - start, REPORT_SPAN_MAX) : 0};
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
 	bool open = get_bool(rd, rec, "unfinished") && !get_bool(rd, rec, "silent");

@@ -3307,6 +3307,34 @@ static void hostile_sums(void **state)
 	free(text);
 }
 
+/* ProxyOps of an operation that took 73 years each, by their lines. */
+static void hostile_proxy_ops(void **state)
+{
+	enum { MANY = 20000 };
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	f = open_memstream(&text, &len);
+	assert_non_null(f);
+	fputs(HEADER("1"), f);
+	for (i = 0; i < MANY; i++)
+		fprintf(f,
+			"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"eventAddr\":"
+			"\"0x%x\",\"parentObj\":\"0x11\",\"start\":{\"ts\":0.000},\"stop\":{\"ts\":"
+			"2305843009213693.000},\"details\":{\"peer\":1}}\n",
+			0x1000 + i);
+	fputs(COLL("0", "1", "1.000", "4.000"), f);
+	fclose(f);
+	read_text(&r, text, len);
+	assert_int_equal(r.totals.ops, 1);
+	report_free(&r);
+	free(text);
+}
+
 static void hostile_values(void **state)
 {
 	static const char text[] =
@@ -4465,6 +4493,7 @@ int main(void)
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
+		cmocka_unit_test(hostile_proxy_ops),
 		cmocka_unit_test(hostile_values),
 		cmocka_unit_test(hostile_sums),
 		cmocka_unit_test(mutations),
