@@ -64,12 +64,12 @@ static json_t *inputs(const struct report *r)
 
 static json_t *op_of(const struct report *r, const struct report_class *k)
 {
-	json_t *op =
-		json_pack("{so so so so so so so}", "func", text_of(r, k->key.func), "algo",
-			  text_of(r, k->key.algo), "proto", text_of(r, k->key.proto), "sizeClass",
-			  json_sprintf("%llu", 1ull << (k->key.size < 63 ? k->key.size : 63)),
-			  "minBytes", number(report_size(r, k, false)), "maxBytes",
-			  number(report_size(r, k, true)), "n", number(k->n));
+	json_t *op = json_pack(
+		"{so so so so so so so so so}", "func", text_of(r, k->key.func), "algo",
+		text_of(r, k->key.algo), "proto", text_of(r, k->key.proto), "sizeClass",
+		json_sprintf("%llu", 1ull << (k->key.size < 63 ? k->key.size : 63)), "minBytes",
+		number(report_size(r, k, false)), "maxBytes", number(report_size(r, k, true)), "n",
+		number(k->n), "slow", number(k->all_slow), "hung", number(k->hung));
 
 	if (!op || !k->time.n)
 		return op;
@@ -79,8 +79,6 @@ static json_t *op_of(const struct report *r, const struct report_class *k)
 	json_object_set_new(op, "p50", us(hist__quantile(&k->time, 0.5)));
 	json_object_set_new(op, "p99", us(hist__quantile(&k->time, 0.99)));
 	json_object_set_new(op, "max", us(k->time.max));
-	json_object_set_new(op, "slow", number(k->all_slow));
-	json_object_set_new(op, "hung", number(k->hung));
 	json_object_set_new(op, "split",
 			    json_pack("{so so so* so so so}", "total", seconds(k->op_span), "late",
 				      seconds(k->late), "noData",
@@ -410,6 +408,36 @@ static void put_cell(const char *s, FILE *f)
 	fputc('"', f);
 }
 
+static void put_op(const struct report *r, const struct report_class *k, FILE *f)
+{
+	fprintf(f, "0x%llx,", (unsigned long long)k->comm->hash);
+	put_cell(names__text(r->names, k->comm->name), f);
+	fprintf(f, ",%d,", report_nranks(k->comm));
+	put_cell(names__text(r->names, k->key.func), f);
+	fputc(',', f);
+	put_cell(names__text(r->names, k->key.algo), f);
+	fputc(',', f);
+	put_cell(names__text(r->names, k->key.proto), f);
+	fprintf(f, ",%llu,%llu,%llu,", (unsigned long long)report_size(r, k, false),
+		(unsigned long long)report_size(r, k, true), (unsigned long long)k->n);
+	if (k->time.n)
+		fprintf(f, "%.6f,%.6f,%.3f,%.3f,%.3f", report_algbw(r, k), report_busbw(r, k),
+			(double)hist__quantile(&k->time, 0.5) / 1e3,
+			(double)hist__quantile(&k->time, 0.99) / 1e3, (double)k->time.max / 1e3);
+	else
+		fputs(",,,,", f);
+	fprintf(f, ",%llu,%llu,", (unsigned long long)k->all_slow, (unsigned long long)k->hung);
+	if (!k->time.n) {
+		fputs(",,,,\r\n", f);
+		return;
+	}
+	fprintf(f, "%.6f,", (double)k->late / 1e9);
+	if (k->flows)
+		fprintf(f, "%.6f", (double)k->no_data / 1e9);
+	fprintf(f, ",%.6f,%.6f,%.6f\r\n", (double)k->on / 1e9, (double)k->runq / 1e9,
+		(double)k->blocked / 1e9);
+}
+
 void report_csv(const struct report *r, FILE *f)
 {
 	const struct report_class *k, *tmp;
@@ -417,27 +445,7 @@ void report_csv(const struct report *r, FILE *f)
 	fputs("comm,name,nranks,func,algo,proto,min_bytes,max_bytes,count,algbw_GBps,busbw_GBps,"
 	      "p50_us,p99_us,max_us,slow,hung,late_s,no_data_s,on_cpu_s,runq_s,blocked_s\r\n",
 	      f);
-	HASH_ITER (hh, r->classes, k, tmp) {
-		if (!k->n)
-			continue;
-		fprintf(f, "0x%llx,", (unsigned long long)k->comm->hash);
-		put_cell(names__text(r->names, k->comm->name), f);
-		fprintf(f, ",%d,", report_nranks(k->comm));
-		put_cell(names__text(r->names, k->key.func), f);
-		fputc(',', f);
-		put_cell(names__text(r->names, k->key.algo), f);
-		fputc(',', f);
-		put_cell(names__text(r->names, k->key.proto), f);
-		fprintf(f, ",%llu,%llu,%llu", (unsigned long long)report_size(r, k, false),
-			(unsigned long long)report_size(r, k, true), (unsigned long long)k->n);
-		fprintf(f, ",%.6f,%.6f,%.3f,%.3f,%.3f", report_algbw(r, k), report_busbw(r, k),
-			(double)hist__quantile(&k->time, 0.5) / 1e3,
-			(double)hist__quantile(&k->time, 0.99) / 1e3, (double)k->time.max / 1e3);
-		fprintf(f, ",%llu,%llu,%.6f,", (unsigned long long)k->all_slow,
-			(unsigned long long)k->hung, (double)k->late / 1e9);
-		if (k->flows)
-			fprintf(f, "%.6f", (double)k->no_data / 1e9);
-		fprintf(f, ",%.6f,%.6f,%.6f\r\n", (double)k->on / 1e9, (double)k->runq / 1e9,
-			(double)k->blocked / 1e9);
-	}
+	HASH_ITER (hh, r->classes, k, tmp)
+		if (k->n)
+			put_op(r, k, f);
 }

@@ -36,6 +36,16 @@ static const char *size_text(const struct report *r, const struct report_class *
 	return text;
 }
 
+/* Of a kind of which nothing tells how long one took. */
+static void print_untimed(const struct report_class *k, FILE *f)
+{
+	if (!k->hung)
+		fprintf(f, "  (when they really ended is not known)\n");
+	else
+		fprintf(f, "  (%llu never ended%s)\n", (unsigned long long)k->hung,
+			k->hung < k->n ? ", when the others really did is not known" : "");
+}
+
 static void print_class(const struct report *r, const struct report_class *k, FILE *f)
 {
 	char name[40];
@@ -45,7 +55,7 @@ static void print_class(const struct report *r, const struct report_class *k, FI
 	fprintf(f, "%-28s %-5.5s %-6.6s %7llu", name, words__name(r, k->key.algo, 5),
 		words__name(r, k->key.proto, 6), (unsigned long long)k->n);
 	if (!k->time.n) {
-		fprintf(f, "  (when they really ended is not known)\n");
+		print_untimed(k, f);
 		return;
 	}
 	fprintf(f, " %8.8s %8.8s %8.8s %6.2f %6.2f", words__span(hist__quantile(&k->time, 0.5)),

@@ -3119,6 +3119,39 @@ static void open_and_then_finished(void **state)
 	report_free(&r);
 }
 
+/* Of a kind of which none has ended it is said how many have not, and nothing of how long they take. */
+static void only_hangs(void **state)
+{
+	static const char never[] = HEADER("1") OPEN_COLL("3000000.000");
+	static const char cells[] = ",RING,SIMPLE,4096,4096,1,,,,,,1,1,,,,,\r\n";
+	char *json = NULL, *csv = NULL, *text, *at;
+	struct report r;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	read_text(&r, never, sizeof(never) - 1);
+	f = open_memstream(&json, &len);
+	assert_non_null(f);
+	assert_int_equal(report_json(&r, f), 0);
+	fclose(f);
+	at = strstr(json, "\"n\": 1,");
+	assert_non_null(at);
+	assert_true(strstr(at, "\"hung\": 1") && strstr(at, "\"hung\": 1") < strchr(at, '}'));
+	f = open_memstream(&csv, &len);
+	assert_non_null(f);
+	report_csv(&r, f);
+	fclose(f);
+	assert_non_null(strstr(csv, cells));
+	text = text_of(&r);
+	assert_non_null(strstr(text, " 1  (1 never ended)\n"));
+	assert_null(strstr(text, "really ended"));
+	free(json);
+	free(csv);
+	free(text);
+	report_free(&r);
+}
+
 /* Writes what is open, and more than is read at a time when the time for reading is over, into a pipe; in a process of its own. */
 static pid_t write_slowly(const int fds[2])
 {
@@ -4485,6 +4518,7 @@ int main(void)
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
+		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
 		cmocka_unit_test(never_came),
