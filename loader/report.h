@@ -105,6 +105,7 @@ struct report_part {
 	int32_t rank;
 	uint32_t gpu; /* its UUID, a name; 0: not known */
 	int32_t tid;
+	uint64_t group; /* the same of operations that are executed together; 0: not known */
 	/* Of the execution, which begins when those before it in its communicator have ended. */
 	int64_t start, stop;
 	int64_t gap; /* since its operation before ended; -1: not known, or it did not wait for that */
@@ -572,6 +573,12 @@ struct report_queue {
 	int64_t begin, end; /* of the last group, as far as its operations have come */
 };
 
+/* The last of a rank's collectives that are so, by when it was called (the real clock), and its group. */
+struct report_call {
+	int64_t at;
+	uint64_t group;
+};
+
 #define REPORT_USUAL 9
 
 struct report_member {
@@ -591,7 +598,9 @@ struct report_member {
 	struct report_queue queue;
 	/* Of what never ended: its first one, that is kept; and which recording of it hangs in a collective, in Sends and Recvs. */
 	struct report_op *hung;
-	const struct report_proc *hangs[2];
+	struct report_proc *hangs[2];
+	/* That has ended, and that never did. */
+	struct report_call has_ended, hangs_in;
 	UT_hash_handle hh;
 };
 
@@ -606,6 +615,8 @@ struct report_comm {
 	struct report_whole whole;
 	/* That never ended, the first ones of its ranks, owned; at the end the one that is told of. */
 	struct report_op *hung;
+	/* Collectives that never ended and are freed: the last one's call; and the last call of any that has ended, by the real clock. */
+	int64_t freed_at, ended_at;
 	/* At the end: that waits for no rank that hangs in another; or for one of which another communicator's says why it hangs. */
 	bool says_why, follows;
 	uint64_t ops;
@@ -660,6 +671,7 @@ struct report_class {
 	struct report_class *next; /* of its communicator */
 	uint64_t min_bytes, max_bytes;
 	uint64_t n, unknown_time, hung; /* without true execution time; that never ended */
+	uint64_t freed;			/* of hung, collectives */
 	uint64_t cut; /* of hung, freed: that hang only if a signal has ended one of their ranks */
 	double bytes;
 	struct hist time;

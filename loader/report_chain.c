@@ -110,17 +110,30 @@ static void note_last(const struct report_op_info *info, const struct report_par
 		.group = info->group, .called = p->start, .began = began, .ended = p->stop};
 }
 
-void report_queue(const struct report_comm *c, const struct report_op_info *info,
+static void note_collective(struct report_comm *c, struct report_member *m,
+			    const struct report_part *p)
+{
+	int64_t at = p->start + p->proc->offset;
+
+	c->ended_at = most(c->ended_at, at);
+	if (m->proc->self == p->proc->self && at > m->has_ended.at)
+		m->has_ended = (struct report_call){at, p->group};
+}
+
+void report_queue(struct report_comm *c, const struct report_op_info *info,
 		  struct report_part *part)
 {
 	struct report_member *m = report_member_of(c, part->rank);
 	struct report_queue *q;
 	uint32_t i;
 
+	part->group = info->group;
 	take_after(info, part);
 	if (!m || !part->known || part->unfinished)
 		return;
 	note_last(info, part);
+	if (!info->p2p)
+		note_collective(c, m, part);
 	q = &m->queue;
 	if (q->proc != part->proc)
 		*q = (struct report_queue){

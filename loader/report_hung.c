@@ -24,19 +24,85 @@ static int64_t first_start(const struct report_op *op)
 	return first;
 }
 
+static int64_t last_start(const struct report_op *op)
+{
+	int64_t last = INT64_MIN;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		last = most(last, begin_of(op->parts[i]));
+	return last;
+}
+
+/* ---- That it has ended after all ------------------------------------------------------------------------ */
+
+/*
+ * The end of a recording, or a lost record, may hide when a collective ended. The next one that its rank called in the communicator does not
+ * end before it, but for those of a group, which are executed together.
+ */
+static bool has_passed(const struct report_member *m, const struct report_proc *p,
+		       struct report_call call)
+{
+	return m->proc->self == p->self && m->has_ended.at > call.at &&
+	       (!call.group || call.group != m->has_ended.group);
+}
+
+/* All have gone on that were in it still. A message may wait for its other end while what comes after it ends. */
+static bool is_over(const struct report_op *op)
+{
+	const struct report_member *m;
+	const struct report_part *p;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		if (!p->unfinished)
+			continue;
+		m = report_member_of(op->comm, p->rank);
+		if (op->p2p || !m ||
+		    !has_passed(m, p->proc, (struct report_call){begin_of(p), p->group}))
+			return false;
+	}
+	return true;
+}
+
+/* Of those that are freed only this is known: if a collective has ended that was called after all of them, they have. */
+static void uncount_freed(struct report_comm *c)
+{
+	struct report_class *k;
+
+	if (!c->freed_at || c->ended_at <= c->freed_at)
+		return;
+	c->freed_at = 0;
+	for (k = c->classes; k; k = k->next) {
+		if (!k->freed)
+			continue;
+		k->hung -= k->freed;
+		k->freed = k->cut = 0;
+	}
+}
+
 /* ---- While input is read ------------------------------------------------------------------------------- */
 
-static void note_that_it_hangs(const struct report_op *op, const struct report_part *p)
+static void hangs_in(struct report_proc *p, const struct report_comm *c)
+{
+	p->hangs_in_more |= p->hangs_in && p->hangs_in != c;
+	p->hangs_in = p->hangs_in ?: c;
+}
+
+static void note_that_it_hangs(const struct report_op *op, struct report_part *p)
 {
 	struct report_member *m = report_member_of(op->comm, p->rank);
-	struct report_proc *proc = p->proc;
 
 	if (p->known && !p->unfinished) /* its part of it is over */
 		return;
-	if (m)
-		m->hangs[op->p2p] = proc;
-	proc->hangs_in_more |= proc->hangs_in && proc->hangs_in != op->comm;
-	proc->hangs_in = proc->hangs_in ?: op->comm;
+	if (!m) {
+		hangs_in(p->proc, op->comm);
+		return;
+	}
+	m->hangs[op->p2p] = p->proc;
+	if (!op->p2p && begin_of(p) > m->hangs_in.at)
+		m->hangs_in = (struct report_call){begin_of(p), p->group};
 }
 
 /* Whose first one it is, of those that hang; NULL: nobody's that is known. */
@@ -95,10 +161,20 @@ static void keep(struct report *r, struct report_op *op, uint32_t firsts)
 	DL_APPEND(op->comm->hung, op);
 }
 
-/* It is not kept, and whether it hangs may turn out at the end only. */
-static void leave(struct report_op *op)
+/* Whether it hangs may turn out at the end only. */
+static void note_freed(const struct report_op *op)
 {
 	op->class->cut += !report_stands_still(op);
+	if (op->p2p)
+		return;
+	op->class->freed++;
+	op->comm->freed_at = most(op->comm->freed_at, last_start(op));
+}
+
+/* It is not kept. */
+static void leave(struct report_op *op)
+{
+	note_freed(op);
 	report_op_free(op);
 }
 
@@ -129,11 +205,46 @@ static uint64_t bytes_of(const struct report_op *list)
 	return bytes;
 }
 
+/* It does not hang. */
+static void let_go(struct report *r, struct report_op *op)
+{
+	struct report_member *m;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		m = report_member_of(op->comm, op->parts[i]->rank);
+		if (m && m->hung == op)
+			m->hung = NULL;
+	}
+	op->class->hung--;
+	DL_DELETE(op->comm->hung, op);
+	drop(r, op);
+}
+
+/* What its ranks hung in before may be over by now: then it may be the first one that they hang in. */
+static void look_again(struct report *r, const struct report_op *op)
+{
+	const struct report_op *seen = NULL;
+	struct report_member *m;
+	uint32_t i;
+
+	uncount_freed(op->comm);
+	for (i = 0; i < op->nparts; i++) {
+		m = report_member_of(op->comm, op->parts[i]->rank);
+		if (!m || !m->hung || m->hung == seen)
+			continue;
+		seen = m->hung;
+		if (is_over(m->hung))
+			let_go(r, m->hung);
+	}
+}
+
 void report_hung_take(struct report *r, struct report_op *op)
 {
 	struct report_op *rest = NULL;
 	uint32_t i, n;
 
+	look_again(r, op);
 	op->class->hung++;
 	for (i = 0; i < op->nparts; i++)
 		note_that_it_hangs(op, op->parts[i]);
@@ -150,7 +261,7 @@ void report_hung_take(struct report *r, struct report_op *op)
 	}
 	keep(r, op, n);
 	for (op = rest; op; op = op->next)
-		op->class->cut += !report_stands_still(op);
+		note_freed(op);
 	free_all(r, &rest);
 }
 
@@ -263,7 +374,22 @@ static void choose(struct report *r, struct report_comm *c)
 	DL_APPEND(c->hung, best);
 }
 
-/* Those whose ranks were ended as another rank's death ended the job. */
+/* Where its ranks hang, but for collectives that are over. */
+static void note_ranks(struct report_comm *c)
+{
+	struct report_member *m, *tmp;
+	int i;
+
+	HASH_ITER (hh, c->members, m, tmp) {
+		if (m->hangs[false] && has_passed(m, m->hangs[false], m->hangs_in))
+			m->hangs[false] = NULL;
+		for (i = 0; i < 2; i++)
+			if (m->hangs[i])
+				hangs_in(m->hangs[i], c);
+	}
+}
+
+/* Those that have ended after all, or whose ranks were ended as another rank's death ended the job. */
 static void leave_cut_off(struct report *r, struct report_comm *c)
 {
 	struct report_op *op, *next;
@@ -271,11 +397,8 @@ static void leave_cut_off(struct report *r, struct report_comm *c)
 
 	for (op = c->hung; op; op = next) {
 		next = op->next;
-		if (report_is_hung(op))
-			continue;
-		op->class->hung--;
-		DL_DELETE(c->hung, op);
-		drop(r, op);
+		if (is_over(op) || !report_is_hung(op))
+			let_go(r, op);
 	}
 	for (k = c->classes; k && !c->killed; k = k->next)
 		k->hung -= k->cut;
@@ -309,7 +432,10 @@ void report_hung_end(struct report *r)
 	struct report_comm *c, *tmp;
 	int i;
 
+	HASH_ITER (hh, r->comms, c, tmp)
+		note_ranks(c);
 	HASH_ITER (hh, r->comms, c, tmp) {
+		uncount_freed(c);
 		leave_cut_off(r, c);
 		if (!c->hung)
 			continue;

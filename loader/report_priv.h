@@ -238,7 +238,7 @@ int64_t report_link_badness(const struct report_link *l);
 void report_link_merge(struct report_link *to, const struct report_link *l);
 
 /* Takes from the part of an operation what it has waited for those before it in its communicator, which was called while they went on. */
-void report_queue(const struct report_comm *c, const struct report_op_info *info,
+void report_queue(struct report_comm *c, const struct report_op_info *info,
 		  struct report_part *part);
 
 /*

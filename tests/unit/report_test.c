@@ -3119,6 +3119,142 @@ static void open_and_then_finished(void **state)
 	report_free(&r);
 }
 
+/* A collective of 1 KiB in @comm, called at @at ms: over after 1 ms, or (@open) told to be open 2 s later. */
+static void put_coll(FILE *f, const char *comm_hash, int rank, int seq, int at, int group,
+		     bool open)
+{
+	fprintf(f,
+		"{\"recordType\":\"%s\",\"commHash\":\"%s\",\"rank\":%d,\"start\":{\"ts\":%d.000,"
+		"\"pid\":1,\"tid\":1},\"eventAddr\":\"0x%x\",\"details\":{\"func\":\"AllReduce\","
+		"\"seq\":%d,\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":"
+		"\"ncclInt8\",\"parentGroup\":\"0x%x\"},",
+		open ? "open\",\"eventType\":\"ncclProfileColl"
+		     : "event\",\"type\":\"ncclProfileColl",
+		comm_hash, rank, at * 1000, at * 1000 + 64 + rank, seq, group);
+	if (open)
+		fprintf(f, "\"ts\":%d.000,\"quiet\":1990000.000}\n", at * 1000 + 2000000);
+	else
+		fprintf(f,
+			"\"stop\":{\"ts\":%d.000},\"exec\":{\"stop\":%d.000,\"source\":\"kernel\"}}"
+			"\n",
+			at * 1000, at * 1000 + 1000);
+}
+
+static FILE *text_file;
+static char *text_at;
+static size_t text_len;
+
+static void text_begin(void)
+{
+	text_file = open_memstream(&text_at, &text_len);
+	assert_non_null(text_file);
+}
+
+static void text_read(struct report *r)
+{
+	fclose(text_file);
+	read_text(r, text_at, text_len);
+	free(text_at);
+}
+
+/* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
+static void put_window(int seq, int at, int n)
+{
+	int rank, i;
+
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(text_file, HEADER("%d"), rank + 1, rank + 1);
+		put_coll(text_file, "0xa", rank, seq, at, 0, false);
+		for (i = 1; i <= n; i++)
+			put_coll(text_file, "0xa", rank, seq + i, at + 10 * i, 0, true);
+	}
+}
+
+/* So many are said to hang, of which the one that is told of is @seq; -1: none is. */
+static void must_hang(struct report *r, uint64_t hung, int64_t seq)
+{
+	const struct report_comm *c;
+	const uint64_t hash = 0xa;
+
+	HASH_FIND(hh, r->comms, &hash, sizeof(hash), c);
+	assert_non_null(c);
+	assert_int_equal(c->classes->hung, hung);
+	assert_int_equal(c->hung ? (int64_t)c->hung->seq : -1, seq);
+	report_free(r);
+}
+
+/* The end of a window, or of what was lost, hides when a collective ended; its ranks go on with the next one. */
+static void open_and_then_the_next(void **state)
+{
+	struct report r;
+
+	(void)state;
+	text_begin();
+	put_window(1, 1000, 1);
+	put_window(3, 9000, 0);
+	text_read(&r);
+	must_hang(&r, 0, -1);
+	/* called ahead */
+	text_begin();
+	put_window(1, 1000, 5);
+	put_window(9, 9000, 0);
+	text_read(&r);
+	must_hang(&r, 0, -1);
+	/* a later one hangs */
+	text_begin();
+	put_window(1, 1000, 5);
+	put_window(9, 9000, 2);
+	text_read(&r);
+	must_hang(&r, 2, 10);
+	/* one of the ranks does not go on */
+	text_begin();
+	put_window(1, 1000, 1);
+	fprintf(text_file, HEADER("%d"), 1, 1);
+	put_coll(text_file, "0xa", 0, 3, 9000, 0, false);
+	text_read(&r);
+	must_hang(&r, 1, 2);
+	/* another of its group is over, which says nothing */
+	text_begin();
+	fprintf(text_file, HEADER("%d"), 1, 1);
+	put_coll(text_file, "0xa", 0, 1, 1000, 7, true);
+	put_coll(text_file, "0xa", 0, 2, 1010, 7, false);
+	text_read(&r);
+	must_hang(&r, 1, 1);
+	text_begin();
+	fprintf(text_file, HEADER("%d"), 1, 1);
+	put_coll(text_file, "0xa", 0, 1, 1000, 7, true);
+	put_coll(text_file, "0xa", 0, 2, 1010, 8, false);
+	text_read(&r);
+	must_hang(&r, 0, -1);
+}
+
+/* Who was in one that is over is who the others wait for in another. */
+static void open_elsewhere_and_then_the_next(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+	int rank;
+
+	(void)state;
+	text_begin();
+	put_window(1, 1000, 1);
+	put_window(3, 9000, 0);
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(text_file, HEADER("%d"), rank + 1, rank + 1);
+		put_coll(text_file, "0xb", rank, 1, 9100, 0, false);
+		if (!rank)
+			put_coll(text_file, "0xb", rank, 2, 9200, 0, true);
+	}
+	text_read(&r);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_int_equal(finds[0]->who->pid, 2);
+	free(finds);
+	report_free(&r);
+}
+
 /* Of a kind of which none has ended it is said how many have not, and nothing of how long they take. */
 static void only_hangs(void **state)
 {
@@ -4518,6 +4654,8 @@ int main(void)
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
+		cmocka_unit_test(open_and_then_the_next),
+		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
