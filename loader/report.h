@@ -488,6 +488,7 @@ struct report_proc {
 	uint32_t index;
 	/* The first of the input's recordings of the same process, as of several windows: that is told of, and sums are its. */
 	struct report_proc *self;
+	struct report_proc *more;   /* the others, each behind the one before; not owned */
 	struct report_self_key key; /* by which that is found */
 	/* Bits of the first one: the windows that any of them is of. */
 	uint64_t windows[REPORT_WINDOWS / 64];
@@ -518,6 +519,7 @@ struct report_proc {
 	int64_t ended_before;		     /* the one before that; INT64_MAX: not known */
 	struct report_last ops[REPORT_LAST]; /* the last ones, of whatever communicators */
 	uint32_t nops;
+	int64_t called; /* the last operation of all that are known */
 	uint64_t events, lost;
 	int64_t first, last; /* ns of its clock */
 	int64_t offset;	     /* to CLOCK_REALTIME, for order only */

@@ -128,6 +128,7 @@ void report_queue(struct report_comm *c, const struct report_op_info *info,
 	uint32_t i;
 
 	part->group = info->group;
+	part->proc->called = most(part->proc->called, part->start);
 	take_after(info, part);
 	if (!m || !part->known || part->unfinished)
 		return;

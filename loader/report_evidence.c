@@ -205,6 +205,19 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 	}
 }
 
+/* It is the end of its recording that hides when it came. */
+static void tell_late_unseen(const struct report_op *op, const struct report_cause *c,
+			     struct report_verdict *v)
+{
+	snprintf(v->evidence[0], sizeof(v->evidence[0]),
+		 "had not called it when its recording ended; the others, which had, were in it "
+		 "for %s",
+		 words__span(v->duration));
+	snprintf(v->evidence[1], sizeof(v->evidence[1]),
+		 "nothing else tells of %s of the %s too much; %u rank%s seen", words__span(c->ns),
+		 words__span(v->excess), op->nparts, human__s(op->nparts));
+}
+
 static void tell_late_kernel(const struct report_cause *c, struct report_verdict *v)
 {
 	snprintf(v->evidence[0], sizeof(v->evidence[0]),
@@ -349,7 +362,9 @@ void report_tell_reset(const struct report_proc *p, const struct names *names, c
 void report_tell(const struct report_op *op, const struct report_cause *c, struct names *names,
 		 struct report_verdict *v)
 {
-	if (c->code == CODE_LATE_RANK) {
+	if (c->code == CODE_LATE_RANK && !c->part) {
+		tell_late_unseen(op, c, v);
+	} else if (c->code == CODE_LATE_RANK) {
 		tell_late(op, c, names, v);
 	} else if (c->code == CODE_LATE_KERNEL) {
 		tell_late_kernel(c, v);

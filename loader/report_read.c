@@ -315,6 +315,8 @@ static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t 
 	HASH_FIND(hh, rd->r->selves, &p->key, sizeof(p->key), self);
 	if (self) {
 		p->self = self;
+		p->more = self->more;
+		self->more = p;
 		return;
 	}
 	HASH_ADD(hh, rd->r->selves, key, sizeof(p->key), p);

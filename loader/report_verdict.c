@@ -850,10 +850,85 @@ static bool is_of_ports(const struct report_op *op, const struct report_cause *b
 	       (rest > gain || (double)stall * ports->trust > (double)gain);
 }
 
+/* Of several recordings of a process the last that had begun by then; NULL: none had. */
+static const struct report_proc *recording_at(const struct report_proc *self, int64_t at)
+{
+	const struct report_proc *p, *last = NULL;
+
+	for (p = self; p; p = p->more)
+		if (p->last && p->first + p->offset <= at &&
+		    (!last || p->first + p->offset > last->first + last->offset))
+			last = p;
+	return last;
+}
+
+/* The recording has ended, and not the process. */
+static bool is_cut(const struct report_proc *p, const struct names *names)
+{
+	const char *end = names__text(names, p->end);
+
+	return !strcmp(end, "detached") || !strcmp(end, "loader-stopped");
+}
+
+#define SETTLE_NS (5 * INT64_C(1000000000)) /* a recording waits no longer for what is under way */
+
+static bool was_under_way(const struct report_op *op, const struct names *names)
+{
+	const struct report_part *p = op->parts[0];
+
+	return !op->p2p && lacks_ranks(op) && !is_open(op) && is_cut(p->proc, names) &&
+	       p->proc->last - p->stop <= SETTLE_NS;
+}
+
+/*
+ * When a recording ends what is under way is recorded to its end, and what is called then is not. So many ranks came that late; *last: one of
+ * them. What they called before is long before: the clocks of nodes differ.
+ */
+static uint32_t called_unseen(const struct report_op *op, const struct names *names,
+			      const struct report_member **last)
+{
+	const struct report_member *m, *tmp;
+	int64_t end = moved_last(op), half = end - report_op_duration(op) / 2;
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	if (!was_under_way(op, names))
+		return 0;
+	HASH_ITER (hh, op->comm->members, m, tmp) {
+		if (report_part_of(op, m->rank))
+			continue;
+		p = recording_at(m->proc->self, end);
+		if (!p || !is_cut(p, names) || p->called + p->offset >= half)
+			continue;
+		*last = m;
+		n++;
+	}
+	return n;
+}
+
+/* Nothing else tells why: then it is the only rank that is not in it, whose recording ended before it called. */
+static bool is_of_unseen(const struct report_op *op, const struct names *names,
+			 struct report_verdict *v)
+{
+	const struct report_member *m = NULL;
+
+	if (report_nranks(op->comm) != (int32_t)op->nparts + 1 || called_unseen(op, names, &m) != 1)
+		return false;
+	v->cause = (struct report_cause){.code = CODE_LATE_RANK,
+					 .proc = m->proc,
+					 .rank = m->rank,
+					 .ns = v->excess,
+					 .trust = 0.8};
+	return true;
+}
+
 /* Nobody's: what there is to be said of it. */
-static void tell_unknown(const struct report_op *op, struct report_verdict *v)
+static void tell_unknown(const struct report_op *op, const struct names *names,
+			 struct report_verdict *v)
 {
 	int32_t here = (int32_t)HASH_COUNT(op->comm->members);
+	const struct report_member *m;
+	uint32_t unseen;
 
 	if (is_open(op))
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
@@ -862,11 +937,17 @@ static void tell_unknown(const struct report_op *op, struct report_verdict *v)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "no cause explains %.0f %% or more of the %s too much", 100 * EXPLAINS,
 			 words__span(v->excess));
-	if (lacks_ranks(op) && report_nranks(op->comm) > here)
+	if (lacks_ranks(op) && report_nranks(op->comm) > here) {
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "it may %s ranks that are not in this input: %d of %d are",
 			 is_open(op) ? "wait for" : "have waited for", here,
 			 report_nranks(op->comm));
+		return;
+	}
+	unseen = called_unseen(op, names, &m);
+	if (unseen)
+		snprintf(v->evidence[1], sizeof(v->evidence[1]),
+			 "of its ranks %u had not called it when their recordings ended", unseen);
 }
 
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
@@ -899,9 +980,13 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		best_gain = ports.ns;
 	}
 	if (!best || (double)best_gain < EXPLAINS * (double)v->excess) {
-		v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
-		tell_unknown(op, v);
-		return;
+		if (!is_of_unseen(op, names, v)) {
+			v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
+			tell_unknown(op, names, v);
+			return;
+		}
+		best = &v->cause;
+		best_gain = v->excess;
 	}
 	v->cause = *best;
 	v->explained = best_gain;

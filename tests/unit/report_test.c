@@ -3904,6 +3904,56 @@ static void put_op(FILE *f, int rank, int seq, int64_t at, int64_t took, const c
 		rank, at, at + 10, addr, at + took, seq, counters);
 }
 
+/* Two windows of three ranks, to the last of whose operations in the first one those of @late come when their recordings have ended; or (@goes_on) one whose line was lost. */
+static void read_cut(struct report *r, int late, bool goes_on, const char *end)
+{
+	int rank, seq;
+
+	text_begin();
+	for (rank = 0; rank < 3; rank++) {
+		fprintf(text_file, HEADER("%d"), rank + 1, rank + 1);
+		for (seq = 0; seq < 20; seq++)
+			put_op(text_file, rank, seq, 100000 * seq, 10000, "");
+		if (!(late >> rank & 1))
+			put_op(text_file, rank, 20, 2000000, 1900000, "");
+		if (goes_on)
+			put_op(text_file, rank, 21, 3910000, 10000, "");
+		fprintf(text_file,
+			"{\"recordType\":\"footer\",\"end\":\"%s\",\"ts\":4000000.000}\n", end);
+	}
+	text_read(r);
+}
+
+/* The end of a recording has the operation that was under way to its end, and not that a rank came to it late. */
+static void late_at_the_end(void **state)
+{
+	struct report r;
+	char *said;
+
+	(void)state;
+	read_cut(&r, 4, false, "detached");
+	assert_int_equal(only_code(&r), CODE_LATE_RANK);
+	assert_int_equal(r.classes->slow[0].rank, 2);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "had not called it when its recording ended; the others, "
+				     "which had, were in it for 1.90 s"));
+	free(said);
+	report_free(&r);
+	read_cut(&r, 6, false, "loader-stopped"); /* of two it is not known who came last */
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	said = text_of(&r);
+	assert_non_null(
+		strstr(said, "of its ranks 2 had not called it when their recordings ended"));
+	free(said);
+	report_free(&r);
+	read_cut(&r, 4, true, "detached");
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	report_free(&r);
+	read_cut(&r, 4, false, "exit");
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	report_free(&r);
+}
+
 /* Of a hundred operations four take 200 ms longer, and a port counted something @then; and something in each nth, of the others. */
 static void read_ports_than(struct report *r, int64_t slower_than, int nth, const char *always,
 			    const char *then)
@@ -4605,6 +4655,7 @@ int main(void)
 		cmocka_unit_test(names_of_counters),
 		cmocka_unit_test(ports_of_nodes),
 		cmocka_unit_test(ports_have_bounds),
+		cmocka_unit_test(late_at_the_end),
 		cmocka_unit_test(a_slow_port),
 		cmocka_unit_test(a_busy_thread),
 		cmocka_unit_test(the_kernel),
