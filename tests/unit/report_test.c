@@ -111,6 +111,21 @@ static enum report_code judged(int64_t excess)
 	return v.cause.code;
 }
 
+/* The largest cause of the kind; 0: there is none. */
+static int64_t ns_of(enum report_code code)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	int64_t ns = 0;
+	uint32_t n, i;
+
+	carry();
+	n = report_causes(&op, names, causes);
+	for (i = 0; i < n; i++)
+		if (causes[i].code == code)
+			ns = most(ns, causes[i].ns);
+	return ns;
+}
+
 static enum report_code odd(void)
 {
 	struct report_cause causes[REPORT_CAUSES];
@@ -367,6 +382,13 @@ static void ranks_that_share_cpus(void **state)
 	typical.ns[CODE_PREEMPTED] = 45 * MS;
 	assert_int_equal(judged(50), CODE_UNKNOWN);
 	over();
+	/* one has a little less of a CPU than the others */
+	ring(3);
+	runq(2, "job", 100, 20 * MS);
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	runq(2, "job", 100, 60 * MS);
+	assert_int_equal(odd(), CODE_PREEMPTED);
+	over();
 }
 
 /* A rank's number in its container is another process on the node, whose time counts in full. */
@@ -425,10 +447,12 @@ static void blocked_throttled_stopped(void **state)
 	asleep(0, "stopped", 50 * MS);
 	assert_int_equal(judged(50), CODE_STOPPED);
 	over();
+	/* who ran meanwhile is not to blame, but for the rest */
 	ring(3);
-	runq(0, "hog", 4711, 50 * MS); /* who ran meanwhile is not to blame */
+	runq(0, "hog", 4711, 60 * MS);
 	parts[0]->proxy.throttled = 50 * MS;
 	assert_int_equal(judged(50), CODE_THROTTLED);
+	assert_int_equal(ns_of(CODE_PREEMPTED), 10 * MS);
 	over();
 }
 
@@ -446,6 +470,13 @@ static void interrupts(void **state)
 	for (i = 0; i < 3; i++)
 		parts[i]->proxy.irq = 50 * MS;
 	assert_int_equal(odd(), CODE_UNKNOWN);
+	over();
+	/* what they leave to their thread is no other program's doing */
+	ring(3);
+	runq(1, "ksoftirqd/3", REPORT_SOFTIRQ, 50 * MS);
+	assert_int_equal(judged(60), CODE_INTERRUPTS);
+	assert_int_equal(ns_of(CODE_INTERRUPTS), 50 * MS);
+	assert_int_equal(ns_of(CODE_PREEMPTED), 0);
 	over();
 }
 
@@ -740,6 +771,72 @@ static void limits_of_flows(void **state)
 	assert_int_equal(judged(60), CODE_BANDWIDTH);
 	l->flow = name("127.0.0.1:1>127.0.0.1:2");
 	assert_int_equal(judged(60), CODE_UNKNOWN);
+	over();
+}
+
+/* Its GPU, which takes long, and interrupts do not keep a receiver from reading. */
+static void a_slow_gpu_of_a_receiver(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[0]->link[0].rwnd = 60 * MS;
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 35 * MS;
+	assert_int_equal(ns_of(CODE_GPU_WAIT), 35 * MS);
+	assert_int_equal(judged(60), CODE_RECEIVER);
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 0;
+	parts[1]->proxy.irq = 35 * MS;
+	assert_int_equal(ns_of(CODE_INTERRUPTS), 35 * MS);
+	assert_int_equal(judged(60), CODE_RECEIVER);
+	over();
+}
+
+static struct report_link *queue(uint32_t rank, int64_t rtt)
+{
+	struct report_link *l = &parts[rank]->link[0];
+
+	l->busy = 90 * MS;
+	l->rtt = rtt;
+	l->rtt_min = 20000;
+	return l;
+}
+
+/* A queue on the way tells of a link that is too slow only where nothing else makes the flow take so long. */
+static void queues(void **state)
+{
+	struct report_link *l;
+
+	(void)state;
+	ring(3);
+	l = queue(0, 6 * MS);
+	assert_int_equal(judged(60), CODE_BANDWIDTH);
+	l->retrans = l->lost = 5;
+	parts[1]->link[1].loss_wait = 30 * MS;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	assert_int_equal(ns_of(CODE_BANDWIDTH), 0);
+	over();
+	/* the time that either end takes is none of it */
+	ring(3);
+	l = queue(0, 6 * MS);
+	l->rwnd = 50 * MS;
+	l->sndbuf = 10 * MS;
+	assert_int_equal(judged(90), CODE_RECEIVER);
+	assert_int_equal(ns_of(CODE_BANDWIDTH), 30 * MS);
+	over();
+	/* a short one is odd by what the others have less */
+	ring(3);
+	queue(0, 3 * MS);
+	queue(1, 3 * MS);
+	queue(2, 3 * MS);
+	assert_int_equal(odd(), CODE_UNKNOWN);
+	parts[1]->link[0].busy = parts[2]->link[0].busy = 10 * MS;
+	assert_int_equal(odd(), CODE_BANDWIDTH);
+	over();
+	/* a long one tells by itself */
+	ring(3);
+	queue(0, 6 * MS);
+	queue(1, 6 * MS);
+	queue(2, 6 * MS);
+	assert_int_equal(odd(), CODE_BANDWIDTH);
 	over();
 }
 
@@ -1205,6 +1302,66 @@ static void losses_lower_the_confidence(void **state)
 	parts[0]->loss_near = 3;
 	assert_int_equal(judged(50), CODE_PREEMPTED);
 	assert_true(v.confidence <= sure / 2 + 0.01);
+	over();
+}
+
+static void must_be_sure(double confidence)
+{
+	assert_true(v.confidence > confidence - 0.001 && v.confidence < confidence + 0.001);
+}
+
+/* Half of what is to be explained: so sure is that, and less if something else may go for it, or ranks lack. */
+static void what_else_lowers_the_confidence(void **state)
+{
+	(void)state;
+	ring(3);
+	runq(2, "hog", 4711, 50 * MS);
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	must_be_sure(0.5);
+	asleep(0, "futex", 35 * MS);
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	must_be_sure(0.5);
+	asleep(0, "futex", 5 * MS); /* 40 in all */
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	must_be_sure(0.5 * 0.8);
+	comm.nranks = 4;
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	must_be_sure(0.5 * 0.8 * 0.9);
+	over();
+	/* whatever comes to it first; and what a stop is behind is plain */
+	ring(3);
+	asleep(0, "futex", 40 * MS);
+	runq(2, "hog", 4711, 50 * MS);
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	must_be_sure(0.5 * 0.8);
+	asleep(1, "stopped", 50 * MS);
+	assert_int_equal(judged(100), CODE_STOPPED);
+	must_be_sure(0.5);
+	over();
+}
+
+/* Between two operations, of which none tells what its threads were in. */
+static void stopped_between_operations(void **state)
+{
+	(void)state;
+	ring(3);
+	parts[1]->start += 60 * MS;
+	procs[1].stop_ns = 40 * MS;
+	procs[1].stop_from = parts[1]->start - 50 * MS;
+	procs[1].stop_to = parts[1]->start - 10 * MS;
+	assert_int_equal(judged(60), CODE_STOPPED);
+	assert_int_equal(v.cause.rank, 1);
+	assert_string_equal(names__text(names, v.cause.culprit), "job[101]");
+	procs[1].stop_ns = 30 * MS; /* not for most of the time */
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	/* before the others came, and after it did */
+	procs[1].stop_ns = 40 * MS;
+	procs[1].stop_from = parts[1]->start - 100 * MS;
+	procs[1].stop_to = parts[1]->start - 60 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
+	procs[1].stop_from = parts[1]->start;
+	procs[1].stop_to = parts[1]->start + 40 * MS;
+	assert_int_equal(judged(60), CODE_LATE_RANK);
 	over();
 }
 
@@ -4647,6 +4804,8 @@ int main(void)
 		cmocka_unit_test(lost_by_others),
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(limits_of_flows),
+		cmocka_unit_test(a_slow_gpu_of_a_receiver),
+		cmocka_unit_test(queues),
 		cmocka_unit_test(the_gpu),
 		cmocka_unit_test(steps_wait_in_turn),
 		cmocka_unit_test(a_gpu_without_data),
@@ -4664,6 +4823,8 @@ int main(void)
 		cmocka_unit_test(gpu_of_another),
 		cmocka_unit_test(kernel_of_another),
 		cmocka_unit_test(losses_lower_the_confidence),
+		cmocka_unit_test(what_else_lowers_the_confidence),
+		cmocka_unit_test(stopped_between_operations),
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(crashed_and_the_others_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
