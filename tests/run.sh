@@ -14,6 +14,9 @@
 # The one after --along runs for minutes in which it mostly waits: it begins first, and those before --beside run as if it were not there. If it
 # fails it becomes one of the timed.
 #
+# A test that runs along or beside others has TEST_BESIDE=1 in its environment the first time: if it fails it is run again without them, so it need
+# excuse nothing by what else keeps the machine busy. At any other time that is empty.
+#
 # Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
 # the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
 # last run counts; what failed before is printed, marked `at first:`, and its log kept as PATH.first.log: a case that
@@ -52,9 +55,9 @@ log_for() {
 	test_of[$log]=$1
 }
 
-# one TEST: $name runs into $log; $rc, and counts as $ok, $bad and $skip.
+# one TEST: $name runs into $log, beside others if $beside says so; $rc, and counts as $ok, $bad and $skip.
 one() {
-	timeout --foreground -k 20 "$limit" sh -c "exec $1" >"$log" 2>&1 </dev/null
+	TEST_BESIDE=$beside timeout --foreground -k 20 "$limit" sh -c "exec $1" >"$log" 2>&1 </dev/null
 	rc=$?
 	[ "$rc" -ne 124 ] && [ "$rc" -ne 137 ] || echo "not ok $name: still running after $limit s" >>"$log"
 	ok=$(grep -c '^ok ' "$log")
@@ -87,8 +90,9 @@ fails_at_first() {
 # $log.counts, `later` if it is to be run then.
 try() {
 	local log=$1 again=$2 begin=$SECONDS name test=${test_of[$1]}
-	local ok bad skip rc
+	local ok bad skip rc beside=''
 	name=$(basename "${test%% *}")
+	[ "$again" != later ] || beside=1
 	one "$test"
 	{
 		if [ "$again" = later ] && [ "$bad" -gt 0 ]; then

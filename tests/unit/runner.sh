@@ -69,6 +69,23 @@ others=()
 for n in $(seq "$cpus"); do others+=("some/met.sh $n $cpus"); done
 run --along "some/met.sh 0 $cpus" "${others[@]}"
 is "along with others: as many of them at once as without it" "$(tail -n 1 "$tmp/said")" "$((cpus + 1)) passed, 0 failed, 0 skipped"
+# It fails where it is told that it runs beside others; run.sh may be told so itself.
+cat >"$tmp/some/told.sh" <<'END'
+#!/bin/sh
+echo "told '$TEST_BESIDE'"
+[ -z "$TEST_BESIDE" ]
+END
+chmod +x "$tmp/some/told.sh"
+export TEST_BESIDE=1
+run --along some/told.sh "some/same.sh 1"
+is "along with others: it is told so, and not when it is run again" "$(cat "$tmp"/logs/some-told.sh*.log | tr '\n' ' ')$(tail -n 1 "$tmp/said")" \
+	"told '1' told '' 2 passed, 0 failed, 0 skipped"
+run "some/same.sh 1" --beside some/told.sh
+is "beside others: likewise" "$(cat "$tmp"/logs/some-told.sh*.log | tr '\n' ' ')$(tail -n 1 "$tmp/said")" \
+	"told '1' told '' 2 passed, 0 failed, 0 skipped"
+run some/told.sh
+is "otherwise it is not" "$(cat "$tmp"/logs/some-told.sh*.log)" "told ''"
+unset TEST_BESIDE
 run --timed some/late.sh
 is "timed, and again" "$(tail -n 1 "$tmp/said"), exit $status" "1 passed, 0 failed, 0 skipped, exit 0"
 is "timed: what failed at first" "$(cat "$tmp/logs/some-late.sh.first.log")" "not ok late"
