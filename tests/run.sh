@@ -4,7 +4,8 @@
 #
 # A TEST is a command line. It prints a line `ok NAME`, `not ok NAME` or `skip NAME: why` per case (TAP's
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
-# prints no case counts as one. At the end, what failed, and the line `N passed, N failed, N skipped`.
+# prints no case counts as one. A line `# at first: WHAT` is of a case that it has tried again by itself, and
+# is told of. At the end, what failed, and the line `N passed, N failed, N skipped`.
 #
 # One that is still running after TEST_SECONDS (900 unless set) is ended, and has failed.
 #
@@ -105,7 +106,7 @@ try() {
 			one "$test"
 		done
 		printf '%-40s %4d passed %3d failed %3d skipped %4d s\n' "$name" "$ok" "$bad" "$skip" $((SECONDS - begin))
-		grep '^skip ' "$log"
+		grep -E '^(skip |# at first: )' "$log"
 		[ "$rc" -eq 77 ] && tail -n 1 "$log"
 		if [ "$bad" -gt 0 ]; then
 			show_end "$log" ''

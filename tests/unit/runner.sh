@@ -86,6 +86,15 @@ is "beside others: likewise" "$(cat "$tmp"/logs/some-told.sh*.log | tr '\n' ' ')
 run some/told.sh
 is "otherwise it is not" "$(cat "$tmp"/logs/some-told.sh*.log)" "told ''"
 unset TEST_BESIDE
+cat >"$tmp/some/tries.sh" <<'END'
+#!/bin/sh
+echo "# at first: it was not"
+echo "# of no interest"
+echo "ok in the end"
+END
+chmod +x "$tmp/some/tries.sh"
+run some/tries.sh
+is "what a test tried again by itself is told" "$(sed -n 2p "$tmp/said") $(tail -n 1 "$tmp/said")" "# at first: it was not 1 passed, 0 failed, 0 skipped"
 run --timed some/late.sh
 is "timed, and again" "$(tail -n 1 "$tmp/said"), exit $status" "1 passed, 0 failed, 0 skipped, exit 0"
 is "timed: what failed at first" "$(cat "$tmp/logs/some-late.sh.first.log")" "not ok late"
