@@ -76,9 +76,22 @@ job_bg every --ranks 2 --bytes 256K --iters 100000 --sleep-us 3000 --no-check
 until_true 10 children_ready "$starter" 2
 mapfile -t ranks < <(pgrep -P "$starter")
 sleep 0.2
-# The first one somewhere between two moments at which those of all nodes begin.
-sleep "$(((2600000 - ${EPOCHREALTIME/[.,]/} % 2000000) % 2000000 / 1000))e-3"
-record_bg win --every 2s --for 300ms -d 3500ms
+# Three of them: the first one, which begins when all is set up, however long that takes, is to do so 0.65 to 1.3 s after a moment at which those of
+# all nodes begin. So it has ended when the next one begins, and the third one has time to be set up before -d is over.
+since_moment() {
+	echo $((${EPOCHREALTIME/[.,]/} % 2000000))
+}
+setup_us=300000
+for _ in 1 2 3 4 5; do
+	sleep "$(((4900000 - setup_us % 2000000 - $(since_moment)) % 2000000 / 1000))e-3"
+	began=${EPOCHREALTIME/[.,]/}
+	record_bg win --every 2s --for 300ms -d 4200ms
+	setup_us=$((${EPOCHREALTIME/[.,]/} - began)) at=$(since_moment)
+	[ "$at" -lt 650000 ] || [ "$at" -gt 1300000 ] || break
+	echo "# windows: set up in $setup_us us, $at us after a moment: again"
+	stop_recorder INT
+	rm -rf "$tmp/win"
+done
 between=0
 until ended "$recorder"; do
 	[ "$(mask_of "${ranks[0]}")" = 0 ] && between=$((between + 1))
@@ -86,7 +99,7 @@ until ended "$recorder"; do
 done
 wait "$recorder"
 rc=$?
-is "--every 2s --for 300ms -d 3500ms: three recordings of two processes, a file each" "$rc $(find "$tmp/win" -name '*.jsonl' | wc -l)" "0 6"
+is "--every 2s --for 300ms -d 4200ms: three recordings of two processes, a file each" "$rc $(find "$tmp/win" -name '*.jsonl' | wc -l)" "0 6"
 t "windows: nothing asked of NCCL in between ($between looks)" [ $between -gt 5 ]
 one=1
 for f in "$tmp"/win/*_pid"${ranks[0]}".jsonl "$tmp"/win/*_pid"${ranks[0]}"_*.jsonl; do
