@@ -97,10 +97,10 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 /* Why a thread that leaves its CPU asleep does so. */
 static __always_inline __s32 task_why(struct task_struct *task)
 {
-	__s32 why;
+	__s32 why = task_held(task);
 
-	if (task_is_stopped(task))
-		return SCOPE_WHY_STOPPED;
+	if (why != SCOPE_WHY_OTHER)
+		return why;
 	why = task_syscall(task);
 	if (why != SCOPE_WHY_PAGEFAULT && BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return SCOPE_WHY_IO;

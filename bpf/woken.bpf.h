@@ -7,6 +7,9 @@
 #include "tuple.bpf.h"
 
 #define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
+#define TASK_FROZEN                                                                                \
+	0x8000 /* since f5d39b020809 ("freezer,sched: Rewrite core freezer logic"), 6.1 */
+#define PF_FROZEN 0x10000 /* before that; later it is kcompactd's, which serves no job */
 
 struct task_struct___5_10 {
 	volatile long
@@ -20,9 +23,22 @@ static __always_inline __u64 task_state(struct task_struct *task)
 	return BPF_CORE_READ((struct task_struct___5_10 *)task, state);
 }
 
-static __always_inline bool task_is_stopped(struct task_struct *task)
+/* By the freezer of cgroup v1, or by that of v2, which counts those as well that are stopped. */
+static __always_inline bool task_is_frozen(struct task_struct *task, __u64 state)
 {
-	return task_state(task) & TASK_STOPPED_OR_TRACED;
+	if (state & TASK_FROZEN || task->flags & PF_FROZEN)
+		return true;
+	return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
+/* Why it goes no further, amid whatever call; SCOPE_WHY_OTHER: nothing keeps it from that. */
+static __always_inline __s32 task_held(struct task_struct *task)
+{
+	__u64 state = task_state(task);
+
+	if (state & TASK_STOPPED_OR_TRACED)
+		return SCOPE_WHY_STOPPED;
+	return task_is_frozen(task, state) ? SCOPE_WHY_FROZEN : SCOPE_WHY_OTHER;
 }
 
 /* ---- In what --------------------------------------------------------------------------------------- */
@@ -185,9 +201,9 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 	e->h.ts_ns = now;
 	e->since_ns = since;
 	e->tid = BPF_CORE_READ(task, pid);
-	e->call = task_syscall(task);
-	if (task_is_stopped(task)) /* amid whatever call */
-		e->call = SCOPE_WHY_STOPPED;
+	e->call = task_held(task);
+	if (e->call == SCOPE_WHY_OTHER)
+		e->call = task_syscall(task);
 	file = e->call >= 0 ? task_file(task, task_syscall_arg(task)) : NULL;
 	if (file)
 		woken_file(e, file);

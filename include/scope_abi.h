@@ -481,6 +481,7 @@ enum scope_task_state {
 	(-2) /* an exception in user mode, which is as good as always a page fault */
 #define SCOPE_WHY_IO	  (-3) /* block I/O, in whatever call */
 #define SCOPE_WHY_STOPPED (-4) /* SIGSTOP, ptrace */
+#define SCOPE_WHY_FROZEN  (-5) /* with its cgroup */
 
 struct scope_ev_thread {
 	struct scope_ev_short h;
@@ -610,8 +611,8 @@ struct scope_ev_woken {
 	struct scope_ev_short h;
 	__u64 since_ns; /* ts_ns of the switch with which it went to sleep */
 	__u32 tid;
-	__u32 by_tgid; /* 0: an interrupt did, or it is not known */
-	__s32 call; /* number of the system call, or SCOPE_WHY_OTHER, SCOPE_WHY_PAGEFAULT, SCOPE_WHY_STOPPED */
+	__u32 by_tgid;		      /* 0: an interrupt did, or it is not known */
+	__s32 call;		      /* number of the system call, or SCOPE_WHY_*, but for _IO */
 	__u32 has_sock;		      /* `sock` counts */
 	char by_comm[SCOPE_COMM_LEN]; /* of the thread that did */
 	char fs[16];		      /* type of the file's filesystem; "": no file */

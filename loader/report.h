@@ -211,6 +211,7 @@ struct report_cause {
 	double trust;	  /* 0..1: how sure the figures are */
 	bool died;	  /* missing: a signal ended it while the others still moved */
 	bool late;	  /* a reset: when they did not move any more */
+	bool frozen;	  /* stopped: with its cgroup, not by a signal or a debugger */
 	const struct report_part *part;
 	const struct report_link *link;
 	const struct report_link *far;	  /* of losses: the receiver's; NULL: not known */
@@ -521,15 +522,15 @@ struct report_proc {
 	uint32_t nops;
 	int64_t called; /* the last operation of all that are known */
 	uint64_t events, lost;
-	int64_t first, last; /* ns of its clock */
-	int64_t offset;	     /* to CLOCK_REALTIME, for order only */
-	int32_t exit_code;   /* 0 if a signal ended it */
-	bool killed;	     /* report_killed() */
-	bool failed;	     /* it exited with a status that is not 0, or by a signal */
-	bool oom;	     /* the kernel ended it to get memory back */
-	int64_t died;	     /* at the end: report_died_at(), of one that a signal ended */
-	bool along;	     /* and that came soon after another one had died */
-	bool is_stopped;     /* a thread of it was, when the recording ended */
+	int64_t first, last;	    /* ns of its clock */
+	int64_t offset;		    /* to CLOCK_REALTIME, for order only */
+	int32_t exit_code;	    /* 0 if a signal ended it */
+	bool killed;		    /* report_killed() */
+	bool failed;		    /* it exited with a status that is not 0, or by a signal */
+	bool oom;		    /* the kernel ended it to get memory back */
+	int64_t died;		    /* at the end: report_died_at(), of one that a signal ended */
+	bool along;		    /* and that came soon after another one had died */
+	bool is_stopped, is_frozen; /* a thread of it was, when the recording ended */
 	/* The last ones that it was sent: those that stop, each at its number % REPORT_SIGNALS, and those that end, in no order. */
 	struct report_signal stops[REPORT_SIGNALS], ends[REPORT_SIGNALS];
 	uint32_t nstops;
@@ -546,7 +547,8 @@ struct report_proc {
 	const struct report_proc *
 		reset_by; /* at the end: that process; NULL: the input has none, or several that it may be */
 	int64_t stop_ns, stop_from,
-		stop_to; /* the longest that an operation saw it stopped, and when */
+		stop_to;   /* the longest that an operation saw it stopped, and when */
+	uint32_t stop_why; /* name: in what that was */
 	/* Whose operation it is in that never ended, and of others, too; at the end: one that is judged says why. */
 	const struct report_comm *hangs_in;
 	bool hangs_in_more, told;

@@ -308,13 +308,25 @@ static void tell_asleep(const struct report_proc *p, const struct names *names, 
 		at[n - strlen(", in ")] = 0;
 }
 
+/* Who stopped it before @until, or which cgroup it was frozen with; false: not known. */
+static bool tell_stop(const struct report_cause *c, int64_t until, const struct names *names,
+		      char *at, size_t len)
+{
+	if (!c->frozen)
+		return report_tell_stop(c->proc, until, names, at, len);
+	if (!c->proc->cgroup)
+		return false;
+	snprintf(at, len, "its cgroup: %.200s", names__text(names, c->proc->cgroup));
+	return true;
+}
+
 static void tell_missing(const struct report_op *op, const struct report_cause *c,
 			 struct names *names, struct report_verdict *v)
 {
 	if (c->code == CODE_STOPPED)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "was stopped (SIGSTOP or a debugger) before it called this operation, in "
-			 "which the others wait for %s",
+			 "was %s before it called this operation, in which the others wait for %s",
+			 c->frozen ? "frozen with its cgroup" : "stopped (SIGSTOP or a debugger)",
 			 words__span(v->duration));
 	else if (c->died)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
@@ -325,7 +337,7 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 			 "did not call this operation, in which the others wait for %s",
 			 words__span(v->duration));
 	if (c->code == CODE_STOPPED)
-		report_tell_stop(c->proc, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
+		tell_stop(c, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
 	else if (c->died || had_exited(op, c->proc))
 		report_tell_end(c->proc, names, v->evidence[1], sizeof(v->evidence[1]));
 	else
@@ -381,10 +393,11 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 		tell_flow(op, c, names, v);
 	} else if (c->part) {
 		snprintf(v->evidence[0], sizeof(v->evidence[0]), "%s for %s of %s",
-			 code_says[c->code], words__span(c->ns), words__span(v->duration));
+			 c->frozen ? "its threads were frozen with their cgroup"
+				   : code_says[c->code],
+			 words__span(c->ns), words__span(v->duration));
 		if (c->code == CODE_STOPPED &&
-		    report_tell_stop(c->part->proc, c->part->stop, names, v->evidence[1],
-				     sizeof(v->evidence[1])))
+		    tell_stop(c, c->part->stop, names, v->evidence[1], sizeof(v->evidence[1])))
 			return;
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			 "meanwhile on a CPU %s; %.0f %% of its time it waited for others",

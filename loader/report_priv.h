@@ -62,6 +62,17 @@ static inline bool report_by_signal(const struct names *names, uint32_t end)
 	return !strncmp(names__text(names, end), "signal ", 7);
 }
 
+/* Of what a thread is in: that its cgroup's freezer keeps it there, or whatever does. */
+static inline bool report_is_frozen(const struct names *names, uint32_t why)
+{
+	return !strcmp(names__text(names, why), "frozen");
+}
+
+static inline bool report_is_stop(const struct names *names, uint32_t why)
+{
+	return !strcmp(names__text(names, why), "stopped") || report_is_frozen(names, why);
+}
+
 /* The link to that peer, of @n; NULL: there is none. */
 static inline struct report_link *report_link_of(struct report_link *link, uint32_t n, int32_t peer,
 						 bool send)

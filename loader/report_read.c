@@ -535,6 +535,7 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	t->irq += get_span(rd, rec, "irq");
 	t->throttled += get_span(rd, rec, "throttled");
 	rd->proc->is_stopped |= jn_is(get(rd, rec, "why"), "stopped");
+	rd->proc->is_frozen |= jn_is(get(rd, rec, "why"), "frozen");
 	take_last_sleep(rd, rec, t);
 }
 

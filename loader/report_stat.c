@@ -758,20 +758,18 @@ static void sum_hung(struct report *r, struct report_op *op)
 /* Remembers when a process was stopped: it may be late for the next operation because of that. */
 static void note_stop(const struct report *r, struct report_part *p)
 {
-	int64_t ns = 0;
+	const struct report_who *longest = NULL, *in;
 	uint32_t i;
 
-	for (i = 0; i < REPORT_WHO; i++) {
-		if (p->proxy.in[i].ns > ns &&
-		    !strcmp(names__text(r->names, p->proxy.in[i].name), "stopped"))
-			ns = p->proxy.in[i].ns;
-		if (p->app.in[i].ns > ns &&
-		    !strcmp(names__text(r->names, p->app.in[i].name), "stopped"))
-			ns = p->app.in[i].ns;
+	for (i = 0; i < 2 * REPORT_WHO; i++) {
+		in = i < REPORT_WHO ? &p->proxy.in[i] : &p->app.in[i - REPORT_WHO];
+		if ((!longest || in->ns > longest->ns) && report_is_stop(r->names, in->name))
+			longest = in;
 	}
-	if (ns <= p->proc->stop_ns)
+	if (!longest || longest->ns <= p->proc->stop_ns)
 		return;
-	p->proc->stop_ns = ns;
+	p->proc->stop_ns = longest->ns;
+	p->proc->stop_why = longest->name;
 	p->proc->stop_from = p->start;
 	p->proc->stop_to = p->stop;
 }

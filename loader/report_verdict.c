@@ -316,7 +316,7 @@ static void add_preempted(struct causes *c, const struct report_part *p, int64_t
 	cause->odd_ns = most(0, least(ns, beyond_others(c, p, OWN_RUNQ)) - part_ns(p) / 4);
 }
 
-/* In "stopped" (@stopped), or in whatever else; @why: what of that it was in for longest, of which the trace names four. */
+/* In "stopped" or "frozen" (@stopped), or in whatever else; @why: what of that it was in for longest, of which the trace names four. */
 static int64_t asleep_in(const struct report_role *role, struct names *names, bool stopped,
 			 uint32_t *why)
 {
@@ -325,7 +325,7 @@ static int64_t asleep_in(const struct report_role *role, struct names *names, bo
 
 	*why = 0;
 	for (i = 0; i < REPORT_WHO && role->in[i].ns; i++) {
-		bool is_stop = !strcmp(names__text(names, role->in[i].name), "stopped");
+		bool is_stop = report_is_stop(names, role->in[i].name);
 
 		in_stop += is_stop ? role->in[i].ns : 0;
 		if (is_stop == stopped)
@@ -337,13 +337,15 @@ static int64_t asleep_in(const struct report_role *role, struct names *names, bo
 static void add_asleep(struct causes *c, const struct report_part *p, int64_t cap)
 {
 	struct report_cause *cause;
-	uint32_t why;
-	int64_t ns = most(asleep_in(&p->proxy, c->names, true, &why),
-			  asleep_in(&p->app, c->names, true, &why));
+	uint32_t why, app_why;
+	int64_t ns = asleep_in(&p->proxy, c->names, true, &why),
+		app = asleep_in(&p->app, c->names, true, &app_why);
 
-	cause = add(c, CODE_STOPPED, p, least(ns, part_ns(p)));
-	if (cause)
+	cause = add(c, CODE_STOPPED, p, least(most(ns, app), part_ns(p)));
+	if (cause) {
 		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+		cause->frozen = report_is_frozen(c->names, app > ns ? app_why : why);
+	}
 	ns = asleep_in(&p->proxy, c->names, false, &why);
 	cause = add(c, CODE_BLOCKED, p, least(ns, cap));
 	if (cause)
@@ -641,6 +643,7 @@ static void add_missing(struct causes *c)
 	const struct report_part *p;
 	const struct report_proc *proc;
 	struct report_cause *cause;
+	bool stopped;
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = report_part_of(op, m->rank);
@@ -649,12 +652,14 @@ static void add_missing(struct causes *c)
 		if (m != dead && (p || (idle && report_hangs_elsewhere(op, m))))
 			continue;
 		proc = p ? p->proc : m->proc;
-		cause = add(c, !p && proc->is_stopped ? CODE_STOPPED : CODE_MISSING, p, d);
+		stopped = !p && (proc->is_stopped || proc->is_frozen);
+		cause = add(c, stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;
 		cause->proc = proc;
 		cause->rank = m->rank;
 		cause->died = m == dead;
+		cause->frozen = stopped && !proc->is_stopped;
 		if (cause->code == CODE_STOPPED)
 			cause->culprit = process_name(c->names, proc->comm, proc->host_pid);
 	}
@@ -698,20 +703,23 @@ static void add_open(struct causes *c)
 	add_reset(c);
 }
 
-/* Late because it was stopped: the operation before has seen that, or it was so between the two. */
-static bool was_stopped(const struct report_part *p, int64_t late, struct names *names)
+/* Late because it was stopped, in what: the operation before has seen that, or it was so between the two. 0: it was not. */
+static uint32_t was_stopped(const struct report_part *p, int64_t late, struct names *names)
 {
 	const struct report_proc *proc = p->proc;
 	uint32_t why;
 
-	return asleep_in(&p->before, names, true, &why) > late / 2 ||
-	       (proc->stop_ns > late / 2 && proc->stop_from < p->start &&
-		proc->stop_to > p->start - late);
+	if (asleep_in(&p->before, names, true, &why) > late / 2)
+		return why;
+	return proc->stop_ns > late / 2 && proc->stop_from < p->start &&
+			       proc->stop_to > p->start - late
+		       ? proc->stop_why
+		       : 0;
 }
 
 static void add_late(struct causes *c, const struct report_part *p, int64_t late, double trust)
 {
-	bool stopped = was_stopped(p, late, c->names);
+	uint32_t stopped = was_stopped(p, late, c->names);
 	struct report_cause *cause = add(c, stopped ? CODE_STOPPED : CODE_LATE_RANK, p, late);
 
 	if (!cause)
@@ -719,8 +727,10 @@ static void add_late(struct causes *c, const struct report_part *p, int64_t late
 	cause->trust = trust;
 	if (c->op->loose)
 		cause->odd_ns = 0; /* only one that is slow shows that it was more than usual */
-	if (stopped)
-		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	if (!stopped)
+		return;
+	cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	cause->frozen = report_is_frozen(c->names, stopped);
 }
 
 uint32_t report_causes(const struct report_op *op, struct names *names,

@@ -68,7 +68,7 @@ void put_thread(struct json *j, struct proc *p, const struct corr_thread *t);
 /* ,"gpuUuid":... to ,"rank":... of a communicator; NULL: not known. `pxn`: of another process, which nothing is said of. */
 void put_comm(struct json *j, struct proc *p, const struct corr_comm *comm, bool pxn);
 
-/* A system call's name, or "pagefault", "io", "stopped", "other". */
+/* A system call's name, or "pagefault", "io", "stopped", "frozen", "other". */
 const char *sched_why_name(int32_t why);
 /* ,"sched":{...} of an event; nothing where it is not known. trace_sched.c */
 void put_sched(struct json *j, const struct proc *p, const struct corr_event *ev,

@@ -23,6 +23,8 @@ const char *sched_why_name(int32_t why)
 		return "io";
 	case SCOPE_WHY_STOPPED:
 		return "stopped";
+	case SCOPE_WHY_FROZEN:
+		return "frozen";
 	default:
 		return name ? name : "other";
 	}

@@ -7,7 +7,7 @@
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone. What the others are told by is measured in sched_faults.sh, and
 # their rules are in tests/unit/report_test.c.
-only=${1:-^late|always|hangs|fifo|nanosleep|busy|pages|reads|quota|stopped|idle-frozen|missing|killed|^clean}
+only=${1:-^late|always|hangs|fifo|nanosleep|busy|pages|reads|quota|stopped|idle-frozen|paused|missing|killed|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -48,6 +48,22 @@ with_stop() {
 		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
 	done
 	"$sched_proc" freeze "$victim" 500 >/dev/null
+	sleep 0.3
+	stop_recorder INT
+	kill_job
+}
+# As a container that is paused: it is frozen with its cgroup.
+with_pause() {
+	record_bg "$1"
+	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
+	ranks_of 2
+	for victim in "${ranks[@]}"; do
+		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
+		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
+	done
+	kill -STOP "$victim" # an older one, which has nothing to do with it
+	kill -CONT "$victim"
+	freezer_put "$victim" >/dev/null
 	sleep 0.3
 	stop_recorder INT
 	kill_job
@@ -93,7 +109,8 @@ with_disk() {
 }
 
 cgroup=
-trap 'cleanup; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
+freezer=
+trap '[ -z "$freezer" ] || freezer_set 0; cleanup; freezer_end; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
 
 wanted clean && faults clean none "." "." record_clean
 wanted late && faults late late-rank 1 '.*' pair --bytes 2M --iters 30 late:rank=1:every=5:ms=40,
@@ -173,6 +190,17 @@ fi
 wanted stopped && faults stopped stopped 1 '.*' with_stop
 wanted frozen && faults frozen stopped 1 '.*' with_stop_for_ever
 wanted idle-frozen && period=200000 faults idle-frozen stopped 1 '.*' with_stop_for_ever # between two operations
+for kind in cgroup2 cgroup; do
+	wanted paused || break
+	if freezer_new $kind; then
+		faults paused-$kind stopped 1 '.*' with_pause
+		t "paused-$kind: so says report, and of no signal" eval \
+			'"$scope" report "$tmp/paused-$kind" >"$tmp/said" && grep -q "its threads were frozen with their cgroup" "$tmp/said" && ! grep -q SIG "$tmp/said"'
+		freezer_end
+	else
+		skip "paused-$kind" "no cgroup that can be frozen can be made here"
+	fi
+done
 wanted missing && faults missing missing-collective 1 '.*' with_missing
 longest_of() {
 	"$scope" export -q -t chrome "$tmp/$1" | jq "[.. | objects | select(.dur? and (.name? // \"\" | test(\"AllReduce\"))) | .dur] | max"

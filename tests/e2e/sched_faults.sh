@@ -73,7 +73,8 @@ fi
 
 # ---- (c) A quota of the CPU
 
-trap 'cleanup; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
+freezer=
+trap '[ -z "$freezer" ] || freezer_set 0; cleanup; freezer_end; [ -d "$cgroup" ] && rmdir "$cgroup"' EXIT
 # throttled_us [FACTOR]: as the kernel accounts for it; v1 has ns.
 throttled_us() {
 	awk -v by="${1:-1}" '$1 == "throttled_usec" { print by * $2 } $1 == "throttled_time" { print by * $2 / 1e3 }' "$cgroup/cpu.stat"
@@ -159,13 +160,14 @@ fi
 record_bg stopped --sched=slices
 job_bg stopped --ranks 3 --bytes 256K --iters 100000 --no-check --fault slow-progress:us=200
 ranks_of 3
+# victim_shows NAME: rank 2's pid.
 victim_shows() {
 	for victim in "${ranks[@]}"; do
-		grep -qs 'ProxyStep.*"rank":2,"start"' "$tmp"/stopped/*_pid"$victim".jsonl && return
+		grep -qs 'ProxyStep.*"rank":2,"start"' "$tmp/$1"/*_pid"$victim".jsonl && return
 	done
 	return 1
 }
-until_true 10 victim_shows
+until_true 10 victim_shows stopped
 "$sched_proc" freeze "$victim" 500 >"$tmp/freeze"
 sleep 0.3
 kill -STOP "$victim"
@@ -187,7 +189,43 @@ is "stopped for 500 ms: not on a CPU" "$(fact ran)" 0
 is "stopped for 500 ms: the operation says so" "$(fact colls)" '[true,"stopped"]'
 is "stopped when the recording ends: what is under way says so" "$(fact unfinished)" '[["blocked","stopped"]]'
 
-# ---- (g) Packets for others, handled on its CPU
+# ---- (g) Frozen with its cgroup
+
+# As a container is that is paused. Not amid a sleep, in which v1 leaves a thread.
+frozen() {
+	local least=0 most=0 a b victim
+
+	record_bg "$1" --sched=slices
+	job_bg "$1" --ranks 3 --bytes 256K --iters 100000 --no-check --fault slow-progress:us=200:busy=1
+	ranks_of 3
+	until_true 10 victim_shows "$1"
+	for _ in 1 2 3; do # one may be between two operations
+		read -r a b <<<"$(freezer_put "$victim")"
+		least=$((least + a)) most=$((most + b + 5000))
+		sleep 0.3
+	done
+	stop_recorder INT
+	kill_job
+	t "$1 for 500 ms, three times: clean" clean "$1"
+	q "$1" '(events | of("ProxyStep") | map(select(.rank == 2))[0].start.tid) as $tid | {
+		frozen: ([records("slice")[] | select(.tid == $tid and .why == "frozen") | .dur] | add),
+		stopped: ([records("slice")[] | select(.why == "stopped")] | length),
+		colls: ([events | of("Coll")[] | select(.rank == 2) | .sched.proxy.blockedIn[0] // {} | select(.us > $least / 4) | .why] | unique)} | tojson' \
+		--argjson least "$least" >"$tmp/facts"
+	t "$1 for 500 ms, three times: for as long as it was" between "$(fact frozen)" "$least" "$most"
+	is "$1 for 500 ms, three times: nothing is stopped" "$(fact stopped)" 0
+	is "$1 for 500 ms, three times: an operation says so" "$(fact colls)" '["frozen"]'
+}
+for kind in cgroup2 cgroup; do
+	if freezer_new $kind; then
+		frozen frozen-$kind
+		freezer_end
+	else
+		skip "frozen-$kind" "no cgroup that can be frozen can be made here"
+	fi
+done
+
+# ---- (h) Packets for others, handled on its CPU
 
 net_rx() {
 	awk -v col=$((two + 2)) '$1 == "NET_RX:" { print $col }' /proc/softirqs
@@ -214,7 +252,7 @@ else
 	t "soft interrupts: more than without" above "$(ratio irq onCpu)" "$calm"
 fi
 
-# ---- (h) Nothing
+# ---- (i) Nothing
 
 # Each proxy on a CPU of its own, and little to do.
 quiet_job() {

@@ -91,6 +91,55 @@ cgroup_new() {
 	return 1
 } 2>/dev/null
 
+# freezer_new KIND: as $freezer a new cgroup that can be frozen, in a hierarchy of that kind (cgroup2, or v1: cgroup).
+freezer_new() {
+	local dir kind
+	while read -r _ dir kind _; do
+		[ "$kind" = "$1" ] && mkdir "$dir/scope-freeze-$$" || continue
+		freezer=$dir/scope-freeze-$$
+		[ -e "$freezer/cgroup.freeze" ] || [ -e "$freezer/freezer.state" ] && return
+		rmdir "$freezer"
+		freezer=
+	done </proc/mounts
+	return 1
+} 2>/dev/null
+# freezer_is STATE: 1 or 0, and all of it has come to that.
+freezer_is() {
+	if [ -e "$freezer/cgroup.freeze" ]; then
+		grep -qx "frozen $1" "$freezer/cgroup.events"
+	else
+		grep -qx "$([ "$1" = 1 ] && echo FROZEN || echo THAWED)" "$freezer/freezer.state"
+	fi
+}
+freezer_set() {
+	if [ -e "$freezer/cgroup.freeze" ]; then
+		echo "$1" >"$freezer/cgroup.freeze"
+	else
+		echo "$([ "$1" = 1 ] && echo FROZEN || echo THAWED)" >"$freezer/freezer.state"
+	fi
+	until_true 5 freezer_is "$1"
+}
+# freezer_put PID: it is frozen for half a second; us for which it was at least, and at most, as two numbers.
+freezer_put() {
+	local sent frozen thaw
+
+	echo "$1" >"$freezer/cgroup.procs" || return
+	sent=${EPOCHREALTIME/./}
+	freezer_set 1
+	frozen=${EPOCHREALTIME/./}
+	sleep 0.5
+	thaw=${EPOCHREALTIME/./}
+	freezer_set 0
+	echo $((thaw - frozen)) $((${EPOCHREALTIME/./} - sent))
+}
+# Its processes have been killed.
+freezer_end() {
+	[ -z "$freezer" ] && return
+	freezer_set 0
+	until_true 5 rmdir "$freezer"
+	freezer=
+} 2>/dev/null
+
 # slow_disk RANK...: $tmp/disk, of a millisecond for each page whatever this machine has, with a file for the fault cold-file
 # of each of these ranks (STANDIN_COLD_FILE=$tmp/disk/cold).
 slow_disk() {

@@ -264,6 +264,10 @@ static void what_a_late_rank_did_before(void **state)
 	b->in[0].name = name("stopped");
 	assert_int_equal(judged(60), CODE_STOPPED);
 	assert_string_equal(names__text(names, v.cause.culprit), "job[101]");
+	assert_non_null(strstr(v.evidence[0], "stopped (SIGSTOP"));
+	b->in[0].name = name("frozen");
+	assert_int_equal(judged(60), CODE_STOPPED);
+	assert_non_null(strstr(v.evidence[0], "frozen with their cgroup"));
 	/* Of many calls in a row that is no answer. */
 	b->in[0].name = name("read");
 	b->span = b->blocked = b->in[0].ns = 1 * MS;
@@ -445,7 +449,20 @@ static void blocked_throttled_stopped(void **state)
 	over();
 	ring(3);
 	asleep(0, "stopped", 50 * MS);
+	procs[0].cgroup = name("/pods/a");
+	procs[0].stops[0] = (struct report_signal){
+		.nr = SIGSTOP, .name = name("SIGSTOP"), .comm = name("sh"), .from_pid = 77};
+	procs[0].nstops = 1;
 	assert_int_equal(judged(50), CODE_STOPPED);
+	assert_string_equal(v.evidence[0], "its threads were stopped (SIGSTOP or a debugger) for "
+					   "50.0 ms of 100.0 ms");
+	assert_string_equal(v.evidence[1], "SIGSTOP was sent by sh[77], user 0");
+	/* not by the signal that it was sent before */
+	parts[0]->proxy.in[0].name = name("frozen");
+	assert_int_equal(judged(50), CODE_STOPPED);
+	assert_string_equal(v.evidence[0],
+			    "its threads were frozen with their cgroup for 50.0 ms of 100.0 ms");
+	assert_string_equal(v.evidence[1], "its cgroup: /pods/a");
 	over();
 	/* who ran meanwhile is not to blame, but for the rest */
 	ring(3);
@@ -1347,6 +1364,7 @@ static void stopped_between_operations(void **state)
 	ring(3);
 	parts[1]->start += 60 * MS;
 	procs[1].stop_ns = 40 * MS;
+	procs[1].stop_why = name("stopped");
 	procs[1].stop_from = parts[1]->start - 50 * MS;
 	procs[1].stop_to = parts[1]->start - 10 * MS;
 	assert_int_equal(judged(60), CODE_STOPPED);
@@ -1356,6 +1374,7 @@ static void stopped_between_operations(void **state)
 	assert_int_equal(judged(60), CODE_LATE_RANK);
 	/* before the others came, and after it did */
 	procs[1].stop_ns = 40 * MS;
+	procs[1].stop_why = name("stopped");
 	procs[1].stop_from = parts[1]->start - 100 * MS;
 	procs[1].stop_to = parts[1]->start - 60 * MS;
 	assert_int_equal(judged(60), CODE_LATE_RANK);
@@ -1520,6 +1539,15 @@ static void never_came(void **state)
 	snprintf(want, sizeof(want), "%sfutex", asleep);
 	assert_string_equal(v.evidence[1], want);
 	HASH_CLEAR(hh, procs[2].threads);
+	procs[2].is_frozen = true;
+	assert_int_equal(judged(100), CODE_STOPPED);
+	assert_string_equal(v.evidence[0],
+			    "was frozen with its cgroup before it called this operation, "
+			    "in which the others wait for 100.0 ms");
+	assert_string_equal(v.evidence[1], "");
+	procs[2].is_stopped = true;
+	assert_int_equal(judged(100), CODE_STOPPED);
+	assert_non_null(strstr(v.evidence[0], "was stopped (SIGSTOP"));
 	HASH_CLEAR(hh, comm.members);
 	over();
 }
