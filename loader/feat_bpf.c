@@ -996,7 +996,8 @@ static const char other_clang[] =
 
 static void judge_programs(struct feat_ctx *ctx, enum feat_id id, int err)
 {
-	bool verifier = err == -EACCES && ctx->privileged;
+	/* -E2BIG: it gave up at its limit of instructions */
+	bool verifier = (err == -EACCES && ctx->privileged) || err == -E2BIG;
 
 	if (!err)
 		feat_works(ctx, id, "the verifier takes them");

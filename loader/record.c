@@ -897,20 +897,21 @@ static uint64_t next_window(const struct recorder *r)
 	return now + left + (follow_one_another(r) && left < every / 2 ? every : 0);
 }
 
-/* One that begins late, as ending the one before took long, would not be of what other nodes record: the next is in time again. */
+/* Those that would begin late, as ending the one before took long: they would not be of what other nodes record. */
 static void leave_out_missed(struct recorder *r)
 {
-	uint64_t now = monotonic_ns(), late = r->opt.for_ns / 2, n;
+	uint64_t now = monotonic_ns(), late = r->opt.for_ns / 2, n = 0;
 
 	if (late > TOO_LATE_NS)
 		late = TOO_LATE_NS;
-	if (follow_one_another(r) || r->next_window_ns >= r->until_ns ||
-	    now < r->next_window_ns + late)
+	if (follow_one_another(r))
 		return;
-	n = (now - r->next_window_ns) / r->opt.every_ns + 1;
-	pr_warn("Left out %llu window%s of --every: ending the one before took until then\n",
-		(unsigned long long)n, human__s(n));
-	r->next_window_ns = next_window(r);
+	for (; r->next_window_ns < r->until_ns && r->next_window_ns + late <= now; n++)
+		r->next_window_ns += r->opt.every_ns;
+	if (n)
+		pr_warn("Left out %llu window%s of --every: ending the one before took until "
+			"then\n",
+			(unsigned long long)n, human__s(n));
 }
 
 /* When the window that begins now ends. -d counts from when the first one was attached. */

@@ -75,6 +75,9 @@ static void test_nothing(void **state)
 	assert_int_equal(exit_status(-EINVAL, -EINVAL), EXIT_KERNEL);
 	assert_row(FEAT_BASE_PROGRAMS, FEAT_MISSING, "load: Invalid argument");
 	assert_true(blames_clang(FEAT_BASE_PROGRAMS));
+	assert_int_equal(exit_status(-E2BIG, -E2BIG), EXIT_KERNEL);
+	assert_row(FEAT_BASE_PROGRAMS, FEAT_MISSING, "refused by the verifier");
+	assert_true(blames_clang(FEAT_BASE_PROGRAMS));
 	/* record does not do without anything then */
 	assert_int_equal(exit_status(-ENOMEM, 0), EXIT_KERNEL);
 	assert_row(FEAT_BASE_PROGRAMS, FEAT_MISSING, "load: Cannot allocate memory");
