@@ -144,9 +144,9 @@ bool merge_same_proc(const struct merge_proc *a, const struct merge_proc *b);
 const struct merge_end *merge_peer(const struct merge *m, const struct merge_proc *proc,
 				   const char *flow, size_t len);
 /*
- * What @e, the other end of a connection of @proc, had to send again from @from to @to (INT64_MAX: until the last that is known of it),
- * and what of that was needless. Times are the reference's. False: nothing, and its records do not cover all of that time, or the
- * clocks are too wrong to tell.
+ * What @e, the other end of a connection of @proc, had to send again from @from to @to (INT64_MAX: until the end of recordings that
+ * have @from), and what of that was needless. Times are the reference's. False: nothing, and its records do not cover all of that
+ * time, or the clocks are too wrong to tell.
  */
 bool merge_resent(const struct merge *m, const struct merge_proc *proc, const struct merge_end *e,
 		  int64_t from, int64_t to, uint64_t *n, uint64_t *dsack);

@@ -336,11 +336,14 @@ static bool resent_in(const struct merge *m, const struct merge_end *e, int64_t 
 	static const struct merge_resent none;
 	const struct merge_resent *a = &none, *b = &none;
 	uint32_t first, last;
-	bool covered;
+	bool covered, unfinished = to == INT64_MAX;
 
 	from -= m->nodes[e->proc->node].shift;
-	to = to == INT64_MAX ? e->to : to - m->nodes[e->proc->node].shift;
+	to = unfinished ? e->to : to - m->nodes[e->proc->node].shift;
 	if (e->to == INT64_MIN || from > to)
+		return false;
+	/* nobody knows when it ended: what came again in a later window need not be of it */
+	if (unfinished && from + doubt < e->from)
 		return false;
 	first = resent_until(e, from - 1);
 	last = resent_until(e, to);

@@ -184,11 +184,11 @@ resent()
 		step 1093000.000 '{"ts":1101000.000}' 0x6 && step 1096000.000 '{"ts":1101000.000}' 0x8 && step 1021000.000 null 0x7; } >b.jsonl
 	same "$(sent_again a.jsonl b.jsonl)" \
 		'[a,n1,10,8,1][b,null,null,null,null][c,null,null,null,null][1,n1,10,2,0][2,n1,10,1,1][3,n1,10,0,0][4,n1,10,7,1][5,n1,10,7,1][6,n1,10,4,0][8,null,null,null,null][7,n1,10,4,0]' || return 1
-	# each goes by the window that it is in, and between two nothing is known
-	{ head -n 1 a.jsonl && record $flow 2000000.000 open 0 && record $flow 2090000.000 end 3 ',"end":true,"resent":[{"ts":2010000.000,"n":3}]'; } >a2.jsonl
+	# each goes by the window that it is in, an unfinished one by that in which it began, and between two nothing is known
+	{ head -n 1 a.jsonl && record $flow 2000000.000 open 0 && record $flow 2090000.000 end 9 ',"end":true,"resent":[{"ts":2010000.000,"n":9}]'; } >a2.jsonl
 	{ head -n 1 b.jsonl && record $peer 2000000.000 open 0 && step 2005000.000 '{"ts":2015000.000}' 0x9 && step 2021000.000 null 0xd &&
 		step 1500000.000 '{"ts":1510000.000}' 0xe; } >b2.jsonl
-	same "$(sent_again a.jsonl b.jsonl a2.jsonl b2.jsonl)" "$(sent_again a.jsonl b.jsonl)[9,n1,10,3,0][d,n1,10,0,0][e,null,null,null,null]" || return 1
+	same "$(sent_again a.jsonl b.jsonl a2.jsonl b2.jsonl)" "$(sent_again a.jsonl b.jsonl)[9,n1,10,9,0][d,n1,10,0,0][e,null,null,null,null]" || return 1
 	# a recording that was cut off: what was sent again in its last tenth of a second may not have been told
 	grep -v '"end":true' a.jsonl >a2.jsonl
 	"$tool" merge -q a2.jsonl b.jsonl >merged.jsonl 2>err
