@@ -85,8 +85,8 @@ static void take_clock(struct merge_reader *rd, node_t rec)
 
 	if (!get_point(rd, rec, "ts", &ts) || !get_real(rd, rec, "error", &real))
 		return;
-	if (rd->began == INT64_MAX)
-		rd->began = ts;
+	if (rd->began >= ts) /* the header is older than any of these */
+		rd->began = ts - 1;
 	tell_real(rd, ts, real);
 }
 

@@ -31,7 +31,7 @@ struct merge_reader {
 	struct merge_proc *first, *proc; /* of the stream; the one whose lines come */
 	int64_t offset;			 /* of its node, by which messages count */
 	struct merge_real real;		 /* of its header */
-	int64_t began;			 /* its first time, of its node; INT64_MAX: none has come */
+	int64_t began; /* its header's time, as its first record tells; INT64_MAX: none has come */
 	struct copies_trace trace;
 	bool counts; /* its operations' seq is the same on all nodes */
 	int64_t now;

@@ -277,6 +277,10 @@ clock_set()
 		fi
 		same "$(jq -c "$headers" merged.jsonl | sort -u)" "$(jq -c . <<<"$want")" || return 1
 	done
+	# before the first record of a process in which nothing happens: its header was earlier than that
+	{ head -n 1 "$traces/good.jsonl" && grep '^{"recordType":"clock"' "$traces/good.jsonl" | sed 's/"realtimeOffset":1763600000/"realtimeOffset":1763600007/'; } >quiet.jsonl
+	"$tool" merge quiet.jsonl b9.jsonl 2>err >merged.jsonl && grep -q '^ncclscope: warning: node7: its real clock was set by +7.000 s' err || { cat err; return 1; }
+	same "$(jq -c "$headers" merged.jsonl | grep node7)" "$(jq -c . <<<'["node7",1763600007000000.500,0.500,0.000]')" || return 1
 	# messages are no less right for it
 	calls 1 0 10 0 i 0 2.28.9 >a.jsonl
 	calls 2 1 20 5000 i 0 2.28.9 >b.jsonl
