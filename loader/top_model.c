@@ -57,11 +57,15 @@ static const json_t *by_number(const json_t *array, const char *key, uint64_t n)
 	return NULL;
 }
 
+/* In the same window: all that it counts begins at 0 with each. */
 static const json_t *recorder_before(const struct top *t, const json_t *r)
 {
 	const json_t *was = by_number(t->before, "pid", num(r, "pid"));
 
-	return num(was, "startTime") == num(r, "startTime") ? was : NULL;
+	return num(was, "startTime") == num(r, "startTime") &&
+			       num(was, "startedUs") == num(r, "startedUs")
+		       ? was
+		       : NULL;
 }
 
 /* When what it says of processes was so: of one whose traces are behind, long before it wrote that. */

@@ -36,8 +36,11 @@ done
 run=$NCCLSCOPE_STATUS_DIR
 mkdir -p "$run"
 chmod 755 "$run"
+tells() {
+	echo "{\"pid\":$$,\"startTime\":$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20),\"updatedUs\":$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime),$1}" >"$run/recorder-$$.json"
+}
 odd() {
-	echo "{\"pid\":$$,\"startTime\":$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20),\"updatedUs\":$(awk '{ printf "%d", $1 * 1e6 }' /proc/uptime),$1}" >"$run/recorder-$$.json"
+	tells "$1"
 	"$scope" top -b -n 1 >"$tmp/top" 2>"$tmp/top.err"
 	echo "$? $(grep -c . "$tmp/top")"
 }
@@ -47,12 +50,21 @@ is "odd file: huge, negative, text that is none" "$(odd '"processes":[{"hostPid"
 	"nranks":9223372036854775807,"live":{"ops":1e308,"opUs":1e-308,"busBytes":1e308,"spanUs":1,"runqUs":1e308,"pending":5,"pendingSinceUs":9223372036854775807,
 	"behind":{"comm":"\u001b]0;x","pid":-5},"func":["x"],"calledUs":1}}]}]')" "0 4"
 # Of one whose traces are behind, what it tells is old: an operation that was under way then does not hang.
-now_us=$(awk '{ printf "%d", $1 * 1e6 }' /proc/uptime)
+now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
 odd "\"startedUs\":$((now_us - 60000000)),\"asOfUs\":$((now_us - 30000000)),\"backlog\":{\"us\":30000000},\"processes\":[{\"hostPid\":7,\"ranks\":[{\"commHash\":\"0x1\",
 	\"rank\":0,\"nranks\":2,\"live\":{\"ops\":300,\"calledUs\":1,\"pending\":1,\"pendingSinceUs\":$((now_us - 33000000))}}]}]" >/dev/null
 is "behind: its rate, and since when, as of then" "$(awk '$2 == "0/2" { print $4, $(NF) }' "$tmp/top")" "10.0 3.0s"
 t "behind: by how much" grep -q 'behind by 30' "$tmp/top"
 t "odd file: no control characters" eval '! grep -n "[^[:print:]]" "$tmp/top"'
+# What a recorder that records in windows tells begins anew with each of them.
+now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
+tells "\"startedUs\":$((now_us - 9000000)),\"self\":{\"cpuUs\":5000000},\"lost\":{\"ringFull\":1}"
+"$scope" top -b -d 2s -n 2 >"$tmp/top" 2>"$tmp/top.err" &
+sleep 1
+now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
+tells "\"startedUs\":$((now_us - 1000000)),\"self\":{\"cpuUs\":500000},\"lost\":{\"ringFull\":1}"
+wait $!
+is "windows: the CPU time of each since it began" "$(grep -oE '[0-9]+\.[0-9]% of a CPU' "$tmp/top" | awk '{ print ($1 > 45 && $1 < 60) }' | xargs)" "1 1"
 rm -f "$run/recorder-$$.json"
 
 # ---- Rates
