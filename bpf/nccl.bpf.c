@@ -450,7 +450,8 @@ int BPF_PROG(scope_exit, struct task_struct *task)
 	seq = sched_seq();
 	forget(tgid, tid, dead); /* first: nothing of this thread comes behind its end */
 	switches_copy_here();	 /* nor what has been if we were preempted */
-	tell_end(task, stat, SCOPE_EV_EXIT, dead ? exit_status(task) : 0, dead, seq);
+	tell_end(task, stat, SCOPE_EV_EXIT,
+		 dead ? exit_status(task) : BPF_CORE_READ(task, exit_code), dead, seq);
 	return 0;
 }
 

@@ -445,7 +445,7 @@ struct scope_ev_chunk {
 
 struct scope_ev_exit {
 	struct scope_ev_hdr h;
-	__s32 code;	  /* as wait(2)'s status; of the group when group_dead */
+	__s32 code;	  /* as wait(2)'s status: of the thread; of the group when group_dead */
 	__u32 group_dead; /* this was the last thread */
 	__u64 lost_recs; /* of this process: records in chunks that did not get into the ring, ever */
 	__u64 lost_chunks;

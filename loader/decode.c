@@ -687,7 +687,8 @@ void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs)
 	if (exec) {
 		proc__end(p, "exec", false, 0);
 	} else if (WIFSIGNALED(status)) {
-		snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
+		p->end_signal = WTERMSIG(status);
+		snprintf(how, sizeof(how), "signal %d", p->end_signal);
 		proc__end(p, how, false, 0);
 	} else {
 		proc__end(p, "exit", true, WEXITSTATUS(status));
@@ -708,6 +709,7 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	if (e->h.ts_ns > p->corr.now_ns)
 		p->corr.now_ns = e->h.ts_ns;
 	p->limited_recs = e->limited_recs;
+	p->end_signal = WIFSIGNALED(e->code) ? WTERMSIG(e->code) : 0;
 	thread_end(p, &e->h);
 	if (e->signals_lost && (e->group_dead || e->h.kind == SCOPE_EV_EXEC))
 		proc__count_loss(p, LOSS_CONTEXT, e->signals_lost);
@@ -745,11 +747,6 @@ static struct proc *decode_found(struct session *s, const struct scope_ev_hdr *h
 	return p;
 }
 
-static bool signal_stops(int32_t nr)
-{
-	return nr == SIGSTOP || nr == SIGTSTP || nr == SIGTTIN || nr == SIGTTOU;
-}
-
 /* Of a process without records, which has no trace, it says nothing. */
 static struct proc *decode_signal(struct session *s, const struct scope_ev_signal *e)
 {
@@ -757,8 +754,8 @@ static struct proc *decode_signal(struct session *s, const struct scope_ev_signa
 
 	if (!p)
 		return NULL;
-	if (!p->killed_ns && !e->handled && !signal_stops(e->sig) && e->sig != SIGCONT)
-		p->killed_ns = e->h.ts_ns;
+	if (!e->handled && e->sig > 0 && e->sig < SIGNALS)
+		p->unhandled_ns[e->sig] = e->h.ts_ns;
 	trace__signal(p, e);
 	return p;
 }

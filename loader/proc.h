@@ -79,6 +79,8 @@ struct proc_key {
 	uint32_t pad;
 };
 
+#define SIGNALS 65 /* the kernel's, and 0 */
+
 struct proc {
 	struct proc_key key;
 	struct scope_ev_hdr id; /* the identity stamp of its first record */
@@ -90,16 +92,17 @@ struct proc {
 	uint64_t retry_ns;	/* when to reach its plugin again: it gave no answer; 0: it did */
 	uint64_t pause_ns;	/* how long that was from the last time on */
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
-	uint64_t killed_ns;	/* it was sent a signal that ends it: the first; 0: none */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
 	bool ending;		/* it has ended, by BPF's table: the ring had no room to tell */
 	uint64_t gone_ns; /* since then its pid is nobody's, and no end was told; 0: it is not so */
 	uint64_t
 		limited_recs; /* of what did not get into the ring: for its share, by BPF's newest account */
-	int end_status;		   /* as wait(2) has it */
-	bool oom;		   /* the kernel ended it to get memory back */
-	struct budget_part memory; /* of what corr and net hold */
+	int end_status;			/* as wait(2) has it */
+	int end_signal;			/* that ended its newest thread to end; 0: none did */
+	uint64_t unhandled_ns[SIGNALS]; /* it was last sent that one, without a handler */
+	bool oom;			/* the kernel ended it to get memory back */
+	struct budget_part memory;	/* of what corr and net hold */
 	struct correlate corr;
 	uint64_t oldest_ns;	/* what its unwritten events may ask for, at the last tick */
 	uint64_t net_oldest_ns; /* the same, of flows */

@@ -300,8 +300,9 @@ static void tell_asleep(const struct report_proc *p, const struct names *names, 
 	if (!t || t->asleep < NSEC_PER_SEC)
 		return;
 	snprintf(at, len, "when %s, its application (thread %u) had been asleep for %.1f s, in ",
-		 report_has_ended(p, names) ? "it was killed" : "the recording ended", t->tid,
-		 (double)t->asleep / 1e9);
+		 p->newest && report_by_signal(names, p->newest->end) ? "it was killed"
+								      : "the recording ended",
+		 t->tid, (double)t->asleep / 1e9);
 	n = strlen(at);
 	report_tell_sleep(t, names, at + n, len - n);
 	if (!at[n])

@@ -263,12 +263,13 @@ static void put_last_state(struct json *j, const struct symbols *names,
 /* What a thread slept in for long until the signal came that ended its process; NULL: it did not. */
 static const struct sched_slice *killed_in(const struct proc *p, const struct sched_thread *t)
 {
+	uint64_t killed_ns = p->end_signal < SIGNALS ? p->unhandled_ns[p->end_signal] : 0;
 	const struct sched_slice *in;
 
-	if (!p->killed_ns)
+	if (!killed_ns)
 		return NULL;
-	in = sched_thread__at(t, less(p->killed_ns, KILL_WAKES_NS));
-	return in && in->state == SCHED_BLOCKED && less(p->killed_ns, in->start_ns) >= NSEC_PER_SEC
+	in = sched_thread__at(t, less(killed_ns, KILL_WAKES_NS));
+	return in && in->state == SCHED_BLOCKED && less(killed_ns, in->start_ns) >= NSEC_PER_SEC
 		       ? in
 		       : NULL;
 }

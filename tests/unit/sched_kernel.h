@@ -96,7 +96,8 @@ struct kernel {
 	uint32_t ncpus;
 	/* A ring record; false: there was no room. */
 	bool (*ring)(struct kernel *k, const void *rec);
-	bool gathers; /* switches, as far as they fit */
+	bool gathers;	   /* switches, as far as they fit */
+	int32_t exit_code; /* of threads that k_exit() ends, as wait(2)'s status */
 	/* A record of several: whether they come again with the next, as when two CPUs tell them at a time. NULL: no. */
 	bool (*again)(void);
 	void *arg;
@@ -657,6 +658,7 @@ static inline void k_exit(struct kernel *k, uint32_t cpu, struct k_task *next)
 		      .tid = t->tid,
 		      .ns_tgid = t->tgid,
 		      .ns_tid = t->ns_tid},
+		.code = k->exit_code,
 		.sched_seq = t->bpf.known ? t->bpf.seq : 0,
 	};
 

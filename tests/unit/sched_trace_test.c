@@ -840,8 +840,20 @@ static void test_stack(void **state)
 	assert_non_null(strstr(slice_text, ",\"stack\":[\"anon_pipe_read\","));
 }
 
-/* A thread sleeps from 110 ms on, until a signal ends its process: what it was in then, if that had been for long. */
-static void dies_asleep(uint64_t at_ms, int32_t sig, bool handled)
+static struct k_task *asleep_since_110_ms(void)
+{
+	struct k_task *app;
+
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(110 * MS);
+	k_blocks(&k, 0, SYS_read, NULL);
+	return app;
+}
+
+/* It wakes the thread. */
+static void is_sent(struct k_task *app, uint64_t at_ms, int32_t sig, bool handled)
 {
 	const struct scope_ev_signal e = {
 		.h = {SCOPE_ABI, SCOPE_EV_SIGNAL, sizeof(e), at_ms * MS},
@@ -850,27 +862,43 @@ static void dies_asleep(uint64_t at_ms, int32_t sig, bool handled)
 		.sig = sig,
 		.handled = handled,
 	};
-	struct k_task *app;
 
-	at(100 * MS);
-	app = job_thread(0, 0, "python3");
-	communicator(app);
-	at(110 * MS);
-	k_blocks(&k, 0, SYS_read, NULL);
 	at(at_ms * MS);
 	k_wakeup(&k, app, 0); /* the kernel tells of the signal right after that */
 	decode__event(s, &e, sizeof(e));
 	k_preempts(&k, 0, app);
-	at((at_ms + 2) * MS);
+}
+
+/* @status: as wait(2) has it */
+static void ends(uint64_t at_ms, int32_t status)
+{
+	at(at_ms * MS);
+	k.exit_code = status;
 	k_exit(&k, 0, NULL);
 	*last_text = 0;
 	read_trace(keep_last_state);
 }
 
+/* What a thread was in when the signal came that ended its process, if it had been for long. */
 static void test_killed_asleep(void **state)
 {
 	(void)state;
-	dies_asleep(3000, SIGKILL, false);
+	is_sent(asleep_since_110_ms(), 3000, SIGKILL, false);
+	ends(3002, SIGKILL);
+	assert_string_equal(last_text,
+			    ",\"state\":\"blocked\",\"why\":\"read\",\"stateSince\":110000.000}");
+}
+
+/* Its memory was written to disk first; it is told then that this has gone on for too long. */
+static void test_killed_with_a_core(void **state)
+{
+	struct k_task *app = asleep_since_110_ms();
+
+	(void)state;
+	is_sent(app, 3000, SIGABRT, false);
+	k_blocks(&k, 0, SYS_read, NULL);
+	is_sent(app, 6000, SIGKILL, false);
+	ends(6002, SIGABRT | 0x80);
 	assert_string_equal(last_text,
 			    ",\"state\":\"blocked\",\"why\":\"read\",\"stateSince\":110000.000}");
 }
@@ -878,21 +906,55 @@ static void test_killed_asleep(void **state)
 static void test_killed_after_a_nap(void **state)
 {
 	(void)state;
-	dies_asleep(1000, SIGKILL, false);
+	is_sent(asleep_since_110_ms(), 1000, SIGKILL, false);
+	ends(1002, SIGKILL);
+	assert_string_equal(last_text, "");
+}
+
+/* A signal without a handler need not end a process: it may be blocked, and be waited for. */
+static void test_killed_later(void **state)
+{
+	struct k_task *app = asleep_since_110_ms();
+
+	(void)state;
+	is_sent(app, 3000, SIGTERM, false);
+	at(3100 * MS);
+	k_blocks(&k, 0, SYS_read, NULL);
+	is_sent(app, 8000, SIGKILL, false);
+	ends(8002, SIGKILL);
+	assert_string_equal(last_text,
+			    ",\"state\":\"blocked\",\"why\":\"read\",\"stateSince\":3100000.000}");
+}
+
+static void test_lives_on(void **state)
+{
+	(void)state;
+	is_sent(asleep_since_110_ms(), 3000, SIGTERM, false);
+	ends(13000, 0);
+	assert_string_equal(last_text, "");
+}
+
+static void test_exits_upon_it(void **state)
+{
+	(void)state;
+	is_sent(asleep_since_110_ms(), 3000, SIGTERM, false);
+	ends(3002, 143 << 8);
 	assert_string_equal(last_text, "");
 }
 
 static void test_not_killed(void **state)
 {
 	(void)state;
-	dies_asleep(3000, SIGTERM, true);
+	is_sent(asleep_since_110_ms(), 3000, SIGTERM, true);
+	ends(3002, 0);
 	assert_string_equal(last_text, "");
 }
 
 static void test_stopped_asleep(void **state)
 {
 	(void)state;
-	dies_asleep(3000, SIGSTOP, false);
+	is_sent(asleep_since_110_ms(), 3000, SIGSTOP, false);
+	ends(3002, 0);
 	assert_string_equal(last_text, "");
 }
 
@@ -1128,7 +1190,11 @@ int main(void)
 		TEST_SLICES(test_woken),
 		TEST_SLICES(test_stack),
 		TEST_SLICES(test_killed_asleep),
+		TEST_SLICES(test_killed_with_a_core),
 		TEST_SLICES(test_killed_after_a_nap),
+		TEST_SLICES(test_killed_later),
+		TEST_SLICES(test_lives_on),
+		TEST_SLICES(test_exits_upon_it),
 		TEST_SLICES(test_not_killed),
 		TEST_SLICES(test_stopped_asleep),
 		TEST(test_longest_stack),
