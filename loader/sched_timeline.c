@@ -531,12 +531,15 @@ uint32_t sched__migrate(struct sched *s, const struct scope_ev_migrate *e,
 void sched__woken(struct sched *s, const struct scope_ev_woken *e)
 {
 	struct sched_thread *t = sched__find(s, e->tid);
-	const struct sched_slice *last = t ? last_slice(t) : NULL;
+	struct sched_slice *last = t ? last_slice(t) : NULL;
 
 	if (!last || last->state != SCHED_BLOCKED || last->start_ns != e->since_ns ||
 	    e->h.ts_ns < e->since_ns)
 		return;
 	sleeps__add(s, t, last, e);
+	/* cgroup v1 freezes who sleeps where it does: from when on is not known, but that it did not go on when it would have */
+	if (e->call == SCOPE_WHY_FROZEN && !e->asleep)
+		last->why = SCOPE_WHY_FROZEN;
 	if (e->h.ts_ns > t->seen_ns)
 		t->seen_ns = e->h.ts_ns;
 }

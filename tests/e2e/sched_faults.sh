@@ -191,7 +191,7 @@ is "stopped when the recording ends: what is under way says so" "$(fact unfinish
 
 # ---- (g) Frozen with its cgroup
 
-# As a container is that is paused. Not amid a sleep, in which v1 leaves a thread.
+# As a container is that is paused. Not amid a sleep, all of which v1 makes that.
 frozen() {
 	local least=0 most=0 a b victim
 

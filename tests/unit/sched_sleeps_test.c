@@ -144,6 +144,25 @@ static void test_why(void **state)
 	assert_string_equal(name_of(t, &e), "dir/name");
 }
 
+/* The freezer of cgroup v1 had the end of a sleep wait, in whatever call that was. */
+static void test_frozen_within(void **state)
+{
+	struct k_task *t = sleeper(SYS_clock_nanosleep);
+	struct scope_ev_woken e = woken(t, SCOPE_WHY_FROZEN, "", "", "");
+	uint64_t from = e.since_ns;
+	struct sched_span span;
+
+	(void)state;
+	e.asleep = true; /* which it may still get out of before that ends */
+	sched__woken(&s, &e);
+	assert_int_equal(sched_thread__last(thread(t))->why, SYS_clock_nanosleep);
+	e.asleep = false;
+	name_of(t, &e);
+	span = span_of(thread(t), from, k.now_ns - 10);
+	assert_int_equal(span.nblocked_in, 1);
+	assert_int_equal(span.blocked_in[0].why, SCOPE_WHY_FROZEN);
+}
+
 /* The same name on two filesystems is two files. */
 static void test_filesystems(void **state)
 {
@@ -450,6 +469,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sockets, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_why, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frozen_within, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filesystems, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_without_end, setup, teardown),
