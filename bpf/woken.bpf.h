@@ -6,10 +6,16 @@
 #include "scope.bpf.h"
 #include "tuple.bpf.h"
 
+#define TASK_INTERRUPTIBLE     0x01
 #define TASK_STOPPED_OR_TRACED 0x0c /* __TASK_STOPPED | __TASK_TRACED */
 #define TASK_FROZEN                                                                                \
 	0x8000 /* since f5d39b020809 ("freezer,sched: Rewrite core freezer logic"), 6.1 */
 #define PF_FROZEN 0x10000 /* before that; later it is kcompactd's, which serves no job */
+
+/* Since 8f0eed4a78a8 ("freezer,sched: Use saved_state to reduce some spurious wakeups"), 6.7; with PREEMPT_RT before. */
+struct task_struct___6_7 {
+	unsigned int saved_state;
+};
 
 struct task_struct___5_10 {
 	volatile long
@@ -23,12 +29,16 @@ static __always_inline __u64 task_state(struct task_struct *task)
 	return BPF_CORE_READ((struct task_struct___5_10 *)task, state);
 }
 
-/* By the freezer of cgroup v1, or by that of v2, which counts those as well that are stopped. */
+/*
+ * By the freezer of cgroup v1, or by that of v2, which counts those as well that are stopped, or wait for who they vforked: only who sleeps
+ * for it does so until a signal.
+ */
 static __always_inline bool task_is_frozen(struct task_struct *task, __u64 state)
 {
 	if (state & TASK_FROZEN || task->flags & PF_FROZEN)
 		return true;
-	return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+	return state & TASK_INTERRUPTIBLE && bpf_core_field_exists(task->frozen) &&
+	       BPF_CORE_READ_BITFIELD(task, frozen);
 }
 
 /* Why it goes no further, amid whatever call; SCOPE_WHY_OTHER: nothing keeps it from that. */
@@ -182,6 +192,12 @@ static __always_inline bool is_on_cpu(struct task_struct *task)
 	return bpf_core_field_exists(task->on_cpu) && BPF_CORE_READ_BITFIELD(task, on_cpu);
 }
 
+/* cgroup v1's freezer wakes whoever slept when it froze him, and he sleeps on: that does not tell what had his sleep last. */
+static __always_inline bool thaw_wakes_all(void)
+{
+	return !bpf_core_field_exists(((struct task_struct___6_7 *)0)->saved_state);
+}
+
 /* task has slept since `since`, and is woken here and now, or is `asleep` still. */
 static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 now, bool asleep)
 {
@@ -202,6 +218,8 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 	e->since_ns = since;
 	e->tid = BPF_CORE_READ(task, pid);
 	e->call = task_held(task);
+	if (e->call == SCOPE_WHY_FROZEN && !asleep && thaw_wakes_all())
+		e->call = SCOPE_WHY_OTHER;
 	if (e->call == SCOPE_WHY_OTHER)
 		e->call = task_syscall(task);
 	file = e->call >= 0 ? task_file(task, task_syscall_arg(task)) : NULL;

@@ -123,6 +123,10 @@ void sleeps__add(struct sched *s, struct sched_thread *t, const struct sched_sli
 	sleep = t->sleeps.end > t->sleeps.first ? sleep_at(t, t->sleeps.end - 1) : NULL;
 	if (sleep &&
 	    sleep->start_ns == e->since_ns) { /* told already, maybe when nobody had ended it */
+		if (e->call == SCOPE_WHY_FROZEN && !e->asleep) {
+			file_put(s, sleep->file);
+			sleep->file = NULL;
+		}
 		sleep_ended(sleep, e);
 		return;
 	}

@@ -112,11 +112,11 @@ fi
 
 # ---- (d) Asleep in a system call
 
-on "$one" record asleep -- "$job" --ranks 3 --bytes 128K --iters 6 --no-check --json \
-	--fault slow-progress:rank=0:us=3000,slow-progress:rank=1:us=3000:poll=1,slow-progress:rank=2:us=3000:futex=1
+on "$one" record asleep -- "$job" --ranks 4 --bytes 128K --iters 6 --no-check --json \
+	--fault slow-progress:rank=0:us=3000,slow-progress:rank=1:us=3000:poll=1,slow-progress:rank=2:us=3000:futex=1,slow-progress:rank=3:us=3000:vfork=1
 t "asleep: right, clean, lossless" good asleep
-calls=(nanosleep poll futex)
-for rank in 0 1 2; do
+calls=(nanosleep poll futex '(vfork|clone)')
+for rank in 0 1 2 3; do
 	call=${calls[rank]}
 	facts asleep "$(steps_of $rank) + {by_name: records(\"header\")[0].features.blockedIn}"
 	if [ "$(fact by_name)" = false ]; then

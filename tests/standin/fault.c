@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "internal.h"
@@ -122,6 +123,7 @@ void fault_load(struct faults *f, int rank, int nranks)
 	f->slow_busy = fault_or("slow-progress", rank, "busy", 0, 0);
 	f->slow_poll = fault_or("slow-progress", rank, "poll", 0, 0);
 	f->slow_futex = fault_or("slow-progress", rank, "futex", 0, 0);
+	f->slow_vfork = fault_or("slow-progress", rank, "vfork", 0, 0);
 	f->cold_file = fault_on("cold-file", rank) ? rank + 1 : 0;
 	f->cold_read = fault_or("cold-file", rank, "read", 0, 0);
 	f->pin_cpu = fault_or("pin-progress", rank, "cpu", 0, -1);
@@ -135,6 +137,19 @@ void fault_load(struct faults *f, int rank, int nranks)
 	f->reset_after = fault_or("reset", rank, "after", 1, 0);
 }
 
+/* A child that takes its time until it execs or ends, which its parent waits for in vfork(). */
+static void sleep_in_vfork(const struct timespec *ts)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		nanosleep(ts, NULL);
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
 void fault_slow(const struct faults *f)
 {
 	const struct timespec ts = {f->slow_us / 1000000, f->slow_us % 1000000 * 1000};
@@ -145,6 +160,8 @@ void fault_slow(const struct faults *f)
 		ppoll(NULL, 0, &ts, NULL);
 	else if (f->slow_futex)
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+	else if (f->slow_vfork)
+		sleep_in_vfork(&ts);
 	else if (!f->slow_busy)
 		usleep(f->slow_us);
 	while (f->slow_busy && now_ns() < end)

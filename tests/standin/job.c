@@ -1007,7 +1007,7 @@ static const char help[] =
 	"each\n"
 	"                                  Eth kernel; the call comes in time\n"
 	"      slow-progress:us=U[:busy=1] the progress thread sleeps (computes) in each pass;\n"
-	"                                  with poll=1, futex=1 in these calls\n"
+	"                                  with poll=1, futex=1, vfork=1 in these calls\n"
 	"      cold-file[:read=1]          it touches (reads) a page that is on disk only, of a\n"
 	"                                  file in $TMPDIR or /var/tmp, or of\n"
 	"                                  $STANDIN_COLD_FILE.RANK, which has 4 MiB\n"
