@@ -25,7 +25,7 @@
 #define CHILDLESS_NS	(60 * NSEC_PER_SEC) /* its proxy may be kept from a CPU, or be stopped */
 #define MAX_CHILDLESS	1024		    /* where no children are recorded, all are childless */
 #define STATE_GRACE_NS	(1 * NSEC_PER_SEC)
-#define MAX_SLEEPERS	4096 /* threads of one process that make proxy's progress */
+#define MAX_SLEEPERS	4096 /* progress threads of one process */
 
 #define NO_STATE UINT32_MAX
 
@@ -970,17 +970,33 @@ static void latecomer(struct correlate *c, const struct corr_event *ev, uint64_t
 		c->counts.late++;
 }
 
+/* For one more thread; of many the one whose sleep was noted first gives way. */
+static struct corr_sleeper *sleeper_new(struct correlate *c)
+{
+	struct corr_sleeper *first = c->sleepers;
+
+	if (HASH_COUNT(c->sleepers) >= MAX_SLEEPERS) {
+		HASH_DELETE(hh, c->sleepers, first);
+		free(first);
+	}
+	return calloc(1, sizeof(struct corr_sleeper));
+}
+
 static void note_sleep(struct correlate *c, uint32_t host_tid, uint64_t ts_ns)
 {
 	struct corr_sleeper *s;
 
 	HASH_FIND(hh, c->sleepers, &host_tid, sizeof(host_tid), s);
 	if (!s) {
-		s = HASH_COUNT(c->sleepers) < MAX_SLEEPERS ? calloc(1, sizeof(*s)) : NULL;
+		s = sleeper_new(c);
 		if (!s)
 			return;
 		s->host_tid = host_tid;
 		HASH_ADD(hh, c->sleepers, host_tid, sizeof(host_tid), s);
+		if (!HASH_ADDED(hh, s)) {
+			free(s);
+			return;
+		}
 	}
 	if (ts_ns > s->slept_ns)
 		s->slept_ns = ts_ns;
@@ -1172,6 +1188,7 @@ static void silence(struct correlate *c, struct corr_event *ev)
 	if (op && is_operation(op->what) && op->open_children && op->open_ops) {
 		op->open_children--;
 		op->open_ops--;
+		sched_join__silent(op, ev);
 	}
 	open_del(c, ev);
 	ev->unfinished = ev->silent = true;

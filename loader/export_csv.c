@@ -30,6 +30,7 @@ static const struct {
 	{"exec_source", {"exec", "source"}},
 	{"unfinished", {"unfinished"}},
 	{"lastState", {"lastState"}},
+	{"silent", {"silent"}},
 	{"orphan", {"orphan"}},
 	{"isPxn", {"isPxn"}},
 	{"originPid", {"originPid"}},

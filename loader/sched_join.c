@@ -125,6 +125,12 @@ void sched_join__served(struct corr_event *op, struct corr_event *proxy_op)
 		s->to = *to;
 }
 
+void sched_join__silent(struct corr_event *op, struct corr_event *proxy_op)
+{
+	if (proxy_op->sched.counted)
+		served_close(op, proxy_op);
+}
+
 void sched_join__release(struct correlate *c, struct corr_event *ev)
 {
 	uint32_t i;

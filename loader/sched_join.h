@@ -18,6 +18,9 @@ void sched_join__settle(struct corr_event *ev);
 /* A ProxyOp has started or stopped that belongs to an operation: its thread serves it. */
 void sched_join__served(struct corr_event *op, struct corr_event *proxy_op);
 
+/* One that has started is silent: that its thread sleeps is not for its operation's sake. */
+void sched_join__silent(struct corr_event *op, struct corr_event *proxy_op);
+
 /* The event is written: gives back what it holds. Safe twice. */
 void sched_join__release(struct correlate *c, struct corr_event *ev);
 

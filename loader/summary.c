@@ -61,7 +61,7 @@ void summary__event(struct summary *s, const struct proc *p, const struct corr_e
 		    const struct sched_join *join)
 {
 	s->events[ev->what]++;
-	s->unfinished += ev->unfinished;
+	s->unfinished += ev->unfinished && !ev->silent;
 	s->orphans += ev->orphan;
 	/* Only where something tells when it really ended, or that it did not. */
 	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&

@@ -106,7 +106,7 @@ struct faults {
 	long busy_gpu_every;
 	long slow_us;
 	long slow_busy, slow_poll, slow_futex, slow_vfork; /* how, if not in nanosleep */
-	long cold_file, cold_read;	       /* cold_file: 0 no, else the rank + 1 */
+	long cold_file, cold_read;			   /* cold_file: 0 no, else the rank + 1 */
 	long pin_cpu;
 	long recv_repeat;
 	long peerwait_repeat;
