@@ -523,6 +523,7 @@ struct report_proc {
 	int64_t called; /* the last operation of all that are known */
 	uint64_t events, lost;
 	int64_t first, last;	    /* ns of its clock */
+	int64_t end_ns;		    /* its recording ended, by its footer */
 	int64_t offset;		    /* to CLOCK_REALTIME, for order only */
 	int32_t exit_code;	    /* 0 if a signal ended it */
 	bool killed;		    /* report_killed() */

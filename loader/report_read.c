@@ -392,6 +392,8 @@ static void take_footer(struct report_reader *rd, node_t rec)
 
 	p->footer = true;
 	p->end = get_name(rd, rec, "end");
+	if (!get_point(rd, rec, "ts", &p->end_ns))
+		p->end_ns = p->last;
 	if (p->last >= p->self->ended_at) {
 		p->self->ended_at = p->last;
 		p->self->newest = p;
@@ -867,7 +869,7 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct report_link l = {.dur = stop > start ? least(stop - start, REPORT_SPAN_MAX) : 0};
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
-	bool open = get_bool(rd, rec, "unfinished") && !get_bool(rd, rec, "silent");
+	bool open = get_bool(rd, rec, "unfinished");
 	struct links *ls;
 
 	if (sums) {
@@ -881,8 +883,8 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 		l.gpu_to = (double)sums->gpu_to;
 		forget_entry(rd->step_sums, sums);
 	}
-	if (get_bool(rd, rec, "isPxn"))
-		return; /* of another process' operation */
+	if (get_bool(rd, rec, "isPxn") || get_bool(rd, rec, "silent"))
+		return; /* of another process' operation; nothing is known of it */
 	extend(rd, parent, stop);
 	if (open)
 		reopen(rd, parent);

@@ -4090,7 +4090,7 @@ static void put_op(FILE *f, int rank, int seq, int64_t at, int64_t took, const c
 }
 
 /* Two windows of three ranks, to the last of whose operations in the first one those of @late come when their recordings have ended; or (@goes_on) one whose line was lost. */
-static void read_cut(struct report *r, int late, bool goes_on, const char *end)
+static void read_cut(struct report *r, int late, bool goes_on, const char *end, int last_end)
 {
 	int rank, seq;
 
@@ -4103,8 +4103,8 @@ static void read_cut(struct report *r, int late, bool goes_on, const char *end)
 			put_op(text_file, rank, 20, 2000000, 1900000, "");
 		if (goes_on)
 			put_op(text_file, rank, 21, 3910000, 10000, "");
-		fprintf(text_file,
-			"{\"recordType\":\"footer\",\"end\":\"%s\",\"ts\":4000000.000}\n", end);
+		fprintf(text_file, "{\"recordType\":\"footer\",\"end\":\"%s\",\"ts\":%d.000}\n",
+			end, rank == 2 ? last_end : 4000000);
 	}
 	text_read(r);
 }
@@ -4116,7 +4116,7 @@ static void late_at_the_end(void **state)
 	char *said;
 
 	(void)state;
-	read_cut(&r, 4, false, "detached");
+	read_cut(&r, 4, false, "detached", 4000000);
 	assert_int_equal(only_code(&r), CODE_LATE_RANK);
 	assert_int_equal(r.classes->slow[0].rank, 2);
 	said = text_of(&r);
@@ -4124,17 +4124,21 @@ static void late_at_the_end(void **state)
 				     "which had, were in it for 1.90 s"));
 	free(said);
 	report_free(&r);
-	read_cut(&r, 6, false, "loader-stopped"); /* of two it is not known who came last */
+	read_cut(&r, 6, false, "loader-stopped",
+		 4000000); /* of two it is not known who came last */
 	assert_int_equal(only_code(&r), CODE_UNKNOWN);
 	said = text_of(&r);
 	assert_non_null(
 		strstr(said, "of its ranks 2 had not called it when their recordings ended"));
 	free(said);
 	report_free(&r);
-	read_cut(&r, 4, true, "detached");
+	read_cut(&r, 4, true, "detached", 4000000);
 	assert_int_equal(only_code(&r), CODE_UNKNOWN);
 	report_free(&r);
-	read_cut(&r, 4, false, "exit");
+	read_cut(&r, 4, false, "exit", 4000000);
+	assert_int_equal(only_code(&r), CODE_UNKNOWN);
+	report_free(&r);
+	read_cut(&r, 4, false, "detached", 1950000); /* its recorder ended before the others */
 	assert_int_equal(only_code(&r), CODE_UNKNOWN);
 	report_free(&r);
 }
