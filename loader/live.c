@@ -159,7 +159,7 @@ static void count_pending(void *arg, const struct corr_event *op)
 		pending->oldest = op;
 }
 
-/* The sums know of it when it is written, which what hangs never is. */
+/* The sums know of it when it is written: of what hangs, a minute later. Then its threads are not followed any more. */
 static void put_pending_threads(json_t *o, const struct proc *p, const struct corr_event *op)
 {
 	struct sched_join join;

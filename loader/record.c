@@ -924,6 +924,9 @@ static uint64_t end_of_window(struct recorder *r)
 	r->next_window_ns = next_window(r);
 	if (follow_one_another(r))
 		end = r->next_window_ns;
+	/* the first begins at once, and may have the time of the next as well */
+	while (r->next_window_ns && r->next_window_ns < end && end != UINT64_MAX)
+		r->next_window_ns += r->opt.every_ns;
 	return end < r->until_ns ? end : r->until_ns;
 }
 

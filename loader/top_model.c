@@ -62,10 +62,15 @@ static const json_t *recorder_before(const struct top *t, const json_t *r)
 {
 	const json_t *was = by_number(t->before, "pid", num(r, "pid"));
 
-	return num(was, "startTime") == num(r, "startTime") &&
-			       num(was, "startedUs") == num(r, "startedUs")
-		       ? was
-		       : NULL;
+	return num(was, "startTime") == num(r, "startTime") ? was : NULL;
+}
+
+/* In the same window: with the next one, what it counts begins anew. */
+static const json_t *window_before(const struct top *t, const json_t *r)
+{
+	const json_t *was = recorder_before(t, r);
+
+	return num(was, "startedUs") == num(r, "startedUs") ? was : NULL;
 }
 
 /* When what it says of processes was so: of one whose traces are behind, long before it wrote that. */
@@ -231,7 +236,7 @@ static int add_process(struct top *t, const json_t *recorder, const json_t *p, c
 
 static int add_recorder(struct top *t, const json_t *r)
 {
-	const json_t *was = recorder_before(t, r), *p;
+	const json_t *was = window_before(t, r), *p;
 	const json_t *ring = get(r, "ring"), *opt = get(r, "options");
 	uint64_t lost = status_field__lost(r, NULL, 0), started = num(r, "startedUs");
 	double us = (double)less(num(r, "updatedUs"), was ? num(was, "updatedUs") : started);
@@ -247,7 +252,8 @@ static int add_recorder(struct top *t, const json_t *r)
 	if (num(get(r, "backlog"), "us") > t->behind_us)
 		t->behind_us = num(get(r, "backlog"), "us");
 	t->lost += lost;
-	t->lost_new += was ? less(lost, status_field__lost(was, NULL, 0)) : 0;
+	if (recorder_before(t, r))
+		t->lost_new += less(lost, was ? status_field__lost(was, NULL, 0) : 0);
 	t->memory += num(get(r, "self"), "memory");
 	if (num(ring, "bytes") && (double)num(ring, "used") / (double)num(ring, "bytes") > t->ring)
 		t->ring = (double)num(ring, "used") / (double)num(ring, "bytes");

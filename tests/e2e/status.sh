@@ -228,8 +228,8 @@ if [ -w /dev/fuse ]; then
 	mine() {
 		look && j -e --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) | '"$1" >"$tmp/mine"
 	}
-	t "traces behind: the recorder is there all the same" until_true 3 mine '.state == "running" and .startedUs > 0'
-	t "traces behind: as of when, and that nothing is known yet" mine '.asOfUs == .startedUs and .processes == [] and .counts.records == 0 and .lost == {}'
+	t "traces behind: the recorder is there all the same, as of when, and that nothing is known yet" until_true 3 mine '.state == "running" and
+		.startedUs > 0 and .asOfUs == .startedUs and .processes == [] and .counts.records == 0 and .lost == {}'
 	until_true 10 mine '.backlog.us > 3e6'
 	kill -INT "$recorder"
 	sleep 7

@@ -57,14 +57,20 @@ is "behind: its rate, and since when, as of then" "$(awk '$2 == "0/2" { print $4
 t "behind: by how much" grep -q 'behind by 30' "$tmp/top"
 t "odd file: no control characters" eval '! grep -n "[^[:print:]]" "$tmp/top"'
 # What a recorder that records in windows tells begins anew with each of them.
+# tells FIELDS, as of then
+told_at() {
+	tells "$1"
+	sed -i "s/\"updatedUs\":[0-9]*/\"updatedUs\":$now_us/" "$run/recorder-$$.json"
+}
 now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
-tells "\"startedUs\":$((now_us - 9000000)),\"self\":{\"cpuUs\":5000000},\"lost\":{\"ringFull\":1}"
-"$scope" top -b -d 2s -n 2 >"$tmp/top" 2>"$tmp/top.err" &
-sleep 1
+told_at "\"startedUs\":$((now_us - 9000000)),\"self\":{\"cpuUs\":5000000},\"lost\":{\"ringFull\":1}"
+"$scope" top -b -d 3s -n 2 >"$tmp/top" 2>"$tmp/top.err" &
+until_true 2 [ -s "$tmp/top" ]
 now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
-tells "\"startedUs\":$((now_us - 1000000)),\"self\":{\"cpuUs\":500000},\"lost\":{\"ringFull\":1}"
+told_at "\"startedUs\":$((now_us - 1000000)),\"self\":{\"cpuUs\":500000},\"lost\":{\"ringFull\":1}"
 wait $!
 is "windows: the CPU time of each since it began" "$(grep -oE '[0-9]+\.[0-9]% of a CPU' "$tmp/top" | awk '{ print ($1 > 45 && $1 < 60) }' | xargs)" "1 1"
+is "windows: what the newer one has lost is new" "$(grep -oE '\(\+[0-9]+\)' "$tmp/top" | xargs)" "(+0) (+1)"
 rm -f "$run/recorder-$$.json"
 
 # ---- Rates
