@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs tests and sums up: run.sh [-o LOGDIR] [--along TEST] TEST... [--beside TEST...] [--timed TEST...]
+# Runs tests and sums up: run.sh [-o LOGDIR] TEST... [--beside TEST...] [--timed TEST...]
 #
 # A TEST is a command line. It prints a line `ok NAME`, `not ok NAME` or `skip NAME: why` per case (TAP's
 # `ok 1 - name` counts too) and exits non-zero if any failed; exit 77 skips it as a whole. A test that
@@ -11,12 +11,6 @@
 #
 # As many run at once as there are CPUs; each has its log, LOGDIR/PATH.log with - for each / (PATH-2.log if that is taken, and so on), and is told
 # of when it has ended.
-#
-# The one after --along runs for minutes in which it mostly waits: it begins first, and those before --beside run as if it were not there. If it
-# fails it becomes one of the timed.
-#
-# A test that runs along or beside others has TEST_BESIDE=1 in its environment the first time: if it fails it is run again without them, so it need
-# excuse nothing by what else keeps the machine busy. At any other time that is empty.
 #
 # Tests after --timed run one after the other, with nothing beside them: they hold what is recorded against the clock and
 # the load of the machine, on which others may run. One of those that fails is run again, twice at most, and only the
@@ -56,9 +50,9 @@ log_for() {
 	test_of[$log]=$1
 }
 
-# one TEST: $name runs into $log, beside others if $beside says so; $rc, and counts as $ok, $bad and $skip.
+# one TEST: $name runs into $log; $rc, and counts as $ok, $bad and $skip.
 one() {
-	TEST_BESIDE=$beside timeout --foreground -k 20 "$limit" sh -c "exec $1" >"$log" 2>&1 </dev/null
+	timeout --foreground -k 20 "$limit" sh -c "exec $1" >"$log" 2>&1 </dev/null
 	rc=$?
 	[ "$rc" -ne 124 ] && [ "$rc" -ne 137 ] || echo "not ok $name: still running after $limit s" >>"$log"
 	ok=$(grep -c '^ok ' "$log")
@@ -91,9 +85,8 @@ fails_at_first() {
 # $log.counts, `later` if it is to be run then.
 try() {
 	local log=$1 again=$2 begin=$SECONDS name test=${test_of[$1]}
-	local ok bad skip rc beside=''
+	local ok bad skip rc
 	name=$(basename "${test%% *}")
-	[ "$again" != later ] || beside=1
 	one "$test"
 	{
 		if [ "$again" = later ] && [ "$bad" -gt 0 ]; then
@@ -136,7 +129,6 @@ told_next() {
 	wait -n -p pid
 	told "${running[$pid]}"
 	unset "running[$pid]"
-	[ "$pid" != "$along" ] || room=$((room - 1))
 }
 
 told_all() {
@@ -150,20 +142,13 @@ start() {
 	running[$!]=$log
 }
 
-along='' room=$(nproc) # the process of that one, and how many may run at once
-if [ "${1:-}" = --along ]; then
-	start "$2" later
-	along=$!
-	room=$((room + 1))
-	shift 2
-fi
 again=0
 while [ $# -gt 0 ] && [ "$1" != --timed ]; do
 	if [ "$1" = --beside ]; then
 		told_all
 		again=later
 	else
-		while [ ${#running[@]} -ge $room ]; do told_next; done
+		[ ${#running[@]} -lt "$(nproc)" ] || told_next
 		start "$1" $again
 	fi
 	shift

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests. Each folder's fragment sets its programs and appends its command lines to
 #   TESTS_UNIT  need no root      TESTS_E2E  need root and the kernel      TESTS_SLOW  likewise, long
-#   TESTS_BESIDE  as TESTS_E2E, but several at a time: see run.sh      TEST_ALONG  one that runs along with TESTS_UNIT
+#   TESTS_BESIDE  as TESTS_E2E, but several at a time: see run.sh
 # (each quoted: it is one argument of run.sh), and to TEST_PROGS what has to be built for them. tests/run.sh runs them and sums up.
 
 TESTS	   := $(BUILD)/tests
@@ -10,7 +10,6 @@ TESTS_UNIT :=
 TESTS_BESIDE :=
 TESTS_E2E  :=
 TESTS_SLOW :=
-TEST_ALONG :=
 
 -include tests/abi/abi.mk
 -include tests/unit/unit.mk
@@ -37,7 +36,7 @@ tests: all standin $(TEST_PROGS)
 check:
 	$(Q)packaging/deps.sh check
 	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory tests
-	$(Q)$(GIVE_BACK) tests/run.sh --along $(TEST_ALONG) $(TESTS_UNIT) --beside $(TESTS_BESIDE) --timed $(TESTS_E2E) $(TESTS_SLOW)
+	$(Q)$(GIVE_BACK) tests/run.sh $(TESTS_UNIT) --beside $(TESTS_BESIDE) --timed $(TESTS_E2E) $(TESTS_SLOW)
 
 check-unit: tests
 	$(Q)tests/run.sh $(TESTS_UNIT)

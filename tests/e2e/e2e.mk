@@ -13,8 +13,7 @@ TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_
 	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so
 TESTS_BESIDE += $(foreach name,$(E2E_BESIDE),"$(E2E_DIR)/$(name).sh")
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
-TESTS_SLOW += "$(E2E_DIR)/clock.sh"
-TEST_ALONG := "$(E2E_DIR)/soak.sh"
+TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
 
 # With sanitizers: what exercises most of the recorder, and its defences. (Not where jobs crash on purpose: they report that.)
 ASAN_E2E   := counts errors windows hostile

