@@ -16,9 +16,8 @@ static int by_rank(const void *a, const void *b)
 
 bool report_has_ended(const struct report_proc *p, const struct names *names)
 {
-	const char *end = p->newest ? names__text(names, p->newest->end) : "";
-
-	return !strcmp(end, "exit") || !strncmp(end, "signal ", strlen("signal "));
+	return p->newest && (!strcmp(names__text(names, p->newest->end), "exit") ||
+			     report_by_signal(names, p->newest->end));
 }
 
 bool report_how_ended(const struct report_proc *p, const struct names *names, char *at, size_t len)

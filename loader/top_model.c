@@ -57,7 +57,7 @@ static const json_t *by_number(const json_t *array, const char *key, uint64_t n)
 	return NULL;
 }
 
-/* In the same window: all that it counts begins at 0 with each. */
+/* The same one at the last reading. */
 static const json_t *recorder_before(const struct top *t, const json_t *r)
 {
 	const json_t *was = by_number(t->before, "pid", num(r, "pid"));

@@ -38,8 +38,8 @@ with_quota() {
 	chmod +x "$tmp/bin/quota"
 	record "$1" -- "$tmp/bin/quota" --bytes 2M --iters 160 --no-check --json
 }
-# SIGSTOP for half a second to rank 1, whose pid is the other one's + 1: in the middle of its operations.
-with_stop() {
+# In the middle of the operations of two ranks; $victim is the pid of rank 1, which is the other one's + 1.
+begin_with_victim() {
 	record_bg "$1"
 	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
 	ranks_of 2
@@ -47,26 +47,25 @@ with_stop() {
 		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
 		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
 	done
-	"$sched_proc" freeze "$victim" 500 >/dev/null
+}
+end_with_victim() {
 	sleep 0.3
 	stop_recorder INT
 	kill_job
 }
+# SIGSTOP for half a second to rank 1.
+with_stop() {
+	begin_with_victim "$1"
+	"$sched_proc" freeze "$victim" 500 >/dev/null
+	end_with_victim
+}
 # As a container that is paused: it is frozen with its cgroup.
 with_pause() {
-	record_bg "$1"
-	job_bg "$1" --ranks 2 --bytes 1M --iters 100000 --period-us 5000 --no-check --fault "$apart"
-	ranks_of 2
-	for victim in "${ranks[@]}"; do
-		until_true 10 grep -qs 'Coll.*"rank":' "$tmp/$1"/*_pid"$victim".jsonl
-		grep -qs 'ncclProfileColl".*"rank":1,"start"' "$tmp/$1"/*_pid"$victim".jsonl && break
-	done
+	begin_with_victim "$1"
 	kill -STOP "$victim" # an older one, which has nothing to do with it
 	kill -CONT "$victim"
 	freezer_put "$victim" >/dev/null
-	sleep 0.3
-	stop_recorder INT
-	kill_job
+	end_with_victim
 }
 # The same, and the recording ends with it.
 with_stop_for_ever() {

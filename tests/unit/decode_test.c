@@ -146,6 +146,15 @@ static struct proc *begin(void)
 	return send(&none, 0, 0);
 }
 
+/* Another session, of nothing so far. */
+static struct proc *begin_anew(bool live)
+{
+	teardown(NULL);
+	setup(NULL);
+	s->live = live;
+	return begin();
+}
+
 /* ---- Once each --------------------------------------------------------------------------------- */
 
 static void test_in_order(void **arg)
@@ -683,10 +692,7 @@ static void test_step_outside_lost(void **arg)
 		put_step(&ten, 1 + i, SCOPE_STEP_SEND, 0);
 	put_event(&next, 30);
 	for (i = 0; i < 2; i++) {
-		teardown(NULL);
-		setup(NULL);
-		s->live = i;
-		p = begin();
+		p = begin_anew(i);
 		reason = SCOPE_FLUSH_OUTSIDE;
 		send(&one, 0, 0);
 		send_as(&next, one.len, one.n + 1, 0, 0,
@@ -698,10 +704,7 @@ static void test_step_outside_lost(void **arg)
 		send(&next, one.len, one.n + 1);
 		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
 
-		teardown(NULL);
-		setup(NULL);
-		s->live = i;
-		p = begin();
+		p = begin_anew(i);
 		reason = SCOPE_FLUSH_OUTSIDE;
 		send(&ten, 0, 0);
 		reason = SCOPE_FLUSH_FULL;

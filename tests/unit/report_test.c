@@ -3627,18 +3627,14 @@ static void other_profilers_traces(void **state)
 static void hostile_sums(void **state)
 {
 	enum { MANY = 20000 };
-	char *text = NULL;
 	struct report r;
-	size_t len;
-	FILE *f;
 	int i;
 
 	(void)state;
-	f = open_memstream(&text, &len);
-	assert_non_null(f);
-	fputs(HEADER("1"), f);
+	text_begin();
+	fputs(HEADER("1"), text_file);
 	for (i = 1; i <= MANY; i++)
-		fprintf(f,
+		fprintf(text_file,
 			"{\"recordType\":\"state\",\"eventAddr\":\"0x%x\",\"ts\":1.000,\"id\":%d}\n"
 			"{\"recordType\":\"state\",\"eventAddr\":\"0x%x\",\"ts\":1000000000000.000,"
 			"\"id\":9}\n"
@@ -3652,41 +3648,33 @@ static void hostile_sums(void **state)
 	      "\"parentObj\":\"0x11\",\"start\":{\"ts\":1.000},\"stop\":{\"ts\":3.000},"
 	      "\"details\":{\"peer\":1},\"net\":{\"flow\":\"a\"}}\n" COLL("0", "1", "1.000",
 									  "4.000"),
-	      f);
-	fclose(f);
-	read_text(&r, text, len);
+	      text_file);
+	text_read(&r);
 	assert_int_equal(r.err, 0);
 	assert_int_equal(r.totals.records, 3 * MANY + 3);
 	report_free(&r);
-	free(text);
 }
 
 /* ProxyOps of an operation that took 73 years each, by their lines. */
 static void hostile_proxy_ops(void **state)
 {
 	enum { MANY = 20000 };
-	char *text = NULL;
 	struct report r;
-	size_t len;
-	FILE *f;
 	int i;
 
 	(void)state;
-	f = open_memstream(&text, &len);
-	assert_non_null(f);
-	fputs(HEADER("1"), f);
+	text_begin();
+	fputs(HEADER("1"), text_file);
 	for (i = 0; i < MANY; i++)
-		fprintf(f,
+		fprintf(text_file,
 			"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"eventAddr\":"
 			"\"0x%x\",\"parentObj\":\"0x11\",\"start\":{\"ts\":0.000},\"stop\":{\"ts\":"
 			"2305843009213693.000},\"details\":{\"peer\":1}}\n",
 			0x1000 + i);
-	fputs(COLL("0", "1", "1.000", "4.000"), f);
-	fclose(f);
-	read_text(&r, text, len);
+	fputs(COLL("0", "1", "1.000", "4.000"), text_file);
+	text_read(&r);
 	assert_int_equal(r.totals.ops, 1);
 	report_free(&r);
-	free(text);
 }
 
 static void hostile_values(void **state)
