@@ -1708,6 +1708,32 @@ static void ranks_of_one_file_are_joined(void **state)
 	report_free(&r);
 }
 
+#define SILENT(silent)                                                                             \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"parentObj\":\"0x11\","        \
+	"\"eventAddr\":\"0x2\",\"start\":{\"ts\":1100.000},\"stop\":null,\"duration\":null,"       \
+	"\"unfinished\":true" silent ",\"details\":{\"peer\":1,\"isSend\":true}}\n"
+
+/* That a ProxyOp has no end is one of its operation's, unless NCCL tells of none of such ProxyOps. */
+static void silent_proxy_ops(void **state)
+{
+	static const char silent[] =
+		HEADER("1") SILENT(",\"silent\":true") COLL("0", "1", "1000.000", "2000.000")
+			SILENT(",\"silent\":true") COLL("0", "2", "9000.000", "9500.000");
+	static const char open[] = HEADER("1") SILENT("") COLL("0", "1", "1000.000", "2000.000")
+		SILENT("") COLL("0", "2", "9000.000", "9500.000");
+	struct report r;
+
+	(void)state;
+	read_text(&r, silent, sizeof(silent) - 1);
+	assert_int_equal(r.classes->hung, 0);
+	assert_int_equal(r.classes->time.n, 2);
+	assert_int_equal(r.classes->time.max, MS);
+	report_free(&r);
+	read_text(&r, open, sizeof(open) - 1);
+	assert_int_equal(r.classes->time.n, 1);
+	report_free(&r);
+}
+
 #define REPLAY(rank, ms) COLL(rank, "1", ms "000.000", ms "999.000")
 #define REPLAYS(rank)	 REPLAY(rank, "1") REPLAY(rank, "11") REPLAY(rank, "21") REPLAY(rank, "31")
 
@@ -4886,6 +4912,7 @@ int main(void)
 		cmocka_unit_test(many_of_a_pid),
 		cmocka_unit_test(windows_and_all),
 		cmocka_unit_test(open_and_then_finished),
+		cmocka_unit_test(silent_proxy_ops),
 		cmocka_unit_test(open_and_then_the_next),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),

@@ -163,6 +163,21 @@ static void test_frozen_within(void **state)
 	assert_int_equal(span.blocked_in[0].why, SCOPE_WHY_FROZEN);
 }
 
+/* Nor was it in the file that it had gone to sleep in. */
+static void test_frozen_in_file(void **state)
+{
+	struct k_task *t = sleeper(SYS_read);
+	struct scope_ev_woken e = woken(t, SYS_read, "nfs4", "dir", "name");
+
+	(void)state;
+	e.asleep = true;
+	sched__woken(&s, &e);
+	assert_int_equal(HASH_COUNT(s.files), 1);
+	e = woken(t, SCOPE_WHY_FROZEN, "", "", "");
+	assert_string_equal(name_of(t, &e), "");
+	assert_null(s.files);
+}
+
 /* The same name on two filesystems is two files. */
 static void test_filesystems(void **state)
 {
@@ -470,6 +485,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_why, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frozen_within, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frozen_in_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filesystems, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_without_end, setup, teardown),
