@@ -120,7 +120,7 @@ function schedPart(i)
 
 	if (!(e.flags[i] & F_SCHED))
 		return [];
-	out.push(el('h3', '', TYPES[e.type[i]].op ? 'What the kernel did to its threads' : 'What the kernel did to the thread'));
+	out.push(el('h3', '', 'What the kernel did to ' + (TYPES[e.type[i]].op ? 'its threads' : 'the thread') + (schedIsCut(i) ? ', in the first ' + span(schedTo(i) - e.start[i]) : '')));
 	const parts = [['', {run: e.run[i], runq: e.runq[i], blocked: e.blocked[i], irq: e.irq[i]}, o]];
 
 	for (const role of ['app', 'proxy', 'before']) {

@@ -113,8 +113,10 @@ function drawEvent(i, x0, x1, y0, y1, px, low)
 		drawStates(i, x0, x1, y0, y1, px);
 	}
 	if (split) {
-		rect(x0, y1 - split - 1, x1, y1 - split, word.bg);
-		drawSplit(i, x0, x1, y1 - split, y1);
+		const to = schedIsCut(i) ? Math.min(x1, Math.max(x0, Math.round(px(schedTo(i))))) : x1;
+
+		rect(x0, y1 - split - 1, to, y1 - split, word.bg);
+		drawSplit(i, x0, to, y1 - split, y1);
 	}
 	if (e.flags[i] & F_OPEN)
 		hatch(Math.max(x0, x1 - Math.round(24 * d)), y0, x1, y1, word.bg);

@@ -444,6 +444,7 @@ class Parser {
 		this.proc = proc;
 		try {
 			this.event({...o, type: o.eventType, unfinished: true, stop: o.stop ?? null, exec: undefined}, '', pos);
+			trace.schedTo.set(trace.events.n - 1, this.time(o.ts));
 		} catch (err) {
 			if (!(err instanceof Bad))
 				throw err;

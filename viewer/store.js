@@ -15,7 +15,7 @@ function clearTrace()
 	Object.assign(trace, {
 		base: null, t0: Infinity, t1: -Infinity, refOffset: null, records: 0, unreadable: 0, counts: new Map(), files: [],
 		procs: [], threads: [], flows: [], ports: new Map(), comms: new Map(), lost: new Map(), kmsg: new Map(), shifts: new Map(), sources: [], report: null, truncated: 0,
-		groupOf: new Map(), beginOf: new Map(), headers: [], selves: new Map(),
+		groupOf: new Map(), beginOf: new Map(), schedTo: new Map(), headers: [], selves: new Map(),
 		events: new Table({
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
 			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,
@@ -398,15 +398,26 @@ function lastBeside(i)
 	return n > 0 ? all[n - 1].last : proc.last;
 }
 
-/* Where an event does not say when it ended, that of its process' last one will do. */
+/*
+ * Where an event does not say when it ended, that of its process' last one will do. What the kernel did is told of an operation until `exec` ends
+ * only; an event that was closed before has another end by now.
+ */
 function closeOpen()
 {
 	const e = trace.events;
 
-	for (let i = 0; i < e.n; i++)
-		if (e.flags[i] & F_OPEN)
-			e.end[i] = Math.max(e.start[i], lastBeside(i));
+	for (let i = 0; i < e.n; i++) {
+		if (!(e.flags[i] & F_OPEN))
+			continue;
+		if (e.flags[i] & F_EXEC && !trace.schedTo.has(i))
+			trace.schedTo.set(i, e.end[i]);
+		e.end[i] = Math.max(e.start[i], lastBeside(i));
+	}
 }
+
+/* Until when it is told what the kernel did in an event: of what hangs not always to its end. */
+const schedTo = i => trace.schedTo.get(i) ?? trace.events.end[i];
+const schedIsCut = i => schedTo(i) < trace.events.end[i];
 
 /* ---- Operations -------------------------------------------------------------------------- */
 

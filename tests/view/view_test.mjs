@@ -1401,6 +1401,40 @@ await t('a node has one monotonic clock, also where its real one was set', async
 	await p.close();
 });
 
+/* Events of a thread of the progress: [type, keys of its record]; of what goes on later a record tells at 2 s. */
+function ofThread(file, events)
+{
+	const line = o => JSON.stringify(o) + '\n', at = {pid: 1, tid: 1};
+
+	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}) + events.map(([type, more], n) =>
+		line({recordType: 'event', type: 'ncclProfile' + type, commHash: '0xabc', rank: 0, start: {ts: 1e6, ...at}, stop: null, unfinished: true, myPid: 1, eventAddr: '0x' + (16 + n), details: {channel: 0, peer: 1, isSend: true}, ...more})).join('') +
+		line({recordType: 'thread', tid: 1, comm: 'job', role: 'proxy', start: 1e6, stop: 2e6}));
+	return file;
+}
+
+await t('what the kernel did is drawn as far as it is told, and no further, of what hangs', async () => {
+	const sched = {onCpu: 0, runq: 4e5, blocked: 0}, hung = ofThread(tmp + '/edge1.jsonl', [['Coll', {stop: {ts: 1e6 + 1}, unfinished: undefined, exec: {stop: 1.4e6, source: 'proxy', openChildren: 1}, sched, details: {func: 'AllReduce', seq: 1}}],
+		['ProxyOp', {parentObj: '0x16'}]]), open_ = ofThread(tmp + '/edge2.jsonl', [['ProxyOp', {recordType: 'open', type: undefined, eventType: 'ncclProfileProxyOp', ts: 1.4e6, sched}]]);
+
+	for (const [name, file, label] of [['hung', hung, 'Coll'], ['open', open_, 'ch0 \u2192 rank 1']]) {
+		const p = await open(browser, view('edge', file)), at = (await lanes(p)).findIndex(l => l.kind === 'events' && l.label === label), box = await lanesBox(p);
+
+		for (const [ns, there] of [[2e8, true], [6e8, false], [9e8, false]]) {
+			const [got, runq] = await inkAt(p, at, ns, '--runq');
+
+			same(got === runq, there, `${name}, ${ns} ns: ${got}`);
+		}
+		const [x, y] = await eventPlace(p, label);
+
+		await p.mouse.move(box.x + x, box.y + y);
+		await settle(p);
+		ok((await $text(p, '#tip')).includes('of the first 400 ms: running 0 ns, runnable 400 ms'), await $text(p, '#tip'));
+		await clickAt(p, x, y);
+		ok((await $text(p, '#pane')).includes(', in the first 400 ms'), (await $text(p, '#pane')).slice(0, 400));
+		await p.close();
+	}
+});
+
 await t('the map of ranks has all of them, and whoever does not wait is seen', async () => {
 	const dir = tmp + '/ranks', late = 120, files = Array.from({length: 128}, (_, rank) => ofRank(dir, rank, 1000 + rank, [[rank === late ? 90 : 0, 100, numbered]]));
 	const p = await open(browser, view('ranks', ...files)), light = await p.$eval('#heat', c => {
