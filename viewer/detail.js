@@ -121,13 +121,13 @@ function schedPart(i)
 	if (!(e.flags[i] & F_SCHED))
 		return [];
 	out.push(el('h3', '', 'What the kernel did to ' + (TYPES[e.type[i]].op ? 'its threads' : 'the thread') + (schedIsCut(i) ? ', in the first ' + span(schedTo(i) - e.start[i]) : '')));
-	const parts = [['', {run: e.run[i], runq: e.runq[i], blocked: e.blocked[i], irq: e.irq[i]}, o]];
+	const parts = [['', {run: e.run[i], runq: e.runq[i], blocked: e.blocked[i], unknown: e.unknown[i], irq: e.irq[i]}, o]];
 
 	for (const role of ['app', 'proxy', 'before']) {
 		const r = objectOf(own(o, role));
 
 		if (r.onCpu !== undefined)
-			parts.push([role === 'before' ? 'the application, before it called' : role + ', ' + num(r.threads) + (r.threads === 1 ? ' thread' : ' threads'), {run: num(r.onCpu) * 1e3, runq: num(r.runq) * 1e3, blocked: num(r.blocked) * 1e3, irq: num(r.irq) * 1e3}, r]);
+			parts.push([role === 'before' ? 'the application, before it called' : role + ', ' + num(r.threads) + (r.threads === 1 ? ' thread' : ' threads'), {run: num(r.onCpu) * 1e3, runq: num(r.runq) * 1e3, blocked: num(r.blocked) * 1e3, unknown: num(r.unknown) * 1e3, irq: num(r.irq) * 1e3}, r]);
 	}
 	for (const [name, s, r] of parts.length > 1 ? parts.slice(1) : parts)
 		out.push(...roleBar(name, s, r));
@@ -138,10 +138,7 @@ function roleBar(name, s, r)
 {
 	const out = name ? [el('div', 'dim', name)] : [], list = [];
 
-	out.push(splitBar(s), table([
-		[swatch('run', 'running'), {n: span(s.run)}, swatch('runq', 'runnable'), {n: span(s.runq)}],
-		[swatch('blocked', 'blocked'), {n: span(s.blocked)}, swatch('irq', 'interrupts'), {n: span(s.irq)}],
-	]));
+	out.push(splitBar(s), splitTable(s));
 	for (const b of Array.isArray(r.behind) ? r.behind.slice(0, 8) : [])
 		list.push(['behind ' + clean(objectOf(b).comm, 40) + ' [' + num(objectOf(b).pid) + ']', {n: span(num(objectOf(b).us) * 1e3)}]);
 	for (const b of Array.isArray(r.blockedIn) ? r.blockedIn.slice(0, 8) : [])

@@ -342,7 +342,8 @@ function tipText(h)
 		const v = verdictOf(h.event), st = e.flags[h.event] & F_SCHED;
 
 		return TYPES[e.type[h.event]].short + '  ' + eventName(h.event) + '\n' + lasted(h.event) + ', rank ' + rankOf(h.event) +
-			(st ? '\n' + (schedIsCut(h.event) ? 'of the first ' + span(schedTo(h.event) - e.start[h.event]) + ': ' : '') + 'running ' + span(e.run[h.event]) + ', runnable ' + span(e.runq[h.event]) + ', blocked ' + span(e.blocked[h.event]) : '') +
+			(st ? '\n' + (schedIsCut(h.event) ? 'of the first ' + span(schedTo(h.event) - e.start[h.event]) + ': ' : '') + 'running ' + span(e.run[h.event]) + ', runnable ' + span(e.runq[h.event]) + ', blocked ' + span(e.blocked[h.event]) +
+				(e.unknown[h.event] > 0 ? ', not known ' + span(e.unknown[h.event]) : '') : '') +
 			(v ? '\n' + clean(v.code, 40) + (who(v) ? ': ' + who(v) : '') : '');
 	}
 	if (h.slice !== undefined) {

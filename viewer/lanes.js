@@ -80,20 +80,22 @@ function longestState(i)
 	return best;
 }
 
-/* onCpu, runq and blocked of an event, where the thread's own slices are not there: parts of its bottom. */
+/* onCpu, runq, blocked and what is not known of an event, where the thread's own slices are not there: parts of its bottom. */
 function drawSplit(i, x0, x1, y0, y1)
 {
-	const e = trace.events, all = e.run[i] + e.runq[i] + e.blocked[i];
+	const e = trace.events, all = e.run[i] + e.runq[i] + e.blocked[i] + e.unknown[i];
 
 	if (!(all > 0))
 		return;
 	const w = x1 - x0, irq = Math.min(e.irq[i], e.run[i]);
 	const a = x0 + Math.round(w * irq / all), b = x0 + Math.round(w * e.run[i] / all), c = x0 + Math.round(w * (e.run[i] + e.runq[i]) / all);
+	const known = x0 + Math.round(w * (all - e.unknown[i]) / all);
 
 	rect(x0, y0, a, y1, word.irq);
 	rect(a, y0, b, y1, word.run);
 	rect(b, y0, c, y1, word.runq);
-	rect(c, y0, x1, y1, word.blocked);
+	rect(c, y0, known, y1, word.blocked);
+	rect(known, y0, x1, y1, word.unknown);
 }
 
 function drawEvent(i, x0, x1, y0, y1, px, low)

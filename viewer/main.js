@@ -14,6 +14,7 @@ const COLOURS = [
 	['wire', 'sends, or has received; NetPlugin'], ['flush', 'flushes to the GPU what it has received'], ['step', 'ProxyStep, ProxyOp: anything else'],
 	['ctrl opsend api', 'ProxyCtrl: idle or asleep; active; append and wakeup'], ['other', 'any other event'],
 	['run irq runq blocked', 'thread: on a CPU, interrupted, runnable, blocked; of an event its lower edge'], ['tx rx rtt', 'flow, RDMA port: sent, received, round trip'],
+	['unknown', 'lower edge of an event: what the thread did is not known'],
 	['retrans', 'flow: sent again, dropped; RDMA port: errors; left edge of an event: in it, or records lost; process: a signal that ends or stops it, at its lower edge: its GPU is held down'], ['dim', 'flow: sent again needlessly'],
 	['mark', 'upper edge, and on the map: slow, with a verdict'], ['heat0 heat1 heat2 heat3', 'map: waits for others, from never to all the time'],
 	['hatched', 'at the end: has not ended; amid: in the queue; process: records lost'], ['accent irq', 'outlined: its operation on all ranks; found'],

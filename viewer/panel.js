@@ -250,7 +250,7 @@ function slowPane()
 	return out;
 }
 
-const PARTS = ['run', 'runq', 'blocked', 'irq'];
+const PARTS = ['run', 'runq', 'blocked', 'unknown', 'irq'];
 
 /* ---- The ruler ------------------------------------------------------------------------------------------- */
 
@@ -295,7 +295,7 @@ function eventShares(a, b)
 		if (!(e.flags[i] & F_SCHED) || e.end[i] <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
 			continue;
 		const from = Math.max(a, e.start[i]), to = Math.min(b, stoppedAt(i)), d = stoppedAt(i) - e.start[i];
-		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, irq: 0, covered: 0, end: a};
+		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, unknown: 0, irq: 0, covered: 0, end: a};
 
 		by.set(e.thread[i], sum);
 		sum.covered += Math.max(0, to - Math.max(from, sum.end));
@@ -304,7 +304,7 @@ function eventShares(a, b)
 			sum[key] += (to - from) / d * e[key][i];
 	}
 	for (const sum of by.values()) {
-		const all = sum.run + sum.runq + sum.blocked;
+		const all = sum.run + sum.runq + sum.blocked + sum.unknown;
 
 		for (const key of PARTS)
 			sum[key] *= all > 0 ? sum.covered / all : 0;
@@ -314,9 +314,9 @@ function eventShares(a, b)
 
 function splitBar(s)
 {
-	const bar = el('div', 'split'), all = s.run + s.runq + s.blocked + (s.unknown || 0), irq = Math.min(s.irq || 0, s.run);
+	const bar = el('div', 'split'), unknown = s.unknown || 0, all = s.run + s.runq + s.blocked + unknown, irq = Math.min(s.irq || 0, s.run);
 
-	for (const [ink, v] of [['irq', irq], ['run', s.run - irq], ['runq', s.runq], ['blocked', s.blocked]]) {
+	for (const [ink, v] of [['irq', irq], ['run', s.run - irq], ['runq', s.runq], ['blocked', s.blocked], ['unknown', unknown]]) {
 		const i = el('i');
 
 		i.style.width = (all > 0 ? 100 * v / all : 0) + '%';
@@ -326,6 +326,12 @@ function splitBar(s)
 	}
 	return bar;
 }
+
+const splitTable = s => table([
+	[swatch('run', 'running'), {n: span(s.run)}, swatch('runq', 'runnable'), {n: span(s.runq)}],
+	[swatch('blocked', 'blocked'), {n: span(s.blocked)}, swatch('irq', 'interrupts'), {n: span(s.irq)}],
+	...s.unknown > 0 ? [[swatch('unknown', 'not known'), {n: span(s.unknown)}, '', {n: ''}]] : [],
+]);
 
 const rankName = p => p.many || p.rank < 0 ? procLabel(p) : 'rank ' + p.rank;
 const threadName = t => rankName(t.proc) + ' ' + (t.role || clean(t.comm, 20)) + ' [' + t.tid + ']';
@@ -362,10 +368,7 @@ function sumTable(rows)
 	rows.sort((x, y) => y[1].runq - x[1].runq);
 	list.className = 'sums';
 	for (const [name, s] of rows.slice(0, 200))
-		add(list, add(el('li'), el('div', '', name), splitBar(s), table([
-			[swatch('run', 'running'), {n: span(s.run)}, swatch('runq', 'runnable'), {n: span(s.runq)}],
-			[swatch('blocked', 'blocked'), {n: span(s.blocked)}, swatch('irq', 'interrupts'), {n: span(s.irq)}],
-		])));
+		add(list, add(el('li'), el('div', '', name), splitBar(s), splitTable(s)));
 	return list;
 }
 

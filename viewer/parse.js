@@ -189,6 +189,7 @@ class Parser {
 			e.run[i] = num(s.onCpu) * 1e3;
 			e.runq[i] = num(s.runq) * 1e3;
 			e.blocked[i] = num(s.blocked) * 1e3;
+			e.unknown[i] = num(s.unknown) * 1e3;
 			e.irq[i] = num(s.irq) * 1e3;
 			e.behind[i] = this.culprit(s) || this.culprit(objectOf(s.proxy));
 		}

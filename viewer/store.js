@@ -20,7 +20,7 @@ function clearTrace()
 			start: Float64Array, end: Float64Array, stop: Float64Array, type: Uint8Array, flags: Uint16Array, proc: Uint32Array,
 			thread: Uint32Array, comm: Uint32Array, rank: Int32Array, func: Uint32Array, seq: Float64Array, chan: Int32Array,
 			peer: Int32Array, step: Int32Array, pHi: Uint32Array, pLo: Uint32Array, aHi: Uint32Array, aLo: Uint32Array,
-			parent: Int32Array, op: Int32Array, run: Float32Array, runq: Float32Array, blocked: Float32Array, irq: Float32Array,
+			parent: Int32Array, op: Int32Array, run: Float32Array, runq: Float32Array, blocked: Float32Array, unknown: Float32Array, irq: Float32Array,
 			noData: Float32Array, noRoom: Float32Array, pos: Float64Array, flow: Uint32Array, behind: Uint32Array, s0: Uint32Array, sn: Uint32Array,
 		}, 4096),
 		states: new Table({ts: Float64Array, name: Uint32Array, proc: Uint32Array, aHi: Uint32Array, aLo: Uint32Array, ev: Int32Array}, 8192),

@@ -398,7 +398,7 @@ await t('keys, colours and marks are told', async () => {
 	/* every colour of the style sheet but the page's own */
 	same(await page.evaluate(() => {
 		const style = getComputedStyle(document.documentElement), probe = document.createElement('i'), told = new Set([...document.querySelectorAll('#legend i, #keys i')].map(i => getComputedStyle(i).backgroundColor));
-		const names = [...document.styleSheets[0].cssRules[0].style].filter(n => n.startsWith('--') && !['--bg', '--lane', '--line', '--text', '--head', '--shade', '--button', '--unknown'].includes(n));
+		const names = [...document.styleSheets[0].cssRules[0].style].filter(n => n.startsWith('--') && !['--bg', '--lane', '--line', '--text', '--head', '--shade', '--button'].includes(n));
 
 		document.body.append(probe);
 		const untold = names.filter(n => {
@@ -1433,6 +1433,32 @@ await t('what the kernel did is drawn as far as it is told, and no further, of w
 		ok((await $text(p, '#pane')).includes(', in the first 400 ms'), (await $text(p, '#pane')).slice(0, 400));
 		await p.close();
 	}
+});
+
+await t('what is not known of a thread is told as that: at the lower edge, in the ruler, of an event', async () => {
+	const sched = {onCpu: 5e4, runq: 5e4, blocked: 0, unknown: 9e5}, p = await open(browser, view('unknown', ofThread(tmp + '/unknown.jsonl', [['ProxyOp', {stop: {ts: 2e6, pid: 1, tid: 1}, unfinished: undefined, sched}]])));
+	const at = (await lanes(p)).findIndex(l => l.label === 'ch0 \u2192 rank 1'), box = await lanesBox(p), [x, y] = await eventPlace(p, 'ch0 \u2192 rank 1');
+
+	for (const [ns, name] of [[2e7, '--run'], [7e7, '--runq'], [5e8, '--unknown'], [9e8, '--unknown']]) {
+		const [got, want] = await inkAt(p, at, ns, name);
+
+		same(got, want, name);
+	}
+	await p.mouse.move(box.x + x, box.y + y);
+	await settle(p);
+	ok((await $text(p, '#tip')).endsWith('blocked 0 ns, not known 900 ms'), await $text(p, '#tip'));
+	await clickAt(p, x, y);
+	ok((await $text(p, '#pane')).includes('running50.0 msrunnable50.0 ms') && (await $text(p, '#pane')).includes('not known900 ms'), (await $text(p, '#pane')).slice(0, 400));
+	await p.keyboard.down('Shift');
+	await p.mouse.move(box.x + 209, box.y + 300);
+	await p.mouse.down();
+	await p.mouse.move(box.x + box.width - 2, box.y + 300, {steps: 3});
+	await p.mouse.up();
+	await p.keyboard.up('Shift');
+	await settle(p);
+	ok((await $text(p, '#pane')).includes('running50.0 msrunnable50.0 ms') && (await $text(p, '#pane')).includes('not known900 ms'), (await $text(p, '#pane')).slice(0, 400));
+	await p.screenshot({path: out + '/unknown.png'});
+	await p.close();
 });
 
 await t('the map of ranks has all of them, and whoever does not wait is seen', async () => {
