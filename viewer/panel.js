@@ -292,9 +292,11 @@ function eventShares(a, b)
 	const e = trace.events, by = new Map();
 
 	for (const i of trace.byStart) {
-		if (!(e.flags[i] & F_SCHED) || e.end[i] <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
+		const last = Math.min(stoppedAt(i), schedTo(i));
+
+		if (!(e.flags[i] & F_SCHED) || last <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
 			continue;
-		const from = Math.max(a, e.start[i]), to = Math.min(b, stoppedAt(i)), d = stoppedAt(i) - e.start[i];
+		const from = Math.max(a, e.start[i]), to = Math.min(b, last), d = last - e.start[i];
 		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, unknown: 0, irq: 0, covered: 0, end: a};
 
 		by.set(e.thread[i], sum);

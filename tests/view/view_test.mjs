@@ -1412,6 +1412,20 @@ function ofThread(file, events)
 	return file;
 }
 
+/* The ruler over all that is in sight. */
+async function ruleAll(p)
+{
+	const box = await lanesBox(p);
+
+	await p.keyboard.down('Shift');
+	await p.mouse.move(box.x + 209, box.y + 300);
+	await p.mouse.down();
+	await p.mouse.move(box.x + box.width - 2, box.y + 300, {steps: 3});
+	await p.mouse.up();
+	await p.keyboard.up('Shift');
+	await settle(p);
+}
+
 await t('what the kernel did is drawn as far as it is told, and no further, of what hangs', async () => {
 	const sched = {onCpu: 0, runq: 4e5, blocked: 0}, hung = ofThread(tmp + '/edge1.jsonl', [['Coll', {stop: {ts: 1e6 + 1}, unfinished: undefined, exec: {stop: 1.4e6, source: 'proxy', openChildren: 1}, sched, details: {func: 'AllReduce', seq: 1}}],
 		['ProxyOp', {parentObj: '0x16'}]]), open_ = ofThread(tmp + '/edge2.jsonl', [['ProxyOp', {recordType: 'open', type: undefined, eventType: 'ncclProfileProxyOp', ts: 1.4e6, sched}]]);
@@ -1431,6 +1445,8 @@ await t('what the kernel did is drawn as far as it is told, and no further, of w
 		ok((await $text(p, '#tip')).includes('of the first 400 ms: running 0 ns, runnable 400 ms'), await $text(p, '#tip'));
 		await clickAt(p, x, y);
 		ok((await $text(p, '#pane')).includes(', in the first 400 ms'), (await $text(p, '#pane')).slice(0, 400));
+		await ruleAll(p);
+		same((await $text(p, '#pane')).includes('runnable400 ms'), name === 'open', 'the ruler: ' + await $text(p, '#pane'));
 		await p.close();
 	}
 });
@@ -1449,13 +1465,7 @@ await t('what is not known of a thread is told as that: at the lower edge, in th
 	ok((await $text(p, '#tip')).endsWith('blocked 0 ns, not known 900 ms'), await $text(p, '#tip'));
 	await clickAt(p, x, y);
 	ok((await $text(p, '#pane')).includes('running50.0 msrunnable50.0 ms') && (await $text(p, '#pane')).includes('not known900 ms'), (await $text(p, '#pane')).slice(0, 400));
-	await p.keyboard.down('Shift');
-	await p.mouse.move(box.x + 209, box.y + 300);
-	await p.mouse.down();
-	await p.mouse.move(box.x + box.width - 2, box.y + 300, {steps: 3});
-	await p.mouse.up();
-	await p.keyboard.up('Shift');
-	await settle(p);
+	await ruleAll(p);
 	ok((await $text(p, '#pane')).includes('running50.0 msrunnable50.0 ms') && (await $text(p, '#pane')).includes('not known900 ms'), (await $text(p, '#pane')).slice(0, 400));
 	await p.screenshot({path: out + '/unknown.png'});
 	await p.close();
