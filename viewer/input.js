@@ -199,7 +199,7 @@ function hit(x, y)
 	if (lane.kind === 'flow') {
 		const p = lane.flow.pts, n = lowerBound(p.t, p.n, t);
 
-		return {lane, point: n < p.n ? n : undefined};
+		return {lane, point: n < p.n && t >= p.t[n] - p.dt[n] - near ? n : undefined};
 	}
 	return {lane};
 }

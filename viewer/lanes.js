@@ -238,6 +238,8 @@ function drawFlow(lane, top)
 			rect(a, y1 - rx, b, y1, word.rx);
 			rect(a, y1 - rx - tx, b, y1 - rx, word.tx);
 		}
+		if (!(p.dt[i] > 0))
+			last = null;
 		if (p.rtt[i] > 0 && b >= left) {
 			const y = y1 - 1 - Math.round((h - 2) * p.rtt[i] / peak.rtt);
 

@@ -269,7 +269,7 @@ class Parser {
 		const p = f.pts, i = p.add();
 
 		p.t[i] = t;
-		p.dt[i] = i ? Math.max(0, t - p.t[i - 1]) : 0;
+		p.dt[i] = i && o.delta !== undefined ? Math.max(0, t - p.t[i - 1]) : 0; // the first since a window began, or of these addresses again
 		p.tx[i] = num(d.txBytes);
 		p.rx[i] = num(d.rxBytes);
 		p.retrans[i] = num(d.retrans);

@@ -1471,6 +1471,31 @@ await t('what is not known of a thread is told as that: at the lower edge, in th
 	await p.close();
 });
 
+await t('of a connection nothing is told between two windows', async () => {
+	const line = o => JSON.stringify(o) + '\n', head = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}), file = tmp + '/gap.jsonl';
+	const flow = (s, delta) => line({recordType: 'flow', ts: (1 + s) * 1e6, tid: 1, flow: 'a>b', netns: 1, why: delta ? 'sample' : 'found', delta, tcp: {rtt: 93.3}}), moved = {txBytes: 1e9, rxBytes: 0};
+
+	writeFileSync(file, head + flow(0) + flow(1, moved) + head + flow(9) + flow(10, moved));
+	const p = await open(browser, view('gap', file)), closed = (await lanes(p)).find(l => l.kind === 'flows');
+
+	await clickAt(p, 32, closed.y + 8);
+	const lane = (await lanes(p)).find(l => l.kind === 'flow'), i = await info(p), box = await lanesBox(p);
+	const told = async s => {
+		await p.mouse.move(box.x + 208 + (i.from + s * 1e9 - i.t0) / (i.t1 - i.t0) * (box.width - 208), box.y + lane.y + lane.h - 3);
+		await settle(p);
+		return p.$eval('#tip', e => e.hidden ? '' : e.textContent);
+	};
+
+	for (const s of [.5, 9.5])
+		ok((await told(s)).includes('1.00 GB/s, round trip 93.3'), `${s} s: ${await told(s)}`);
+	same(await told(5), '');
+	const [ink, rtt] = await inkAt(p, (await lanes(p)).findIndex(l => l.kind === 'flow'), 5e9, '--rtt');
+
+	ok(ink !== rtt, ink);
+	await p.screenshot({path: out + '/gap.png'});
+	await p.close();
+});
+
 await t('the map of ranks has all of them, and whoever does not wait is seen', async () => {
 	const dir = tmp + '/ranks', late = 120, files = Array.from({length: 128}, (_, rank) => ofRank(dir, rank, 1000 + rank, [[rank === late ? 90 : 0, 100, numbered]]));
 	const p = await open(browser, view('ranks', ...files)), light = await p.$eval('#heat', c => {
