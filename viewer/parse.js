@@ -48,6 +48,12 @@ class Parser {
 	{
 		if (t < trace.t0)
 			trace.t0 = t;
+		this.goesOn(t, proc);
+	}
+
+	/* What is read every now and then, before there is anything to see, says only that it is still recorded. */
+	goesOn(t, proc)
+	{
 		if (t > trace.t1)
 			trace.t1 = t;
 		if (!(t <= proc.last))
@@ -297,6 +303,7 @@ class Parser {
 	{
 		const proc = this.procOf(-1), t = this.time(o.ts), dt = Math.max(0, num(o.interval) * 1e3);
 
+		this.goesOn(t, proc);
 		for (const entry of Array.isArray(o.rdma) ? o.rdma : []) {
 			const e = objectOf(entry), counters = objectOf(e.counters), f = portOf(proc, str(e.device) + ':' + whole(e.port));
 
@@ -467,6 +474,7 @@ class Parser {
 		case 'flow': this.flow(o, pos); break;
 		case 'drop': this.drop(o, pos); break;
 		case 'node': this.node(o, pos); break;
+		case 'clock': this.goesOn(this.time(o.ts), this.procOf(-1)); break;
 		case 'lost': this.lost(o); break;
 		case 'signal': this.signal(o); break;
 		case 'gpu': this.gpu(o); break;

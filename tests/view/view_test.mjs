@@ -1496,6 +1496,19 @@ await t('of a connection nothing is told between two windows', async () => {
 	await p.close();
 });
 
+await t('a hang goes on as long as there is any record of its process', async () => {
+	for (const more of [{recordType: 'node', interval: 1e6, cpus: []}, {recordType: 'clock', realtimeOffset: 0, error: 1}]) {
+		const file = ofThread(tmp + '/after.jsonl', [['ProxyOp', {recordType: 'open', type: undefined, eventType: 'ncclProfileProxyOp', ts: 1.4e6}]]);
+
+		appendFileSync(file, JSON.stringify({...more, ts: 10e6}) + '\n');
+		const p = await open(browser, view('after', file));
+
+		await clickAt(p, ...await eventPlace(p, 'ch0 \u2192 rank 1'));
+		ok((await $text(p, '#pane')).includes('had not ended after 9.00 s'), (await $text(p, '#pane')).slice(0, 300));
+		await p.close();
+	}
+});
+
 await t('the map of ranks has all of them, and whoever does not wait is seen', async () => {
 	const dir = tmp + '/ranks', late = 120, files = Array.from({length: 128}, (_, rank) => ofRank(dir, rank, 1000 + rank, [[rank === late ? 90 : 0, 100, numbered]]));
 	const p = await open(browser, view('ranks', ...files)), light = await p.$eval('#heat', c => {
