@@ -80,7 +80,7 @@ function longestState(i)
 	return best;
 }
 
-/* onCpu, runq, blocked and what is not known of an event, where the thread's own slices are not there: parts of its bottom. */
+/* onCpu, runq, blocked and what is not known of an event, whether its thread has slices or not: parts of its bottom. */
 function drawSplit(i, x0, x1, y0, y1)
 {
 	const e = trace.events, all = e.run[i] + e.runq[i] + e.blocked[i] + e.unknown[i];
