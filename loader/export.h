@@ -126,6 +126,8 @@ struct export_event {
 	const struct export_type *type;
 	struct export_group *group; /* NULL where the format has no tracks */
 	struct export_state *states;
+	bool open;		   /* it had not ended: it goes on to the end of the recording */
+	struct export_event *next; /* of those */
 	char name[64];
 	size_t args_len;
 	char args[];
@@ -272,9 +274,9 @@ uint64_t export_join_of(struct export *x, uint64_t hash, int32_t rank, int64_t s
 
 struct export_order *export_order__new(void);
 void export_order__free(struct export_order *o);
-/* Takes the event; it is written when none that begins before it can be expected any more. */
+/* Takes the event; it is written when none that begins before it can be expected any more, and when it is known how long it was open. */
 void export_order__add(struct export *x, struct export_event *ev);
-/* Writes what is due, or @all, and the ends of all slices. */
+/* Writes what is due, or @all as the recording is over, and the ends of all slices. */
 void export_order__write(struct export *x, bool all);
 
 /* The group of a key, made with that name below that parent if there is none. NULL: no memory. */

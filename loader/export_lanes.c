@@ -15,14 +15,17 @@
 
 #define WINDOW_NS                                                                                  \
 	(3 * NSEC_PER_SEC) /* an operation settles for one second, and is written within another */
-#define HELD_MAX   (128u << 20) /* bytes of events that wait; then the oldest go */
-#define LANES_MAX  64		/* of a group */
-#define GROUPS_MAX 65536	/* of a process */
-#define SEEN_MAX   65536	/* of a process */
+#define HELD_MAX (128u << 20) /* bytes of events that wait; then the oldest go */
+#define OPEN_MAX                                                                                   \
+	(HELD_MAX / 2)	 /* of these that are open; more end with what has been read by then */
+#define LANES_MAX  64	 /* of a group */
+#define GROUPS_MAX 65536 /* of a process */
+#define SEEN_MAX   65536 /* of a process */
 
 struct export_order {
-	struct heap heap; /* of struct export_event, owned */
-	size_t bytes;
+	struct heap heap;	   /* of struct export_event, owned */
+	struct export_event *open; /* whose end is not known yet; owned */
+	size_t bytes, open_bytes;  /* open_bytes: contained */
 	uint64_t seq;
 };
 
@@ -46,10 +49,15 @@ static void free_event(struct export_event *ev)
 
 void export_order__free(struct export_order *o)
 {
+	struct export_event *ev;
 	size_t i;
 
 	if (!o)
 		return;
+	while ((ev = o->open)) {
+		o->open = ev->next;
+		free_event(ev);
+	}
 	for (i = 0; i < o->heap.n; i++)
 		free_event(o->heap.at[i]);
 	free(o->heap.at);
@@ -91,17 +99,48 @@ static struct export_event *first_of(const struct export_order *o)
 	return o->heap.n ? o->heap.at[0] : NULL;
 }
 
-void export_order__add(struct export *x, struct export_event *ev)
+static void push_event(struct export *x, struct export_event *ev)
 {
 	struct export_order *o = x->order;
 
-	ev->seq = o->seq++;
 	if (heap__push(&o->heap, ev, before)) {
 		free_event(ev);
 		x->err = -ENOMEM;
 		return;
 	}
 	o->bytes += size_of(ev);
+}
+
+void export_order__add(struct export *x, struct export_event *ev)
+{
+	struct export_order *o = x->order;
+	size_t size = size_of(ev);
+
+	ev->seq = o->seq++;
+	if (!ev->open || size > OPEN_MAX - o->open_bytes) {
+		push_event(x, ev);
+		return;
+	}
+	ev->next = o->open;
+	o->open = ev;
+	o->open_bytes += size;
+	o->bytes += size;
+}
+
+/* The recording is over, and with it what is open. */
+static void end_open(struct export *x)
+{
+	struct export_order *o = x->order;
+	struct export_event *ev;
+
+	o->bytes -= o->open_bytes;
+	o->open_bytes = 0;
+	while ((ev = o->open)) {
+		o->open = ev->next;
+		if (ev->end < x->proc->last)
+			ev->end = x->proc->last;
+		push_event(x, ev);
+	}
 }
 
 /* ---- Groups and lanes -------------------------------------------------------------------------------------- */
@@ -335,6 +374,8 @@ void export_order__write(struct export *x, bool all)
 	struct export_event *ev;
 	uint32_t i;
 
+	if (all)
+		end_open(x);
 	while (!x->err && (ev = first_of(o)) &&
 	       (all || o->bytes > HELD_MAX || ev->host < x->proc->last - WINDOW_NS)) {
 		heap__pop(&o->heap, before);

@@ -400,29 +400,33 @@ static void gpu_times_of(struct export *x, node_t details, struct export_event *
 		return;
 	ev->start = start;
 	ev->end = stop;
+	ev->open = false;
 }
 
 /* Start, and when it really ended: `exec`, for what NCCL only enqueues. */
 static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 {
 	node_t stop = rec_get(x, rec, "stop"), exec = rec_get(x, rec, "exec");
-	uint64_t open;
+	bool silent = jn_true(rec_get(x, rec, "silent"));
+	uint64_t children = 0;
 	int64_t end;
 
 	if (!rec_time(x, rec_get(x, rec_get(x, rec, "start"), "ts"), &ev->start))
 		return false;
 	move_to(x, ev->start);
-	/* unfinished: until the recording ended, if it is not over */
-	ev->end = jn_true(rec_get(x, rec, "silent")) ? ev->start : x->proc->last;
+	ev->open = !silent && get_bool(x, rec, "unfinished");
+	ev->end = silent ? ev->start : x->proc->last;
 	if (rec_time(x, rec_get(x, stop, "ts"), &end)) {
 		move_to(x, end);
+		ev->open = false;
 		ev->end = end;
 	}
 	if (rec_time(x, rec_get(x, exec, "stop"), &end)) {
 		move_to(x, end);
 		/* how far it came, if some of its children never ended */
-		ev->end = jn_u64(rec_get(x, exec, "openChildren"), &open) && open ? x->proc->last
-										  : end;
+		jn_u64(rec_get(x, exec, "openChildren"), &children);
+		ev->open = children;
+		ev->end = children ? x->proc->last : end;
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;

@@ -257,6 +257,24 @@ t "paths: no control characters" eval 'out collapsed controls.jsonl && same "$(s
 CollApi;[in ?[31mx?y?z?] 6000
 ProxyStep;a?b?c 10000"'
 
+# What hangs: an operation and its ProxyOp go on to the end of the recording, 60 s after their lines; one that is silent does not.
+{
+	printf '{"recordType":"header","pid":5,"comm":"p","bootId":"b"}\n'
+	path GroupApi 1000000 1000010 null 0x9
+	path Coll 1000010 1000012 null 0x1 | sed 's/}$/,"exec":{"stop":1000050.000,"source":"proxy","openChildren":1}}/'
+	path ProxyOp 1000020 0 0x1 0x2 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true/'
+	path ProxyOp 1000030 0 0x1 0x3 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true,"silent":true/'
+	printf '{"recordType":"thread","tid":6,"comm":"p","role":"proxy","start":1000000.000,"stop":61000000.000}\n{"recordType":"footer","end":"exit"}\n'
+} >hung.jsonl
+hung_timeline()
+{
+	t_chrome hung.jsonl && same "$(jq -c '[.traceEvents[] | select(.ph == "X") | [.name, .dur + 0]]' out.chrome)" \
+		'[["GroupApi",10],["Coll",59999990],["ProxyOp receive",59999980],["ProxyOp receive",0]]' || return 1
+	# its arrow leads from the one to the other all the same
+	same "$(jq '[.traceEvents[] | select(.ph == "f")] | length' out.chrome)" 2 && t_perfetto hung.jsonl && same "$(jq .ended facts)" 61000000000
+}
+t "what hangs is drawn to the end of the recording" hung_timeline
+
 # ---- Several files, nodes, one behind the other
 
 whom_and_where()

@@ -186,6 +186,38 @@ static void test_nesting(void **state)
 	assert_int_equal(nslices, 80000);
 }
 
+/* Open as the recording ends: until then, however late that is; of more than there is room for the rest to where it was read. */
+static void test_open(void **state)
+{
+	const size_t args = 1 << 20;
+	struct export *x = begin_order();
+	struct export_event *ev;
+	int64_t i, ended = 0;
+
+	(void)state;
+	for (i = 0; i < 100; i++) {
+		struct export_key key = {.kind = EXPORT_THREAD, .tid = (int32_t)i};
+
+		ev = calloc(1, sizeof(*ev) + args);
+		assert_non_null(ev);
+		ev->type = &kinds[0];
+		ev->group = export_group_of(x, &key, NULL, "thread");
+		ev->open = true;
+		ev->start = ev->host = 1000 + i;
+		ev->end = 2000;
+		ev->args_len = args;
+		export_order__add(x, ev);
+	}
+	add(x, 5000000000, 90000000000, 0, 1000);
+	assert_in_range(nslices, 30, 40);
+	export_order__write(x, true);
+	for (i = 0; i < (int64_t)nlanes; i++)
+		ended += lanes[i].last == 90000000000;
+	assert_int_equal(nslices, 101);
+	assert_in_range(ended, 61, 71);
+	end_order(x);
+}
+
 /* ---- The command, with sanitizers -------------------------------------------------------------------------- */
 
 static int export_file(char *to, char *path)
@@ -242,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_torn),
 	};
 

@@ -260,7 +260,8 @@ def main():
     print(json.dumps({**found, 'sequences': len(sequences), 'tracks': len(tracks), 'slices': slices, 'instants': instants,
                       'keys': keys, 'names': names, 'machines': sorted(machines), 'joined': sum(n > 1 for n in flows.values()),
                       'pids': sorted({one(t.process, 1) for t in tracks.values() if t.process is not None}),
-                      'tids': sorted({one(t.thread, 2) for t in tracks.values() if t.thread is not None}), 'first': min(times, default=0), 'last': max(times, default=0)}))
+                      'tids': sorted({one(t.thread, 2) for t in tracks.values() if t.thread is not None}), 'first': min(times, default=0), 'last': max(times, default=0),
+                      'ended': max((ts for t in tracks.values() for ts, kind in t.events if kind == 2), default=0)}))
     return 0
 
 
