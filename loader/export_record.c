@@ -786,6 +786,20 @@ static void take_flow(struct export *x, node_t rec)
 	write_instant(x, g, "flow", *name ? name : "flow", ts, x->args.s, x->args.len);
 }
 
+/* What is no event: its end, if it has two. */
+static bool time_of(const struct export *x, node_t rec, int64_t *ts)
+{
+	return rec_time(x, rec_get(x, rec, "ts"), ts) || rec_time(x, rec_get(x, rec, "to"), ts) ||
+	       rec_time(x, rec_get(x, rec, "stop"), ts) ||
+	       rec_time(x, rec_get(x, rec, "start"), ts);
+}
+
+/* The kernel logged it before there was a recording. */
+static bool is_before(const struct export *x, node_t rec, const char *kind)
+{
+	return !strcmp(kind, "kmsg") && jn_true(rec_get(x, rec, "before"));
+}
+
 /* What is no event of NCCL is a point of the process, with all that it says. */
 static void take_other(struct export *x, node_t rec, const char *kind)
 {
@@ -796,12 +810,9 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 	int64_t ts;
 	bool past;
 
-	if (!rec_time(x, rec_get(x, rec, "ts"), &ts) && !rec_time(x, rec_get(x, rec, "to"), &ts) &&
-	    !rec_time(x, rec_get(x, rec, "stop"), &ts) &&
-	    !rec_time(x, rec_get(x, rec, "start"), &ts))
+	if (!time_of(x, rec, &ts))
 		ts = x->proc->last; /* the footer */
-	past = !strcmp(kind, "kmsg") && jn_true(rec_get(x, rec, "before")) &&
-	       x->proc->nlogged < LOGGED_MAX;
+	past = is_before(x, rec, kind) && x->proc->nlogged < LOGGED_MAX;
 	if (!past)
 		move_to(x, ts);
 	get_name(text, sizeof(text),
@@ -827,10 +838,9 @@ static void take_other(struct export *x, node_t rec, const char *kind)
 
 /* ---- Records ---------------------------------------------------------------------------------------------- */
 
-static void take_context(struct export *x, node_t rec, const char *kind)
+static void draw_context(struct export *x, node_t rec, const char *kind)
 {
-	if (!*kind || !strcmp(kind, "event") || !strcmp(kind, "state") ||
-	    !strcmp(kind, "cuptiActivity"))
+	if (!*kind)
 		return;
 	if (!strcmp(kind, "thread"))
 		take_thread(x, rec);
@@ -840,6 +850,18 @@ static void take_context(struct export *x, node_t rec, const char *kind)
 		take_flow(x, rec);
 	else
 		take_other(x, rec, kind);
+}
+
+/* Where there are no tracks it only tells how far the process has come. */
+static void take_context(struct export *x, node_t rec, const char *kind)
+{
+	int64_t ts;
+
+	x->others++;
+	if (x->fmt->lane)
+		draw_context(x, rec, kind);
+	else if (!is_before(x, rec, kind) && time_of(x, rec, &ts))
+		move_to(x, ts + rec_span(x, rec, "dur"));
 }
 
 static void take_tracked(struct export *x, node_t rec, node_t kind)
@@ -860,8 +882,6 @@ static void take_tracked(struct export *x, node_t rec, node_t kind)
 	else if (!strcmp(name, "cuptiActivity"))
 		add_event(x, rec, &cuda_type);
 	else
-		x->others++;
-	if (x->fmt->lane && !x->err)
 		take_context(x, rec, name);
 }
 

@@ -274,6 +274,9 @@ hung_timeline()
 	same "$(jq '[.traceEvents[] | select(.ph == "f")] | length' out.chrome)" 2 && t_perfetto hung.jsonl && same "$(jq .ended facts)" 61000000000
 }
 t "what hangs is drawn to the end of the recording" hung_timeline
+t "paths: what hangs" eval 'out collapsed hung.jsonl && same "$(sed "s/^rank 3, p.5.;//" out.collapsed | sort)" "Coll 10000
+Coll;ProxyOp receive 59999980000
+GroupApi 10000"'
 
 # ---- Several files, nodes, one behind the other
 
