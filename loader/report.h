@@ -288,6 +288,24 @@ int64_t report_ports_window(const struct report_op *op);
 /* The longest time in which nothing came over a connection that is no flow. */
 int64_t report_stall(const struct report_op *op);
 
+#define REPORT_SPANS 16
+
+/*
+ * The times that are told of already: recordings of a node tell of the same ports and GPUs. They are read side by side, but not in order:
+ * more than a line at a time, what has no clock yet first, and of a pipe one after the other. In their order by `from`; of more than there
+ * is room for the closest become one.
+ */
+struct report_spans {
+	uint32_t n;
+	struct report_span {
+		int64_t from, to; /* by the node's clock */
+	} at[REPORT_SPANS + 1];
+};
+
+/* Of a part of that, at least. */
+bool report_spans_have(const struct report_spans *s, int64_t from, int64_t to);
+void report_spans_add(struct report_spans *s, int64_t from, int64_t to);
+
 #define REPORT_COUNTERS 40 /* of a port: signs of trouble go before others */
 
 /* Of a node, over the whole trace. */
@@ -296,7 +314,7 @@ struct report_port {
 	uint32_t name; /* "mlx5_0:1" */
 	uint32_t zero;
 	uint32_t host;
-	int64_t until; /* what is counted, by the node's clock */
+	struct report_spans told;
 	uint32_t ncounters;
 	struct report_counter {
 		uint32_t name;
@@ -348,6 +366,7 @@ void report_kmsg_end(struct report *r);
 #define REPORT_HELD_WHYS   (GPU_HELD_LAST - GPU_HELD_FIRST + 1)
 #define REPORT_GPU_ERRORS  (GPU_ERROR_LAST - GPU_ERROR_FIRST + 1)
 #define REPORT_GPU_SAMPLES 64 /* operations are judged some time after they were */
+#define REPORT_GPU_USERS   16
 
 /* What a GPU did, mostly within a second; 0: not known, but for what is counted. */
 struct report_gpu_sample {
@@ -367,8 +386,13 @@ struct report_gpu {
 	uint32_t host, name, pci; /* names */
 	uint32_t index;
 	struct report_proc *proc; /* the last that is alone on it, or one of several */
-	int64_t proc_to;	  /* and when it told of it last */
-	int64_t until;
+	/* Those that told of it, from when to when: the last ones. */
+	struct report_gpu_user {
+		struct report_proc *proc;
+		int64_t first, last;
+	} users[REPORT_GPU_USERS];
+	uint32_t nusers;
+	struct report_spans told;
 	/* Sums, but of temperature and width the most. */
 	int64_t time, held[REPORT_HELD_WHYS];
 	uint64_t errors[REPORT_GPU_ERRORS];
@@ -378,7 +402,7 @@ struct report_gpu {
 	bool lost;
 	bool shared; /* by several processes at a time */
 	struct report_gpu_sample
-		last[REPORT_GPU_SAMPLES]; /* each at its number % REPORT_GPU_SAMPLES */
+		last[REPORT_GPU_SAMPLES]; /* in order, each at its number % REPORT_GPU_SAMPLES */
 	uint32_t nlast;
 	UT_hash_handle hh;
 };

@@ -27,8 +27,6 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 			*g = key;
 			g->host = p->host;
 			g->proc = p->self;
-			g->until = INT64_MIN;
-			g->proc_to = INT64_MIN / 2;
 			HASH_ADD(hh, r->gpus, node, len, g);
 		}
 		if (!g || !HASH_ADDED(hh, g)) {
@@ -57,23 +55,66 @@ static void add_time(int64_t *sum, int64_t ns)
 
 #define AFTER_NS INT64_C(3000000000) /* one has gone, and another comes */
 
+/* A new one in place of the one that has been gone for longest, where there is no room. */
+static struct report_gpu_user *user_of(struct report_gpu *g, struct report_proc *p, int64_t at)
+{
+	struct report_gpu_user *u = g->users, *oldest = u;
+
+	for (; u < g->users + g->nusers; u++) {
+		if (u->proc == p)
+			return u;
+		if (u->last < oldest->last)
+			oldest = u;
+	}
+	u = g->nusers < REPORT_GPU_USERS ? &g->users[g->nusers++] : oldest;
+	*u = (struct report_gpu_user){p, at, at};
+	return u;
+}
+
+/* Whether others are on it at a time, and who is the last one. */
+static void note_user(struct report_gpu *g, struct report_proc *p, int64_t at)
+{
+	struct report_gpu_user *own = user_of(g, p, at), *u;
+	bool newest = true;
+
+	own->first = least(own->first, at);
+	own->last = most(own->last, at);
+	for (u = g->users; u < g->users + g->nusers; u++) {
+		if (u == own)
+			continue;
+		g->shared |= own->first <= u->last + AFTER_NS && u->first <= own->last + AFTER_NS;
+		newest &= own->last > u->last;
+	}
+	if (newest && !g->shared)
+		g->proc = p;
+}
+
+/* In its order; of what is older than all that there is room for the newest is kept. */
+static void keep_sample(struct report_gpu *g, const struct report_gpu_sample *s)
+{
+	uint32_t i = g->nlast++;
+
+	for (; i && i + REPORT_GPU_SAMPLES > g->nlast; i--) {
+		if (g->last[(i - 1) % REPORT_GPU_SAMPLES].to <= s->to)
+			break;
+		g->last[i % REPORT_GPU_SAMPLES] = g->last[(i - 1) % REPORT_GPU_SAMPLES];
+	}
+	g->last[i % REPORT_GPU_SAMPLES] = *s;
+}
+
 void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s)
 {
 	uint32_t i;
 
 	if (s->lost && !p->self->lost_gpu)
 		p->self->lost_gpu = g;
-	if (p->self != g->proc && s->to <= g->proc_to + AFTER_NS)
-		g->shared = true;
-	else
-		g->proc_to = s->to;
-	if (!g->shared)
-		g->proc = p->self;
-	if (s->to <= g->until) /* another process on it has told of it */
+	note_user(g, p->self, s->to);
+	if (report_spans_have(&g->told, s->to - 1,
+			      s->to)) /* another process on it has told of it */
 		return;
-	g->until = s->to;
+	report_spans_add(&g->told, s->to - most(s->ns, 1), s->to);
 	g->lost |= s->lost;
-	g->last[g->nlast++ % REPORT_GPU_SAMPLES] = *s;
+	keep_sample(g, s);
 	add_time(&g->time, s->ns);
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
 		add_time(&g->held[i], s->held[i]);

@@ -148,11 +148,10 @@ struct report_port *report_port_of(struct report *r, const struct report_proc *p
 		r->totals.ports_left++;
 		return NULL;
 	}
-	port = malloc(sizeof(*port));
+	port = calloc(1, sizeof(*port));
 	if (port) {
 		*port = key;
 		port->host = p->host;
-		port->until = INT64_MIN;
 		HASH_ADD(hh, r->ports, node, len, port);
 	}
 	if (!port || !HASH_ADDED(hh, port)) {

@@ -754,9 +754,9 @@ static void take_node(struct report_reader *rd, node_t rec)
 	from = ts - get_span(rd, rec, "interval");
 	for (port = child(rd, get(rd, rec, "rdma")); port; port = sibling(rd, port)) {
 		at = report_port_of(rd->r, rd->proc, port_name(rd, port));
-		if (!at || from < at->until)
+		if (!at || report_spans_have(&at->told, from, ts))
 			continue;
-		at->until = ts;
+		report_spans_add(&at->told, from, ts);
 		for (c = child(rd, get(rd, port, "counters")); c; c = sibling(rd, c))
 			if (c->key && jn_u64(c, &n))
 				report_port_add(rd->r, at, c->key, c->key_len, n);

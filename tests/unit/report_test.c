@@ -4051,6 +4051,101 @@ static void ports_of_nodes(void **state)
 	report_free(&r);
 }
 
+/* Of a process that begins at that ms: what a port counted and its GPU did each second, and an operation. Trouble comes at the end. */
+static void attempt(FILE *f, uint32_t pid, uint32_t ms, uint32_t seconds, const char *counters,
+		    const char *errors)
+{
+	uint32_t i;
+
+	fprintf(f, HEADER("%u"), pid, pid);
+	for (i = 1; i <= seconds; i++, ms += 1000) {
+		fprintf(f, NODE("%u000.000", "%s"), ms, i == seconds ? counters : "");
+		fprintf(f,
+			GPU("%u000.000",
+			    GPU_A "\"interval\":1000000.000,\"errors\":{%s},\"held\":{}"),
+			ms, i == seconds ? errors : "");
+		fprintf(f, COLL("0", "%u", "%u001.000", "%u002.000"), ms, ms, i, i, ms);
+	}
+}
+
+/*
+ * Two attempts, of which the later one is read first, all of it or as much as is read at a time: both count, and who was on the GPU is the
+ * same rank each time. Its samples are in their order, by which they are found.
+ */
+static void attempts(uint32_t seconds, uint32_t first, uint32_t then)
+{
+	const struct report_gpu *g;
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	uint32_t i;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	attempt(f, 2, first, seconds, "\"symbol_error\":2", "");
+	attempt(f, 1, then, seconds, "\"symbol_error\":5", "\"eccUncorrected\":3");
+	fclose(f);
+	read_text(&r, text, len);
+	free(text);
+	assert_int_equal(HASH_COUNT(r.ports), 1);
+	assert_int_equal(r.ports->ncounters, 1);
+	assert_int_equal(r.ports->counters[0].n, 7);
+	assert_int_equal(HASH_COUNT(r.gpus), 1);
+	g = r.gpus;
+	assert_int_equal(g->errors[GPU_ECC_UNCORRECTED - GPU_ERROR_FIRST], 3);
+	assert_int_equal(g->time, 2 * seconds * INT64_C(1000000000));
+	assert_int_equal(report_gpu_rank(g), 0);
+	assert_int_equal(g->proc->pid, first > then ? 2 : 1);
+	assert_int_equal(g->nlast, 2 * seconds);
+	i = g->nlast > REPORT_GPU_SAMPLES ? g->nlast - REPORT_GPU_SAMPLES : 0;
+	for (i++; i < g->nlast; i++)
+		assert_true(g->last[(i - 1) % REPORT_GPU_SAMPLES].to <
+			    g->last[i % REPORT_GPU_SAMPLES].to);
+	report_free(&r);
+}
+
+static void attempts_in_any_order(void **state)
+{
+	(void)state;
+	attempts(20, 100000, 10000);
+	attempts(20, 10000, 100000);
+	attempts(400, 10000000, 10000);
+	attempts(400, 10000, 10000000);
+}
+
+/* Which times have been told of: as many pieces as there is room for are apart, and of more the closest are one. */
+static void spans_that_are_told(void **state)
+{
+	struct report_spans s = {0};
+	int64_t i;
+
+	(void)state;
+	assert_false(report_spans_have(&s, 0, 1));
+	for (i = 100; i > 50; i--) /* backwards, without a gap */
+		report_spans_add(&s, 10 * i, 10 * i + 10);
+	assert_true(report_spans_have(&s, 510, 1010));
+	assert_true(report_spans_have(&s, 500, 511));
+	assert_true(report_spans_have(&s, 1009, 1020));
+	assert_false(report_spans_have(&s, 500, 510));
+	assert_false(report_spans_have(&s, 1010, 1020));
+	for (i = 1; i < REPORT_SPANS; i++)
+		report_spans_add(&s, 10000 * i, 10000 * i + 5000);
+	assert_int_equal(s.n, REPORT_SPANS);
+	for (i = 1; i < REPORT_SPANS; i++) {
+		assert_true(report_spans_have(&s, 10000 * i, 10000 * i + 1));
+		assert_false(report_spans_have(&s, 10000 * i + 5000, 10000 * i + 10000));
+	}
+	report_spans_add(&s, 26000, 27000);
+	assert_int_equal(s.n, REPORT_SPANS);
+	assert_true(report_spans_have(&s, 25000, 26000)); /* the narrowest gap */
+	assert_false(report_spans_have(&s, 27000, 30000));
+	report_spans_add(&s, 0, 1000000); /* over all */
+	report_spans_add(&s, 1000000, 1000001);
+	assert_true(report_spans_have(&s, 27000, 30000));
+	assert_int_equal(s.n, REPORT_SPANS);
+	assert_false(report_spans_have(&s, 1000001, INT64_MAX));
+}
+
 static void ports_have_bounds(void **state)
 {
 	struct report_port *port;
@@ -4859,6 +4954,8 @@ int main(void)
 		cmocka_unit_test(ports_and_other_causes),
 		cmocka_unit_test(names_of_counters),
 		cmocka_unit_test(ports_of_nodes),
+		cmocka_unit_test(attempts_in_any_order),
+		cmocka_unit_test(spans_that_are_told),
 		cmocka_unit_test(ports_have_bounds),
 		cmocka_unit_test(late_at_the_end),
 		cmocka_unit_test(a_slow_port),
