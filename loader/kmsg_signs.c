@@ -12,6 +12,13 @@
 #define ANY	 7
 #define COMM_LEN 15 /* of a process' name, at most */
 
+/* The kernel's names of errors of disks, of those that are trouble; before 5.16 with what says so in front. */
+#define BLOCK_ERROR(name)                                                                          \
+	{KMSG_STORAGE, name " error, dev ", "", ANY},                                              \
+	{                                                                                          \
+		KMSG_STORAGE, "blk_update_request: " name " error, dev ", "", ANY                  \
+	}
+
 static const struct {
 	enum kmsg_sign sign;
 	const char *begins; /* NULL: a device's, whatever it begins with */
@@ -24,12 +31,20 @@ static const struct {
 	{KMSG_PCIE, NULL, "AER: ", ANY},
 	{KMSG_PCIE, NULL, "PCIe Bus Error", ANY},
 	{KMSG_PCIE, "pcieport ", "", WARNING},
-	{KMSG_HARDWARE, "mce: ", "", WARNING},
-	{KMSG_HARDWARE, "{", "[Hardware Error]", WARNING}, /* by the firmware */
-	{KMSG_HARDWARE, "EDAC ", "", WARNING},
-	{KMSG_THERMAL, "CPU", "cpu clock throttled", ANY},
+	{KMSG_PCIE, "pcieport ", "pciehp: Slot", ANY}, /* what is in it leaves, or comes back */
+	{KMSG_PCIE, "pcieport ", "DPC: ", ANY},
+	{KMSG_THERMAL, "CPU", "cpu clock is throttled", ANY},
+	{KMSG_THERMAL, "CPU", "cpu clock throttled", ANY}, /* before 5.5 */
+	{KMSG_THERMAL, "mce: CPU", "cpu clock is throttled", ANY},
 	{KMSG_THERMAL, "mce: CPU", "cpu clock throttled", ANY},
+	{KMSG_HARDWARE, "mce: ", "", WARNING},
+	{KMSG_HARDWARE, "mce: [Hardware Error]", "", ANY},
+	{KMSG_HARDWARE, "[Hardware Error]: ", "", WARNING}, /* AMD's, decoded */
+	{KMSG_HARDWARE, "{", "[Hardware Error]", WARNING},  /* by the firmware */
+	{KMSG_HARDWARE, "EDAC ", "", WARNING},
+	{KMSG_HARDWARE, "Memory failure: 0x", "", WARNING}, /* of a page, and whose it was */
 	{KMSG_MEMORY, "Out of memory: Killed process ", "", ANY},
+	{KMSG_MEMORY, "Out of memory (oom_kill_allocating_task): Killed process ", "", ANY},
 	{KMSG_MEMORY, "Memory cgroup out of memory: Killed process ", "", ANY},
 	{KMSG_LINK, "NETDEV WATCHDOG: ", "", ANY},
 	{KMSG_LINK, NULL, "NETDEV WATCHDOG: ", ANY},
@@ -41,13 +56,20 @@ static const struct {
 	{KMSG_LINK, NULL, "Link is Up", ANY},
 	{KMSG_LINK, NULL, "Port module event", ANY}, /* mlx5: a cable, or what is in the port */
 	{KMSG_NIC, "mlx5_core ", "", WARNING}, /* its health, commands that time out, resets */
-	{KMSG_HUNG_TASK, "INFO: task ", "blocked for more than", ANY},
+	{KMSG_HUNG_TASK, "INFO: task ", " for more than ", ANY}, /* "blocked in I/O wait", too */
 	{KMSG_LOCKUP, "watchdog: ", "lockup", ANY},
 	{KMSG_LOCKUP, "watchdog: ", "LOCKUP", ANY},
 	{KMSG_LOCKUP, "NMI watchdog: ", "", WARNING},
 	{KMSG_LOCKUP, "rcu: INFO: ", "stall", ANY},
-	{KMSG_STORAGE, "I/O error, dev ", "", ANY},
-	{KMSG_STORAGE, "blk_update_request: I/O error, dev ", "", ANY}, /* before 5.16 */
+	BLOCK_ERROR("I/O"),
+	BLOCK_ERROR("timeout"),
+	BLOCK_ERROR("critical space allocation"),
+	BLOCK_ERROR("recoverable transport"),
+	BLOCK_ERROR("critical target"),
+	BLOCK_ERROR("critical nexus"),
+	BLOCK_ERROR("reservation conflict"), /* the same, later on */
+	BLOCK_ERROR("critical medium"),
+	BLOCK_ERROR("protection"),
 	{KMSG_STORAGE, "nvme ", "timeout", WARNING},
 	{KMSG_FILESYSTEM, "nfs: server ", "", ANY}, /* "not responding, still trying", "OK" */
 	{KMSG_FILESYSTEM, "LustreError: ", "", ANY},

@@ -92,6 +92,11 @@ static void signs(void **state)
 	assert_string_equal(
 		device(3, "pcieport 0000:00:1c.5: AER: Correctable error message received"),
 		"pcie");
+	assert_string_equal(device(6, "pcieport 0000:15:01.0: pciehp: Slot(3): Link Down"), "pcie");
+	assert_string_equal(device(6, "pcieport 0000:15:01.0: DPC: containment event, "
+				      "status:0x1f01 source:0x0000"),
+			    "pcie");
+	assert_null(device(6, "pcieport 0000:15:01.0: PME: Signaling with IRQ 44"));
 	assert_string_equal(device(3, "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, "
 				      "type=Physical Layer"),
 			    "pcie");
@@ -100,13 +105,38 @@ static void signs(void **state)
 	assert_string_equal(sign(3, "{1}[Hardware Error]: Hardware error from APEI Generic "
 				    "Hardware Error Source: 4"),
 			    "hardware");
+	/* of AMD's, decoded */
+	assert_string_equal(sign(0, "[Hardware Error]: Uncorrected, software containable error."),
+			    "hardware");
+	assert_string_equal(sign(0, "[Hardware Error]: CPU:66 (19:11:1) MC18_STATUS[Over|CE|MiscV|"
+				    "AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b"),
+			    "hardware");
+	assert_null(sign(6, "[Hardware Error]: Error Status: none"));
+	assert_string_equal(sign(6, "mce: [Hardware Error]: Machine check events logged"),
+			    "hardware");
+	assert_string_equal(sign(3, "Memory failure: 0x12345: Sending SIGBUS to python3:1473 due "
+				    "to hardware memory corruption"),
+			    "hardware");
+	assert_string_equal(sign(3, "Memory failure: 0x12345: recovery action for dirty LRU page: "
+				    "Recovered"),
+			    "hardware");
 	assert_string_equal(sign(6, "CPU3: Core temperature above threshold, cpu clock throttled "
 				    "(total events = 1)"),
+			    "thermal");
+	/* since 5.5 */
+	assert_string_equal(sign(4, "CPU7: Core temperature is above threshold, cpu clock is "
+				    "throttled (total events = 219)"),
+			    "thermal");
+	assert_string_equal(sign(4, "mce: CPU7: Package temperature is above threshold, cpu clock "
+				    "is throttled (total events = 219)"),
 			    "thermal");
 	assert_string_equal(
 		sign(3, "Memory cgroup out of memory: Killed process 1234 (python3) total-vm:1kB"),
 		"memory");
 	assert_string_equal(sign(3, "Out of memory: Killed process 1234 (python3) total-vm:1kB"),
+			    "memory");
+	assert_string_equal(sign(3, "Out of memory (oom_kill_allocating_task): Killed process 1234 "
+				    "(python3) total-vm:1kB"),
 			    "memory");
 	assert_string_equal(device(6, "mlx5_core 0000:17:00.0 ens1f0np0: Link down"), "link");
 	assert_string_equal(device(3, "mlx5_core 0000:17:00.0: wait_func:1195:(pid 7): timeout. "
@@ -115,12 +145,23 @@ static void signs(void **state)
 	assert_null(device(6, "mlx5_core 0000:17:00.0: firmware version: 28.39.1002"));
 	assert_string_equal(sign(3, "INFO: task python3:1234 blocked for more than 120 seconds."),
 			    "hung-task");
+	assert_string_equal(sign(3, "INFO: task python3:1234 blocked in I/O wait for more than 120 "
+				    "seconds."),
+			    "hung-task");
 	assert_string_equal(
 		sign(0, "watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [python3:1234]"),
 		"lockup");
 	assert_string_equal(sign(3, "rcu: INFO: rcu_preempt self-detected stall on CPU"), "lockup");
 	assert_string_equal(sign(3, "I/O error, dev nvme0n1, sector 0 op 0x0:(READ)"), "storage");
 	assert_string_equal(sign(3, "blk_update_request: I/O error, dev sda, sector 0"), "storage");
+	assert_string_equal(sign(3, "critical medium error, dev nvme0n1, sector 8 op 0x0:(READ)"),
+			    "storage");
+	assert_string_equal(sign(3, "timeout error, dev sdb, sector 8 op 0x0:(READ)"), "storage");
+	assert_string_equal(sign(3, "blk_update_request: critical target error, dev sda, sector 0"),
+			    "storage");
+	/* of what is asked for to learn whether it can */
+	assert_null(sign(3, "operation not supported error, dev loop0, sector 8 op 0x3:(DISCARD)"));
+	assert_null(sign(3, "blk_update_request: operation not supported error, dev loop0"));
 	assert_string_equal(
 		device(4,
 		       "nvme nvme0: I/O tag 12 (1) opcode 0x2 (I/O Cmd) QID 3 timeout, aborting"),
@@ -140,6 +181,7 @@ static void forged(void **state)
 		sign(6, "NVRM: Xid (PCI:[4242]: segfault at 7f12 ip 00007f00 sp 00007ffd error 4"));
 	assert_null(sign(4, "NVRM: Xid (PCI: (4242) used greatest stack depth: 1 bytes left"));
 	assert_null(sign(4, "a AER: [7] trap int3 ip:7f sp:7f error:0"));
+	assert_null(sign(4, "Memory failure: page allocation failure: order:0"));
 	assert_null(sign(6, "link down: page allocation failure: order:0"));
 	assert_null(sign(6, "eth0: Link down"));
 	assert_string_equal(sign(3, "Memory cgroup out of memory: Killed process 1 (NVRM: Xid "
