@@ -48,24 +48,33 @@ static bool begins_with(const char *text, const char *word)
 enum names_what { NOTHING, A_PROCESS, A_TASK };
 
 /*
- * "pid=24124,", "pid='24124'", "(pid 24124)", "Killed process 24124 (python)"; and of tasks, which are threads: "INFO: task python:24125 blocked for
- * more than", "watchdog: ... [python:24125]", in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and
- * what not.
+ * "pid=24124,", "pid='24124'", "Killed process 24124 (python)"; and of tasks, which are threads: "(pid 24125)", "INFO: task python:24125 blocked for
+ * more than" or "blocked in I/O wait for more than", "watchdog: ... [python:24125]", "Memory failure: 0x...: Sending SIGBUS to python:24125 due to",
+ * in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and what not.
  */
+static bool is_task(const char *text, size_t at, const char *end)
+{
+	if (ends_with(text, at, "(pid ")) /* mlx5's: who asked the device */
+		return true;
+	if (!ends_with(text, at, ":"))
+		return false;
+	if (begins_with(text, "INFO: task "))
+		return begins_with(end, " blocked for more than ") ||
+		       begins_with(end, " blocked in I/O wait for more than ");
+	if (begins_with(text, "Memory failure: "))
+		return begins_with(end, " due to hardware memory corruption") ||
+		       begins_with(end, " because of failure to unmap");
+	return begins_with(text, "watchdog: ") && !strcmp(end, "]");
+}
+
 static enum names_what names_what(const char *text, size_t at, const char *end)
 {
-	bool task, process;
-
-	if (begins_with(text, "INFO: task "))
-		task = ends_with(text, at, ":") && begins_with(end, " blocked for more than");
-	else
-		task = begins_with(text, "watchdog: ") && ends_with(text, at, ":") &&
-		       !strcmp(end, "]");
-	if (task)
+	if (is_task(text, at, end))
 		return A_TASK;
-	process = ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
-		  ends_with(text, at, "(pid ") || ends_with(text, at, "Killed process ");
-	return process ? A_PROCESS : NOTHING;
+	if (ends_with(text, at, "pid=") || ends_with(text, at, "pid='") ||
+	    ends_with(text, at, "Killed process "))
+		return A_PROCESS;
+	return NOTHING;
 }
 
 /* A recording of a process of a node, as lines name it, or by a thread of it. */

@@ -2446,6 +2446,47 @@ static void kernels_log(void **state)
 	report_free(&r);
 }
 
+#define SIGBUS_TO(task)                                                                            \
+	"Memory failure: 0x12: Sending SIGBUS to " task " due to hardware memory corruption"
+
+/* Whom they name: a process, or as the node calls it a thread of one. */
+static void kernels_log_names(void **state)
+{
+	static const struct {
+		const char *text;
+		int32_t rank;
+	} all[] = {
+		{STUCK("55"), 0},
+		{"INFO: task a:55 blocked in I/O wait for more than 120 seconds.", 0},
+		{"INFO: task a:55 blocked on 2 for more than 120 seconds.", -1},
+		{SIGBUS_TO("a:1:55"), 0},
+		{SIGBUS_TO("a:1"), 0},
+		{SIGBUS_TO("a:5"), -1},
+		{"Sending SIGBUS to a:55 due to hardware memory corruption", -1},
+		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 55): timeout", 0},
+		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 1): timeout", 0},
+		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 5): timeout", -1},
+		{"Xid 31, pid=55, name=job", -1},
+	};
+	char text[1024];
+	struct report r;
+	int len;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		len = snprintf(text, sizeof(text),
+			       HEADER("1") LOGGED("1500.000",
+						  "%s") "{\"recordType\":\"thread\","
+							"\"tid\":5,\"hostTid\":55}\n" COLL(
+								"0", "1", "1000.000", "2000.000"),
+			       all[i].text);
+		read_text(&r, text, (size_t)len);
+		assert_true(logged(&r, 0, all[i].text, all[i].rank, 500000));
+		report_free(&r);
+	}
+}
+
 #define GPU(us, more)                                                                              \
 	"{\"recordType\":\"gpu\",\"ts\":" us "," more ",\"name\":\"H200\",\"util\":97}\n"
 /* Five operations of 10 ms each, to which one rank comes 8 ms late. */
@@ -4989,6 +5030,7 @@ int main(void)
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
+		cmocka_unit_test(kernels_log_names),
 		cmocka_unit_test(gpus_that_are_slow),
 		cmocka_unit_test(gpus_in_all),
 		cmocka_unit_test(links_have_a_direction),
