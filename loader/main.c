@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* ncclscope: one binary, sub-commands like git's and perf's. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,11 +67,27 @@ static void check_output(void)
 		_exit(EXIT_FAILED);
 }
 
+/* Where one of these is closed, what is opened first would be it: a capture, say, into which messages go. Using it fails as before. */
+static void open_standard(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", modes[fd]) == fd)
+			continue;
+		pr_err("Failed to open '/dev/null' for what is closed of standard input, output "
+		       "and error\n");
+		_exit(EXIT_FAILED);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static char name[64], help[] = "--help";
 	size_t i;
 
+	open_standard();
 	/* Ignored by who has started us, children would go before we have seen their end, and their numbers be others'. */
 	signal(SIGCHLD, SIG_DFL);
 	atexit(check_output);

@@ -200,6 +200,15 @@ else
 	skip "-o becomes read-only" "no mount"
 fi
 
+# ---- Without standard input, output, error
+
+# What is said goes into no file that is opened first, nor does it wait for whoever reads a socket.
+timeout 60 "$scope" record --plugin "$plugin" --gpu off --net off --raw "$tmp/closed.raw" -d 500ms -v 0<&- 2>&-
+rc=$?
+is "closed: the capture is one" "$rc $("$scope" convert -q "$tmp/closed.raw" -o "$tmp/closed" 2>&1)" "0 "
+timeout -k 5 30 "$scope" record --plugin "$plugin" --raw "$tmp/closed2.raw" -v -- "${small[@]}" >"$tmp/closed.out" 2>&-
+is "closed: the recording ends" $? 0
+
 # ---- Signals to the recorder
 
 long=(--ranks 2 --bytes 256K --iters 100000 --sleep-us 2000 --no-check)
