@@ -24,17 +24,19 @@ static void remove_part(int sig)
 	raise(sig);
 }
 
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 #define NENDS (sizeof(ends) / sizeof(*ends))
 
-static struct sigaction before[NENDS];
+static struct sigaction before[NENDS], before_limit;
 
-/* What is ignored stays so: nohup(1). */
+/* What is ignored stays so: nohup(1). Where there is a limit for a file's size, writing fails instead, and says so. */
 static void catch_signals(void)
 {
-	struct sigaction remove = {.sa_handler = remove_part};
+	struct sigaction remove = {.sa_handler = remove_part}, ignore = {.sa_handler = SIG_IGN};
 	size_t i;
+
+	sigaction(SIGXFSZ, &ignore, &before_limit);
 
 	for (i = 0; i < NENDS; i++)
 		if (!sigaction(ends[i], NULL, &before[i]) && before[i].sa_handler != SIG_IGN)
@@ -47,6 +49,7 @@ static void release_signals(void)
 
 	for (i = 0; i < NENDS; i++)
 		sigaction(ends[i], &before[i], NULL);
+	sigaction(SIGXFSZ, &before_limit, NULL);
 }
 
 static int give_to_caller(int fd)

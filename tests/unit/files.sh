@@ -160,4 +160,37 @@ stays_open()
 }
 t "report: all stay open where they may" stays_open
 
+# ---- What cannot be written
+
+# unwritten SAYS COMMAND...: fails so, and what was written of it so far is gone.
+unwritten()
+{
+	local says=$1
+	shift
+	rm -rf part && mkdir part
+	(ulimit -f 4 && "$tool" "$@" -o part/x job >out 2>err)
+	same "$? $(ls part) $(grep -c "$says" err)" "1  1" || { cat err; return 1; }
+}
+# A limit for the size of files, of a shell or a service: no signal kills us.
+for command in merge view "export --to chrome"; do
+	# shellcheck disable=SC2086
+	t "$command: as large as a file may be" unwritten "Failed to write 'part/x': File too large" $command
+done
+# Who reads the messages has gone, or the terminal: in the midst of writing.
+ended_by()
+{
+	rm -rf part && mkdir part && mkfifo part/go
+	"$tool" export --to csv -o part/x - <part/go >out 2>err &
+	exec 9>part/go
+	cat job/trace_1_pid0000.jsonl >&9
+	for ((i = 0; i < 100 && $(ls part | wc -l) < 2; i++)); do sleep 0.1; done
+	same "$(ls part | wc -l)" 2 "while it writes"
+	kill "-$1" $!
+	wait $!
+	exec 9>&-
+	rm part/go
+	same "$(ls part)" ""
+}
+for sig in PIPE TERM HUP; do t "export: ended by SIG$sig, nothing is left" ended_by $sig; done
+
 finish
