@@ -44,7 +44,8 @@ struct convert {
 	uint64_t trim_offset;	  /* where to give memory back */
 	uint64_t inputs, context; /* of these, records of kernel context */
 	uint64_t lost, records;
-	bool torn;
+	bool torn;   /* it ends within a record */
+	bool cut;    /* it lacks the end of a recording */
 	bool failed; /* of a recording no trace could be written */
 };
 
@@ -79,7 +80,7 @@ static void session_end(struct convert *c)
 	if (!c->s.begun)
 		return;
 	if (!c->s.finished) {
-		c->torn = true;
+		c->cut = true;
 		cut_off(c);
 	}
 	if (log_level >= LOG_INFO)
@@ -164,10 +165,11 @@ static int take_all(struct convert *c)
 	progress__end(&progress);
 	if (taken)
 		return taken;
-	if (err == -ENODATA)
+	if (err == -ENODATA) {
+		c->torn = true;
 		pr_warn("'%s' is torn: %s, continuing with what comes before\n", c->opt.file,
 			c->reader.why);
-	else if (err)
+	} else if (err)
 		pr_err("Failed to read '%s': %s\n", c->opt.file, c->reader.why);
 	return err == -ENODATA ? 0 : err;
 }
@@ -226,14 +228,19 @@ static int run(struct convert *c)
 	err = take_all(c);
 	session_end(c);
 	out_threads__free(c->threads);
-	if (!err && c->torn)
+	if (!err && c->cut)
 		pr_warn("'%s' ends before its recording does: what was open then is unfinished\n",
 			c->opt.file);
+	if (!err && !c->inputs)
+		pr_warn("'%s' holds no recording: it ends before the first has begun\n",
+			c->opt.file);
+	if (!c->inputs && made >= 0)
+		out_dir_unmake(c->opt.dir, made);
 	print_cost(c);
 	raw_reader__close(&c->reader);
 	if (err)
 		return EXIT_FAILED;
-	if (c->opt.strict && (c->lost || c->torn))
+	if (c->opt.strict && (c->lost || c->torn || c->cut || !c->inputs))
 		return EXIT_LOST;
 	return c->failed ? EXIT_FAILED : EXIT_OK;
 }

@@ -170,6 +170,16 @@ torn() {
 	done
 }
 t "torn at any place" torn
+# strictly FILE: says "RC LINES-ABOUT-IT"
+strictly() {
+	rm -rf "$tmp/strict"
+	"$scope" convert --strict "$1" -o "$tmp/strict" >"$tmp/strict.say" 2>&1
+	echo "$? $(grep -cE "$2" "$tmp/strict.say")"
+}
+all_of() { head -c "$1" "$tmp/all.raw"; }
+is "the header alone: strictly no recording" "$(strictly <(all_of 64) 'holds no recording') $(ls -d "$tmp/strict" 2>&1 | grep -c 'No such')" "5 1 1"
+is "torn where the first begins: likewise" "$(strictly <(all_of 74) 'holds no recording') $(ls -d "$tmp/strict" 2>&1 | grep -c 'No such')" "5 1 1"
+is "a whole one, and the begin of the next: torn" "$(strictly <(cat "$tmp/all.raw" && all_of 200 | tail -c +65) 'is torn')" "5 1"
 { head -c 200000 "$tmp/all.raw" && head -c 20000 /dev/zero && tail -c +220001 "$tmp/all.raw"; } >"$tmp/bad.raw"
 convert bad
 is "damaged: refused, with the place" "$rc $(grep -cE 'at byte (19|20|21)[0-9]{4}' "$tmp/bad.say")" "1 1"
