@@ -337,17 +337,32 @@ void out_file__shrink(struct out_file *f)
 	f->cap = 0;
 }
 
-void out_file__close(struct out_file *f)
+uint64_t out_file__end(struct out_file *f)
 {
-	if (!f->path)
-		return;
+	uint64_t lines;
+
+	if (!f->path || f->fd < 0)
+		return 0;
 	f->ending = true;
 	out_file__flush(f);
 	if (f->zst)
 		end_frame(f);
 	if (cut_off(f)) /* what of the reserve was not needed, too */
 		pr_debug("Failed to truncate '%s': %s\n", f->path, strerror(errno));
-	close(f->fd);
+	lines = close(f->fd) ? out_file__lines(f) : 0;
+	f->fd = -1;
+	if (lines)
+		pr_warn("Failed to write '%s': %s, its %llu lines may not be there and are counted "
+			"as lost\n",
+			f->path, strerror(errno), (unsigned long long)lines);
+	return lines;
+}
+
+void out_file__close(struct out_file *f)
+{
+	if (!f->path)
+		return;
+	out_file__end(f);
 	zst_writer__free(f->zst);
 	free(f->path);
 	free(f->buf);

@@ -78,6 +78,8 @@ struct out_batch {
  * -errno, for out_dir_error().
  */
 int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid);
+/* The same; *made: it was not there before. */
+int out_dir_make(const char *path, bool links, uid_t uid, gid_t gid, bool *made);
 const char *out_dir_error(int err);
 /* The same way to one that is there, for looking at what is in it (O_PATH). An fd or -errno. */
 int out_dir_find(const char *path, bool links, uid_t uid);
@@ -138,7 +140,13 @@ uint64_t out_file__lines(const struct out_file *f);
 /* After a line that took much room: gives that back, when there is nothing in it. */
 void out_file__shrink(struct out_file *f);
 
-/* Flushes and closes; safe on a file that was never opened, safe twice. */
+/*
+ * Writes what there is, and closes the file. How many lines may not be in it: some file systems (NFS) tell only then that they
+ * have not written what they took. Safe on a file that was never opened, safe twice.
+ */
+uint64_t out_file__end(struct out_file *f);
+
+/* The same, and frees it. */
 void out_file__close(struct out_file *f);
 
 #endif

@@ -227,8 +227,7 @@ int out_dir_find(const char *path, bool links, uid_t uid)
 	return err;
 }
 
-/* *made: it was not there. */
-static int make_or_open(const char *path, bool links, uid_t uid, gid_t gid, bool *made)
+int out_dir_make(const char *path, bool links, uid_t uid, gid_t gid, bool *made)
 {
 	struct walk w = {.at = -1, .uid = uid, .links = links, .make = true};
 	int fd = -1, err;
@@ -255,7 +254,7 @@ int out_dir_open(const char *path, bool links, uid_t uid, gid_t gid)
 {
 	bool made;
 
-	return make_or_open(path, links, uid, gid, &made);
+	return out_dir_make(path, links, uid, gid, &made);
 }
 
 static int check_cwd(void)
@@ -277,7 +276,7 @@ int out_dir_check(const char *dir, uid_t uid, gid_t gid, int *made)
 
 	if (!dir)
 		return check_cwd();
-	fd = make_or_open(dir, true, uid, gid, &is_made);
+	fd = out_dir_make(dir, true, uid, gid, &is_made);
 	if (fd < 0) {
 		pr_err("Failed to open the directory '%s' for traces: %s; %sname another with -o\n",
 		       dir, out_dir_error(fd),

@@ -308,7 +308,7 @@ static void free_streams(struct proc *p)
 void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 {
 	struct session *s = p->session;
-	uint64_t now = p->corr.now_ns, orphans;
+	uint64_t now = p->corr.now_ns, orphans, not_written;
 
 	correlate__end(&p->corr);
 	orphans = p->corr.counts.orphans;
@@ -317,11 +317,12 @@ void proc__end(struct proc *p, const char *end, bool exited, int exit_code)
 	free_threads(p, now);
 	decode_net__proc_end(p);
 	trace__footer(p, end, exited, exit_code);
-	if (p->out.write_lost)
-		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost);
-	summary__proc_end(&s->summary, p);
 	if (s->retain && p->out.path)
 		retain__add(s->retain, p->out.path, p->out.fd);
+	not_written = out_file__end(&p->out);
+	if (p->out.write_lost + not_written)
+		proc__count_loss(p, LOSS_WRITE_ERROR, p->out.write_lost + not_written);
+	summary__proc_end(&s->summary, p);
 	out_file__close(&p->out);
 	target__close(&p->target);
 	if (s->sched_mode)

@@ -29,16 +29,27 @@ static size_t padded(size_t size)
 /* ---- Writing ----------------------------------------------------------------------------------- */
 
 struct raw_writer {
-	int fd, dirfd; /* dirfd: where it was made */
-	int err;       /* why nothing more is written */
+	int fd, dirfd;	  /* dirfd: where it was made */
+	bool dir_is_made; /* by us, for it */
+	int err;	  /* why nothing more is written */
 	char *path;
 	uint64_t size; /* whole records in the file */
 	size_t len;
 	unsigned char buf[WRITE_BYTES];
 };
 
-/* *dirfd is the caller's if there is a file. */
-static int open_file(const char *path, uid_t uid, gid_t gid, int *dirfd)
+/* As it was found: nothing is in it. */
+static void leave_dir(struct raw_writer *w, const char *dir)
+{
+	if (w->dir_is_made)
+		out_dir_unmake(dir, w->dirfd);
+	else
+		close(w->dirfd);
+	w->dirfd = -1;
+}
+
+/* With w->dirfd if there is a file. */
+static int open_file(struct raw_writer *w, const char *path, uid_t uid, gid_t gid)
 {
 	char *dir = strdup(path), *name = strdup(path);
 	int fd;
@@ -48,14 +59,14 @@ static int open_file(const char *path, uid_t uid, gid_t gid, int *dirfd)
 		free(name);
 		return -ENOMEM;
 	}
-	*dirfd = out_dir_open(dirname(dir), true, uid, gid);
-	fd = *dirfd < 0 ? *dirfd
-			: open_beneath(*dirfd, basename(name),
-				       O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
+	w->dirfd = out_dir_make(dirname(dir), true, uid, gid, &w->dir_is_made);
+	fd = w->dirfd < 0 ? w->dirfd
+			  : open_beneath(w->dirfd, basename(name),
+					 O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0600);
 	if (fd >= 0 && fchown(fd, uid, gid))
 		pr_debug("Failed to give '%s' to user %d: %s\n", path, (int)uid, strerror(errno));
-	if (fd < 0 && *dirfd >= 0)
-		close(*dirfd);
+	if (fd < 0 && w->dirfd >= 0)
+		leave_dir(w, dir);
 	free(dir);
 	free(name);
 	return fd;
@@ -86,7 +97,7 @@ struct raw_writer *raw_writer__open(const char *path, uid_t uid, gid_t gid, int 
 		return NULL;
 	memset(w, 0, offsetof(struct raw_writer, buf));
 	w->path = strdup(path);
-	w->fd = w->path ? open_file(path, uid, gid, &w->dirfd) : -ENOMEM;
+	w->fd = w->path ? open_file(w, path, uid, gid) : -ENOMEM;
 	if (w->fd < 0) {
 		*err = w->fd;
 		free(w->path);
@@ -145,14 +156,12 @@ uint64_t raw_writer__bytes(const struct raw_writer *w)
 	return w->size;
 }
 
-static int writer_free(struct raw_writer *w)
+static void writer_free(struct raw_writer *w)
 {
-	int err = close(w->fd) ? -errno : 0;
-
-	close(w->dirfd);
+	if (w->dirfd >= 0)
+		close(w->dirfd);
 	free(w->path);
 	free(w);
-	return err;
 }
 
 int raw_writer__close(struct raw_writer *w)
@@ -162,13 +171,18 @@ int raw_writer__close(struct raw_writer *w)
 	if (!w)
 		return 0;
 	err = raw_writer__flush(w);
-	end = writer_free(w);
+	end = close(w->fd) ? -errno : 0; /* some file systems tell only now: NFS */
+	if (end && !err)
+		pr_warn("Failed to write '%s': %s, it may not be whole\n", w->path, strerror(-end));
+	writer_free(w);
 	return err ? err : end;
 }
 
 void raw_writer__abandon(struct raw_writer *w)
 {
 	unlink_ours(w->dirfd, w->path, w->fd, 0);
+	close(w->fd);
+	leave_dir(w, dirname(w->path));
 	writer_free(w);
 }
 

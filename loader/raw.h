@@ -56,7 +56,7 @@ uint64_t raw_writer__bytes(const struct raw_writer *w); /* in the file */
 
 /* Flushes, closes, frees; NULL is fine. 0 or -errno: not all is in the file. */
 int raw_writer__close(struct raw_writer *w);
-/* Closes, frees, and takes the file away, if it is still what has that name. */
+/* Closes, frees, and takes the file away, if it is still what has that name, and its directory, if that was made for it. */
 void raw_writer__abandon(struct raw_writer *w);
 
 /* ---- Reading ----------------------------------------------------------------------------------- */

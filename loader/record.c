@@ -319,13 +319,20 @@ static int open_rdma(struct recorder *r)
 /* A capture alone needs no directory. */
 static int check_dir(struct recorder *r)
 {
+	int made = -1, err;
 	uid_t uid;
 	gid_t gid;
 
 	if (r->opt.raw && !r->opt.dir)
 		return EXIT_OK;
 	invoking_user(&uid, &gid);
-	return out_dir_check(r->opt.dir, uid, gid, &r->made_dir) ? EXIT_FAILED : EXIT_OK;
+	err = out_dir_check(r->opt.dir, uid, gid, &made);
+	if (made >= 0) {
+		if (r->made_dir >= 0) /* by a window before, and somebody has taken it away */
+			close(r->made_dir);
+		r->made_dir = made;
+	}
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
 /* What has not the plugin's probe is another file, and no fault of the kernel. */
@@ -1084,9 +1091,9 @@ int cmd_record(int argc, char **argv)
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
+	close_raw(&r);
 	if (status && r.made_dir >= 0)
 		out_dir_unmake(r.opt.dir, r.made_dir);
-	close_raw(&r);
 	retain__free(r.retain);
 	gpu_sampler__stop(&r.gpus);
 	rdma_sampler__stop(&r.rdma);

@@ -167,6 +167,14 @@ mkdir -p "$tmp/o3"
 timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/o3/x/y" -- "${small[@]}" >"$tmp/o3.out" 2>"$tmp/o3.err"
 rc=$?
 t "-o below a directory that is not there" says o3 1 "$tmp/o3/x/y" "No such file" "its parent must exist"
+# began_not OPTION...: no such process can be recorded, and nothing is left of the try.
+began_not() {
+	timeout 60 "$scope" record --plugin "$plugin" -p $$ "$@" >"$tmp/began.out" 2>"$tmp/began.err"
+	same "$?" 1 && [ ! -e "$tmp/began" ] || { cat "$tmp/began.err"; return 1; }
+}
+t "nothing begins: the directory made for it is gone again" began_not -o "$tmp/began"
+t "nothing begins: that of a capture as well" began_not --raw "$tmp/began/x.raw"
+t "nothing begins: that of both" began_not -o "$tmp/began" --raw "$tmp/began/x.raw"
 mkdir "$tmp/o4"
 mount -t tmpfs -o size=64k,ro none "$tmp/o4"
 record o4 -- "${small[@]}"

@@ -190,4 +190,26 @@ is "by nobody, whose files they are" "$(chmod 755 "$tmp" && cp "$tmp/all.raw" "$
 	install -d -o nobody "$tmp/nobody" && setpriv --reuid nobody --clear-groups "$scope" convert -q "$tmp/nobody.raw" -o "$tmp/nobody/t" &&
 	diff -rq "$tmp/all" "$tmp/nobody/t" && stat -c %U "$tmp"/nobody/t/* | sort -u)" nobody
 
+# ---- A file system that tells only at close(2) that it is full
+
+full_disk() {
+	mkdir "$tmp/nfs" "$tmp/nfs.disk"
+	"$build/e2e/slow_fs" "$tmp/nfs.disk" 0 "$tmp/nfs" &
+	until_true 10 mountpoint -q "$tmp/nfs"
+	touch "$tmp/nfs.disk/full"
+}
+if [ -w /dev/fuse ]; then
+	full_disk
+	"$scope" convert --strict "$tmp/all.raw" -o "$tmp/nfs/t" >"$tmp/nfs.say" 2>&1
+	rc=$?
+	is "traces: said, counted" "$rc $(grep -c 'Failed to write .*No space left.* counted as lost' "$tmp/nfs.say") $(grep -cE '^Loss: .*write-error' "$tmp/nfs.say")" \
+		"5 $(find "$tmp/nfs.disk/t" -name '*.jsonl' | wc -l) 1"
+	timeout 60 "$scope" record --plugin "$plugin" --strict --raw "$tmp/nfs/full.raw" -d 200ms >"$tmp/nfs.say" 2>&1
+	rc=$?
+	is "a capture: said" "$rc $(grep -c 'Failed to write .*full.raw.*No space left' "$tmp/nfs.say")" "5 1"
+	umount "$tmp/nfs"
+else
+	skip "full at close" "no /dev/fuse"
+fi
+
 finish

@@ -2,7 +2,7 @@
 /*
  * slow_fs DIR MILLISECONDS MOUNTPOINT: what is written below MOUNTPOINT lands in DIR, and what is read comes from
  * there, each time after so long, as on a busy or distant disk; a stopped server is a disk that hangs. No
- * fallocate, as on NFS.
+ * fallocate, as on NFS. And as there, that the disk is full is told by close(2) alone: while there is a file "full" in DIR.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -53,6 +53,13 @@ static int fs_write(const char *path, const char *buf, size_t size, off_t off,
 	usleep(delay_us);
 	n = pwrite((int)fi->fh, buf, size, off);
 	return n < 0 ? -errno : (int)n;
+}
+
+static int fs_flush(const char *path, struct fuse_file_info *fi)
+{
+	(void)path;
+	(void)fi;
+	return faccessat(base, "full", F_OK, 0) ? 0 : -ENOSPC;
 }
 
 static int fs_open(const char *path, struct fuse_file_info *fi)
@@ -110,6 +117,7 @@ static const struct fuse_operations operations = {
 	.open = fs_open,
 	.read = fs_read,
 	.write = fs_write,
+	.flush = fs_flush,
 	.truncate = fs_truncate,
 	.chown = fs_chown,
 	.chmod = fs_chmod,
