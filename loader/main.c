@@ -67,19 +67,19 @@ static void check_output(void)
 		_exit(EXIT_FAILED);
 }
 
-/* Where one of these is closed, what is opened first would be it: a capture, say, into which messages go. Using it fails as before. */
-static void open_standard(void)
+/*
+ * Where one of these is closed, what is opened first would be it: a capture, say, into which messages go. This can be neither read
+ * nor written, nor opened for that by its name, and a command that is started has it closed as before.
+ */
+static void hold_standard(void)
 {
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
 	int fd;
 
-	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", modes[fd]) == fd)
-			continue;
-		pr_err("Failed to open '/dev/null' for what is closed of standard input, output "
-		       "and error\n");
-		_exit(EXIT_FAILED);
-	}
+	do
+		fd = open("/", O_PATH | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 int main(int argc, char **argv)
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	static char name[64], help[] = "--help";
 	size_t i;
 
-	open_standard();
+	hold_standard();
 	/* Ignored by who has started us, children would go before we have seen their end, and their numbers be others'. */
 	signal(SIGCHLD, SIG_DFL);
 	atexit(check_output);

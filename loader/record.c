@@ -1091,9 +1091,9 @@ int cmd_record(int argc, char **argv)
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
-	close_raw(&r);
 	if (status && r.made_dir >= 0)
 		out_dir_unmake(r.opt.dir, r.made_dir);
+	close_raw(&r);
 	retain__free(r.retain);
 	gpu_sampler__stop(&r.gpus);
 	rdma_sampler__stop(&r.rdma);

@@ -175,6 +175,7 @@ began_not() {
 t "nothing begins: the directory made for it is gone again" began_not -o "$tmp/began"
 t "nothing begins: that of a capture as well" began_not --raw "$tmp/began/x.raw"
 t "nothing begins: that of both" began_not -o "$tmp/began" --raw "$tmp/began/x.raw"
+t "nothing begins: one in the other" began_not -o "$tmp/began/t" --raw "$tmp/began/x.raw"
 mkdir "$tmp/o4"
 mount -t tmpfs -o size=64k,ro none "$tmp/o4"
 record o4 -- "${small[@]}"
@@ -216,6 +217,9 @@ rc=$?
 is "closed: the capture is one" "$rc $("$scope" convert -q "$tmp/closed.raw" -o "$tmp/closed" 2>&1)" "0 "
 timeout -k 5 30 "$scope" record --plugin "$plugin" --raw "$tmp/closed2.raw" -v -- "${small[@]}" >"$tmp/closed.out" 2>&-
 is "closed: the recording ends" $? 0
+timeout 30 "$scope" record --plugin "$plugin" -o "$tmp/closed3" -q -- sh -c '! [ -e /proc/self/fd/2 ]' 2>&-
+is "closed: for the command, too" $? 0
+t "closed: nothing is written by another name of it" eval '! "$scope" export --to csv -o /dev/stdout "$tmp/cerr" 2>"$tmp/closed.err" >&- && grep -q "Failed to write" "$tmp/closed.err"'
 
 # ---- Signals to the recorder
 

@@ -180,14 +180,14 @@ done
 ended_by()
 {
 	rm -rf part && mkdir part && mkfifo part/go
-	"$tool" export --to csv -o part/x - <part/go >out 2>err &
+	env --default-signal="$1" "$tool" export --to csv -o part/x - <part/go >out 2>err &
 	exec 9>part/go
 	cat job/trace_1_pid0000.jsonl >&9
 	for ((i = 0; i < 100 && $(ls part | wc -l) < 2; i++)); do sleep 0.1; done
 	same "$(ls part | wc -l)" 2 "while it writes"
 	kill "-$1" $!
-	wait $!
 	exec 9>&-
+	wait $!
 	rm part/go
 	same "$(ls part)" ""
 }
