@@ -263,16 +263,25 @@ static __always_inline bool tbuf_read(struct scope_tbuf_hdr *tb, __u64 addr)
 	       tb->rec_cnt <= tb->len / SCOPE_REC_BYTES_MIN;
 }
 
-/* The thread hands in this buffer: the one that is known, or it was given another. */
-static __always_inline void thread_see(__u32 tid, __u64 addr)
+/*
+ * The thread hands in this buffer, up to `end`: the one that is known, or it was given another. Whether that is new: overlayfs shows the
+ * plugin of one image to each container as another file, and the kernel, for which there is one, has as many of our probes at this
+ * place, all of which run in each container. The plugin empties a buffer that it has handed in, so with something in it the end is another.
+ */
+static __always_inline bool thread_see(__u32 tid, __u64 addr, __u64 end)
 {
 	struct scope_thread *thread = bpf_map_lookup_elem(&scope_threads, &tid);
-	struct scope_thread fresh = {.tbuf = addr};
+	struct scope_thread fresh = {.tbuf = addr, .seen_end = end};
 
-	if (thread && thread->tbuf == addr)
-		return;
+	if (thread && thread->tbuf == addr) {
+		if (thread->seen_end == end)
+			return false;
+		thread->seen_end = end;
+		return true;
+	}
 	if (bpf_map_update_elem(&scope_threads, &tid, &fresh, BPF_ANY))
 		scope_count(SCOPE_STAT_MAP_FULL, 1);
+	return true;
 }
 
 struct {
@@ -307,7 +316,8 @@ static __always_inline int flush(void *ctx, void *nothing, __u64 addr, __u64 rea
 		no_private_stack(ctx, nothing);
 		return 0;
 	}
-	thread_see((__u32)ids, addr);
+	if (!thread_see((__u32)ids, addr, tb.pos + tb.len))
+		return 0;
 	stat = proc_get(ids >> 32, BPF_CORE_READ(task, group_leader, start_time));
 	limited = stat ? stat->limited_recs : 0;
 	sched_see(task);

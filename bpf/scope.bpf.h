@@ -73,10 +73,11 @@ struct {
 } scope_pids SCOPE_SHARED SEC(".maps");
 
 struct scope_thread {
-	__u64 tbuf;	    /* address of its buffer in the job */
-	__u64 sent_end;	    /* position behind the last record of it that is in the ring */
-	__u64 lost_end;	    /* position behind the last record of it that was counted as lost */
-	__u32 lost_cnt;	    /* how many were counted then, */
+	__u64 tbuf;	/* address of its buffer in the job */
+	__u64 seen_end; /* position behind the last byte of it that was handed in at the probe */
+	__u64 sent_end; /* position behind the last record of it that is in the ring */
+	__u64 lost_end; /* position behind the last record of it that was counted as lost */
+	__u32 lost_cnt; /* how many were counted then, */
 	__u32 lost_limited; /* 1: as rate-limit */
 };
 

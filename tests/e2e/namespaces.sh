@@ -108,6 +108,45 @@ t "plugin file deleted, -p: clean, lossless, events" eval 'same $rc 0 status && 
 kill -INT "$starter"
 wait "$starter"
 
+# ---- Containers of one image: overlayfs shows each a file system of its own, with one file below
+
+cat >"$tmp/mount-image" <<-'EOT'
+	# The image's files, at the same place, and a layer of our own above.
+	layer=$(mktemp -d "$tmp/layer.XXXXXX") && mount -t tmpfs none "$layer" && mkdir "$layer/upper" "$layer/work" &&
+		mount -t overlay overlay -o "lowerdir=$tmp/bin,upperdir=$layer/upper,workdir=$layer/work" "$tmp/bin" || exit 1
+	exec "$@"
+EOT
+# from_image COMMAND...: in a container of it.
+from_image() {
+	env NCCL_PROFILER_PLUGIN="$plugin" tmp="$tmp" unshare -m sh "$tmp/mount-image" "$@"
+}
+# two_jobs NAME [COMMAND]: two at a time, each started by it; how many records came through the ring.
+two_jobs() {
+	local name=$1 i starters=()
+	shift
+	record_bg "$name" -v
+	for i in 1 2; do
+		NCCL_PROFILER_PLUGIN=$plugin "$@" "$job" --ranks 2 --bytes 256K --iters 100 --sleep-us 25000 --json >"$tmp/$name$i.out" 2>&1 &
+		starters+=($!)
+	done
+	wait "${starters[@]}"
+	sleep 0.5
+	stop_recorder INT
+	sed -n 's/.*BPF: records \([0-9]*\)$/\1/p' "$tmp/$name.err"
+}
+
+if from_image true 2>/dev/null; then
+	two_jobs plain env >"$tmp/records"
+	plain=$(cat "$tmp/records")
+	two_jobs image from_image >"$tmp/records"
+	image=$(cat "$tmp/records")
+	t "one image, two containers: clean, lossless" eval 'same $rc 0 status && clean image && lossless image'
+	is "one image, two containers: calls" "$(q image '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[100,100,100,100]"
+	t "one image, two containers: the ring has each record once ($image, of one file $plain)" [ "$image" -gt 0 -a "$image" -lt $((plain * 3 / 2)) ]
+else
+	skip "containers of one image" "needs overlayfs"
+fi
+
 # ---- The others
 
 if command -v ip >/dev/null; then
