@@ -353,10 +353,25 @@ static int status_of(int err, int otherwise)
 	return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : otherwise;
 }
 
+/* In a window that is not the first: the file is away, or half there, as while it is replaced. Jobs have what was there before. */
+static bool may_come_back(const struct recorder *r, int err)
+{
+	return r->until_ns && (err == -ENOENT || err == -ENOEXEC);
+}
+
 static int attach_all(struct recorder *r)
 {
-	int err = scan__init(r, plugin__named(r->opt.plugin) != NULL);
+	int err;
 
+	if (r->until_ns) /* a link may lead to another file by now; if to none, it is said below */
+		plugin__find(r->opt.plugin, r->plugin, sizeof(r->plugin));
+	err = scan__init(r, plugin__named(r->opt.plugin) != NULL);
+	if (err && may_come_back(r, err)) {
+		pr_warn("Failed to attach to the plugin '%s': %s, continuing with the files that "
+			"processes have\n",
+			r->plugin, strerror(-err));
+		err = 0;
+	}
 	if (err && has_no_probe(r->plugin)) {
 		pr_err("Failed to attach to the plugin '%s': it is none, as it has no probe "
 		       "ncclscope:flush; 'ncclscope doctor --plugin FILE' tells more\n",

@@ -54,8 +54,10 @@ static int read_build_id(const struct scan_file *f, char *id, size_t len)
 /* What else is recorded of the plugin that was named: nothing where it has no build id, or none of the usual length. */
 static void copy_build_id(struct scan *s, const struct scan_file *f)
 {
-	if (s->only && read_build_id(f, s->build_id, sizeof(s->build_id)))
-		s->build_id[0] = 0;
+	char id[ELF_BUILD_ID_LEN];
+
+	if (s->only && !read_build_id(f, id, sizeof(id)))
+		strcpy(s->build_id, id);
 }
 
 static struct scan_file *file_find(const struct scan *s, const struct elf_file_id *key)
@@ -464,8 +466,10 @@ int scan__init(struct recorder *r, bool only)
 {
 	struct elf_file_id key;
 	struct scan_file *f;
-	int fd = open(r->plugin, O_PATH | O_CLOEXEC), err;
+	int fd, err;
 
+	r->scan.only = only;
+	fd = open(r->plugin, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	err = elf__id(fd, &key);
@@ -476,7 +480,6 @@ int scan__init(struct recorder *r, bool only)
 	}
 	f->fd = fd;
 	f->keep = true;
-	r->scan.only = only;
 	copy_build_id(&r->scan, f);
 	return file_attach(r, f);
 }
@@ -506,6 +509,7 @@ void scan__free(struct scan *s)
 {
 	struct scan_proc *p, *ptmp;
 	struct scan_file *f, *ftmp;
+	struct scan next = {0};
 
 	if (s->dir)
 		closedir(s->dir);
@@ -513,5 +517,7 @@ void scan__free(struct scan *s)
 		proc_free(s, p);
 	HASH_ITER (hh, s->files, f, ftmp)
 		file_free(s, f);
-	memset(s, 0, sizeof(*s));
+	/* When the next window begins the plugin that was named may not be there: what it is, we know. */
+	strcpy(next.build_id, s->build_id);
+	*s = next;
 }

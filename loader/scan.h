@@ -54,8 +54,9 @@ struct scan {
 	struct scan_proc *procs;
 	struct scan_file *files;
 	bool only; /* the plugin that was named, and what has its build id; else any that speaks our ABI */
-	char build_id[ELF_BUILD_ID_LEN]; /* of that, "": it has none that could be compared */
-	DIR *dir;			 /* open while a pass is under way */
+	char build_id
+		[ELF_BUILD_ID_LEN]; /* of that, also in the next windows; "": none that could be compared */
+	DIR *dir;		    /* open while a pass is under way */
 	uint32_t pass;
 	uint64_t next_ns;	    /* when a pass may begin */
 	uint64_t begin_ns, busy_ns; /* of this one: its begin, and what it has taken */
