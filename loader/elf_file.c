@@ -569,6 +569,17 @@ static int elf_offset_of_vaddr(struct elf *elf, uint64_t vaddr, unsigned long lo
 	return -ENOEXEC;
 }
 
+int elf__read(int fd, unsigned long long vaddr, void *buf, size_t len)
+{
+	unsigned long long offset;
+	struct elf elf;
+	int err = elf_open(&elf, fd);
+
+	if (!err)
+		err = elf_offset_of_vaddr(&elf, vaddr, &offset);
+	return err ? err : elf_read(&elf, offset, buf, len);
+}
+
 int elf__usdt_site(int fd, const char *provider, const char *name, struct elf_usdt_site *site)
 {
 	struct usdt_note first;

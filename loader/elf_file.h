@@ -59,6 +59,9 @@ int elf__symbol(int fd, const char *name, unsigned long long *value, unsigned lo
  */
 int elf__vaddr_of_offset(int fd, unsigned long long offset, unsigned long long *vaddr);
 
+/* What a process begins with at a virtual address, as the file has it: `len` bytes. */
+int elf__read(int fd, unsigned long long vaddr, void *buf, size_t len);
+
 /*
  * Number of USDT sites (notes) of a probe, and the virtual address of the semaphore of the first,
  * as the file has it, 0 where it has none; -ENOENT: no such probe. sites and semaphore may be NULL.

@@ -2,6 +2,7 @@
 /* Who has the plugin loaded, from /proc; see scan.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "options.h"
 #include "patience.h"
 #include "pid_stat.h"
+#include "plugin_path.h"
 #include "recorder.h"
 #include "target.h"
 
@@ -51,13 +53,25 @@ static int read_build_id(const struct scan_file *f, char *id, size_t len)
 	return err;
 }
 
+static bool is_build(const struct scan *s, const char *id)
+{
+	uint32_t i;
+
+	for (i = 0; i < SCAN_BUILDS; i++)
+		if (s->builds[i][0] && !strcmp(id, s->builds[i]))
+			return true;
+	return false;
+}
+
 /* What else is recorded of the plugin that was named: nothing where it has no build id, or none of the usual length. */
 static void copy_build_id(struct scan *s, const struct scan_file *f)
 {
 	char id[ELF_BUILD_ID_LEN];
 
-	if (s->only && !read_build_id(f, id, sizeof(id)))
-		strcpy(s->build_id, id);
+	if (!s->only || read_build_id(f, id, sizeof(id)) || is_build(s, id))
+		return;
+	memmove(s->builds[1], s->builds[0], sizeof(s->builds) - sizeof(s->builds[0]));
+	strcpy(s->builds[0], id);
 }
 
 static struct scan_file *file_find(const struct scan *s, const struct elf_file_id *key)
@@ -91,7 +105,7 @@ static bool is_wanted(const struct scan *s, const struct scan_file *f)
 
 	if (!s->only || f->keep)
 		return true;
-	return s->build_id[0] && !read_build_id(f, id, sizeof(id)) && !strcmp(id, s->build_id);
+	return !read_build_id(f, id, sizeof(id)) && is_build(s, id);
 }
 
 /* As it is known here, without asking a file system that may not answer. */
@@ -205,7 +219,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	if (!version_read(f->fd, &v))
 		return;
 	if (memcmp(&v, &f->version, sizeof(v))) {
-		if (!f->changed)
+		if (!f->changed && f->link >= 0)
 			pr_warn("The plugin's file was written to while it is in use, which breaks "
 				"processes that have it "
 				"loaded: replace it (install, mv), do not overwrite it; attaching "
@@ -385,6 +399,97 @@ static void visit(struct recorder *r, pid_t pid, uint64_t now)
 	look(r, p, now);
 }
 
+/* ---- What is at the plugin's path -------------------------------------------------------------- */
+
+struct named {
+	struct elf_file_id known; /* what was there, of which nothing is read */
+	char path[PATH_MAX];	  /* as it was named; "": it was not */
+};
+
+/* There, as the path's file system may not answer: opens what is at the path now, if that is another file, whole, and of our version. */
+static int ask_named(struct patience_call *call)
+{
+	const struct named *named = call->in;
+	struct elf_file_id id;
+	char path[PATH_MAX];
+	int err = plugin__find(named->path, path, sizeof(path)), fd;
+
+	fd = err ? err : elf__open(path);
+	if (fd < 0)
+		return fd;
+	err = elf__id(fd, &id);
+	if (!err && !memcmp(&id, &named->known, sizeof(id)))
+		err = -EALREADY;
+	if (!err)
+		err = target__check_file(fd);
+	if (!err)
+		call->out_fd = open(path_of(fd).s, O_PATH | O_CLOEXEC);
+	if (!err && call->out_fd < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Jobs that start from now on load this one. Who has the one before goes on with that, whose probe goes when nobody has it. */
+static void named_take(struct recorder *r, int fd)
+{
+	struct scan *s = &r->scan;
+	struct scan_file *f, *other;
+	struct elf_file_id key;
+	struct scan_proc *p;
+
+	f = elf__id(fd, &key) ? NULL : file_find(s, &key) ?: file_add(s, &key);
+	if (!f) {
+		close(fd);
+		return;
+	}
+	for (other = s->files; other; other = other->hh.next)
+		other->keep = false;
+	f->keep = true;
+	file_close(f);
+	f->fd = fd;
+	if (f->link >= 0) { /* found in a process before */
+		copy_build_id(s, f);
+		return;
+	}
+	f->changed = version_read(fd, &f->version); /* for file_renew() */
+	for (p = s->procs; p; p = p->hh.next)
+		if (!p->file) /* it may have this one, which was not wanted */
+			p->vsize = UINT64_MAX;
+	pr_info("The plugin '%s' has been replaced: attaching to the new one, too\n", r->plugin);
+}
+
+/* An upgrade puts another file there, or has a link lead to another. */
+static void named_renew(struct recorder *r, uint64_t now)
+{
+	struct patience_call call = {.in_len = sizeof(struct named), .in_fd = -1};
+	struct scan *s = &r->scan;
+	struct named named = {0};
+	struct scan_file *f;
+	int err;
+
+	if (!r->plugin[0] || now < s->named_ns)
+		return;
+	for (f = s->files; f && !f->keep; f = f->hh.next)
+		;
+	if (f)
+		named.known = f->key;
+	if (r->opt.plugin)
+		snprintf(named.path, sizeof(named.path), "%s", r->opt.plugin);
+	call.in = &named;
+	err = patience__call(ask_named, &call, geteuid());
+	s->named_pause_ns = is_passing(err) ? patience__pause(s->named_pause_ns) : 0;
+	s->named_ns = now + s->named_pause_ns;
+	if (!err)
+		named_take(r, call.out_fd);
+	if (err == -EPROTO && s->named_err != err)
+		pr_warn("The plugin '%s' has been replaced by one of another version: jobs that "
+			"load it "
+			"are not recorded until the recorder is, too\n",
+			r->plugin);
+	s->named_err = err;
+}
+
 /* ---- Passes ------------------------------------------------------------------------------------ */
 
 static bool pass_begin(struct scan *s, uint64_t now)
@@ -408,6 +513,7 @@ static void pass_end(struct recorder *r)
 	HASH_ITER (hh, s->procs, p, tmp)
 		if (p->pass != s->pass)
 			proc_free(s, p);
+	named_renew(r, monotonic_ns());
 	files_renew(r);
 	files_expire(r);
 	tell_others(s, monotonic_ns());
@@ -518,6 +624,6 @@ void scan__free(struct scan *s)
 	HASH_ITER (hh, s->files, f, ftmp)
 		file_free(s, f);
 	/* When the next window begins the plugin that was named may not be there: what it is, we know. */
-	strcpy(next.build_id, s->build_id);
+	memcpy(next.builds, s->builds, sizeof(next.builds));
 	*s = next;
 }

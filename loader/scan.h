@@ -28,7 +28,7 @@ struct scan_file {
 	uint64_t attached_ns; /* when its probe was on: processes that start later are seen whole */
 	uint32_t users;	      /* processes that have it loaded, at the last look */
 	uint32_t unused;      /* passes without any */
-	bool keep;	      /* the one that we were started with */
+	bool keep;	      /* the one that is at the plugin's path */
 	bool changed;	      /* and is perhaps still being written to */
 	int fd;		      /* O_PATH, with a link */
 	struct scan_version version; /* what the probe's places are of */
@@ -50,13 +50,17 @@ struct scan_proc {
 	UT_hash_handle hh;
 };
 
+#define SCAN_BUILDS 4 /* of the plugin that are recorded: a job can be as old as some upgrades */
+
 struct scan {
 	struct scan_proc *procs;
 	struct scan_file *files;
-	bool only; /* the plugin that was named, and what has its build id; else any that speaks our ABI */
-	char build_id
-		[ELF_BUILD_ID_LEN]; /* of that, also in the next windows; "": none that could be compared */
-	DIR *dir;		    /* open while a pass is under way */
+	bool only; /* the plugin that was named, and what has a build id of its; else any that speaks our ABI */
+	/* Of that, and of those that were at its path before, in any window: the newest first; "": none that could be compared. */
+	char builds[SCAN_BUILDS][ELF_BUILD_ID_LEN];
+	uint64_t named_ns, named_pause_ns; /* not to look before at what is at its path, and why */
+	int named_err; /* why what is there now cannot be recorded, as it was said */
+	DIR *dir;      /* open while a pass is under way */
 	uint32_t pass;
 	uint64_t next_ns;	    /* when a pass may begin */
 	uint64_t begin_ns, busy_ns; /* of this one: its begin, and what it has taken */
@@ -66,8 +70,8 @@ struct scan {
 };
 
 /*
- * The plugin that we were started with, by its path; `only`: copies of it, too, but no other build. Attaches to
- * it. 0 or -errno.
+ * The plugin that we were started with, by its path; `only`: copies of it, too, but no other build than that path has had.
+ * Attaches to it. 0 or -errno.
  */
 int scan__init(struct recorder *r, bool only);
 

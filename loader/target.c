@@ -124,13 +124,29 @@ static int control_address(struct target *t, const struct mapping *m)
 	return err;
 }
 
+static int control_check(const struct scope_control *ctl)
+{
+	return ctl->magic == SCOPE_CONTROL_MAGIC && ctl->abi == SCOPE_ABI ? 0 : -EPROTO;
+}
+
 static int control_read(const struct target *t, struct scope_control *ctl)
 {
 	int err = mem_read(t, t->control, ctl, sizeof(*ctl));
 
-	if (err)
-		return err;
-	return ctl->magic == SCOPE_CONTROL_MAGIC && ctl->abi == SCOPE_ABI ? 0 : -EPROTO;
+	return err ? err : control_check(ctl);
+}
+
+int target__check_file(int fd)
+{
+	unsigned long long value, size;
+	struct scope_control ctl;
+	int err = elf__symbol(fd, SCOPE_CONTROL_SYMBOL, &value, &size);
+
+	if (!err && size < sizeof(ctl))
+		err = -EPROTO;
+	if (!err)
+		err = elf__read(fd, value, &ctl, sizeof(ctl));
+	return err ? err : control_check(&ctl);
 }
 
 /* One line of /proc/PID/maps; true when it maps a file named like the plugin. */

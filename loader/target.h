@@ -39,6 +39,9 @@ struct target {
  */
 int target__find(struct target *t, pid_t pid);
 
+/* Whether a file is a plugin whose records we know, by what its processes begin with. 0; -EPROTO, or as elf_file.h. */
+int target__check_file(int fd);
+
 /* What one of these errors means, in words. */
 const char *target__error(int err);
 /* What to do about it, for the end of that message: begins with "; ", or is "". */

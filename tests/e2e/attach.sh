@@ -177,6 +177,28 @@ stop_recorder INT
 is "a file that is written to: a job that comes later" \
 	"$(kinds=event q over '[events[] | select(.type == "ncclProfileColl")] | group_by(.myPid) | map(length) | sort | .[0:2] | tojson')" "[5,5]"
 
+# ---- The plugin's file is replaced by another build while we record
+
+job_bg upgraded "${run[@]}"
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+cp "$plugin" "$tmp/libnccl-profiler-before.so"
+record_bg upgrade
+cp "$plugin" "$tmp/new" && own_build_id "$tmp/new" && mv "$tmp/new" "$plugin"
+sleep 2.5 # two passes
+for short in "$plugin --delay-ms 0" "$tmp/libnccl-profiler-before.so --delay-ms 2500"; do
+	# shellcheck disable=SC2086
+	NCCL_PROFILER_PLUGIN=${short%% *} "$job" --ranks 2 --bytes 256K --iters 50 ${short#* } >/dev/null 2>&1
+done
+kill -INT "$starter"
+wait "$starter"
+stop_recorder INT
+kinds=event facts upgrade '{short: [events | of("Coll") | group_by(.myPid)[] | select(length < 60) | length],
+	old: [events | of("Coll") | group_by(.myPid)[] | select(length > 60) | map(.start.ts) | max - min > 5e6]}'
+t "an upgrade: clean, lossless" eval 'clean upgrade && lossless upgrade'
+is "an upgrade: short jobs with the new plugin, and with a copy of the one before, are whole" "$(fact short)" "[50,50,50,50]"
+is "an upgrade: who had it goes on" "$(fact old)" "[true,true]"
+
 # ---- What it costs to look
 
 strace=$(command -v strace)

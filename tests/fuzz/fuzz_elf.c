@@ -46,8 +46,11 @@ static void ask_build_id(size_t room)
 static void ask_symbol(const char *name)
 {
 	unsigned long long value, size;
+	char data[64];
 
-	must(elf__symbol(fd, name, &value, &size) <= 0);
+	if (elf__symbol(fd, name, &value, &size))
+		return;
+	must(elf__read(fd, value, data, sizeof(data)) <= 0);
 }
 
 static void ask_probe(const char *name)

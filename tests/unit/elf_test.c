@@ -416,7 +416,7 @@ static uintptr_t self_address(int fd, unsigned long long value)
 static void test_self(void **state)
 {
 	unsigned long long value = 0, size = 0, semaphore = 0;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), sites = 0;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), sites = 0, was = 0;
 	char id[ELF_BUILD_ID_LEN];
 
 	(void)state;
@@ -425,6 +425,10 @@ static void test_self(void **state)
 	assert_int_equal(elf__symbol(fd, "elf_test_variable", &value, &size), 0);
 	assert_int_equal(size, sizeof(elf_test_variable));
 	assert_ptr_equal(self_address(fd, value), &elf_test_variable);
+	elf_test_variable = 43; /* in memory; the file has what it was */
+	assert_int_equal(elf__read(fd, value, &was, sizeof(was)), 0);
+	assert_int_equal(was, 42);
+	assert_int_equal(elf__read(fd, UINT64_MAX - 3, &was, sizeof(was)), -ENOEXEC);
 	assert_int_equal(elf__usdt(fd, "elf_test", "here", &sites, &semaphore), 0);
 	assert_true(sites >= 1);
 	assert_ptr_equal(self_address(fd, semaphore), &elf_test_here_semaphore);

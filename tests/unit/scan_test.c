@@ -2,11 +2,13 @@
 /* loader/scan.c: when a process is looked into again. Looking and attaching are ours here, so that it may give no answer. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -24,6 +26,7 @@ static struct {
 	bool remapped;		 /* since it was found: another file is there */
 	int attached;		 /* how often, */
 	struct elf_file_id file; /* the last to which */
+	int detached;		 /* how often */
 } plugin;
 
 static struct elf_file_id file_at(const char *path)
@@ -47,6 +50,16 @@ int target__find(struct target *t, pid_t pid)
 	t->file = file_at("/proc/self/exe");
 	t->first_id = plugin.first_id;
 	return plugin.find;
+}
+
+/* A plugin's file is one whose first byte is a P; one of another version has a Q. */
+int target__check_file(int fd)
+{
+	char c = 0;
+
+	if (pread(fd, &c, 1, 0) != 1)
+		return -ENOEXEC;
+	return c == 'P' ? 0 : c == 'Q' ? -EPROTO : -ENOENT;
 }
 
 void target__close(struct target *t)
@@ -91,6 +104,7 @@ void attach__plugin_off(struct attach *a, int link)
 {
 	(void)a;
 	(void)link;
+	plugin.detached++;
 }
 
 int attach__poll(struct attach *a, int timeout_ms)
@@ -314,13 +328,85 @@ static void test_remapped(void **state)
 	scan__free(&r.scan);
 }
 
+static void put_file(const char *path, const char *content)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(content, f);
+	fclose(f);
+}
+
+/* One second: a pass, in which it is looked at what is at the plugin's path. */
+static void pass_with(struct recorder *r, const char *content)
+{
+	char other[PATH_MAX + 8];
+
+	snprintf(other, sizeof(other), "%s.new", r->plugin);
+	put_file(other, content);
+	assert_int_equal(rename(other, r->plugin), 0);
+	scan__all(r);
+}
+
+/*
+ * Another file at the plugin's path is attached to before anybody has it, and that one's probe goes then; not while it is
+ * half there, nor if it is of another version, which is said once.
+ */
+static void test_replaced(void **state)
+{
+	char path[] = "/tmp/ncclscope-scan-XXXXXX";
+	static struct recorder r;
+	struct elf_file_id file;
+	int i;
+
+	(void)state;
+	plugin.find = -ENOENT;
+	close(mkstemp(path));
+	put_file(path, "P");
+	r.opt.plugin = path;
+	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
+	plugin.attached = plugin.detached = 0;
+	warnings = 0;
+	assert_int_equal(scan__init(&r, true), 0);
+	assert_int_equal(plugin.attached, 1);
+	for (i = 0; i < 3; i++)
+		scan__all(&r);
+	assert_int_equal(plugin.attached, 1);
+	pass_with(&r, "P");
+	assert_int_equal(plugin.attached, 2);
+	file = file_at(path);
+	assert_memory_equal(&plugin.file, &file, sizeof(file));
+	assert_int_equal(plugin.detached, 0); /* who has loaded that may not have been seen yet */
+	scan__all(&r);
+	assert_int_equal(plugin.detached, 1);
+	assert_int_equal(HASH_COUNT(r.scan.files), 1);
+
+	pass_with(&r, "");
+	assert_int_equal(warnings, 0);
+	for (i = 0; i < 3; i++)
+		pass_with(&r, "Q");
+	assert_int_equal(warnings, 1);
+	unlink(path);
+	for (i = 0; i < 3; i++)
+		scan__all(&r);
+	assert_int_equal(plugin.attached, 2);
+	assert_int_equal(plugin.detached, 1);
+	put_file(path, "P");
+	scan__all(&r);
+	assert_int_equal(plugin.attached, 3);
+	assert_int_equal(warnings, 1);
+	unlink(path);
+	scan__free(&r.scan);
+	plugin.find = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
 		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
-		cmocka_unit_test(test_remapped),
+		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);

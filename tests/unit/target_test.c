@@ -247,6 +247,36 @@ static void test_file(void **state)
 	child_end(pid);
 }
 
+/* A file is a plugin of ours by what its control block begins with. */
+static void test_check_file(void **state)
+{
+	int fd = open(PLUGIN_PATH, O_RDONLY | O_CLOEXEC), other = open(copy, O_RDWR | O_CLOEXEC);
+	struct scope_control ctl;
+	unsigned long long value;
+	uint32_t abi;
+	off_t at = 0;
+
+	(void)state;
+	assert_int_equal(target__check_file(fd), 0);
+	assert_int_equal(elf__symbol(fd, SCOPE_CONTROL_SYMBOL, &value, NULL), 0);
+	assert_int_equal(elf__read(fd, value, &ctl, sizeof(ctl)), 0);
+	close(fd);
+	while (pread(other, &abi, sizeof(abi), at) == sizeof(abi) &&
+	       memcmp(&abi, &ctl.magic, sizeof(abi)))
+		at += 8;
+	at += (off_t)offsetof(struct scope_control, abi);
+	abi = SCOPE_ABI + 1;
+	assert_int_equal(pwrite(other, &abi, sizeof(abi), at), sizeof(abi));
+	assert_int_equal(target__check_file(other), -EPROTO);
+	abi = SCOPE_ABI;
+	assert_int_equal(pwrite(other, &abi, sizeof(abi), at), sizeof(abi));
+	assert_int_equal(target__check_file(other), 0);
+	close(other);
+	other = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(target__check_file(other), -ENOENT);
+	close(other);
+}
+
 static void test_in_folder(void **state)
 {
 	int err;
@@ -368,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_mapped), /* before it is loaded here */
+		cmocka_unit_test(test_check_file),  /* and written to */
 		cmocka_unit_test_setup(test_never_on, load),
 		cmocka_unit_test_setup(test_never_off, load),
 		cmocka_unit_test_setup(test_hold, load),
