@@ -175,7 +175,7 @@ wait "${starters[@]}" 2>/dev/null
 starters=()
 stop_recorder INT
 is "a file that is written to: a job that comes later" \
-	"$(kinds=event q over '[events[] | select(.type == "ncclProfileColl")] | group_by(.myPid) | map(length) | sort | .[0:2] | tojson')" "[5,5]"
+	"$(kinds=event q over '[events[] | select(.type == "ncclProfileColl")] | group_by(.myPid) | sort_by(map(.start.ts) | min) | map(length) | .[-2:] | tojson')" "[5,5]"
 
 # ---- The plugin's file is replaced by another build while we record
 
