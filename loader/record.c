@@ -446,7 +446,11 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	err = attach_target(r, &t);
 	feed__attached(r);
 	if (err >= 0) {
-		err = follow__want(r, &t, pid, r->opt.mask);
+		err = target__probed(&t);
+		if (err == -ENODATA)
+			pr_warn("Process %d: %s; continuing without it\n", pid, target__error(err));
+		if (err != -ETIMEDOUT)
+			err = follow__want(r, &t, pid, r->opt.mask);
 		scan__first_id(r, &t);
 		if (err == -EAGAIN) /* no communicator yet: armed by its first */
 			err = 0;

@@ -89,7 +89,7 @@ static struct scan_file *file_add(struct scan *s, const struct elf_file_id *key)
 	if (!f)
 		return NULL;
 	f->key = *key;
-	f->link = -1;
+	f->link = f->copy = -1;
 	f->fd = -1;
 	HASH_ADD(hh, s->files, key, sizeof(f->key), f);
 	if (!HASH_ADDED(hh, f)) {
@@ -128,6 +128,15 @@ static int file_attach(struct recorder *r, struct scan_file *f)
 	/* The kernel may have taken long, and those that are armed already fill the ring. */
 	attach__poll(r->attach, 0);
 	return f->link < 0 ? f->link : 0;
+}
+
+static void file_detach(struct recorder *r, struct scan_file *f)
+{
+	if (f->link >= 0)
+		attach__plugin_off(r->attach, f->link);
+	if (f->copy >= 0)
+		attach__plugin_off(r->attach, f->copy);
+	f->link = f->copy = -1;
 }
 
 static void file_close(struct scan_file *f)
@@ -226,9 +235,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 				"anew\n");
 		f->changed = true;
 		f->version = v;
-		if (f->link >= 0)
-			attach__plugin_off(r->attach, f->link);
-		f->link = -1;
+		file_detach(r, f);
 		return;
 	}
 	if (!f->changed)
@@ -265,8 +272,7 @@ static void files_expire(struct recorder *r)
 		f->unused = f->users || f->keep ? 0 : f->unused + 1;
 		if (f->unused < UNUSED_PASSES)
 			continue;
-		if (f->link >= 0)
-			attach__plugin_off(r->attach, f->link);
+		file_detach(r, f);
 		file_free(&r->scan, f);
 	}
 }
@@ -348,6 +354,32 @@ static uint64_t first_id(struct scan_proc *p, uint64_t next)
 	return p->first_id;
 }
 
+/*
+ * A file of an image that somebody changes, if only its owner, is copied (overlayfs): who loads it later has another inode, which no
+ * probe is on, with the numbers of the one before, size and times as well. What a process has mapped tells them apart. One that had it before
+ * keeps that, and its probe; if we come later, its mapping leads to the copy. 0; or why it could not be asked, which may pass.
+ */
+static int file_cover(struct recorder *r, struct scan_proc *p, struct target *t)
+{
+	struct scan_file *f = p->file;
+	int err = target__probed(t), fd;
+
+	if (err != -ENODATA)
+		return is_passing(err) ? err : 0;
+	fd = f->copy < 0 ? elf__open_same(t->path, &t->file) : -1;
+	if (fd >= 0) {
+		f->copy = attach__plugin(r->attach, path_of(fd).s, -1);
+		close(fd);
+		f->attached_ns = monotonic_ns();
+		attach__poll(r->attach, 0);
+		pr_debug("Attached to a changed file of the plugin, found in process %d\n", t->pid);
+		err = target__probed(t);
+	}
+	if (err == -ENODATA && may_tell(&r->scan, p))
+		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
+	return is_passing(err) ? err : 0;
+}
+
 static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 {
 	struct target t;
@@ -369,7 +401,9 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
 	if (!err && p->file) {
 		p->file->users++;
-		err = follow__want(r, &t, p->pid, r->opt.mask);
+		err = file_cover(r, p, &t);
+		if (!err)
+			err = follow__want(r, &t, p->pid, r->opt.mask);
 		first_id(p, t.first_id);
 		pr_debug("Process %d has the plugin, %llu us after we began%s%s\n", p->pid,
 			 (unsigned long long)(monotonic_ns() - r->s.attach_ns) / 1000,

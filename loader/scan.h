@@ -24,7 +24,8 @@ struct scan_version {
 
 struct scan_file {
 	struct elf_file_id key;
-	int link;	      /* of attach.h; -1: not one of ours, or it did not attach */
+	int link; /* of attach.h; -1: not one of ours, or it did not attach */
+	int copy; /* likewise, of what overlayfs shows by the same numbers since the file was changed; -1: nothing */
 	uint64_t attached_ns; /* when its probe was on: processes that start later are seen whole */
 	uint32_t users;	      /* processes that have it loaded, at the last look */
 	uint32_t unused;      /* passes without any */

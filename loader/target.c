@@ -19,6 +19,7 @@
 #include "nccl_profiler.h"
 #include "patience.h"
 #include "pid_stat.h"
+#include "scope_probes.h"
 #include "target.h"
 
 #define MAX_TRIES    8	/* files named like the plugin that are looked into */
@@ -48,6 +49,9 @@ const char *target__error(int err)
 		return "its plugin is on a file system that its user serves (FUSE); let it load a "
 		       "copy "
 		       "from elsewhere";
+	case -ENODATA:
+		return "its plugin's file was changed after it had been loaded, and what there was "
+		       "before (overlayfs) cannot be reached any more; start it anew";
 	default:
 		return strerror(-err);
 	}
@@ -103,7 +107,7 @@ static int check_same(int fd, const struct mapping *m)
 /* Address of the control block, given a mapping of the file at t->path, which may be the plugin; and which file that is. */
 static int control_address(struct target *t, const struct mapping *m)
 {
-	unsigned long long value, size, vaddr;
+	unsigned long long value, size, vaddr, semaphore;
 	int fd, err;
 
 	fd = elf__open(t->path);
@@ -120,6 +124,9 @@ static int control_address(struct target *t, const struct mapping *m)
 		err = elf__vaddr_of_offset(fd, m->offset, &vaddr);
 	if (!err)
 		t->control = m->start + value - vaddr;
+	if (!err && !elf__usdt(fd, SCOPE_PROVIDER, SCOPE_PROBE_FLUSH, NULL, &semaphore) &&
+	    semaphore)
+		t->semaphore = m->start + semaphore - vaddr;
 	close(fd);
 	return err;
 }
@@ -742,6 +749,23 @@ int target__find(struct target *t, pid_t pid)
 int target__find_readonly(struct target *t, pid_t pid)
 {
 	return find_patiently(t, pid, O_RDONLY);
+}
+
+static int ask_probed(struct patience_call *call)
+{
+	struct target t = asked(call);
+	uint16_t probes;
+	int err = mem_read(&t, t.semaphore, &probes, sizeof(probes));
+
+	return err ? err : probes ? 0 : -ENODATA;
+}
+
+int target__probed(struct target *t)
+{
+	struct ask in = {.t = *t};
+	struct patience_call call;
+
+	return t->semaphore ? ask(t, ask_probed, &in, &call, 0) : -ENOENT;
 }
 
 static int ask_want(struct patience_call *call)

@@ -18,9 +18,10 @@ struct scope_ev_chunk;
 
 struct target {
 	pid_t pid;
-	uint32_t uid;	  /* whose it is */
-	int mem;	  /* its /proc/PID/mem; -1 closed */
-	uint64_t control; /* address of struct scope_control in the process */
+	uint32_t uid;	    /* whose it is */
+	int mem;	    /* its /proc/PID/mem; -1 closed */
+	uint64_t control;   /* address of struct scope_control in the process */
+	uint64_t semaphore; /* and of the flush probe's; 0: not known */
 	/* Counter from which on ids are younger than target__want(); 1 where there were none. */
 	uint64_t first_id;
 	char path[4096]; /* of the plugin, openable by us: the very file that is mapped, or was */
@@ -41,6 +42,12 @@ int target__find(struct target *t, pid_t pid);
 
 /* Whether a file is a plugin whose records we know, by what its processes begin with. 0; -EPROTO, or as elf_file.h. */
 int target__check_file(int fd);
+
+/*
+ * Whether a probe is on what it has mapped, by its semaphore: a file that is attached to need not be that one. 0; -ENODATA: there is
+ * none; another -errno. Of another recorder's it cannot be told.
+ */
+int target__probed(struct target *t);
 
 /* What one of these errors means, in words. */
 const char *target__error(int err);

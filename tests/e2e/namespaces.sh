@@ -143,6 +143,38 @@ if from_image true 2>/dev/null; then
 	t "one image, two containers: clean, lossless" eval 'same $rc 0 status && clean image && lossless image'
 	is "one image, two containers: calls" "$(q image '[events | of("Coll") | group_by(.myPid)[] | length] | tojson')" "[100,100,100,100]"
 	t "one image, two containers: the ring has each record once ($image, of one file $plain)" [ "$image" -gt 0 -a "$image" -lt $((plain * 3 / 2)) ]
+
+	# Who changes a file of the image, if only its owner, has another one from then on, by the same numbers.
+	cat >"$tmp/change" <<-'EOT'
+		"$@" --iters 100000 --sleep-us 10000 --no-check &
+		sleep 2.5
+		chown 1:1 "$NCCL_PROFILER_PLUGIN"
+		"$@" --iters 50 --delay-ms 2500
+		"$@" --iters 50
+		touch "$tmp/later"
+		until [ -e "$tmp/enough" ]; do sleep 0.1; done
+		kill -INT $!
+		wait
+	EOT
+	record_bg chowned -v
+	from_image sh "$tmp/change" "$job" --ranks 2 --bytes 256K >/dev/null 2>&1 &
+	starter=$!
+	until_true 30 [ -e "$tmp/later" ]
+	stop_recorder INT
+	t "a file of an image that is changed: clean, lossless" eval 'same $rc 0 status && clean chowned && lossless chowned'
+	kinds=event facts chowned '[events | of("Coll") | group_by(.myPid)[]] |
+		{later: [.[] | select(length <= 50) | length], first: [.[] | select(length > 50) | map(.start.ts) | max - min > 5e6]}'
+	is "a file of an image that is changed: jobs that come later" "$(fact later)" "[50,50,50,50]"
+	is "a file of an image that is changed: the one that has it from before" "$(fact first)" "[true,true]"
+	# Its processes' mappings lead to the new one: a recorder that comes now, and does not have the image's, has no way to the one before.
+	cp "$plugin" "$tmp/copy.so"
+	record none --plugin "$tmp/copy.so" -d 300ms
+	is "a file of an image that was changed: who has it from before is not recorded, said" \
+		"$(grep -c "warning: Process [0-9]*: its plugin's file was changed after" "$tmp/none.err")" 2
+	record none-pid --plugin "$tmp/copy.so" -p "$(sed -n 's/.*warning: Process \([0-9]*\): its .*/\1/p' "$tmp/none.err" | head -n 1)" -d 300ms
+	is "a file of an image that was changed, -p: said" "$(grep -c "its plugin's file was changed after" "$tmp/none-pid.err")" 1
+	touch "$tmp/enough"
+	wait "$starter"
 else
 	skip "containers of one image" "needs overlayfs"
 fi

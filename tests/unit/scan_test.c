@@ -23,8 +23,9 @@ static struct {
 	int find, want, attach;
 	int asked;
 	uint64_t first_id;
-	bool remapped;		 /* since it was found: another file is there */
-	int attached;		 /* how often, */
+	bool remapped; /* since it was found: another file is there */
+	int bare;      /* no probe is on what it has mapped until so many more are attached to */
+	int attached;  /* how often, */
 	struct elf_file_id file; /* the last to which */
 	int detached;		 /* how often */
 } plugin;
@@ -50,6 +51,12 @@ int target__find(struct target *t, pid_t pid)
 	t->file = file_at("/proc/self/exe");
 	t->first_id = plugin.first_id;
 	return plugin.find;
+}
+
+int target__probed(struct target *t)
+{
+	(void)t;
+	return plugin.bare ? -ENODATA : 0;
 }
 
 /* A plugin's file is one whose first byte is a P; one of another version has a Q. */
@@ -86,6 +93,7 @@ int attach__plugin(struct attach *a, const char *path, pid_t pid)
 	(void)a;
 	(void)pid;
 	plugin.attached++;
+	plugin.bare -= plugin.bare > 0;
 	plugin.file = file_at(path);
 	return plugin.attach;
 }
@@ -328,6 +336,38 @@ static void test_remapped(void **state)
 	scan__free(&r.scan);
 }
 
+/* A process that has a known file mapped without a probe has one of its own by the same numbers: one link more, or a word. */
+static void test_copied_up(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked, i;
+
+	(void)state;
+	plugin.attached = plugin.detached = 0;
+	warnings = 0;
+	p = pass(&r, &asked);
+	assert_non_null(p->file);
+	assert_int_equal(plugin.attached, 1);
+	for (i = 0; i < 3; i++) {
+		p->start ^= 1; /* another process */
+		plugin.bare = i < 2;
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		assert_int_equal(scan__users(&r.scan), 1);
+		assert_int_equal(plugin.attached, 2);
+		assert_int_equal(warnings, i > 0); /* the second time it is not that */
+	}
+	assert_int_equal(plugin.detached, 0);
+	plugin.find = -ENOENT;
+	p->vsize = UINT64_MAX;
+	pass(&r, &asked);
+	pass(&r, &asked);
+	assert_int_equal(plugin.detached, 2);
+	scan__free(&r.scan);
+	plugin.find = plugin.bare = 0;
+}
+
 static void put_file(const char *path, const char *content)
 {
 	FILE *f = fopen(path, "w");
@@ -407,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
 		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
 		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_copied_up),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
