@@ -28,14 +28,24 @@ cmd()
 	command -v "$1" >/dev/null 2>&1 || lack "$1" "$2"
 }
 
+# compiler COMMAND PACKAGE: likewise, by the first word: CC may be "ccache gcc" or "gcc -m64", as make takes it.
+compiler()
+{
+	cmd "${1%% *}" "$2"
+}
+
 # header NAME PACKAGE: the compiler finds #include <NAME>; before there is a compiler, by its place.
 header()
 {
-	if command -v "$CC" >/dev/null 2>&1; then
-		printf '#include <%s>\n' "$1" | "$CC" -E -x c - -include stddef.h -include stdarg.h \
+	if command -v "${CC%% *}" >/dev/null 2>&1; then
+		# shellcheck disable=SC2086 # a command and its options
+		printf '#include <%s>\n' "$1" | $CC -E -x c - -include stddef.h -include stdarg.h \
 			-include setjmp.h -include stdint.h >/dev/null 2>&1 || lack "<$1>" "$2"
 	else
-		[ -e "/usr/include/$1" ] || lack "<$1>" "$2"
+		for f in "/usr/include/$1" /usr/include/*-linux-gnu/"$1"; do
+			[ -e "$f" ] && return
+		done
+		lack "<$1>" "$2"
 	fi
 }
 
@@ -101,9 +111,10 @@ need_browser()
 # Sanitizers and fuzzer of the clang that is there, or of the one that is about to come. Where they lie depends on its version.
 compiler_rt()
 {
-	if command -v "$CLANG" >/dev/null 2>&1; then
+	if command -v "${CLANG%% *}" >/dev/null 2>&1; then
+		# shellcheck disable=SC2086
 		echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d[n - 1] & 0; }' |
-			"$CLANG" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ||
+			$CLANG -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ||
 			lack "$CLANG's compiler-rt" "libclang-rt-$(clang_major)-dev"
 	else
 		lack "clang's compiler-rt" libclang-rt-dev
@@ -123,10 +134,10 @@ arm64_compiler()
 
 build_needs()
 {
-	cmd "$CC" gcc
+	compiler "$CC" gcc
 	header stdio.h libc6-dev
 	cmd make make
-	cmd "$CLANG" clang
+	compiler "$CLANG" clang
 	header bpf/libbpf.h libbpf-dev
 	header libelf.h libelf-dev
 	header zlib.h zlib1g-dev
@@ -214,7 +225,8 @@ distro_needs()
 
 clang_major()
 {
-	"$CLANG" -dumpversion | cut -d. -f1
+	# shellcheck disable=SC2086
+	$CLANG -dumpversion | cut -d. -f1
 }
 
 apt()
@@ -256,8 +268,9 @@ check_versions()
 			"set CLANG" >&2
 		exit 1
 	fi
+	# shellcheck disable=SC2086
 	major=$(printf '#include <bpf/libbpf_version.h>\nLIBBPF_MAJOR_VERSION\n' |
-		"$CC" -E -P -x c - 2>/dev/null | tail -n 1)
+		$CC -E -P -x c - 2>/dev/null | tail -n 1)
 	case $major in
 	'' | *[!0-9]*) major=0 ;; # before 0.6 there was no such header
 	esac

@@ -13,10 +13,10 @@ build_with() {
 }
 
 installed() {
-	local clang
+	local clang own=${CLANG:-clang}
 	for clang in $(compgen -c clang- | grep -xE 'clang-[0-9]+' | sort -uV); do
 		[ "${clang#clang-}" -lt 14 ] ||
-			[ "$(readlink -f "$(command -v "$clang")")" = "$(readlink -f "$(command -v "${CLANG:-clang}")")" ] || echo "$clang"
+			[ "$(readlink -f "$(command -v "$clang")")" = "$(readlink -f "$(command -v "${own%% *}")")" ] || echo "$clang"
 	done
 }
 

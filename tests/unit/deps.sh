@@ -5,8 +5,9 @@
 deps=$top/packaging/deps.sh
 "$deps" build >/dev/null 2>&1 || skip_all "this machine lacks what the build needs itself"
 own_tmp
-real_cc=$(command -v "${CC:-gcc}")
-real_clang=$(command -v "${CLANG:-clang}")
+CC=${CC:-gcc} CLANG=${CLANG:-clang}
+real_cc=$(command -v "${CC%% *}")
+real_clang=$(command -v "${CLANG%% *}")
 unset CC CLANG
 
 # stub NAME: a program that is found first, from standard input.
@@ -41,6 +42,9 @@ case "\$*" in *install*) [ -e $tmp/refuse ] && { echo "E: no such thing"; exit 1
 END
 echo 'echo 0' | stub id
 t "all is there" build 0 ''
+t "all is there: compilers with options" build 0 '' CC="$real_cc -pipe" CLANG="$real_clang -pipe"
+needs check 0 '' >/dev/null &&
+	t "all is there: for tests, a clang with an option" needs check 0 '' CLANG="$real_clang -pipe"
 t "all is there: nothing is asked for" [ ! -e "$tmp/asked" ]
 
 t "installs" build 0 'Installing clang' CLANG=clang-new
@@ -53,6 +57,9 @@ t "refused" build 1 $'Installing clang\nE: no such thing\nFailed to install clan
 echo 'echo 1000' | stub id
 t "not root" build 3 $'Missing: clang-new. Install with:\n  sudo apt-get install --no-install-recommends clang' \
 	CLANG=clang-new
+
+t "no compiler: headers by their place" build 3 $'Missing: no-such-cc. Install with:\n  sudo apt-get install --no-install-recommends gcc' \
+	CC=no-such-cc
 
 stub clang-old <<'END'
 #!/bin/sh

@@ -123,7 +123,8 @@ offsets()
 		done
 	} >"$tmp/offsets.c"
 	[ "$(grep -c _Static_assert "$tmp/offsets.c")" -ge 100 ] || echo 'docs/probes.md: rows not found'
-	"${CC:-gcc}" -Iinclude -fsyntax-only "$tmp/offsets.c" 2>&1 | grep -oE 'error: .*'
+	# shellcheck disable=SC2086 # a command and its options
+	${CC:-gcc} -Iinclude -fsyntax-only "$tmp/offsets.c" 2>&1 | grep -oE 'error: .*'
 }
 
 # Every field of every record that a type of docs/probes.md has is in it.

@@ -109,12 +109,14 @@ header()
 headers()
 {
 	local f
+	# shellcheck disable=SC2086 # a command and its options
 	for f in $(files '^(include|loader|plugin|tests/[a-z]+)/[^/]*\.h$'); do
-		header "$f" "${CC:-gcc}" -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iloader -Iplugin \
+		header "$f" ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iloader -Iplugin \
 			-Itests/standin
 	done
+	# shellcheck disable=SC2086
 	for f in $(files '^bpf/.*\.h$'); do
-		header "$f" "${CLANG:-clang}" -target bpf -D__TARGET_ARCH_x86 -I. -Ivmlinux/x86 -Iinclude \
+		header "$f" ${CLANG:-clang} -target bpf -D__TARGET_ARCH_x86 -I. -Ivmlinux/x86 -Iinclude \
 			-Ibpf -Wno-unused
 	done
 }
