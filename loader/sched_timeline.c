@@ -627,7 +627,9 @@ uint32_t sched__seen(struct sched *s, struct sched_thread *t, uint32_t seq, uint
 
 	if (!seq || seq != t->seq)
 		return 0;
-	if (lost)
+	came_untold(s, t,
+		    0); /* it runs, whatever was told last: what it is in is not that any more */
+	if (last_slice(t) && last_slice(t)->state != SCHED_RUN)
 		slice_begin(s, t, ts_ns, SCHED_RUN, SCHED_NO_CPU);
 	if (ts_ns > t->seen_ns)
 		t->seen_ns = ts_ns;

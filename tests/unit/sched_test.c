@@ -1088,24 +1088,81 @@ static void test_switch_untold(void **state)
 	assert_int_equal(span.sums.runq_ns, 15);
 	assert_int_equal(span.unknown_ns, 25);
 	assert_int_equal(lost, 0);
-	/* What a thread was seen in has been told to events: that stays. */
-	at(70);
-	k_preempts(&k, 0, a);
-	at(80);
+}
+
+/* It shows before that in what the thread hands in: it runs, and is unknown only from when it was last told of. */
+static void test_switch_untold_seen(void **state)
+{
+	struct k_task *t, *a = hog(0, "a");
+	struct sched_span span;
+	uint32_t i;
+
+	(void)state;
+	prime(0);
+	at(10);
+	t = running(0, 0);
+	at(20);
+	k_blocks(&k, 0, POLL, a);
+	at(30);
+	k_wakeup(&k, t, 0);
+	at(40);
 	k_preempts_untold(&k, 0, t);
-	at(85);
-	seen(t);
-	span = span_of(thread(t), 60, 85);
-	assert_int_equal(span.sums.runq_ns, 15);
-	at(100);
+	for (i = 1; i <= 100; i++) {
+		at(40 + 10 * i);
+		seen(t);
+		span = span_of(thread(t), 20, k.now_ns);
+		assert_adds_up(&span);
+		assert_int_equal(span.sums.on_cpu_ns, 10 * (i - 1));
+		assert_int_equal(span.sums.blocked_ns, 0);
+		assert_int_equal(span.unknown_ns, 30);
+	}
+	at(1050);
 	k_preempts(&k, 0, a);
-	at(110);
-	k_preempts(&k, 0, t);
-	assert_int_equal(span_of(thread(t), 60, 85).sums.runq_ns, 15);
-	span = span_of(thread(t), 60, 110);
+	span = span_of(thread(t), 10, 1050);
 	assert_adds_up(&span);
-	assert_int_equal(span.sums.runq_ns, 25);
-	assert_int_equal(span.unknown_ns, 15);
+	assert_int_equal(span.sums.on_cpu_ns, 10 + 1000);
+	assert_int_equal(span.sums.blocked_ns, 0);
+	assert_int_equal(span.unknown_ns, 30);
+	/* The same of one that waits: who ran meanwhile is not to blame. */
+	at(1060);
+	k_preempts_untold(&k, 0, t);
+	at(1070);
+	seen(t);
+	at(1080);
+	k_blocks(&k, 0, POLL, a);
+	span = span_of(thread(t), 1050, 1080);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.on_cpu_ns, 10);
+	assert_int_equal(span.sums.runq_ns, 0);
+	assert_int_equal(span.nbehind, 0);
+	assert_int_equal(lost, 0);
+}
+
+/* What it was told to sleep in stays: from then on it is unknown. */
+static void test_switch_untold_asleep(void **state)
+{
+	struct sched_span span;
+	struct k_task *t;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	at(20);
+	k_blocks(&k, 0, POLL, NULL);
+	at(50);
+	sched__still(&s, thread(t), thread(t)->seq, 0, 0, 50);
+	at(60);
+	k_preempts_untold(&k, 0, t);
+	at(80);
+	seen(t);
+	at(90);
+	k_preempts(&k, 0, NULL);
+	span = span_of(thread(t), 20, 90);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.blocked_ns, 30);
+	assert_int_equal(span.unknown_ns, 30);
+	assert_int_equal(span.sums.on_cpu_ns, 10);
+	assert_int_equal(lost, 0);
 }
 
 /*
@@ -1780,6 +1837,8 @@ int main(void)
 		TEST(test_introduction_lost),
 		TEST(test_gap_of_cpu),
 		TEST(test_switch_untold),
+		TEST(test_switch_untold_seen),
+		TEST(test_switch_untold_asleep),
 		TEST(test_gap_of_move),
 		TEST(test_gap_and_quota),
 		TEST(test_old_chunk),

@@ -413,6 +413,7 @@ static struct k_task *calls_and_waits(struct k_task *x, uint32_t *group, uint32_
 	stop_event(*first);
 	stop_event(api);
 	stop_event(*group);
+	flush(app, SCOPE_FLUSH_TOP);
 	at(130 * MS);
 	k_blocks(&k, 0, POLL, x);
 	return app;
@@ -430,7 +431,6 @@ static void test_before(void **state)
 
 	(void)state;
 	app = calls_and_waits(x, &group, &first);
-	flush(app, SCOPE_FLUSH_TOP);
 	at(5130 * MS);
 	tick();
 	k_wakeup(&k, app, 0);
