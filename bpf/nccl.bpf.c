@@ -402,6 +402,7 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 {
 	bool oom = dead && BPF_CORE_READ(task, signal, oom_mm);
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 context = stat ? stat->context_lost : 0;
 	struct scope_ev_exit *e = NULL;
 
 	/* The end of a process comes once: it may have what room there is. */
@@ -422,7 +423,7 @@ static __always_inline void tell_end(struct task_struct *task, struct scope_proc
 	e->lost_chunks = stat ? stat->lost_chunks : 0;
 	e->limited_recs = stat ? stat->limited_recs : 0;
 	e->sched_seq = seq;
-	e->signals_lost = stat ? stat->signals_lost : 0;
+	e->context_lost = context < 0xffff ? context : 0xffff;
 	e->oom = oom;
 	e->pad = 0;
 	bpf_ringbuf_submit(e, scope_wake_flags(dead));

@@ -86,8 +86,7 @@ static __always_inline void tell(const struct scope_ev_signal *e, struct scope_p
 		return;
 	}
 	scope_count(SCOPE_STAT_SCHED_LOST, 1);
-	if (stat->signals_lost < 0xffff)
-		stat->signals_lost++;
+	__sync_fetch_and_add(&stat->context_lost, 1);
 }
 
 /* A process that has handed in nothing yet has no trace that could tell. */

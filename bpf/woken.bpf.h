@@ -198,6 +198,17 @@ static __always_inline bool thaw_wakes_all(void)
 	return !bpf_core_field_exists(((struct task_struct___6_7 *)0)->saved_state);
 }
 
+/* A record of the task's found no room: its process counts that, since no number shows it. */
+static __always_inline void woken_lost(struct task_struct *task)
+{
+	__u32 tgid = BPF_CORE_READ(task, tgid);
+	struct scope_proc_stat *stat = bpf_map_lookup_elem(&scope_procs, &tgid);
+
+	scope_count(SCOPE_STAT_SCHED_LOST, 1);
+	if (stat)
+		__sync_fetch_and_add(&stat->context_lost, 1);
+}
+
 /* task has slept since `since`, and is woken here and now, or is `asleep` still. */
 static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 now, bool asleep)
 {
@@ -207,7 +218,7 @@ static TASK_INLINE int woken_tell(struct task_struct *task, __u64 since, __u64 n
 	if (scope_may_tell(task, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	if (!e) { /* asked once: up to 6.1, the verifier forgets that it is there */
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+		woken_lost(task);
 		return 0;
 	}
 	__builtin_memset(e, 0, sizeof(*e));
@@ -249,7 +260,7 @@ static TASK_INLINE int stack_tell(struct task_struct *task, struct scope_task *t
 	if (scope_may_tell(task, sizeof(*e)))
 		e = bpf_ringbuf_reserve(&scope_ring, sizeof(*e), 0);
 	if (!e) {
-		scope_count(SCOPE_STAT_SCHED_LOST, 1);
+		woken_lost(task);
 		return 0;
 	}
 	__builtin_memset(e, 0, sizeof(*e));

@@ -451,7 +451,7 @@ struct scope_ev_exit {
 	__u64 lost_chunks;
 	__u64 limited_recs; /* of lost_recs */
 	__u32 sched_seq;    /* of the thread, at its end */
-	__u16 signals_lost; /* of this process: scope_ev_signal that did not get into the ring */
+	__u16 context_lost; /* of this process: as in scope_proc_stat; 65,535: or more */
 	__u8 oom;	    /* 1: the kernel had chosen it to get memory back */
 	__u8 pad;
 };
@@ -887,8 +887,8 @@ struct scope_proc_stat {
 	__u64 signals_ns; /* its signals have used up their share until then */
 	__u32 ended;	  /* enum scope_ended */
 	__s32 code;	  /* then: as in scope_ev_exit */
-	__u16 signals_lost;
-	__u8 pad[6];
+	__u32 context_lost; /* scope_ev_signal, _woken and _stack that did not get into the ring: no numbers show it */
+	__u8 pad[4];
 };
 
 /* Counters of the BPF side, map scope_stats (per CPU). */

@@ -711,8 +711,8 @@ static struct proc *decode_exit(struct session *s, const struct scope_ev_exit *e
 	p->limited_recs = e->limited_recs;
 	p->end_signal = WIFSIGNALED(e->code) ? WTERMSIG(e->code) : 0;
 	thread_end(p, &e->h);
-	if (e->signals_lost && (e->group_dead || e->h.kind == SCOPE_EV_EXEC))
-		proc__count_loss(p, LOSS_CONTEXT, e->signals_lost);
+	if (e->group_dead || e->h.kind == SCOPE_EV_EXEC)
+		proc__count_loss(p, LOSS_CONTEXT, e->context_lost);
 	if (e->h.kind == SCOPE_EV_EXEC) { /* its other threads were gone before */
 		decode__end(p, 0, true, e->lost_recs);
 		return NULL;

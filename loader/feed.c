@@ -259,13 +259,15 @@ void feed__proc(struct recorder *r, struct proc *p, bool from_start, uint64_t be
 void feed__end(struct recorder *r, enum input_kind kind, const struct proc_key *key,
 	       const struct scope_proc_stat *stat)
 {
-	const struct input_end in = {.start_ns = key->start_ns,
-				     .lost_recs = stat->lost_recs,
-				     .limited_recs = stat->limited_recs,
-				     .tgid = key->tgid,
-				     .status = stat->code,
-				     .exec = stat->ended == SCOPE_ENDED_EXEC,
-				     .unseen = kind == INPUT_END && !stat->ended};
+	const struct input_end in = {
+		.start_ns = key->start_ns,
+		.lost_recs = stat->lost_recs,
+		.limited_recs = stat->limited_recs,
+		.tgid = key->tgid,
+		.status = stat->code,
+		.exec = stat->ended == SCOPE_ENDED_EXEC,
+		.unseen = kind == INPUT_END && !stat->ended,
+		.context_lost = stat->context_lost < UINT16_MAX ? stat->context_lost : UINT16_MAX};
 
 	pipeline__feed(&r->s, kind, &in, sizeof(in));
 }

@@ -133,9 +133,10 @@ struct input_end {
 	uint64_t lost_recs;
 	uint64_t limited_recs;
 	uint32_t tgid;
-	int32_t status;	 /* as wait(2) has it */
-	uint32_t exec;	 /* 1: it became another program */
-	uint32_t unseen; /* 1: it is gone, and nobody told how: status says nothing */
+	int32_t status;	       /* as wait(2) has it */
+	uint32_t exec;	       /* 1: it became another program */
+	uint16_t unseen;       /* 1: it is gone, and nobody told how: status says nothing */
+	uint16_t context_lost; /* as in scope_ev_exit; 0 in captures of before */
 };
 
 struct input_name {

@@ -201,6 +201,7 @@ static int on_end(struct session *s, const struct input_end *in)
 	if (!p)
 		return 0;
 	p->limited_recs = in->limited_recs;
+	proc__count_loss(p, LOSS_CONTEXT, in->context_lost);
 	if (in->unseen) {
 		decode__tail_loss(p, in->lost_recs);
 		proc__end(p, "exit", false, 0);
@@ -219,6 +220,7 @@ static int on_tail(struct session *s, const struct input_end *in)
 		return 0;
 	}
 	p->limited_recs = in->limited_recs;
+	proc__count_loss(p, LOSS_CONTEXT, in->context_lost);
 	decode__tail_loss(p, in->lost_recs);
 	return 0;
 }

@@ -263,6 +263,21 @@ static void test_untold(void **arg)
 	assert_int_equal(s->summary.lost[LOSS_RING_FULL], 10);
 }
 
+/* What of kernel context no number shows to be missing is told with the end, or when the recording ends. */
+static void test_untold_context(void **arg)
+{
+	struct proc *p = begin();
+	struct input_end in = {.start_ns = p->key.start_ns, .tgid = p->key.tgid, .context_lost = 4};
+
+	(void)arg;
+	s->begun = true;
+	assert_int_equal(pipeline__apply(s, INPUT_TAIL, &in, sizeof(in)), 0);
+	assert_int_equal(p->lost[LOSS_CONTEXT], 4);
+	in.context_lost = 3;
+	assert_int_equal(pipeline__apply(s, INPUT_END, &in, sizeof(in)), 0);
+	assert_int_equal(s->summary.lost[LOSS_CONTEXT], 7);
+}
+
 /* Positions are the job's word: what cannot have been is one record that is missing, and no sum overflows. */
 static void test_wild_gap(void **arg)
 {
@@ -878,6 +893,7 @@ int main(void)
 		TEST(test_gap),
 		TEST(test_limited),
 		TEST(test_untold),
+		TEST(test_untold_context),
 		TEST(test_wild_gap),
 		TEST(test_thread_buffer_loss),
 		TEST(test_unwanted),

@@ -167,7 +167,7 @@ static void ends(void **state)
 					      .ns_tid = 5},
 					.code = SIGKILL,
 					.group_dead = 1,
-					.signals_lost = 3,
+					.context_lost = 3,
 					.oom = 1};
 	struct proc *p;
 
