@@ -440,7 +440,6 @@ int BPF_PROG(scope_waking, struct task_struct *task)
  */
 static TASK_INLINE int sleeper_begin(struct task_struct *task)
 {
-	struct scope_task *t;
 	__u64 now;
 
 	/* on_rq: an int, or from 7.x on less */
@@ -449,9 +448,7 @@ static TASK_INLINE int sleeper_begin(struct task_struct *task)
 	now = bpf_ktime_get_ns();
 	if (task_find(task->pid))
 		return 0;
-	t = task_begin(task, task->pid, SCOPE_TASK_BLOCKED, false, now);
-	if (t)
-		t->asleep_ns = now;
+	task_begin(task, task->pid, SCOPE_TASK_BLOCKED, false, now);
 	return 0;
 }
 

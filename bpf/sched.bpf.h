@@ -340,7 +340,10 @@ static TASK_INLINE int irqs_tell_copy(struct task_struct *task, __u32 tid)
 	return 0;
 }
 
-/* A thread that was not known so far is in `state`. NULL: it is on its way out, or the map is full. */
+/*
+ * A thread that was not known so far is in `state`: asleep from now on, if it has not just been born. NULL: it is on its way out, or the
+ * map is full. All is in its slot as that shows: from then on it is others' as well.
+ */
 static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32 tid, __u8 state,
 						 bool born, __u64 now)
 {
@@ -349,6 +352,10 @@ static TASK_INLINE struct scope_task *task_begin(struct task_struct *task, __u32
 
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return NULL;
+	if (t && t->tid == tid && !born) /* another CPU has begun it meanwhile */
+		return t;
+	if (state == SCOPE_TASK_BLOCKED && !born)
+		fresh.asleep_ns = now;
 	if (t && (!t->tid || t->tid == tid)) { /* of one whose end has gone by unseen */
 		task_waits_no_more(t);
 		*t = fresh;

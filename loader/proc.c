@@ -255,8 +255,10 @@ void proc__thread_known(struct proc *p, struct sched_thread *known)
 	struct thread *t;
 
 	HASH_FIND_INT(p->threads, &tid, t);
-	if (t && !t->sched && t->host_tid == known->tid)
-		t->sched = sched_thread__get(known);
+	if (!t || t->host_tid != known->tid || (t->sched && !t->sched->gone))
+		return;
+	sched_thread__put(&p->session->sched, t->sched); /* its timeline has begun anew */
+	t->sched = sched_thread__get(known);
 }
 
 struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm,

@@ -169,7 +169,7 @@ void proc__thread_end(struct proc *p, struct thread *t, uint64_t stop_ns);
 
 /* The thread that made a record; told to the trace when its role shows. */
 struct thread *proc__thread(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm);
-/* The scheduler's side knows a thread from now on: so does the process, if that is one of its own that it lacked. */
+/* The scheduler's side knows a thread from now on: so does the process, if that is one of its own that it lacked, or whose timeline has ended. */
 void proc__thread_known(struct proc *p, struct sched_thread *known);
 /* As proc__thread(), of one that has made no record so far: told as another's helper, since ts_ns. NULL: no memory, or too many. */
 struct thread *proc__introduce(struct proc *p, uint32_t tid, uint32_t host_tid, const char *comm,

@@ -585,6 +585,32 @@ static void thread_begins(uint32_t tid, uint32_t tgid, uint64_t start_ns)
 	decode__event(s, &t, sizeof(t));
 }
 
+/* BPF can begin a living thread anew: what is told of it at its end is of the timeline that goes on. */
+static void test_thread_begins_anew(void **arg)
+{
+	struct scope_ev_switch e = {
+		.h = {.abi = SCOPE_ABI, .kind = SCOPE_EV_SWITCH, .size = sizeof(e), .ts_ns = 8500},
+		.cpu_seq = 1,
+		.flags = SCOPE_SWITCH_NEXT,
+		.next_tid = 500,
+		.next_seq = 1};
+	const char comm[SCOPE_COMM_LEN] = "job";
+	struct thread *thread;
+	struct proc *p;
+
+	(void)arg;
+	teardown(NULL);
+	s = session_new_sched(SCHED_MODE_EVENTS);
+	thread_begins(500, 4000000000u, 10);
+	p = begin();
+	thread = proc__thread(p, 0, 500, comm);
+	assert_ptr_equal(thread->sched, sched__find(&s->sched, 500));
+	decode__event(s, &e, sizeof(e));
+	thread_begins(500, 4000000000u, 10);
+	assert_true(sched__find(&s->sched, 500) != NULL);
+	assert_ptr_equal(thread->sched, sched__find(&s->sched, 500));
+}
+
 /*
  * A process that has the plugin and hands in nothing, as forked workers do, is followed, too: with it go its threads, whose own
  * end the ring may have had no room for.
@@ -907,6 +933,7 @@ int main(void)
 		TEST(test_times),
 		TEST(test_other_events),
 		TEST(test_found),
+		TEST(test_thread_begins_anew),
 		TEST(test_unrecorded_end),
 		TEST(test_events_told),
 		cmocka_unit_test(test_live),
