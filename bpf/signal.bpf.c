@@ -51,10 +51,10 @@ static __always_inline __u64 handler_of(struct task_struct *task, __u32 sig)
 	return handler;
 }
 
-/* Of a signal with a handler. */
+/* Of a signal with a handler: whoever handles a stop goes on. */
 static __always_inline bool is_told(struct scope_proc_stat *stat, __u32 sig, __s32 code, __u64 now)
 {
-	if (signal_is_of(sig, SIGNALS_END | SIGNALS_STOP))
+	if (signal_is_of(sig, SIGNALS_END | 1u << SIGCONT))
 		return true;
 	if (!signal_is_of(sig, SIGNALS_FAULT))
 		return false;

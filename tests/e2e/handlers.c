@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Preloaded into a job: handlers as applications have them. That of SIGTERM cleans up, and sends the signal again. And a thread of each rank
+ * Preloaded into a job: handlers as applications have them. That of SIGTERM cleans up, and sends the signal again; that of SIGTSTP does not stop. And a thread of each rank
  * writes where it may not, HANDLERS_FAULTS times, each of which a handler puts right, as in a garbage collector.
  */
 #include <pthread.h>
@@ -21,6 +21,11 @@ static void on_term(int sig)
 	raise(sig);
 }
 
+static void on_stop(int sig)
+{
+	(void)sig;
+}
+
 static void on_fault(int sig)
 {
 	(void)sig;
@@ -34,6 +39,7 @@ static void *fault(void *arg)
 
 	sleep(1);
 	signal(SIGTERM, on_term);
+	signal(SIGTSTP, on_stop);
 	signal(SIGSEGV, on_fault);
 	for (i = 0; i < faults; i++) {
 		mprotect(page, PAGE, PROT_NONE);

@@ -162,7 +162,7 @@ HANDLERS_FAULTS=2000 LD_PRELOAD=$build/e2e/handlers.so NCCL_PROFILER_PLUGIN=$plu
 starter=$!
 ranks_of 2
 sleep 2.5
-"$tmp/bin/evict" -c "kill -TERM ${ranks[1]}; :"
+"$tmp/bin/evict" -c "kill -TSTP ${ranks[1]}; kill -TERM ${ranks[1]}; :"
 wait "$starter"
 stop_recorder
 is "a handler that cleans up: who sent it first, and it itself" \
@@ -170,6 +170,7 @@ is "a handler that cleans up: who sent it first, and it itself" \
 	'[0,true,"evict"] [-6,null,"scope-job"]'
 t "a handler that cleans up: report names who sent it first" grep -qE '^SIGTERM was sent by evict\[[0-9]+\], user 0, [2-9][0-9][.0-9]* ms before its end$' \
 	<(evidence handled missing-collective)
+is "a handler that does not stop: no stop is told" "$(of handled '*' 'select(.nr == 20)')" ""
 t "2000 faults of each that are handled: one a second is told" holds handled \
 	'records("signal") | map(select(.nr == 11)) | length >= 2 and length <= 6 and all(.handled and .code > 0)'
 t "2000 faults of each that are handled: nothing lost" lossless handled
