@@ -49,17 +49,17 @@ struct sched_slice {
 	int32_t why;	       /* SCHED_BLOCKED: a system call or SCOPE_WHY_* */
 	uint8_t state;	       /* enum sched_state */
 	bool left;	       /* it began with the thread leaving a CPU */
-	bool preempted;	       /* SCHED_RUNQ: and that was not of its own will */
+	bool preempted;	       /* SCHED_RUNQ: and that while it was runnable, also by sched_yield */
 	bool migrated;	       /* SCHED_RUN: on another CPU than the one before */
 };
 
 /* Sums since a thread was first seen. */
 struct sched_sums {
 	uint64_t on_cpu_ns, runq_ns, blocked_ns;
-	uint64_t irq_ns;       /* within on_cpu_ns */
-	uint64_t net_rx_ns;    /* within irq_ns: NET_RX softirq */
-	uint64_t throttled_ns; /* within runq_ns */
-	uint64_t switches, preemptions, migrations;
+	uint64_t irq_ns;			    /* within on_cpu_ns */
+	uint64_t net_rx_ns;			    /* within irq_ns: NET_RX softirq */
+	uint64_t throttled_ns;			    /* within runq_ns */
+	uint64_t switches, preemptions, migrations; /* preemptions: sched_slice.preempted */
 };
 
 /* A point in a thread's time. Slices and interrupts are numbered; the numbers only grow. */
