@@ -459,11 +459,12 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 static bool ask_sleeper(const struct recorder *r, const struct sched_thread *t,
 			struct input_still *in, bool *asleep)
 {
+	uint64_t now = monotonic_ns(); /* before the look: it may be woken behind that */
 	struct scope_task task;
 
 	if (attach__task(r->attach, t->tid, &task))
 		return false;
-	*in = (struct input_still){.now_ns = monotonic_ns(), .tid = t->tid, .seq = task.seq};
+	*in = (struct input_still){.now_ns = now, .tid = t->tid, .seq = task.seq};
 	*asleep |= task.state == SCOPE_TASK_BLOCKED && task.asleep_ns && !task.asleep &&
 		   in->now_ns >= task.asleep_ns + SCOPE_ASLEEP_NS;
 	if (task.state != SCOPE_TASK_WAIT)
