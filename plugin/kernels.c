@@ -5,6 +5,10 @@
  * and with it whoever destroys the communicator (2.28.9: enqueue.cc, transport/profiler.cc). Replays of a graph go by the mask at its capture.
  * So they go off only between groups, by the thread that calls NCCL, and not at all where there are graphs. And NCCL takes
  * memory for them, without looking whether it gets any.
+ *
+ * The stop of a GroupApi is not the end of a group: NCCL makes it at an inner one's end too (2.28.9 to 2.30.7: ncclGroupEnd counts down
+ * what ncclGroupStart has not counted up), and starts another at the next call. But a Group on the thread that calls NCCL begins only when
+ * all calls have been made. That of a non-blocking communicator begins elsewhere.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -14,8 +18,14 @@
 #define RANKS	8	     /* of a node, where NCCL does not say */
 #define SETTLED 10	     /* flush ages: a loader that writes masks has done so by then */
 
-/* GroupApis that have begun and not ended, of all threads. */
+/* Threads that have begun a group and not launched it. */
 static int groups;
+/* How often there was a last communicator, and one more: who was in a group then is in none. */
+static uint32_t era = 1;
+/* The era in which this thread has begun its group; 0: none. */
+static __thread uint32_t in_group TLS_NO_CALL;
+/* Its last GroupApi is of a call that is a group of its own. */
+static __thread bool one_call TLS_NO_CALL;
 /* Since when nobody has wanted what is on (0: not so), in which epoch and with which hold: whoever changes these may be writing masks. */
 static uint64_t unwanted_ts;
 static uint32_t unwanted_epoch, unwanted_hold;
@@ -62,9 +72,15 @@ void kernels_work(bool captured)
 		__atomic_store_n(&area->kernels_used, used, __ATOMIC_RELAXED);
 }
 
-void kernels_group_begin(bool captured)
+void kernels_group_begin(bool captured, int depth)
 {
-	__atomic_fetch_add(&groups, 1, __ATOMIC_RELAXED);
+	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
+
+	one_call = depth == 1;
+	if (in_group != now) {
+		in_group = now;
+		__atomic_fetch_add(&groups, 1, __ATOMIC_RELAXED);
+	}
 	kernels_work(captured);
 }
 
@@ -88,12 +104,16 @@ static bool unwanted_long(void)
 	return false;
 }
 
-void kernels_group_end(void)
+void kernels_group_launch(void)
 {
-	int left = __atomic_sub_fetch(&groups, 1, __ATOMIC_RELAXED);
 	struct scope_area *area = area_peek();
 	uint32_t unwanted;
+	int left;
 
+	if (in_group != __atomic_load_n(&era, __ATOMIC_RELAXED))
+		return;
+	in_group = 0;
+	left = __atomic_sub_fetch(&groups, 1, __ATOMIC_RELAXED);
 	if (!area || __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) != SCOPE_KERNELS_USED)
 		return;
 	unwanted = area_masks(area) & KERNELS & ~area_wanted();
@@ -103,9 +123,16 @@ void kernels_group_end(void)
 		area_masks_clear(area, unwanted);
 }
 
+void kernels_group_stop(void)
+{
+	if (one_call)
+		kernels_group_launch();
+}
+
 void kernels_end(struct scope_area *area)
 {
-	__atomic_store_n(&groups, 0,
-			 __ATOMIC_RELAXED); /* where NCCL failed, one may not have ended */
+	/* where NCCL failed, or a thread has ended, one may not have been launched */
+	__atomic_fetch_add(&era, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&groups, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&area->kernels_used, 0, __ATOMIC_RELAXED);
 }

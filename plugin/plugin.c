@@ -541,6 +541,16 @@ static inline __attribute__((always_inline)) bool start_again(struct tbuf *tb, v
 	return true;
 }
 
+static inline void start_group(uint32_t what, const descr *d, int api)
+{
+	if (what == SCOPE_GROUP_API)
+		kernels_group_begin(d->groupApi.graphCaptured, d->groupApi.groupDepth);
+	else if (what == SCOPE_GROUP && api < 5)
+		kernels_work(false);
+	else if (what == SCOPE_GROUP)
+		kernels_group_launch();
+}
+
 static inline __attribute__((always_inline)) ncclProfResult_t
 start(void *context, void **handle, const descr *d, uint64_t type, int api)
 {
@@ -556,10 +566,8 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	if (unlikely(!handle))
 		return ncclSuccess;
 	what = what_of(type, api);
-	if (unlikely(what == SCOPE_GROUP_API))
-		kernels_group_begin(d->groupApi.graphCaptured);
-	if (api < 5 && unlikely(what == SCOPE_GROUP))
-		kernels_work(false);
+	if (unlikely(what != SCOPE_PROXY_STEP))
+		start_group(what, d, api);
 	if (unlikely(!sems.flush || what == WHAT_UNKNOWN)) {
 		*handle = (void *)(uintptr_t)start_unheard(context, d, what, type, api, sems);
 		return ncclSuccess;
@@ -623,7 +631,7 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 	if (unlikely(sems.stop))
 		probe_stop(id);
 	if (unlikely(what == SCOPE_GROUP_API))
-		kernels_group_end();
+		kernels_group_stop();
 	if (unlikely(!sems.flush)) {
 		if (!sems.all)
 			area_disarm();

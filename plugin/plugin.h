@@ -214,10 +214,12 @@ uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
 bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn);
 /* NCCL has work, of a graph's capture or not. Before ABI 5 there is no more to be known, and they stay on. */
 void kernels_work(bool captured);
-/* A GroupApi begins. */
-void kernels_group_begin(bool captured);
-/* A GroupApi ends: the thread is in no other. */
-void kernels_group_end(void);
+/* A GroupApi begins: the thread is in a group. `depth` is NCCL's. */
+void kernels_group_begin(bool captured, int depth);
+/* A Group begins, from ABI 5 on: if it is in the thread that was in one, that has made all calls of it. */
+void kernels_group_launch(void);
+/* A GroupApi ends, which may be that of a group within another. */
+void kernels_group_stop(void);
 /* There is no communicator any more: nobody waits for a GPU's word. */
 void kernels_end(struct scope_area *area);
 

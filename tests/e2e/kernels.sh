@@ -13,10 +13,10 @@ all_off() {
 	[ "$(masks)" = "$(printf '0 %.0s' "${ranks[@]}")" ]
 }
 
-# round SIGNAL N: a job that begins beside a recorder, and loses it while it makes calls.
+# round SIGNAL N [OPTION]: a job that begins beside a recorder, and loses it while it makes calls.
 round() {
 	record_bg "$1$2" --mask kernelch --sched=off --net=off
-	job_bg "$1$2" --ranks 6 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check
+	job_bg "$1$2" --ranks 6 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check "${@:3}"
 	until_true 10 children_ready "$starter" 6
 	mapfile -t ranks < <(pgrep -P "$starter")
 	sleep 0.$((RANDOM % 5 + 4))
@@ -31,6 +31,8 @@ round() {
 for i in $(seq "${KERNELS_ROUNDS:-2}"); do
 	round INT "$i"
 	round KILL "$i"
+	# NCCL stops a GroupApi at the end of each second one of the inner groups.
+	round INT "nested$i" --nest
 done
 
 # Windows that follow one another are one recording for NCCL, which could not have KernelCh come on again: it is in each of them.

@@ -30,7 +30,7 @@ struct opts {
 	int ranks, first, last; /* of all ranks, those that this process starts */
 	int threads;		/* ranks per process */
 	int channels, iters, warmup, groups, ahead, split, pxn, api, timeout_s, check;
-	bool init_all, one_thread, overlap, split_share, dry, json, in_place, no_destroy;
+	bool init_all, one_thread, overlap, split_share, dry, json, in_place, no_destroy, nest;
 	size_t bytes;
 	enum job_op op;
 	ncclDataType_t type;
@@ -333,6 +333,33 @@ static size_t call_count(const struct job_call *c)
 	return n;
 }
 
+/* One message; with --nest a group of its own within that of all. */
+static ncclResult_t send_one(const struct job_call *c, const struct part *p, const char *send,
+			     int peer, stream_t s)
+{
+	ncclResult_t res, end;
+
+	if (!o.nest)
+		return ncclSend(send, c->count, c->type, peer, p->comm, s);
+	ncclGroupStart();
+	res = ncclSend(send, c->count, c->type, peer, p->comm, s);
+	end = ncclGroupEnd();
+	return res ? res : end;
+}
+
+static ncclResult_t recv_one(const struct job_call *c, const struct part *p, char *recv, int peer,
+			     stream_t s)
+{
+	ncclResult_t res, end;
+
+	if (!o.nest)
+		return ncclRecv(recv, c->count, c->type, peer, p->comm, s);
+	ncclGroupStart();
+	res = ncclRecv(recv, c->count, c->type, peer, p->comm, s);
+	end = ncclGroupEnd();
+	return res ? res : end;
+}
+
 static ncclResult_t sendrecv(const struct job_call *c, const struct part *p, const char *send,
 			     char *recv, stream_t s)
 {
@@ -341,14 +368,14 @@ static ncclResult_t sendrecv(const struct job_call *c, const struct part *p, con
 	int n = c->nranks, i;
 
 	if (c->op == JOB_SENDRECV) {
-		res = ncclSend(send, c->count, c->type, (c->rank + 1) % n, p->comm, s);
+		res = send_one(c, p, send, (c->rank + 1) % n, s);
 		if (!res)
-			res = ncclRecv(recv, c->count, c->type, (c->rank + n - 1) % n, p->comm, s);
+			res = recv_one(c, p, recv, (c->rank + n - 1) % n, s);
 	}
 	for (i = 0; c->op == JOB_ALLTOALL && i < n && !res; i++) {
-		res = ncclSend(send + i * bytes, c->count, c->type, i, p->comm, s);
+		res = send_one(c, p, send + i * bytes, i, s);
 		if (!res)
-			res = ncclRecv(recv + i * bytes, c->count, c->type, i, p->comm, s);
+			res = recv_one(c, p, recv + i * bytes, i, s);
 	}
 	return res ? (ncclGroupEnd(), res) : ncclGroupEnd();
 }
@@ -969,6 +996,7 @@ static const char help[] =
 	"  --iters I          counted iterations (10)\n"
 	"  --warmup W         iterations before them (0)\n"
 	"  --groups G         operations per ncclGroupStart/End (1: no group)\n"
+	"  --nest             each message of sendrecv and alltoall in a group within that of all\n"
 	"  --ahead N          wait for the operations only every N iterations: they queue up\n"
 	"  --split K          work also on a part of the job: ncclCommSplit with rank modulo K\n"
 	"  --split-share      the part shares the progress thread of the whole\n"
@@ -1171,6 +1199,7 @@ static const struct opt_def {
 	{"one-thread", TO_FLAG, .to = &o.one_thread},
 	{"overlap", TO_FLAG, .to = &o.overlap},
 	{"split-share", TO_FLAG, .to = &o.split_share},
+	{"nest", TO_FLAG, .to = &o.nest},
 	{"in-place", TO_FLAG, .to = &o.in_place},
 	{"no-destroy", TO_FLAG, .to = &o.no_destroy},
 	{"json", TO_FLAG, .to = &o.json},

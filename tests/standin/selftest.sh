@@ -266,6 +266,9 @@ t counts-mix seen --ranks 3 --op mix --iters 7 --bytes 1M
 t counts-group seen --ranks 3 --op mix --iters 7 --bytes 1M --groups 4
 group_api() { prof --ranks 2 --iters 3 --groups 4 && each GroupApi=3 CollApi=12 Coll=12 Group=3; }
 t counts-group-api group_api
+# As in NCCL, which stops it at the end of each second one of the inner groups.
+nested_api() { prof --ranks 3 --iters 4 --op alltoall --nest && each GroupApi=12 P2pApi=24 P2p=24 Group=4 bad=0; }
+t counts-nested-group-api nested_api
 t counts-threads seen --ranks 4 --threads 4 --op mix --iters 7 --bytes 1M
 t counts-one-thread seen --ranks 3 --one-thread --op mix --iters 7 --bytes 1M
 one_group() { prof --ranks 3 --one-thread --iters 4 && each GroupApi=4 CollApi=12 Coll=12 Group=12; }

@@ -3,6 +3,7 @@
  * The plugin's callbacks one by one: every field of every version's descriptors, the arguments of
  * states, folding, the event mask. Descriptors end where readable memory ends.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -1081,66 +1082,106 @@ static void test_mask_room_gone(void **state)
 	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
 }
 
-static void *group(void *ctx, int captured)
+/* As NCCL's calls of a group do; `depth` is that of its first call, 1: one that is a group of its own. */
+static void *group_begin(void *ctx, int captured, int depth)
 {
-	descr d = {.type = ncclProfileGroupApi, .groupApi.graphCaptured = captured};
+	descr d = {.type = ncclProfileGroupApi};
+	void *handle = NULL;
+
+	d.groupApi.graphCaptured = captured;
+	d.groupApi.groupDepth = depth;
+	assert_int_equal(ncclProfiler_v7.startEvent(ctx, &handle, &d), ncclSuccess);
+	return handle;
+}
+
+static void group_launch(void *ctx)
+{
+	descr d = {.type = ncclProfileGroup};
 	void *handle = NULL;
 
 	assert_int_equal(ncclProfiler_v7.startEvent(ctx, &handle, &d), ncclSuccess);
-	return handle;
+	ncclProfiler_v7.stopEvent(handle);
+}
+
+static void group(void *ctx, int captured)
+{
+	void *handle = group_begin(ctx, captured, 2);
+
+	group_launch(ctx);
+	ncclProfiler_v7.stopEvent(handle);
+}
+
+/* The end of a group within one: NCCL stops the GroupApi there, and starts another at the next call. */
+static void group_inner(void *ctx)
+{
+	ncclProfiler_v7.stopEvent(group_begin(ctx, 0, 3));
+}
+
+static pthread_barrier_t other_turn;
+
+static void *other_group(void *ctx)
+{
+	group_inner(ctx);
+	pthread_barrier_wait(&other_turn); /* it is within a group that has not ended */
+	pthread_barrier_wait(&other_turn);
+	group_launch(ctx);
+	return NULL;
 }
 
 /* NCCL works by KernelCh: it goes off when no group is under way, and some time after nobody has wanted it any more. */
 static void test_kernels_off(void **state)
 {
-	void *ctx = NULL, *other = NULL, *first, *second, *step = step_start(NULL, 1);
+	void *ctx = NULL, *other = NULL, *step = step_start(NULL, 1);
+	pthread_t thread;
 	static int mask;
 
 	(void)state;
 	init_mask(7, 0); /* what other tests have begun is over */
 	mask = 0;
 	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
-	first = group(ctx, 0);
-	second = group(ctx, 0); /* another thread's */
+	pthread_barrier_init(&other_turn, NULL, 2);
+	pthread_create(&thread, NULL, other_group, ctx);
+	pthread_barrier_wait(&other_turn);
 	scope_sems.flush = 0;
 	ncclscope_control.epoch++;
 	ncclProfiler_v7.stopEvent(step);
 	assert_int_equal(mask, 0x40);
 	ncclscope_control.flush_ticks = 0;
-	ncclProfiler_v7.stopEvent(first);
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
+	group(ctx, 0);
 	assert_int_equal(mask, 0x40);
 	ncclscope_control.flush_ticks = INT64_MAX;
-	ncclProfiler_v7.stopEvent(second);
+	pthread_barrier_wait(&other_turn);
+	pthread_join(thread, NULL);
 	assert_int_equal(mask, 0x40);
 	ncclscope_control.flush_ticks = 1;
 	ncclscope_control.kernels_hold = UINT32_MAX; /* of a recorder that comes back */
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
 	assert_int_equal(mask, 0x40);
 	/* Who has it go off may be writing the mask. */
 	ncclscope_control.kernels_hold = 0;
 	ncclscope_control.flush_ticks = 0;
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
 	assert_int_equal(mask, 0x40);
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
 	assert_int_equal(mask, 0);
 	/* A recorder that does not want it. */
 	scope_sems.flush = 1;
 	mask = 0x43;
 	ncclscope_control.want[0] = (struct scope_want){.mask = 0x3, .owner = 100};
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
+	group(ctx, 0);
 	assert_int_equal(mask, 0x3);
 	mask = 0x43;
 	ncclscope_control.want[0].mask = 0x43;
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
+	group(ctx, 0);
 	assert_int_equal(mask, 0x43);
 	/* What replays of a graph find must be as it was at its capture: for good. */
-	ncclProfiler_v7.stopEvent(group(ctx, 1));
+	group(ctx, 1);
 	ncclscope_control.want[0].mask = 0x3;
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
-	ncclProfiler_v7.stopEvent(group(ctx, 0));
+	group(ctx, 0);
+	group(ctx, 0);
 	assert_int_equal(mask, 0x43);
 	/* One that comes then has what it wants; those before keep what they had. */
 	scope_sems.flush = 0;
@@ -1156,6 +1197,80 @@ static void test_kernels_off(void **state)
 	mask = 0x40; /* nobody's any more */
 	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
 	assert_int_equal(mask, 0x3);
+	ncclProfiler_v7.finalize(ctx);
+}
+
+static void *lost_group(void *ctx)
+{
+	group_inner(ctx);
+	return NULL;
+}
+
+/* A communicator with KernelCh, which nobody wants any more; the next end of a group turns it off. */
+static void *unwanted_kernels(int *mask)
+{
+	void *ctx = NULL;
+
+	*mask = 0x40;
+	scope_sems.flush = 1;
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x40, .owner = 100};
+	ncclProfiler_v7.init(&ctx, 1, mask, "c", 1, 2, 0, NULL);
+	group(ctx, 0);
+	assert_int_equal(*mask, 0x40);
+	scope_sems.flush = 0;
+	ncclscope_control.want[0] = (struct scope_want){0};
+	ncclscope_control.flush_ticks = 0;
+	ncclscope_control.epoch++;
+	group(ctx, 0);
+	assert_int_equal(*mask, 0x40);
+	return ctx;
+}
+
+/* Groups within one end too, and say so: KernelCh stays until that of all is launched. */
+static void test_kernels_nested(void **state)
+{
+	static int mask;
+	pthread_t thread;
+	void *ctx, *call;
+	int i;
+
+	(void)state;
+	ctx = unwanted_kernels(&mask);
+	for (i = 0; i < 5; i++) {
+		group_inner(ctx);
+		assert_int_equal(mask, 0x40);
+	}
+	group_launch(ctx); /* NCCL has no GroupApi then that it could stop */
+	assert_int_equal(mask, 0);
+	/* What was launched before is of another group. */
+	mask = 0x40;
+	call = group_begin(ctx, 0, 2);
+	group_launch(ctx);
+	mask = 0x40;
+	ncclProfiler_v7.stopEvent(call);
+	group_inner(ctx);
+	group_inner(ctx);
+	assert_int_equal(mask, 0x40);
+	group_launch(ctx);
+	/* A call that is a group of its own has ended with its GroupApi, whoever launches it: of a non-blocking communicator another thread does. */
+	mask = 0x40;
+	ncclProfiler_v7.stopEvent(group_begin(ctx, 0, 1));
+	ncclProfiler_v7.stopEvent(group_begin(ctx, 0, 1));
+	assert_int_equal(mask, 0);
+	/* A thread that was lost within a group counts as long as there are communicators; and who was in one then is in none. */
+	mask = 0x40;
+	pthread_create(&thread, NULL, lost_group, ctx);
+	pthread_join(thread, NULL);
+	group(ctx, 0);
+	group(ctx, 0);
+	assert_int_equal(mask, 0x40);
+	group_inner(ctx);
+	ncclProfiler_v7.finalize(ctx);
+	ctx = unwanted_kernels(&mask);
+	group_inner(ctx);
+	assert_int_equal(mask, 0x40);
+	group_launch(ctx);
+	assert_int_equal(mask, 0);
 	ncclProfiler_v7.finalize(ctx);
 }
 
@@ -1378,29 +1493,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7),
-		TEST(test_unknown_types),
-		TEST(test_fields_v1_to_v3),
-		TEST(test_comm_name_again),
-		TEST(test_states),
-		TEST(test_folded_starts),
-		TEST(test_folded_states),
-		TEST(test_folded_many),
-		TEST(test_folded_unknown),
-		TEST(test_folded_any),
-		TEST(test_step),
-		TEST(test_step_apart),
-		TEST(test_mask_default),
-		TEST(test_mask_variable),
-		TEST(test_mask_wanted),
-		TEST(test_mask_kernel_ch),
-		TEST(test_mask_room),
-		TEST(test_mask_room_gone),
-		TEST(test_kernels_off),
-		TEST(test_mask_nobody),
-		TEST(test_disarm),
-		TEST(test_fork),
-		TEST(test_comms_full),
+		TEST(test_fields_v4_to_v7), TEST(test_unknown_types),  TEST(test_fields_v1_to_v3),
+		TEST(test_comm_name_again), TEST(test_states),	       TEST(test_folded_starts),
+		TEST(test_folded_states),   TEST(test_folded_many),    TEST(test_folded_unknown),
+		TEST(test_folded_any),	    TEST(test_step),	       TEST(test_step_apart),
+		TEST(test_mask_default),    TEST(test_mask_variable),  TEST(test_mask_wanted),
+		TEST(test_mask_kernel_ch),  TEST(test_mask_room),      TEST(test_mask_room_gone),
+		TEST(test_kernels_off),	    TEST(test_kernels_nested), TEST(test_mask_nobody),
+		TEST(test_disarm),	    TEST(test_fork),	       TEST(test_comms_full),
 		TEST(test_no_buffer),
 	};
 
