@@ -1003,10 +1003,11 @@ static void note_sleep(struct correlate *c, uint32_t host_tid, uint64_t ts_ns)
 	c->slept = true;
 }
 
-/* NCCL may tell the same of a step at poll rate, while it waits. */
+/* NCCL may tell the same of a step at poll rate, while it waits; before 2.27 of a ProxyOp. */
 static void note_state(struct correlate *c, struct corr_event *ev, const struct corr_state *st)
 {
-	if (ev->what == SCOPE_PROXY_STEP && st->id == ev->last_state)
+	if (st->id == ev->last_state &&
+	    (ev->what == SCOPE_PROXY_STEP || st->id == ncclProfilerProxyOpSendRemFifoWait))
 		return;
 	ev->last_state = st->id;
 	ev->last_state_ns = st->ts_ns > ev->start_ns ? st->ts_ns : ev->start_ns;

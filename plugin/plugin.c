@@ -406,7 +406,24 @@ static inline struct fold *fold_open(struct tbuf *tb, uint64_t id, const descr *
 	return f;
 }
 
-/* Of a step that began before there was a recorder, or whose place another has by now: NCCL may poll it from here on. */
+/* A state that NCCL makes at poll rate: of a step, before v4 of an operation. */
+static inline bool is_polled(uint64_t id, uint32_t state, int api)
+{
+	if (state == ncclProfilerProxyStepSendPeerWait_v4)
+		return SCOPE_ID_WHAT(id) == SCOPE_PROXY_STEP;
+	return api < 4 && state == ncclProfilerProxyOpSendRemFifoWait &&
+	       SCOPE_ID_WHAT(id) == SCOPE_PROXY_OP;
+}
+
+static inline bool fold_in_state(const struct fold *f, uint32_t state, uint64_t arg, uint32_t steps,
+				 int api)
+{
+	if (likely(f->state != state || f->arg != arg))
+		return false;
+	return api >= 4 || f->at != FOLD_NO_REC || f->step == steps;
+}
+
+/* Of an operation, or of a step that began before there was a recorder, or whose place another has by now: NCCL may poll it from here on. */
 static __attribute__((noinline)) struct fold *fold_reopen(struct tbuf *tb, uint64_t id,
 							  uint64_t now)
 {
@@ -678,8 +695,8 @@ static inline void state_write(struct tbuf *tb, uint64_t id, uint32_t state, boo
 	tbuf_commit(tb, size);
 }
 
-static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint64_t arg,
-				uint32_t steps)
+static inline __attribute__((always_inline)) void
+state_record(uint64_t id, uint32_t state, bool has_arg, uint64_t arg, uint32_t steps, int api)
 {
 	union scope_sems sems = sems_read();
 	struct scope_rec_step *step;
@@ -701,11 +718,10 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 	if (unlikely(!tb))
 		return;
 	f = fold_find(tb, id);
-	if (unlikely(!f && state == ncclProfilerProxyStepSendPeerWait_v4 &&
-		     SCOPE_ID_WHAT(id) == SCOPE_PROXY_STEP))
+	if (unlikely(!f && is_polled(id, state, api)))
 		f = fold_reopen(tb, id, now);
 	if (f) {
-		if (unlikely(f->state == state && f->arg == arg)) {
+		if (unlikely(fold_in_state(f, state, arg, steps, api))) {
 			f->state_repeats += f->state_repeats != UINT32_MAX;
 			f->last_state_ts = now;
 			tbuf_flush_if_old(tb, now);
@@ -720,6 +736,8 @@ static inline void state_record(uint64_t id, uint32_t state, bool has_arg, uint6
 			tbuf_flush_if_old(tb, now);
 			return;
 		}
+		if (api < 4 && f->at == FOLD_NO_REC)
+			f->step = steps;
 	}
 	state_write(tb, id, state, has_arg, arg, steps, now);
 	tbuf_flush_if_old(tb, now);
@@ -765,7 +783,7 @@ static ncclProfResult_t state_v4(void *handle, ncclProfilerEventState_t state,
 			break;
 		}
 	}
-	state_record((uintptr_t)handle, state_number(state), has_arg, arg, 0);
+	state_record((uintptr_t)handle, state_number(state), has_arg, arg, 0, 4);
 	return ncclSuccess;
 }
 
@@ -785,7 +803,7 @@ static ncclProfResult_t state_v1(void *handle, ncclProfilerEventState_t state,
 		arg = (uint64_t)(int64_t)args->proxyCtrl.appendedProxyOps;
 		has_arg = true;
 	}
-	state_record((uintptr_t)handle, state_number(state), has_arg, arg, steps);
+	state_record((uintptr_t)handle, state_number(state), has_arg, arg, steps, 3);
 	return ncclSuccess;
 }
 

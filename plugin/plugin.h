@@ -45,9 +45,9 @@ void probe_stop(uint64_t id);
 
 /* ---- Folding of repeats ------------------------------------------------------------------------
  *
- * NCCL repeats some callbacks at poll rate: the start of one receive step, SendPeerWait. The live
- * steps of this thread, direct-mapped by id. One that finds its place taken has one further off, of FOLDS_TRIES the
- * free one, or that of the step which has not moved for longest: NCCL polls few of those that are open, so these keep
+ * NCCL repeats some callbacks at poll rate: the start of one receive step, SendPeerWait, before v4 SendRemFifoWait of a ProxyOp.
+ * The live steps of this thread, and such operations, direct-mapped by id. One that finds its place taken has one further off, of
+ * FOLDS_TRIES the free one, or that of the step which has not moved for longest: NCCL polls few of those that are open, so these keep
  * theirs.
  */
 #define FOLDS	    256
@@ -59,7 +59,7 @@ struct fold {
 	uint64_t parent;
 	uint64_t arg; /* of the last state */
 	uint64_t last_state_ts, last_start_ts;
-	uint32_t step;
+	uint32_t step;	/* of one with FOLD_NO_REC: `steps` of its last state */
 	uint16_t state; /* last state, FOLD_NO_STATE before the first */
 	uint16_t far;	/* steps whose place this would be that have one further off */
 	uint32_t state_repeats, start_repeats;

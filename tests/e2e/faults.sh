@@ -82,6 +82,12 @@ facts prepeat 'records("state") | {
 is "SendPeerWait at poll rate: one line for each step, repeats counted" "$(fact peer)" "[32,[8,[20000]]]"
 is "SendPeerWait at poll rate: lastTs" "$(fact order)" true
 is "SendPeerWait at poll rate: no repeats of other states" "$(fact other)" "[null]"
+# NCCL before 2.27 has that of the operation, with the step in its argument.
+fault orepeat peerwait-repeat:n=20000 --api 3
+t "SendRemFifoWait at poll rate: clean, lossless, joined" eval clean orepeat '&&' lossless orepeat '&&' joined orepeat
+facts orepeat 'records("state") | {
+	fifo: (map(select(.id == 1)) | [length, (map(.repeats // empty) | [length, unique])])}'
+is "SendRemFifoWait at poll rate: one line for each step, repeats counted" "$(fact fifo)" "[32,[8,[20000]]]"
 
 # ---- Slow and late: nothing wrong with the trace
 

@@ -955,6 +955,13 @@ static void test_hung_moves(void **arg)
 	assert_int_equal(told.n, 10);
 	pass(t + S + 250 * MS, t + 3 * S + 300 * MS);
 	assert_int_equal(told.n, 15);
+	/* Nor is what NCCL before 2.27 repeats of the operation. */
+	for (n = 0; n < 40; n++) {
+		state(op, ncclProfilerProxyOpSendRemFifoWait, t + 4 * S + n * 50 * MS);
+		pass(t + 4 * S + n * 50 * MS, t + 4 * S + n * 50 * MS);
+	}
+	assert_int_equal(times_told(op, 3, &at), 4);
+	assert_in_range(told.quiet[at], S, S + 200 * MS);
 }
 
 /* An operation that waits for its turn moves with those before it on its communicator. */

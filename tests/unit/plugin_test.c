@@ -763,6 +763,50 @@ static void test_folded_states(void **state)
 	assert_int_equal(((const struct scope_rec_hdr *)last(SCOPE_REC_STATE_REPEAT))->u32, 2);
 }
 
+static void op_state(void *op, int nr, uint64_t size, int steps)
+{
+	ncclProfilerEventStateArgs_v1_t a = {.proxyOp = {size, steps}};
+
+	ncclProfiler_v3.recordEventState(op, (ncclProfilerEventState_t)nr, &a);
+}
+
+/* Before v4 it is the operation that waits for its peer at poll rate, once for each step. */
+static void test_folded_ops(void **state)
+{
+	ncclProfilerEventDescr_v3_t d = {.type = ncclProfileProxyOp, .parentObj = PARENT};
+	const struct scope_rec_state *r;
+	const struct scope_rec_hdr *n;
+	void *op = NULL;
+	int i, k;
+
+	(void)state;
+	ncclProfiler_v3.startEvent(CTX, &op, &d);
+	op_state(op, ncclProfilerProxyOpSendPosted, 0, 1);
+	for (k = 1; k <= 2; k++) { /* of the second step too, of a size that is the first one's */
+		for (i = 0; i < 1000 * k; i++)
+			op_state(op, ncclProfilerProxyOpSendRemFifoWait, 100, k);
+	}
+	for (i = 0; i < 3; i++)
+		op_state(op, ncclProfilerProxyOpSendTransmitted, 200, 2 + i);
+	ncclProfiler_v3.stopEvent(op);
+	assert_int_equal(records(SCOPE_REC_STATE), 6);
+	assert_int_equal(records(SCOPE_REC_STATE_REPEAT), 2);
+	assert_int_equal(records(SCOPE_REC_STOP), 1);
+	for (k = 0; k < 2; k++) {
+		r = record(SCOPE_REC_STATE, 1 + (uint32_t)k);
+		assert_int_equal(r->h.u8, 1);
+		assert_int_equal(r->h.u32, 1 + k);
+		assert_int_equal(r->arg, 100);
+		n = record(SCOPE_REC_STATE_REPEAT, (uint32_t)k);
+		assert_ptr_equal(P(n->id), op);
+		assert_int_equal(n->u8, 1);
+		assert_int_equal(n->u32, 1000 * (k + 1) - 1);
+	}
+	/* Its place is free again: what comes late is no repeat. */
+	op_state(op, ncclProfilerProxyOpSendTransmitted, 200, 4);
+	assert_int_equal(records(SCOPE_REC_STATE), 7);
+}
+
 /* Records that this thread has made so far, flushed ones included. */
 static uint64_t made(void)
 {
@@ -1495,13 +1539,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_fields_v4_to_v7), TEST(test_unknown_types),  TEST(test_fields_v1_to_v3),
 		TEST(test_comm_name_again), TEST(test_states),	       TEST(test_folded_starts),
-		TEST(test_folded_states),   TEST(test_folded_many),    TEST(test_folded_unknown),
-		TEST(test_folded_any),	    TEST(test_step),	       TEST(test_step_apart),
-		TEST(test_mask_default),    TEST(test_mask_variable),  TEST(test_mask_wanted),
-		TEST(test_mask_kernel_ch),  TEST(test_mask_room),      TEST(test_mask_room_gone),
-		TEST(test_kernels_off),	    TEST(test_kernels_nested), TEST(test_mask_nobody),
-		TEST(test_disarm),	    TEST(test_fork),	       TEST(test_comms_full),
-		TEST(test_no_buffer),
+		TEST(test_folded_states),   TEST(test_folded_ops),     TEST(test_folded_many),
+		TEST(test_folded_unknown),  TEST(test_folded_any),     TEST(test_step),
+		TEST(test_step_apart),	    TEST(test_mask_default),   TEST(test_mask_variable),
+		TEST(test_mask_wanted),	    TEST(test_mask_kernel_ch), TEST(test_mask_room),
+		TEST(test_mask_room_gone),  TEST(test_kernels_off),    TEST(test_kernels_nested),
+		TEST(test_mask_nobody),	    TEST(test_disarm),	       TEST(test_fork),
+		TEST(test_comms_full),	    TEST(test_no_buffer),
 	};
 
 	return cmocka_run_group_tests_name("plugin", tests, NULL, NULL);
