@@ -35,6 +35,7 @@
 #define SCOPE_ID_TAG_SHIFT    (SCOPE_ID_COUNTER_BITS + SCOPE_ID_WHAT_BITS)
 #define SCOPE_ID_WHAT_CTX     16 /* a context (communicator); 0 to 15 are event types */
 
+#define SCOPE_TAG_NONE	     0xffff /* of a process that had no memory for one */
 #define SCOPE_ID_TAG(id)     ((__u16)((__u64)(id) >> SCOPE_ID_TAG_SHIFT))
 #define SCOPE_ID_COUNTER(id) ((__u64)(id) & ((1ull << SCOPE_ID_COUNTER_BITS) - 1))
 #define SCOPE_ID_WHAT(id)    ((__u32)((__u64)(id) >> SCOPE_ID_COUNTER_BITS) & 31)

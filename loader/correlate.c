@@ -741,21 +741,27 @@ static void adopt(struct correlate *c, struct corr_event *parent)
 	}
 }
 
+/* Its context is another process'. In a pid namespace of its own that may have the same pid as this one. */
+static bool is_foreign(const struct correlate *c, const struct corr_event *ev)
+{
+	uint64_t ctx = ev->start.s.ctx;
+
+	return ctx && SCOPE_ID_TAG(ctx) != c->tag && SCOPE_ID_TAG(ctx) != SCOPE_TAG_NONE;
+}
+
 /*
  * A ProxyOp of another process names its maker; everything below it is found by its parent. A step
  * whose ProxyOp was lost is told by its context, which carries the maker's tag.
  */
 static void pxn_detect(const struct correlate *c, struct corr_event *ev)
 {
-	bool foreign = ev->start.s.ctx && SCOPE_ID_TAG(ev->start.s.ctx) != c->tag;
-
 	if (ev->what == SCOPE_PROXY_OP) {
 		int32_t pid = ev->start.proxy_op.pid;
 
-		ev->pxn = pid ? pid != (int32_t)c->ns_tgid : foreign;
+		ev->pxn = is_foreign(c, ev) || (pid && pid != (int32_t)c->ns_tgid);
 		ev->origin_pid = pid;
 	} else if ((ev->what == SCOPE_PROXY_STEP || ev->what == SCOPE_NET_PLUGIN) && !ev->linked) {
-		ev->pxn = foreign;
+		ev->pxn = is_foreign(c, ev);
 	}
 }
 

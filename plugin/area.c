@@ -49,8 +49,7 @@ static uint16_t make_tag(uint32_t pid)
 
 	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
 	x ^= x >> 33;
-	return (uint16_t)(x % 0xfffe +
-			  1); /* 1 to 0xfffe: an id is never 0, 0xffff is "no memory" */
+	return (uint16_t)(x % 0xfffe + 1); /* 1 to 0xfffe: an id is never 0, nor without memory */
 }
 
 /* Live communicators that have found the table full; under the area's lock. */

@@ -202,7 +202,7 @@ uint64_t id_slow(struct tbuf *tb, uint32_t what)
 
 	/* No memory at all: an id that is no event's. NCCL needs only that it is not NULL. */
 	if (!area)
-		return id_make(0xffff, what, 1);
+		return id_make(SCOPE_TAG_NONE, what, 1);
 	if (!tb)
 		return id_make(area->tag, what,
 			       __atomic_fetch_add(&area->ids, 1, __ATOMIC_RELAXED));

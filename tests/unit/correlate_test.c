@@ -640,6 +640,34 @@ static void test_pxn(void **arg)
 	assert_int_equal(c.counts.orphans, 0);
 }
 
+/* Ranks in containers of their own may all be the same number to themselves: then ids tell whose it is, those that do. */
+static void test_pxn_of_same_pid(void **arg)
+{
+	union corr_start r = {.proxy_op = {.pid = TGID, .peer = 1}};
+	uint64_t op = id_of(SCOPE_PROXY_OP, 1), step = id_of(SCOPE_PROXY_STEP, 2);
+	uint64_t own = id_of(SCOPE_PROXY_OP, 3);
+
+	(void)arg;
+	comm(1, 0);
+	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
+	start_with(&r, sizeof(r.proxy_op), op, foreign(SCOPE_COLL, 9), 10, &proxy);
+	memset(&r, 0, sizeof(r));
+	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
+	start_with(&r, sizeof(r.s), step, op, 20, &proxy);
+	stop_event(step, 30);
+	stop_event(op, 40);
+	r = (union corr_start){.proxy_op = {.pid = TGID, .peer = 1}};
+	r.s.ctx = (uint64_t)SCOPE_TAG_NONE << SCOPE_ID_TAG_SHIFT | SCOPE_ID_WHAT_CTX;
+	start_with(&r, sizeof(r.proxy_op), own, 0, 50, &proxy);
+	stop_event(own, 60);
+	correlate__end(&c);
+	assert_true(find_out(op)->pxn && find_out(step)->pxn);
+	assert_int_equal(find_out(op)->origin_pid, TGID);
+	assert_false(find_out(op)->orphan);
+	assert_false(find_out(own)->pxn);
+	assert_int_equal(c.counts.orphans, 0);
+}
+
 static void test_repeats(void **arg)
 {
 	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 10, &proxy);
@@ -1812,6 +1840,7 @@ int main(void)
 		TEST(test_children_first),
 		TEST(test_orphan),
 		TEST(test_pxn),
+		TEST(test_pxn_of_same_pid),
 		TEST(test_repeats),
 		TEST(test_late_and_double),
 		TEST(test_loss_near),
