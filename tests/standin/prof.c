@@ -256,11 +256,15 @@ static void p2p_start(struct plan *p, struct task *t)
 void prof_tasks_start(struct plan *p)
 {
 	struct task *t;
+	bool told;
 
 	for (t = p->colls.head; t; t = t->next) {
-		if (on(t->mask, MASK_COLL))
+		told = on(t->mask, MASK_COLL);
+		if (told)
 			coll_start(p, t);
-		p->comm->seq[t->func]++; /* also without a plugin: RAS uses it */
+		/* Up to 2.25 only what is told; since then also without a plugin: RAS uses it. */
+		if (told || prof_native() > 2)
+			p->comm->seq[t->func]++;
 	}
 	for (t = p->p2ps.head; t; t = t->next)
 		if (on(t->mask, MASK_P2P))
