@@ -418,7 +418,8 @@ OBJECT(d_coll, "details.Coll", {"func", &t_string, REQ}, {"seq", &t_u64, REQ},
        {"warps", &t_u64, 0}, {"count", &t_u64, REQ}, {"root", &t_i32, REQ},
        {"dtype", &t_string, REQ}, {"sendBuff", &t_id_or_null, REQ},
        {"recvBuff", &t_id_or_null, REQ}, {"parentGroup", &t_id_or_null, 0},
-       {"kernelVariant", &t_string, 0}, {"isSymColl", &t_bool, 0}, {"userTag", &t_u64, 0});
+       {"kernelVariant", &t_string, 0}, {"isSymColl", &t_bool, 0}, {"userTag", &t_u64, 0},
+       {"seqCommon", &t_bool, 0});
 OBJECT(d_p2p, "details.P2p", {"func", &t_string, REQ}, {"peer", &t_i32, REQ},
        {"channels", &t_u64, 0}, {"count", &t_u64, REQ}, {"dtype", &t_string, REQ},
        {"buff", &t_id_or_null, REQ}, {"parentGroup", &t_id_or_null, 0}, {"userTag", &t_u64, 0});

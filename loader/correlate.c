@@ -213,6 +213,26 @@ void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_
 	c->sink.lifecycle(c->sink.arg, comm, true, ts_ns, thread);
 }
 
+void correlate__comm_made(struct correlate *c, uint64_t ctx)
+{
+	struct corr_comm *comm = correlate__comm_find(c, ctx);
+
+	if (comm)
+		comm->made = true;
+}
+
+bool corr_counts_told(const struct corr_comm *comm)
+{
+	return comm->info.api <= 2;
+}
+
+bool corr_seq_common(const struct corr_comm *comm)
+{
+	const uint32_t told = ncclProfileColl | ncclProfileProxyOp | ncclProfileProxyStep;
+
+	return !corr_counts_told(comm) || (comm->made && comm->info.mask & told);
+}
+
 void correlate__comm_name(struct correlate *c, uint64_t ctx, uint64_t hash, const char *name,
 			  int32_t rank)
 {

@@ -47,6 +47,7 @@ struct corr_comm {
 	/* Start of the last operation that was closed with no child open, and of the last that something tells of when it ended. */
 	uint64_t closed_ns, ended_ns;
 	uint32_t refs;
+	bool made; /* while it is recorded */
 	bool finalized;
 	struct {
 		uint64_t seq, start_ns; /* 0: none yet */
@@ -269,6 +270,14 @@ void correlate__free(struct correlate *c);
 
 void correlate__comm(struct correlate *c, const struct scope_comm *info, uint64_t ts_ns,
 		     const struct corr_thread *thread);
+/* It is made just now, and was not there before the recording. */
+void correlate__comm_made(struct correlate *c, uint64_t ctx);
+/*
+ * Up to 2.25 (API 1 and 2) NCCL numbers only the collectives that it tells a plugin of: two ranks of which it began to do so at
+ * different moments have different numbers for the same one. Those that are told of from the communicator's making on have the same.
+ */
+bool corr_counts_told(const struct corr_comm *comm);
+bool corr_seq_common(const struct corr_comm *comm);
 void correlate__comm_name(struct correlate *c, uint64_t ctx, uint64_t hash, const char *name,
 			  int32_t rank);
 void correlate__finalize(struct correlate *c, uint64_t ctx, uint64_t ts_ns,

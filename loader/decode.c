@@ -159,6 +159,7 @@ static bool rec_comm(struct chunk_ctx *x, const struct scope_rec_hdr *r, uint64_
 	if (comm.ctx != r->id || comm.api < 1 || comm.api > 7)
 		return false;
 	correlate__comm(&x->p->corr, &comm, ns, &x->thread);
+	correlate__comm_made(&x->p->corr, comm.ctx);
 	return true;
 }
 

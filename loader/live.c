@@ -192,7 +192,8 @@ json_t *live__doc(const struct proc *p, struct corr_comm *comm)
 	if (comm->last.start_ns) {
 		func_name(p, comm->last.func, func);
 		json_object_set_new(o, "func", json_string(known_func(func)));
-		json_object_set_new(o, "seq", json_integer((json_int_t)comm->last.seq));
+		if (corr_seq_common(comm))
+			json_object_set_new(o, "seq", json_integer((json_int_t)comm->last.seq));
 		json_object_set_new(o, "calledUs", json_integer(us(comm->last.start_ns)));
 	}
 	if (comm->live) {

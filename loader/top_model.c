@@ -196,7 +196,7 @@ static void fill_row(struct top_row *row, const json_t *live, const json_t *was,
 	row->busbw = op_us > 0 ? grown(live, was, "busBytes") / op_us / 1e3 : 0;
 	row->pending = num(live, "pending");
 	row->pending_us = row->pending ? less(now_us, num(live, "pendingSinceUs")) : 0;
-	row->seq = num(live, "calledUs") ? num(live, "seq") + 1 : 0;
+	row->seq = get(live, "seq") ? num(live, "seq") + 1 : 0; /* 0: not comparable, or none yet */
 	snprintf(row->func, sizeof(row->func), "%s",
 		 human__clean(buf, status_field__string(live, "func"), 20, false));
 	fill_sched(row, live, was);

@@ -139,6 +139,8 @@ static void put_coll(struct json *j, const struct proc *p, const struct corr_eve
 		KEY_BOOL(j, "isSymColl", 1);
 	if (r->user_tag)
 		KEY_U64(j, "userTag", r->user_tag);
+	if (ev->comm && corr_counts_told(ev->comm))
+		KEY_BOOL(j, "seqCommon", corr_seq_common(ev->comm));
 }
 
 static void put_p2p(struct json *j, const struct proc *p, const struct corr_event *ev)

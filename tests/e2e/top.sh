@@ -56,6 +56,14 @@ odd "\"startedUs\":$((now_us - 60000000)),\"asOfUs\":$((now_us - 30000000)),\"ba
 is "behind: its rate, and since when, as of then" "$(awk '$2 == "0/2" { print $4, $(NF) }' "$tmp/top")" "10.0 3.0s"
 t "behind: by how much" grep -q 'behind by 30' "$tmp/top"
 t "odd file: no control characters" eval '! grep -n "[^[:print:]]" "$tmp/top"'
+# two_ranks SEQ-OF-0: of one communicator, in which rank 1 waits in its AllReduce number 5; says how many are waited for.
+two_ranks() {
+	local rank='"commHash":"0x1","nranks":2' live="\"func\":\"AllReduce\",\"calledUs\":$((now_us - 3000000))"
+	odd "\"startedUs\":$((now_us - 60000000)),\"processes\":[{\"hostPid\":7,\"ranks\":[{$rank,\"rank\":0,\"live\":{$live${1-}}}]},
+		{\"hostPid\":8,\"ranks\":[{$rank,\"rank\":1,\"live\":{$live,\"seq\":5,\"pending\":1,\"pendingSinceUs\":$((now_us - 3000000))}}]}]" >/dev/null
+	grep -c "WAITED FOR" "$tmp/top"
+}
+is "who has called less is waited for, but where the number says nothing" "$(two_ranks ',"seq":4') $(two_ranks)" "1 0"
 # What a recorder that records in windows tells begins anew with each of them.
 # tells FIELDS, as of then
 told_at() {

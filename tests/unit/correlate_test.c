@@ -668,6 +668,33 @@ static void test_pxn_of_same_pid(void **arg)
 	assert_int_equal(c.counts.orphans, 0);
 }
 
+/* Up to API 2 NCCL counts what it tells: the same on all ranks if it told all since the communicator was made. */
+static void test_seq_common(void **arg)
+{
+	static const struct {
+		uint32_t api, mask;
+		bool made, common;
+	} cases[] = {{2, 0xfff, true, true},
+		     {2, 0xfff, false, false},
+		     {2, 0, true, false},
+		     {2, ncclProfileP2p, true, false},
+		     {3, 0, false, true}};
+	struct scope_comm info = {0};
+	size_t i;
+
+	(void)arg;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		info.ctx = id_of(SCOPE_ID_WHAT_CTX, i + 1);
+		info.api = cases[i].api;
+		info.mask = cases[i].mask;
+		correlate__comm(&c, &info, 1, &app);
+		if (cases[i].made)
+			correlate__comm_made(&c, info.ctx);
+		assert_int_equal(corr_seq_common(correlate__comm_find(&c, info.ctx)),
+				 cases[i].common);
+	}
+}
+
 static void test_repeats(void **arg)
 {
 	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 10, &proxy);
@@ -1841,6 +1868,7 @@ int main(void)
 		TEST(test_orphan),
 		TEST(test_pxn),
 		TEST(test_pxn_of_same_pid),
+		TEST(test_seq_common),
 		TEST(test_repeats),
 		TEST(test_late_and_double),
 		TEST(test_loss_near),
