@@ -61,7 +61,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      rdma_signs report report_read report_links report_join report_p2p report_window report_chain report_stat report_hung report_weigh report_rows report_index report_late report_still report_verdict report_ports report_spans report_evidence report_signals report_kmsg report_gpus report_text report_text_ops report_text_ranks report_text_ports report_text_gpus report_text_kmsg report_text_words report_json \
 	      export export_read export_record export_join export_lanes export_csv export_chrome export_perfetto export_ports export_gpus export_paths xbuf protobuf \
 	      view view_read view_page \
-	      copies merge merge_read merge_messages merge_ends merge_clock merge_write \
+	      copies seq merge merge_read merge_messages merge_ends merge_clock merge_write \
 	      doctor feat feat_bpf feat_net feat_sys \
 	      status status_file status_field status_self status_show metrics live human \
 	      top top_model top_text top_screen

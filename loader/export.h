@@ -91,6 +91,7 @@ struct export_proc {
 	int32_t pid;
 	int32_t rank;	/* in the largest of its communicators, of these the first; -1: not known */
 	int32_t of;	/* so many ranks has that */
+	bool common;	/* seq of its collectives, as far as its header tells: seq.h */
 	bool real;	/* times are the node's real time */
 	int64_t offset; /* what is added to times of the trace */
 	uint64_t node;	/* whose clock it is */

@@ -12,6 +12,7 @@
 #include "export.h"
 #include "lines.h"
 #include "log.h"
+#include "seq.h"
 
 #define PENDING_MAX  65536	 /* events of a process whose states have come */
 #define STATES_BYTES (64u << 20) /* what all these take */
@@ -205,6 +206,7 @@ static void take_header(struct export *x, node_t rec)
 	p->host = name_of(rec_get(x, rec, "host"));
 	p->comm = name_of(rec_get(x, rec, "comm"));
 	p->pid = get_int(x, rec, "hostPid", get_int(x, rec, "pid", 0));
+	p->common = seq__of_header(&x->doc, rec);
 	p->real = jn_offset(rec_get(x, rec_get(x, rec, "clock"), "realtimeOffset"), &p->offset);
 	begin_proc(x, rec_get(x, rec, "bootId"), rec_get(x, rec, "startTime"));
 }
@@ -220,6 +222,7 @@ static bool have_proc(struct export *x, node_t rec)
 		return false;
 	x->proc->host = strdup("");
 	x->proc->comm = strdup("");
+	x->proc->common = true;
 	x->proc->pid = get_int(x, start ? start : rec, "pid", 0);
 	begin_proc(x, NULL, NULL);
 	return !x->err;
@@ -382,7 +385,8 @@ static uint64_t joined_of(struct export *x, node_t rec, const struct export_even
 
 	get_name(func, sizeof(func), rec_get(x, details, "func"));
 	if (strcmp(ev->type->label, "Coll") != 0 || !jn_u64(rec_get(x, rec, "commId"), &comm) ||
-	    !comm || !jn_u64(rec_get(x, details, "seq"), &seq))
+	    !comm || !jn_u64(rec_get(x, details, "seq"), &seq) ||
+	    !seq__is_common(&x->doc, details, x->proc->common))
 		return 0;
 	h = fnv_more(FNV_BEGIN, &comm, sizeof(comm));
 	h = fnv_more(h, &seq, sizeof(seq));

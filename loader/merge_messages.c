@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "fnv.h"
 #include "merge_read.h"
+#include "seq.h"
 #include "recent.h"
 
 #define KEEP_WHOLES 8192		 /* operations as a whole, */
@@ -295,7 +296,8 @@ void messages__operation(struct merge_reader *rd, node_t rec)
 	struct call *call = RECENT(rd->calls, struct call, get_addr(rd, rec, "parentObj"), false,
 				   KEEP, &rd->m->err);
 	/* where something is missing, the last of what there is may be too early */
-	bool sure = rd->counts && get(rd, details, "seq") && !get(rd, rec, "lossNear");
+	bool sure = seq__is_common(&rd->m->doc, details, rd->common) && get(rd, details, "seq") &&
+		    !get(rd, rec, "lossNear");
 	uint64_t next = c ? c->ops : 0;
 	struct op *op;
 	int64_t stop;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What lines tell before they can be merged: whose they are, and what they are for. See merge_read.h. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fnv.h"
 #include "log.h"
 #include "merge_read.h"
+#include "seq.h"
 
 #define HOST_LEN  256
 #define PROCS_MAX 65536
@@ -134,19 +134,6 @@ static struct merge_proc *new_proc(struct merge_reader *rd)
 	return rd->proc = p;
 }
 
-/* Up to NCCL 2.25 seq counts only operations that are recorded: which ones those are differs between nodes. */
-static bool has_common_seq(const struct merge_reader *rd, node_t rec)
-{
-	node_t version = get(rd, rec, "ncclVersion");
-	unsigned int major, minor;
-	char text[16] = "";
-
-	if (!version || version->kind != JSON_KIND_STR || version->len >= sizeof(text))
-		return true;
-	memcpy(text, version->s, version->len);
-	return sscanf(text, "%u.%u", &major, &minor) != 2 || major > 2 || minor > 25;
-}
-
 /* Its header, which has been taken already, is of a copy. */
 static void leave_out(struct merge_reader *rd)
 {
@@ -189,7 +176,7 @@ static int take_header(struct merge_reader *rd, node_t rec)
 	p = end_proc(rd) ? NULL : new_proc(rd);
 	if (!p)
 		return rd->m->err;
-	rd->counts = has_common_seq(rd, rec);
+	rd->common = seq__of_header(&rd->m->doc, rec);
 	p->pid = get_i32(rd, rec, "pid", -1);
 	p->host_pid = get_i32(rd, rec, "hostPid", p->pid);
 	get_point(rd, rec, "startTime", &p->started);

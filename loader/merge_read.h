@@ -33,7 +33,7 @@ struct merge_reader {
 	struct merge_real real;		 /* of its header */
 	int64_t began; /* its header's time, as its first record tells; INT64_MAX: none has come */
 	struct copies_trace trace;
-	bool counts; /* its operations' seq is the same on all nodes */
+	bool common; /* its collectives' seq, as far as its header tells: seq.h */
 	int64_t now;
 	/* of merge_messages.c */
 	struct step *steps;

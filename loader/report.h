@@ -649,6 +649,7 @@ struct report_comm {
 	/* At the end: that waits for no rank that hangs in another; or for one of which another communicator's says why it hangs. */
 	bool says_why, follows;
 	uint64_t ops;
+	uint64_t alone;	 /* collectives whose seq is not that of other ranks: each is one rank's */
 	uint32_t killed; /* of its members, those whose process is */
 	/* At so many of its operations what its members were at was forgotten, and at the last one how late they came; report_chain.c. */
 	uint64_t forgot;
@@ -835,8 +836,9 @@ struct report_op_info {
 	uint64_t comm, seq, count, bytes;
 	uint64_t group; /* the same of operations that are executed together; 0: not known */
 	uint32_t func, algo, proto;
-	bool joined; /* by seq, with those of other ranks */
-	bool p2p;    /* a Send, or a Recv, and whom to or from */
+	bool counted; /* has a seq */
+	bool joined;  /* by that, with those of other ranks */
+	bool p2p;     /* a Send, or a Recv, and whom to or from */
 	bool send;
 	int32_t peer;
 };

@@ -310,7 +310,7 @@ static bool waits_for(const struct report_op *op,
 		if (m && is(op, m) && !report_part_of(op, m->rank))
 			return true;
 	}
-	if (op->p2p)
+	if (op->p2p || op->comm->alone)
 		return false;
 	HASH_ITER (hh, op->comm->members, m, tmp)
 		if (is(op, m) && !report_part_of(op, m->rank))

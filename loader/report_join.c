@@ -383,7 +383,7 @@ static struct report_op *op_of_one(struct report *r, const struct report_op_info
 {
 	struct report_op *op = report_op_new(r, info);
 
-	if (op && info->joined)
+	if (op && info->counted)
 		report_member(r, op->comm, part->rank, part->proc);
 	if (op)
 		report_queue(op->comm, info, part);
@@ -395,14 +395,16 @@ static struct report_op *op_of_one(struct report *r, const struct report_op_info
 	return NULL;
 }
 
-/* Those of the other ranks that it was with have not come in time, and may do so later. */
+/* Those of the other ranks that it was with have not come in time, and may do so later; or cannot be told. */
 static void add_before(struct report *r, const struct report_op_info *info,
 		       struct report_part *part)
 {
 	struct report_op *op = op_of_one(r, info, part);
 
-	if (op)
-		report_ready(r, op, part->stop + part->proc->offset);
+	if (!op)
+		return;
+	op->comm->alone += !info->joined;
+	report_ready(r, op, part->stop + part->proc->offset);
 }
 
 /* Of other profilers, which do not number operations. */
@@ -467,6 +469,8 @@ void report_add_part(struct report *r, const struct report_op_info *info, struct
 		report_p2p_add(r, info, part, called);
 	} else if (info->joined) {
 		add_joined(r, info, part);
+	} else if (info->counted) {
+		add_before(r, info, part);
 	} else {
 		add_alone(r, info, part);
 	}

@@ -90,7 +90,7 @@ static json_t *op_of(const struct report *r, const struct report_class *k)
 
 static json_t *comms(const struct report *r)
 {
-	json_t *list = json_array(), *ops;
+	json_t *list = json_array(), *ops, *comm;
 	const struct report_comm *c, *tmp;
 	const struct report_class *k;
 
@@ -99,10 +99,12 @@ static json_t *comms(const struct report *r)
 		for (k = c->classes; k; k = k->next)
 			if (k->n)
 				json_array_append_new(ops, op_of(r, k));
-		json_array_append_new(list, json_pack("{so so si si so}", "commHash",
-						      hex_of(c->hash), "name", text_of(r, c->name),
-						      "nranks", report_nranks(c), "ranksSeen",
-						      (int)HASH_COUNT(c->members), "ops", ops));
+		comm = json_pack("{so so si si so}", "commHash", hex_of(c->hash), "name",
+				 text_of(r, c->name), "nranks", report_nranks(c), "ranksSeen",
+				 (int)HASH_COUNT(c->members), "ops", ops);
+		if (c->alone)
+			json_object_set_new(comm, "notJoined", number(c->alone));
+		json_array_append_new(list, comm);
 	}
 	return list;
 }

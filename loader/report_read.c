@@ -14,6 +14,7 @@
 #include "nccl_names.h"
 #include "recent.h"
 #include "report_priv.h"
+#include "seq.h"
 #include "streams.h"
 
 #define KEEP	  65536 /* children of operations, of steps: of each kind in a process */
@@ -81,6 +82,7 @@ struct report_reader {
 	int64_t settles; /* when the first of these does */
 	int64_t now;
 	bool no_data; /* the kernel tells of reads that find nothing */
+	bool common;  /* seq of its collectives, as far as its header tells: seq.h */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------- */
@@ -344,6 +346,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
 	rd->no_data = get_bool(rd, get(rd, rec, "features"), "noData");
+	rd->common = seq__of_header(rd->doc, rec);
 	take_clock(rd, get(rd, rec, "clock"));
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
 }
@@ -970,7 +973,8 @@ static void take_info(const struct report_reader *rd, node_t rec, bool coll,
 	info->func = get_name(rd, details, "func");
 	info->algo = get_name(rd, details, "algo");
 	info->proto = get_name(rd, details, "proto");
-	info->joined = coll && jn_u64(seq, &info->seq);
+	info->counted = coll && jn_u64(seq, &info->seq);
+	info->joined = info->counted && seq__is_common(rd->doc, details, rd->common);
 	info->peer = get_rank(rd, details, "peer");
 	info->send = jn_is(get(rd, details, "func"), "Send");
 	info->p2p = !coll && info->peer >= 0 && get_rank(rd, rec, "rank") >= 0 &&
@@ -1324,6 +1328,7 @@ static void *begin_reader(void *to, const char *path, uint32_t nr)
 	rd->now = INT64_MIN;
 	rd->settles = INT64_MAX;
 	rd->when = COPIES_SPAN_NONE;
+	rd->common = true;
 	return rd;
 }
 

@@ -329,6 +329,26 @@ static void print_partial(const struct report *r, FILE *f)
 	      f);
 }
 
+/* What nobody can tell then is no verdict: that is to be said. */
+static void print_alone(const struct report *r, FILE *f)
+{
+	const struct report_comm *c, *tmp;
+	uint64_t n = 0;
+
+	HASH_ITER (hh, r->comms, c, tmp)
+		n += c->alone;
+	if (n)
+		fprintf(f,
+			"NCCL up to 2.25 numbers only what is recorded: %llu collective%s of ranks "
+			"that "
+			"were\nrecorded later than their communicators began are not compared with "
+			"each "
+			"other, and count\nfor each rank. Record such jobs from their start to "
+			"have them "
+			"joined.\n",
+			(unsigned long long)n, human__s(n));
+}
+
 static void print_notes(const struct report *r, FILE *f)
 {
 	const struct report_totals *t = &r->totals;
@@ -339,6 +359,7 @@ static void print_notes(const struct report *r, FILE *f)
 			100.0 * (double)t->bytes / (double)(t->total_bytes ?: 1));
 	print_partial(r, f);
 	print_unfinished(r, f);
+	print_alone(r, f);
 	if (t->ops && !has_kernel(r))
 		fprintf(f,
 			"No kernel context in this trace: who kept threads from running and what "

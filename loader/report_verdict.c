@@ -649,6 +649,8 @@ static void add_missing(struct causes *c)
 		p = report_part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
+		if (!p && !op->p2p && op->comm->alone && m != dead)
+			continue;
 		if (m != dead && (p || (idle && report_hangs_elsewhere(op, m))))
 			continue;
 		proc = p ? p->proc : m->proc;
@@ -886,8 +888,8 @@ static bool was_under_way(const struct report_op *op, const struct names *names)
 {
 	const struct report_part *p = op->parts[0];
 
-	return !op->p2p && lacks_ranks(op) && !is_open(op) && is_cut(p->proc, names) &&
-	       p->proc->last - p->stop <= SETTLE_NS;
+	return !op->p2p && !op->comm->alone && lacks_ranks(op) && !is_open(op) &&
+	       is_cut(p->proc, names) && p->proc->last - p->stop <= SETTLE_NS;
 }
 
 /*

@@ -60,6 +60,9 @@ function areTogether(a, b, gaps)
 	return common > -GIVE_UP_NS && 2 * (e.end[b] - e.end[a]) <= Math.min(gaps.get(a) ?? Infinity, gaps.get(b) ?? Infinity);
 }
 
+/* Its number is not that of other ranks: which one it is on those nobody knows. */
+const isAlone = i => trace.events.flags[i] & F_ALONE;
+
 /* In the order in which they ended, by number: a new one begins where the rank is in the last one already, or that was at another time. */
 function joinCollectives()
 {
@@ -75,7 +78,7 @@ function joinCollectives()
 	colls.forEach((i, n) => {
 		let op = of[n].ops.at(-1);
 
-		if (op && !op.repeats?.has(e.rank[i]) && areTogether(op.parts.at(-1), i, gaps))
+		if (op && !op.repeats?.has(e.rank[i]) && !isAlone(op.parts[0]) && !isAlone(i) && areTogether(op.parts.at(-1), i, gaps))
 			addPart(op, i);
 		else
 			of[n].ops.push(op = newOp(i));

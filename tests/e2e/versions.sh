@@ -80,6 +80,26 @@ for v in 1 2 3 4 5 6 7; do
 	rm -rf "$tmp/m$v"
 done
 
+# ---- Up to NCCL 2.25 seq counts what is recorded only
+
+# numbers NAME: what its Colls say of seq, how many the two ranks have for each operation of the report, and whether that says so.
+numbers() {
+	"$scope" report --json "$tmp/$1" >"$tmp/$1.json" && "$scope" report "$tmp/$1" >"$tmp/$1.text" || return 1
+	echo "$(q "$1" '[events | of("Coll")[] | .details.seqCommon] | unique | tojson')" \
+		"$(jq "$(q "$1" '[events | of("Coll")[]] | length') / ([.comms[].ops[].n] | add) | round" "$tmp/$1.json")" \
+		"$(grep -c 'are not compared with each other' "$tmp/$1.text")"
+}
+is "v2: from the start: seq is common, ranks are joined" "$(numbers v2)" "[true] 2 0"
+for v in 2 3; do
+	job_bg "late$v" --api $v --ranks 2 --bytes 64K --iters 100000 --sleep-us 2000 --no-check
+	ranks_of 2
+	sleep 0.3
+	record "late$v" -d 700ms
+	t "v$v, attached: clean" clean "late$v"
+	kill_job
+	is "v$v, attached: whether seq is common, ranks are joined" "$(numbers "late$v")" "$([ $v = 2 ] && echo '[false] 1 1' || echo '[null] 2 0')"
+done
+
 # ---- KernelPhase
 
 is "v7: three phases of each KernelCh" "$(q v7 '[events | of("KernelPhase") | group_by([.myPid, .parentObj])[]

@@ -209,6 +209,12 @@ replays 1 21 9 >again1.jsonl
 t "replays of a graph, of ranks that were attached one after the other" eval 'joined 2 2 r0.jsonl r1.jsonl && joined 2 2 r1.jsonl r0.jsonl'
 t "replays of a graph, of three ranks" joined 5 4 r0.jsonl r1.jsonl r2.jsonl
 t "ranks that were restarted" joined 3 3 r0.jsonl r1.jsonl again0.jsonl again1.jsonl
+for f in r0 r1; do
+	sed 's/"seq":/"seqCommon":false,&/' $f.jsonl >own-$f.jsonl
+	sed '1s/"comm"/"ncclVersion":"2.25.1",&/; s/"seq":/"seqCommon":true,&/' $f.jsonl >common-$f.jsonl
+done
+t "ranks whose numbers are not the same (NCCL up to 2.25)" joined 0 0 own-r0.jsonl own-r1.jsonl
+t "ranks of NCCL 2.25 whose numbers are" joined 2 2 common-r0.jsonl common-r1.jsonl
 
 # path TYPE START STOP PARENT ADDR [SCHED]
 path()

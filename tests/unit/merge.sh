@@ -237,6 +237,10 @@ by_calls()
 	same "$(found a.jsonl b.jsonl a2.jsonl b2.jsonl)" '["messages",true,true]' || { echo "the same communicator, later"; return 1; }
 	calls 2 1 20 5000 i 0 2.25.1 >old.jsonl
 	same "$(found a.jsonl old.jsonl)" '["realtime"]' || { echo "seq of which only what is recorded counts"; return 1; }
+	for f in a b; do
+		sed 's/2\.28\.9/2.25.1/; s/"seq":/"seqCommon":true,&/' $f.jsonl >$f.common.jsonl
+	done
+	same "$(found a.common.jsonl b.common.jsonl)" '["messages",true,true]' || { echo "such, recorded from the start"; return 1; }
 	calls 1 0 10 0 7 0 2.28.9 >a.jsonl
 	calls 2 1 20 5000 7 0 2.28.9 >b.jsonl
 	same "$(found a.jsonl b.jsonl)" '["realtime"]' || { echo "replays of a graph"; return 1; }

@@ -3409,6 +3409,105 @@ static void text_read(struct report *r)
 	free(text_at);
 }
 
+/* @n AllReduces of @rank in 0xa, of number @first and on, one each 10 ms from 1 s on; @last: the last one stays open. NCCL's @version. */
+static void put_numbered(int rank, const char *version, const char *common, int first, int n,
+			 bool last)
+{
+	char *line, *at;
+	size_t len;
+	FILE *f;
+	int i;
+
+	fprintf(text_file,
+		"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":%"
+		"d,"
+		"\"hostPid\":%d,\"comm\":\"job\",\"ncclVersion\":\"%s\"}\n",
+		rank + 1, rank + 1, version);
+	for (i = 0; i < n; i++) {
+		f = open_memstream(&line, &len);
+		assert_non_null(f);
+		put_coll(f, "0xa", rank, first + i, 1000 + 10 * i, 0, last && i == n - 1);
+		fclose(f);
+		at = strstr(line, "\"seq\":");
+		assert_non_null(at);
+		fprintf(text_file, "%.*s%s%s", (int)(at - line), line, common, at);
+		free(line);
+	}
+}
+
+static const struct report_comm *comm_a(const struct report *r)
+{
+	const struct report_comm *c;
+	const uint64_t hash = 0xa;
+
+	HASH_FIND(hh, r->comms, &hash, sizeof(hash), c);
+	assert_non_null(c);
+	return c;
+}
+
+#define COMMON	   "\"seqCommon\":true,"
+#define NOT_COMMON "\"seqCommon\":false,"
+
+/* Of two ranks that number the same operations @first0 and @first1 and on: @ops, of which @alone are one rank's. */
+static void must_join(const char *version, const char *common0, const char *common1, int first1,
+		      uint64_t ops, uint64_t alone)
+{
+	struct report r;
+
+	text_begin();
+	put_numbered(0, version, common0, 5, 6, false);
+	put_numbered(1, version, common1, first1, 6, false);
+	text_read(&r);
+	assert_int_equal(r.totals.ops, ops);
+	assert_int_equal(comm_a(&r)->alone, alone);
+	assert_int_equal(HASH_COUNT(comm_a(&r)->members), 2);
+	report_free(&r);
+}
+
+/* Up to NCCL 2.25 numbers are those of others only if all was recorded from the start. */
+static void numbers_of_old_nccl(void **state)
+{
+	(void)state;
+	must_join("2.28.9", "", "", 5, 6, 0);
+	must_join("2.25.1", "", "", 5, 12, 12);
+	must_join("2.25.1", "", "", 4, 12, 12);
+	must_join("2.25.1", NOT_COMMON, NOT_COMMON, 4, 12, 12);
+	must_join("2.25.1", COMMON, COMMON, 5, 6, 0);
+	/* where libnccl does not say its version */
+	must_join("", NOT_COMMON, NOT_COMMON, 4, 12, 12);
+	/* one of them was attached to later */
+	must_join("2.25.1", COMMON, NOT_COMMON, 4, 12, 6);
+}
+
+/* All ranks are in one that hangs, by whatever numbers: nobody is missing. */
+static void nobody_is_missing_by_old_numbers(void **state)
+{
+	static const char *const common[] = {COMMON, NOT_COMMON};
+	const struct report_find *f;
+	struct report r;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
+		text_begin();
+		put_numbered(0, "2.25.1", common[i], 5, 6, true);
+		put_numbered(1, "2.25.1", NOT_COMMON, 4, 6, true);
+		text_read(&r);
+		assert_true(comm_a(&r)->classes->hung);
+		for (f = r.finds; f; f = f->hh.next)
+			assert_true(f->key.code != CODE_MISSING && f->key.code != CODE_LATE_RANK);
+		report_free(&r);
+	}
+	/* by common ones one that has not called it is */
+	text_begin();
+	put_numbered(0, "2.25.1", COMMON, 5, 6, true);
+	put_numbered(1, "2.25.1", COMMON, 5, 5, false);
+	text_read(&r);
+	assert_non_null(r.finds);
+	assert_int_equal(r.finds->key.code, CODE_MISSING);
+	report_free(&r);
+}
+
 /* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
 static void put_window(int seq, int at, int n)
 {
@@ -5053,6 +5152,8 @@ int main(void)
 		cmocka_unit_test(open_and_then_finished),
 		cmocka_unit_test(silent_proxy_ops),
 		cmocka_unit_test(open_and_then_the_next),
+		cmocka_unit_test(numbers_of_old_nccl),
+		cmocka_unit_test(nobody_is_missing_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),

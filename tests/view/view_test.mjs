@@ -1252,6 +1252,14 @@ await t('a job that was started again has operations of its own; one that is lat
 	await q.close();
 });
 
+await t('numbers that are not those of other ranks (NCCL up to 2.25) join nothing', async () => {
+	const p = await open(browser, view('own', ...[0, 1].map(rank => ofRank(tmp + '/own', rank, 10 + rank,
+		[0, 1, 2].map(n => [10 * n, 10 * n + 1, {func: 'AllReduce', seq: n, seqCommon: false}])))));
+
+	same(await operationsOf(p), [6, ['1.00 ms'], 6]);
+	await p.close();
+});
+
 await t('what report says of a replay leads to that, by how long it took', async () => {
 	const replays = Array.from({length: 9}, (_, n) => [100 * n, 100 * n + (n === 5 ? 50 : 1), numbered]), dir = tmp + '/told';
 	const p = await open(browser, withReport('told', view('told0', ofRank(dir, 0, 10, replays), ofRank(dir, 1, 11, replays)), {slow: [{commHash: '0xabc', func: 'AllReduce', seq: 7, duration: 50e3, expected: 1e3, code: 'late-rank', rank: 1}]}));
