@@ -121,6 +121,7 @@ struct export_state {
 struct export_event {
 	int64_t start, end;
 	int64_t host; /* when the host had it begin: they are written in that order */
+	int64_t came; /* when its line did */
 	uint64_t seq; /* in the order of lines */
 	uint64_t addr, parent;
 	uint64_t joined; /* same for the parts that ranks have in an operation; 0: not */

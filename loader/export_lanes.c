@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Events of an export in the order in which the host had them begin, and onto tracks; see export.h. An event's line comes when it has stopped, and
- * an operation's a second after its last child: so they wait here for as long. What comes later still, as does what hung, finds a lane of its
- * own. Slices of one lane are within each other or apart, whatever a trace says.
+ * an operation's a second after its last child: so they wait here for as long from their line on. What comes later still, as does what hung, finds
+ * a lane of its own. Slices of one lane are within each other or apart, whatever a trace says.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -103,6 +103,7 @@ static void push_event(struct export *x, struct export_event *ev)
 {
 	struct export_order *o = x->order;
 
+	ev->came = x->proc->last;
 	if (heap__push(&o->heap, ev, before)) {
 		free_event(ev);
 		x->err = -ENOMEM;
@@ -377,7 +378,7 @@ void export_order__write(struct export *x, bool all)
 	if (all)
 		end_open(x);
 	while (!x->err && (ev = first_of(o)) &&
-	       (all || o->bytes > HELD_MAX || ev->host < x->proc->last - WINDOW_NS)) {
+	       (all || o->bytes > HELD_MAX || ev->came < x->proc->last - WINDOW_NS)) {
 		heap__pop(&o->heap, before);
 		o->bytes -= size_of(ev);
 		write_event(x, ev);

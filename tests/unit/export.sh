@@ -284,6 +284,31 @@ t "paths: what hangs" eval 'out collapsed hung.jsonl && same "$(sed "s/^rank 3, 
 Coll;ProxyOp receive 59999980000
 GroupApi 10000"'
 
+# operation TYPE-AND-REST-OF-path EXEC: as path, with an exec
+operation()
+{
+	local exec=${!#}
+	path "${@:1:$#-1}" | sed "s/}$/,\"exec\":{\"source\":\"proxy\",$exec}}/"
+}
+# A wait of ten seconds: what is below the operation began long before its line has come.
+{
+	printf '{"recordType":"header","pid":5,"comm":"p","bootId":"b"}\n'
+	path ProxyStep 1000040 11000000 0x3 0x4
+	path ProxyOp 1000030 11000010 0x1 0x3
+	path GroupApi 12000000 12000010 null 0x8
+	operation Coll 1000010 1000012 null 0x1 '"stop":11000010.000'
+	path GroupApi 20000000 20000010 null 0x9
+} >wait.jsonl
+waited()
+{
+	out chrome wait.jsonl && same "$(jq '[.traceEvents[] | select(.ph == "f")] | length' out.chrome)" 2 &&
+		out collapsed wait.jsonl && same "$(sed "s/^rank 3, p.5.;//" out.collapsed | sort)" "Coll 20000
+Coll;ProxyOp receive 20000
+Coll;ProxyOp receive;ProxyStep 9999960000
+GroupApi 20000"
+}
+t "a long wait has its operation" waited
+
 # ---- Several files, nodes, one behind the other
 
 whom_and_where()
