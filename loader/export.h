@@ -129,7 +129,9 @@ struct export_event {
 	struct export_group *group; /* NULL where the format has no tracks */
 	struct export_state *states;
 	bool open;		   /* it had not ended: it goes on to the end of the recording */
-	struct export_event *next; /* of those */
+	uint64_t open_children;	   /* then: of an operation, which ends with these if they do */
+	struct export_event *next; /* of those without */
+	UT_hash_handle hh;	   /* of those with */
 	char name[64];
 	size_t args_len;
 	char args[];

@@ -25,6 +25,7 @@
 struct export_order {
 	struct heap heap;	   /* of struct export_event, owned */
 	struct export_event *open; /* whose end is not known yet; owned */
+	struct export_event *ops;  /* operations that end with their children, by address; owned */
 	size_t bytes, open_bytes;  /* open_bytes: contained */
 	uint64_t seq;
 };
@@ -49,11 +50,15 @@ static void free_event(struct export_event *ev)
 
 void export_order__free(struct export_order *o)
 {
-	struct export_event *ev;
+	struct export_event *ev, *tmp;
 	size_t i;
 
 	if (!o)
 		return;
+	HASH_ITER (hh, o->ops, ev, tmp) {
+		HASH_DEL(o->ops, ev);
+		free_event(ev);
+	}
 	while ((ev = o->open)) {
 		o->open = ev->next;
 		free_event(ev);
@@ -112,34 +117,93 @@ static void push_event(struct export *x, struct export_event *ev)
 	o->bytes += size_of(ev);
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct export_event *op_of(const struct export_order *o, uint64_t addr)
+{
+	struct export_event *op;
+
+	HASH_FIND(hh, o->ops, &addr, sizeof(addr), op);
+	return op;
+}
+
+static void end_op(struct export *x, struct export_event *op)
+{
+	struct export_order *o = x->order;
+	size_t size = size_of(op);
+
+	HASH_DEL(o->ops, op);
+	o->open_bytes -= size;
+	o->bytes -= size;
+	push_event(x, op);
+}
+
+/* Of an operation that was written while it was open: it ends with the last one. */
+static void child_ended(struct export *x, const struct export_event *child)
+{
+	struct export_event *op = op_of(x->order, child->parent);
+
+	if (!op)
+		return;
+	op->end = later(op->end, child->end);
+	if (!--op->open_children)
+		end_op(x, op);
+}
+
+static void hold_op(struct export *x, struct export_event *ev)
+{
+	struct export_order *o = x->order;
+	struct export_event *old = op_of(o, ev->addr);
+
+	if (old) /* the address is used again */
+		end_op(x, old);
+	HASH_ADD(hh, o->ops, addr, sizeof(ev->addr), ev);
+	if (!HASH_ADDED(hh, ev)) {
+		free_event(ev);
+		x->err = -ENOMEM;
+	}
+}
+
 void export_order__add(struct export *x, struct export_event *ev)
 {
 	struct export_order *o = x->order;
 	size_t size = size_of(ev);
 
 	ev->seq = o->seq++;
+	if (!ev->open)
+		child_ended(x, ev);
 	if (!ev->open || size > OPEN_MAX - o->open_bytes) {
 		push_event(x, ev);
 		return;
 	}
-	ev->next = o->open;
-	o->open = ev;
 	o->open_bytes += size;
 	o->bytes += size;
+	if (ev->open_children && ev->addr) {
+		hold_op(x, ev);
+		return;
+	}
+	ev->next = o->open;
+	o->open = ev;
 }
 
 /* The recording is over, and with it what is open. */
 static void end_open(struct export *x)
 {
 	struct export_order *o = x->order;
-	struct export_event *ev;
+	struct export_event *ev, *tmp;
 
+	HASH_ITER (hh, o->ops, ev, tmp) {
+		ev->end = later(ev->end, x->proc->last);
+		end_op(x, ev);
+	}
 	o->bytes -= o->open_bytes;
 	o->open_bytes = 0;
 	while ((ev = o->open)) {
 		o->open = ev->next;
-		if (ev->end < x->proc->last)
-			ev->end = x->proc->last;
+		ev->end = later(ev->end, x->proc->last);
 		push_event(x, ev);
 	}
 }

@@ -412,7 +412,6 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 {
 	node_t stop = rec_get(x, rec, "stop"), exec = rec_get(x, rec, "exec");
 	bool silent = jn_true(rec_get(x, rec, "silent"));
-	uint64_t children = 0;
 	int64_t end;
 
 	if (!rec_time(x, rec_get(x, rec_get(x, rec, "start"), "ts"), &ev->start))
@@ -427,10 +426,10 @@ static bool times_of(struct export *x, node_t rec, struct export_event *ev)
 	}
 	if (rec_time(x, rec_get(x, exec, "stop"), &end)) {
 		move_to(x, end);
-		/* how far it came, if some of its children never ended */
-		jn_u64(rec_get(x, exec, "openChildren"), &children);
-		ev->open = children;
-		ev->end = children ? x->proc->last : end;
+		/* how far it had come, if some of its children had not ended */
+		jn_u64(rec_get(x, exec, "openChildren"), &ev->open_children);
+		ev->open = ev->open_children;
+		ev->end = ev->open ? x->proc->last : end;
 	}
 	if (ev->end < ev->start)
 		ev->end = ev->start;

@@ -267,9 +267,9 @@ ProxyStep;a?b?c 10000"'
 {
 	printf '{"recordType":"header","pid":5,"comm":"p","bootId":"b"}\n'
 	path GroupApi 1000000 1000010 null 0x9
+	path ProxyOp 1000030 0 0x1 0x3 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true,"silent":true/'
 	path Coll 1000010 1000012 null 0x1 | sed 's/}$/,"exec":{"stop":1000050.000,"source":"proxy","openChildren":1}}/'
 	path ProxyOp 1000020 0 0x1 0x2 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true/'
-	path ProxyOp 1000030 0 0x1 0x3 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true,"silent":true/'
 	printf '{"recordType":"thread","tid":6,"comm":"p","role":"proxy","start":1000000.000,"stop":61000000.000}\n{"recordType":"footer","end":"exit"}\n'
 } >hung.jsonl
 hung_timeline()
@@ -308,6 +308,30 @@ Coll;ProxyOp receive;ProxyStep 9999960000
 GroupApi 20000"
 }
 t "a long wait has its operation" waited
+
+# One of 90 s, after 60 of which the operation is written: it ends with its last child, not with the recording. Of one of these nothing more was told.
+{
+	printf '{"recordType":"header","pid":5,"comm":"p","bootId":"b"}\n'
+	path GroupApi 61000000 61000010 null 0x8
+	operation Coll 1000010 1000012 null 0x1 '"stop":1000050.000,"openChildren":3'
+	path ProxyStep 1000040 91000000 0x3 0x4
+	path ProxyOp 1000030 91000010 0x1 0x3
+	path ProxyOp 1000030 91000000 0x1 0x5
+	path ProxyOp 1000020 0 0x1 0x2 | sed 's/"stop":{[^}]*}/"stop":null,"unfinished":true,"silent":true/'
+	path Coll 93000000 93000010 null 0x6
+	path GroupApi 98000000 98000010 null 0x9
+	printf '{"recordType":"thread","tid":6,"comm":"p","role":"proxy","start":1000000.000,"stop":500000000.000}\n{"recordType":"footer","end":"exit"}\n'
+} >late.jsonl
+came_late()
+{
+	t_chrome late.jsonl && same "$(jq -c '[.traceEvents[] | select(.ph == "X" and .name == "Coll") | .dur + 0]' out.chrome)" "[90000000,10]" &&
+		same "$(jq '[.traceEvents[] | select(.ph == "f")] | length' out.chrome)" 4 || return 1
+	t_perfetto late.jsonl && out collapsed late.jsonl && same "$(sed "s/^rank 3, p.5.;//" out.collapsed | sort)" "Coll 30000
+Coll;ProxyOp receive 89999990000
+Coll;ProxyOp receive;ProxyStep 89999960000
+GroupApi 20000"
+}
+t "an operation that is written before its children end, ends with them" came_late
 
 # ---- Several files, nodes, one behind the other
 

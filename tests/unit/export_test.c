@@ -31,7 +31,7 @@ static uint64_t rnd(uint64_t n)
 struct lane_seen {
 	int64_t ends[DEPTH];
 	uint32_t depth;
-	int64_t last;
+	int64_t first, last;
 };
 
 static struct lane_seen *lanes;
@@ -56,6 +56,8 @@ static void see_slice(struct export *x, struct export_lane *l, const struct expo
 		assert_true(s->end <= seen->ends[seen->depth - 1]);
 	assert_in_range(seen->depth, 0, DEPTH - 1);
 	seen->ends[seen->depth++] = s->end;
+	if (seen->last == INT64_MIN)
+		seen->first = s->start;
 	seen->last = s->start;
 	nslices += s->ev != NULL;
 }
@@ -218,6 +220,66 @@ static void test_open(void **state)
 	end_order(x);
 }
 
+static void add_op(struct export *x, uint64_t addr, int64_t start, uint64_t children)
+{
+	struct export_key key = {.kind = EXPORT_THREAD, .tid = (int32_t)start};
+	struct export_event *ev = calloc(1, sizeof(*ev));
+
+	assert_non_null(ev);
+	ev->type = &kinds[0];
+	ev->group = export_group_of(x, &key, NULL, "thread");
+	ev->addr = addr;
+	ev->start = ev->host = ev->end = start;
+	ev->open = true;
+	ev->open_children = children;
+	export_order__add(x, ev);
+}
+
+static void add_child(struct export *x, uint64_t parent, int64_t end)
+{
+	struct export_key key = {.kind = EXPORT_THREAD, .tid = 1};
+	struct export_event *ev = calloc(1, sizeof(*ev));
+
+	assert_non_null(ev);
+	ev->type = &kinds[1];
+	ev->group = export_group_of(x, &key, NULL, "children");
+	ev->parent = parent;
+	ev->start = ev->host = 10;
+	ev->end = end;
+	export_order__add(x, ev);
+}
+
+/* Open as they are written, operations end with their children: as far as these are known, if the address is used again. */
+static void test_open_children(void **state)
+{
+	static const int64_t ends[] = {500, 700, 9000, 9000};
+	struct export *x = begin_order();
+	uint64_t i, k;
+	bool found;
+
+	(void)state;
+	add_op(x, 7, 100, 2);
+	add_child(x, 7, 500);
+	add_op(x, 7, 200, 2);
+	add_child(x, 7, 700);
+	add_child(x, 7, 600);
+	add_child(x, 7, 800); /* of nobody any more */
+	add_op(x, 0, 300, 1); /* nor is one without a parent of what has no address */
+	add_child(x, 0, 900);
+	add_op(x, 8, 400, 2); /* one of these hangs */
+	add_child(x, 8, 1000);
+	x->proc->last = 9000;
+	export_order__write(x, true);
+	assert_int_equal(nslices, 10);
+	for (i = 0; i < 4; i++) {
+		for (k = 0, found = false; k < nlanes; k++)
+			found |= lanes[k].first == (int64_t)(i + 1) * 100 &&
+				 lanes[k].last == ends[i];
+		assert_true(found);
+	}
+	end_order(x);
+}
+
 /* ---- The command, with sanitizers -------------------------------------------------------------------------- */
 
 static int export_file(char *to, char *path)
@@ -272,9 +334,8 @@ static void test_torn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lanes),
-		cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_lanes), cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_open),  cmocka_unit_test(test_open_children),
 		cmocka_unit_test(test_torn),
 	};
 
