@@ -31,8 +31,8 @@ static const struct {
 	{KMSG_PCIE, NULL, "AER: ", ANY},
 	{KMSG_PCIE, NULL, "PCIe Bus Error", ANY},
 	{KMSG_PCIE, "pcieport ", "", WARNING},
-	{KMSG_PCIE, "pcieport ", "pciehp: Slot", ANY}, /* what is in it leaves, or comes back */
-	{KMSG_PCIE, "pcieport ", "DPC: ", ANY},
+	{KMSG_PCIE, "pcieport ", "pciehp: Slot(", ANY}, /* what is in it leaves, or comes back */
+	{KMSG_PCIE, "pcieport ", "DPC: containment event", ANY},
 	{KMSG_THERMAL, "CPU", "cpu clock is throttled", ANY},
 	{KMSG_THERMAL, "CPU", "cpu clock throttled", ANY}, /* before 5.5 */
 	{KMSG_THERMAL, "mce: CPU", "cpu clock is throttled", ANY},
@@ -77,6 +77,14 @@ static const struct {
 	{KMSG_FILESYSTEM, "XFS (", "", WARNING},
 };
 
+/* Lines of a sign that are of no trouble: what each port says when the node boots. */
+static const struct {
+	enum kmsg_sign sign;
+	const char *has;
+} usual[] = {
+	{KMSG_PCIE, "AER: enabled with IRQ"},
+};
+
 /* "python[1234]: segfault at ...", "python (1234): ..." */
 static bool begins_with_process(const char *text, size_t len)
 {
@@ -93,6 +101,21 @@ static bool begins_with_process(const char *text, size_t len)
 	return false;
 }
 
+static bool has(const struct kmsg_line *line, const char *text)
+{
+	return memmem(line->text, line->len, text, strlen(text));
+}
+
+static bool is_usual(const struct kmsg_line *line, enum kmsg_sign sign)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (usual[i].sign == sign && has(line, usual[i].has))
+			return true;
+	return false;
+}
+
 enum kmsg_sign kmsg__sign(const struct kmsg_line *line)
 {
 	size_t i, n;
@@ -104,8 +127,8 @@ enum kmsg_sign kmsg__sign(const struct kmsg_line *line)
 		if (line->level > signs[i].level || (!signs[i].begins && !line->device))
 			continue;
 		if (n <= line->len && !memcmp(line->text, signs[i].begins ?: "", n) &&
-		    memmem(line->text, line->len, signs[i].has, strlen(signs[i].has)))
-			return signs[i].sign;
+		    has(line, signs[i].has))
+			return is_usual(line, signs[i].sign) ? KMSG_NO_SIGN : signs[i].sign;
 	}
 	return KMSG_NO_SIGN;
 }

@@ -96,7 +96,15 @@ static void signs(void **state)
 	assert_string_equal(device(6, "pcieport 0000:15:01.0: DPC: containment event, "
 				      "status:0x1f01 source:0x0000"),
 			    "pcie");
+	assert_string_equal(device(4, "pcieport 0000:15:01.0: DPC: ERR_FATAL detected"), "pcie");
+	/* of each port when the node boots */
 	assert_null(device(6, "pcieport 0000:15:01.0: PME: Signaling with IRQ 44"));
+	assert_null(device(6, "pcieport 0000:15:01.0: AER: enabled with IRQ 44"));
+	assert_null(device(6, "pcieport 0000:15:01.0: pciehp: Slot #0 AttnBtn- PwrCtrl- MRL- "
+			      "AttnInd- PwrInd- HotPlug+ Surprise+ Interlock- NoCompl+"));
+	assert_null(device(6, "pcieport 0000:15:01.0: DPC: enabled with IRQ 44"));
+	assert_null(device(6, "pcieport 0000:15:01.0: DPC: error containment capabilities: Int Msg "
+			      "#0, RPExt+ PoisonedTLP+ SwTrigger+ RP PIO Log 4, DL_ActiveErr+"));
 	assert_string_equal(device(3, "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, "
 				      "type=Physical Layer"),
 			    "pcie");
