@@ -69,6 +69,7 @@ static const struct {
 	BLOCK_ERROR("critical nexus"),
 	BLOCK_ERROR("reservation conflict"), /* the same, later on */
 	BLOCK_ERROR("critical medium"),
+	BLOCK_ERROR("device offline"),
 	BLOCK_ERROR("protection"),
 	{KMSG_STORAGE, "nvme ", "timeout", WARNING},
 	{KMSG_FILESYSTEM, "nfs: server ", "", ANY}, /* "not responding, still trying", "OK" */
@@ -77,12 +78,15 @@ static const struct {
 	{KMSG_FILESYSTEM, "XFS (", "", WARNING},
 };
 
-/* Lines of a sign that are of no trouble: what each port says when the node boots. */
+/* Lines of a sign that are of no trouble: what each port says when the node boots, and what a disk that cannot do it is asked all the same. */
 static const struct {
 	enum kmsg_sign sign;
 	const char *has;
 } usual[] = {
 	{KMSG_PCIE, "AER: enabled with IRQ"},
+	{KMSG_STORAGE, ":(DISCARD)"},
+	{KMSG_STORAGE, ":(SECURE_ERASE"},
+	{KMSG_STORAGE, ":(WRITE_ZEROES)"},
 };
 
 /* "python[1234]: segfault at ...", "python (1234): ..." */

@@ -167,7 +167,18 @@ static void signs(void **state)
 	assert_string_equal(sign(3, "timeout error, dev sdb, sector 8 op 0x0:(READ)"), "storage");
 	assert_string_equal(sign(3, "blk_update_request: critical target error, dev sda, sector 0"),
 			    "storage");
+	assert_string_equal(sign(3, "device offline error, dev sdb, sector 8 op 0x1:(WRITE)"),
+			    "storage");
+	assert_string_equal(sign(3, "critical target error, dev sda, sector 8 op 0x1:(WRITE)"),
+			    "storage");
 	/* of what is asked for to learn whether it can */
+	assert_null(sign(3, "critical target error, dev sda, sector 13616 op 0x3:(DISCARD) flags "
+			    "0x800 phys_seg 1 prio class 0"));
+	assert_null(sign(3, "blk_update_request: critical target error, dev sda, sector 8 op "
+			    "0x3:(DISCARD) flags 0x800"));
+	assert_null(sign(3, "I/O error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800"));
+	assert_null(sign(3, "I/O error, dev sda, sector 8 op 0x5:(SECURE_ERASE) flags 0x800"));
+	assert_null(sign(3, "I/O error, dev sda, sector 8 op 0x9:(WRITE_ZEROES) flags 0x800"));
 	assert_null(sign(3, "operation not supported error, dev loop0, sector 8 op 0x3:(DISCARD)"));
 	assert_null(sign(3, "blk_update_request: operation not supported error, dev loop0"));
 	assert_string_equal(
