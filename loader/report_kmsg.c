@@ -48,13 +48,38 @@ static bool begins_with(const char *text, const char *word)
 enum names_what { NOTHING, A_PROCESS, A_TASK };
 
 /*
- * "pid=24124,", "pid='24124'", "Killed process 24124 (python)"; and of tasks, which are threads: "(pid 24125)", "INFO: task python:24125 blocked for
+ * "mlx5_core 0000:17:00.0: wait_func:1195:(pid 24125): ...": who asked the device, in functions that run for that one. Others run in timers
+ * and interrupts, and name whom these interrupted; so does what is said of a CREATE_MKEY that nobody waits for.
+ */
+static bool is_asked_by(const char *text, size_t at)
+{
+	static const char *const functions[] = {
+		": wait_func:",	     ": wait_func_handle_exec_timeout:",
+		": cmd_exec:",	     ": mlx5_cmd_exec:",
+		": mlx5_cmd_check:", ": mlx5_cmd_out_err:"};
+	const char *found;
+	size_t i;
+
+	if (!ends_with(text, at, "(pid "))
+		return false;
+	if (strstr(text, ": mlx5_cmd_out_err:") && strstr(text, ": CREATE_MKEY("))
+		return false;
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		found = strstr(text, functions[i]);
+		if (found && found < text + at)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * "pid=24124,", "pid='24124'", "Killed process 24124 (python)"; and of tasks, which are threads: is_asked_by(), "INFO: task python:24125 blocked for
  * more than" or "blocked in I/O wait for more than", "watchdog: ... [python:24125]", "Memory failure: 0x...: Sending SIGBUS to python:24125 due to",
  * in which the name is anybody's choice. Other numbers are places in the kernel's source, devices, and what not.
  */
 static bool is_task(const char *text, size_t at, const char *end)
 {
-	if (ends_with(text, at, "(pid ")) /* mlx5's: who asked the device */
+	if (is_asked_by(text, at))
 		return true;
 	if (!ends_with(text, at, ":"))
 		return false;

@@ -2466,6 +2466,15 @@ static void kernels_log_names(void **state)
 		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 55): timeout", 0},
 		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 1): timeout", 0},
 		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 5): timeout", -1},
+		{"mlx5_core 0000:17:00.0: wait_func_handle_exec_timeout:1104:(pid 55): cmd[22]", 0},
+		{"mlx5_core 0000:17:00.0: mlx5_cmd_check:771:(pid 55): CREATE_QP(0x500) failed", 0},
+		{"mlx5_core 0000:17:00.0: mlx5_cmd_out_err:835:(pid 55): CREATE_QP(0x500)", 0},
+		{"mlx5_core 0000:17:00.0: wait_func:1195:(pid 55): CREATE_MKEY(0x200) timeout", 0},
+		/* who was on that CPU when a timer, or the device, interrupted */
+		{"mlx5_core 0000:17:00.0: mlx5_cmd_out_err:835:(pid 55): CREATE_MKEY(0x200)", -1},
+		{"mlx5_core 0000:17:00.0: poll_health:694:(pid 55): Fatal error 3 detected", -1},
+		{"mlx5_core 0000:17:00.0: print_health_info:432:(pid 1): assert_var[0] 0x0", -1},
+		{"mlx5_core 0000:17:00.0: port_module:259:(pid 1): Port module event[error]", -1},
 		{"Xid 31, pid=55, name=job", -1},
 	};
 	char text[1024];
