@@ -288,23 +288,28 @@ int64_t report_ports_window(const struct report_op *op);
 /* The longest time in which nothing came over a connection that is no flow. */
 int64_t report_stall(const struct report_op *op);
 
-#define REPORT_SPANS 16
+#define REPORT_SPANS 16384
+
+struct report_span {
+	int64_t from, to; /* by the node's clock */
+	uint32_t by;	  /* the recording that told of it last: its `index` */
+};
 
 /*
  * The times that are told of already: recordings of a node tell of the same ports and GPUs. They are read side by side, but not in order:
- * more than a line at a time, what has no clock yet first, and of a pipe one after the other. In their order by `from`; of more than there
- * is room for the closest become one.
+ * more than a line at a time, what has no clock yet first, and of a pipe one after the other. Apart and in their order: each is what
+ * recordings have told of from its beginning to its end, of which what is not mentioned in between did nothing.
  */
 struct report_spans {
-	uint32_t n;
-	struct report_span {
-		int64_t from, to; /* by the node's clock */
-	} at[REPORT_SPANS + 1];
+	uint32_t n, cap;
+	struct report_span *at; /* owned */
 };
 
 /* Of a part of that, at least. */
 bool report_spans_have(const struct report_spans *s, int64_t from, int64_t to);
-void report_spans_add(struct report_spans *s, int64_t from, int64_t to);
+/* False: no room (which is counted in *left), or no memory (r->err). */
+bool report_spans_add(struct report *r, struct report_spans *s, uint32_t by, int64_t from,
+		      int64_t to, uint64_t *left);
 
 #define REPORT_COUNTERS 40 /* of a port: signs of trouble go before others */
 
@@ -421,7 +426,8 @@ struct report_gpu_find {
 /* The one of that UUID (a name), which @p is on; NULL: no room (which is counted), or no memory (r->err). */
 struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32_t uuid);
 /* Which @p tells of. */
-void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s);
+void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
+		    const struct report_gpu_sample *s);
 /* All input has been read: in order of their place. */
 void report_gpus_end(struct report *r);
 /* Whose it is; -1: not known, or of several, or that process is on others as well. */

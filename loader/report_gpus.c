@@ -102,7 +102,8 @@ static void keep_sample(struct report_gpu *g, const struct report_gpu_sample *s)
 	g->last[i % REPORT_GPU_SAMPLES] = *s;
 }
 
-void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct report_gpu_sample *s)
+void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
+		    const struct report_gpu_sample *s)
 {
 	uint32_t i;
 
@@ -112,7 +113,9 @@ void report_gpu_add(struct report_proc *p, struct report_gpu *g, const struct re
 	if (report_spans_have(&g->told, s->to - 1,
 			      s->to)) /* another process on it has told of it */
 		return;
-	report_spans_add(&g->told, s->to - most(s->ns, 1), s->to);
+	if (!report_spans_add(r, &g->told, p->index, s->to - most(s->ns, 1), s->to,
+			      &r->totals.gpus_left))
+		return;
 	g->lost |= s->lost;
 	keep_sample(g, s);
 	add_time(&g->time, s->ns);

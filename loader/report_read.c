@@ -741,7 +741,7 @@ static void take_gpu(struct report_reader *rd, node_t rec)
 		return;
 	take_gpu_kind(rd, rec, g);
 	take_gpu_counts(rd, rec, &s);
-	report_gpu_add(rd->proc, g, &s);
+	report_gpu_add(rd->r, rd->proc, g, &s);
 }
 
 /* What they counted all the time: all processes of a node tell of it, each in intervals of its own, and one of them counts. */
@@ -759,7 +759,9 @@ static void take_node(struct report_reader *rd, node_t rec)
 		at = report_port_of(rd->r, rd->proc, port_name(rd, port));
 		if (!at || report_spans_have(&at->told, from, ts))
 			continue;
-		report_spans_add(&at->told, from, ts);
+		if (!report_spans_add(rd->r, &at->told, rd->proc->index, from, ts,
+				      &rd->r->totals.ports_left))
+			continue;
 		for (c = child(rd, get(rd, port, "counters")); c; c = sibling(rd, c))
 			if (c->key && jn_u64(c, &n))
 				report_port_add(rd->r, at, c->key, c->key_len, n);

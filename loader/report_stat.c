@@ -1100,6 +1100,8 @@ static void free_class(struct report_class *k)
 void report_free(struct report *r)
 {
 	struct report_class *k, *ktmp;
+	struct report_port *port, *ptmp;
+	struct report_gpu *gpu, *gtmp;
 
 	report_join_free(r);
 	HASH_ITER (hh, r->classes, k, ktmp) {
@@ -1107,8 +1109,12 @@ void report_free(struct report *r)
 		free_class(k);
 	}
 	HASH_FREE_ALL(r->finds);
+	HASH_ITER (hh, r->ports, port, ptmp)
+		free(port->told.at);
 	HASH_FREE_ALL(r->ports);
 	HASH_FREE_ALL(r->kmsg);
+	HASH_ITER (hh, r->gpus, gpu, gtmp)
+		free(gpu->told.at);
 	HASH_FREE_ALL(r->gpus);
 	HASH_FREE_ALL(r->losses);
 	free_comms(r);

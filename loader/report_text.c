@@ -397,11 +397,11 @@ static void print_notes(const struct report *r, FILE *f)
 			(unsigned long long)t->kmsg_left);
 	if (t->ports_left)
 		fprintf(f,
-			"What RDMA ports counted is left out %llu times: more ports or counters "
-			"than fit.\n",
+			"What RDMA ports counted is left out %llu times: more ports, counters or "
+			"recordings than fit.\n",
 			(unsigned long long)t->ports_left);
 	if (t->gpus_left)
-		fprintf(f, "%llu samples of GPUs are left out: more GPUs than fit.\n",
+		fprintf(f, "%llu samples of GPUs are left out: more GPUs or recordings than fit.\n",
 			(unsigned long long)t->gpus_left);
 	if (t->strangers)
 		fprintf(f,

@@ -4262,37 +4262,93 @@ static void attempts_in_any_order(void **state)
 	attempts(400, 10000, 10000000);
 }
 
-/* Which times have been told of: as many pieces as there is room for are apart, and of more the closest are one. */
+/* More recordings of a node, each with a gap before it, than any small table has: of each more is read than at first, and all count. */
+static void windows_of_a_day(void **state)
+{
+	const struct report_gpu *g;
+	char *text = NULL;
+	struct report r;
+	size_t len;
+	uint32_t i;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	for (i = 0; i < 40; i++)
+		attempt(f, 7, 1000000 + 260000 * i, 120, "\"symbol_error\":1",
+			"\"eccUncorrected\":1");
+	fclose(f);
+	assert_true(len > 40 * (size_t)65536);
+	read_text(&r, text, len);
+	free(text);
+	assert_int_equal(r.ports->counters[0].n, 40);
+	g = r.gpus;
+	assert_int_equal(g->errors[GPU_ECC_UNCORRECTED - GPU_ERROR_FIRST], 40);
+	assert_int_equal(g->time, 40 * 120 * INT64_C(1000000000));
+	report_free(&r);
+}
+
+/* Which times have been told of: what recordings have told of, from the beginning to the end of each. */
 static void spans_that_are_told(void **state)
 {
 	struct report_spans s = {0};
-	int64_t i;
+	struct report r = {0};
+	uint64_t left = 0;
+	uint32_t i;
 
 	(void)state;
 	assert_false(report_spans_have(&s, 0, 1));
-	for (i = 100; i > 50; i--) /* backwards, without a gap */
-		report_spans_add(&s, 10 * i, 10 * i + 10);
+	for (i = 100; i > 50; i--) /* backwards, by many, without a gap */
+		assert_true(report_spans_add(&r, &s, i, 10 * i, 10 * i + 10, &left));
+	assert_int_equal(s.n, 1);
 	assert_true(report_spans_have(&s, 510, 1010));
 	assert_true(report_spans_have(&s, 500, 511));
 	assert_true(report_spans_have(&s, 1009, 1020));
 	assert_false(report_spans_have(&s, 500, 510));
 	assert_false(report_spans_have(&s, 1010, 1020));
-	for (i = 1; i < REPORT_SPANS; i++)
-		report_spans_add(&s, 10000 * i, 10000 * i + 5000);
+	/* in turn by two, who have nothing to tell in between */
+	for (i = 0; i < 1000; i++)
+		assert_true(
+			report_spans_add(&r, &s, 101 + i % 2, 2000 + 10 * i, 2005 + 10 * i, &left));
+	assert_in_range(s.n, 2, 3);
+	assert_true(report_spans_have(&s, 2005, 2010));
+	assert_false(report_spans_have(&s, 1010, 2000));
+	/* what has no length, and what goes over all */
+	assert_true(report_spans_add(&r, &s, 103, 1500, 1500, &left));
+	assert_false(report_spans_have(&s, 1010, 1500));
+	assert_true(report_spans_add(&r, &s, 104, 0, 1000000, &left));
+	assert_int_equal(s.n, 1);
+	assert_false(report_spans_have(&s, 1000000, INT64_MAX));
+	assert_false(report_spans_have(&s, INT64_MIN, 0));
+	assert_int_equal(left, 0);
+	free(s.at);
+}
+
+/* As many as there is room for stay apart; of more it is told that they do not count. */
+static void spans_have_bounds(void **state)
+{
+	struct report_spans s = {0};
+	struct report r = {0};
+	uint64_t left = 0;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < REPORT_SPANS; i++)
+		assert_true(report_spans_add(&r, &s, i, 10 * i, 10 * i + 5, &left));
+	assert_false(report_spans_add(&r, &s, i, 10 * i, 10 * i + 5, &left));
+	assert_int_equal(left, 1);
 	assert_int_equal(s.n, REPORT_SPANS);
-	for (i = 1; i < REPORT_SPANS; i++) {
-		assert_true(report_spans_have(&s, 10000 * i, 10000 * i + 1));
-		assert_false(report_spans_have(&s, 10000 * i + 5000, 10000 * i + 10000));
+	for (i = 0; i < REPORT_SPANS; i++) {
+		assert_true(report_spans_have(&s, 10 * i, 10 * i + 1));
+		assert_false(report_spans_have(&s, 10 * i + 5, 10 * i + 10));
 	}
-	report_spans_add(&s, 26000, 27000);
-	assert_int_equal(s.n, REPORT_SPANS);
-	assert_true(report_spans_have(&s, 25000, 26000)); /* the narrowest gap */
-	assert_false(report_spans_have(&s, 27000, 30000));
-	report_spans_add(&s, 0, 1000000); /* over all */
-	report_spans_add(&s, 1000000, 1000001);
-	assert_true(report_spans_have(&s, 27000, 30000));
-	assert_int_equal(s.n, REPORT_SPANS);
-	assert_false(report_spans_have(&s, 1000001, INT64_MAX));
+	assert_true(report_spans_add(&r, &s, i, 5, 10, &left)); /* between two */
+	assert_int_equal(s.n, REPORT_SPANS - 1);
+	assert_true(report_spans_add(&r, &s, REPORT_SPANS - 1, 10 * i, 10 * i + 5, &left));
+	assert_int_equal(s.n, REPORT_SPANS - 1);
+	assert_int_equal(left, 1);
+	assert_int_equal(r.err, 0);
+	free(s.at);
 }
 
 static void ports_have_bounds(void **state)
@@ -5104,7 +5160,9 @@ int main(void)
 		cmocka_unit_test(names_of_counters),
 		cmocka_unit_test(ports_of_nodes),
 		cmocka_unit_test(attempts_in_any_order),
+		cmocka_unit_test(windows_of_a_day),
 		cmocka_unit_test(spans_that_are_told),
+		cmocka_unit_test(spans_have_bounds),
 		cmocka_unit_test(ports_have_bounds),
 		cmocka_unit_test(late_at_the_end),
 		cmocka_unit_test(a_slow_port),
