@@ -65,23 +65,30 @@ static const struct report_signal *deadly(const struct report_proc *p, int32_t n
 	return s && (!own || own->ts - s->ts <= HANDLED_NS) ? s : own;
 }
 
-/* The latest that somebody else had sent it not long before, and that it handled; NULL: none is known. */
-static const struct report_signal *asked_to_end(const struct report_proc *p, int64_t before)
+/* The latest that it had not sent itself, not long before, and that it handled; @faults: its own as well. NULL: none is known. */
+static const struct report_signal *last_handled(const struct report_proc *p, int64_t before,
+						bool faults)
 {
 	const struct report_signal *s, *last = NULL;
 
 	for (s = p->ends; s < p->ends + REPORT_SIGNALS; s++)
-		if (s->nr && s->handled && !by_itself(p, s) && s->ts <= before &&
+		if (s->nr && s->handled && !by_itself(p, s) &&
+		    (faults || s->from_pid != p->host_pid) && s->ts <= before &&
 		    before - s->ts <= HANDLED_NS && (!last || s->ts > last->ts))
 			last = s;
 	return last;
+}
+
+static const struct report_signal *asked_to_end(const struct report_proc *p, int64_t before)
+{
+	return last_handled(p, before, false);
 }
 
 static const struct report_signal *end_signal(const struct report_proc *p,
 					      const struct names *names)
 {
 	if (!report_by_signal(names, p->end))
-		return p->failed ? asked_to_end(p, p->last) : NULL;
+		return p->failed ? last_handled(p, p->last, true) : NULL;
 	return deadly(p, (int32_t)strtol(names__text(names, p->end) + strlen("signal "), NULL, 10));
 }
 
@@ -152,7 +159,8 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 
 int64_t report_died_at(const struct report_proc *p, const struct names *names)
 {
-	const struct report_signal *s = end_signal(p, names);
+	const struct report_signal *s =
+		report_by_signal(names, p->end) ? end_signal(p, names) : asked_to_end(p, p->last);
 
 	/* a core dump keeps it for a while */
 	return (s ? s->ts : p->last) + p->offset;

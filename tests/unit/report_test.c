@@ -2058,7 +2058,8 @@ static void reset_between_operations(void **state)
 #define SIGNAL(us, nr, code, from)                                                                 \
 	"{\"recordType\":\"signal\",\"ts\":" us ",\"signal\":\"SIG" nr "\",\"nr\":" nr             \
 	",\"code\":" code from "}\n"
-#define FROM(pid) ",\"from\":{\"pid\":" pid ",\"tid\":7,\"comm\":\"x\",\"uid\":1000}"
+#define HANDLED(us, nr, code, from) SIGNAL(us, nr, code, ",\"handled\":true" from)
+#define FROM(pid)		    ",\"from\":{\"pid\":" pid ",\"tid\":7,\"comm\":\"x\",\"uid\":1000}"
 #define KILLED(us, nr)                                                                             \
 	SIGNAL(us, "18", "0", "")                                                                  \
 	"{\"recordType\":\"footer\",\"end\":\"signal " nr "\"}\n"
@@ -2152,6 +2153,10 @@ static void crashed_between_operations(void **state)
 		  BY("11"), "SIG11: a fault of its thread x (7)");
 	/* a handler has written where, and sent it again */
 	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), SIGNAL("2500.000", "11", "1", FROM("2"))
+							   SIGNAL("2500.400", "11", "-6", FROM("2"))
+								   KILLED("2500.500", "11")),
+		  BY("11"), "SIG11: a fault of its thread x (7)");
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), HANDLED("2500.000", "11", "1", FROM("2"))
 							   SIGNAL("2500.400", "11", "-6", FROM("2"))
 								   KILLED("2500.500", "11")),
 		  BY("11"), "SIG11: a fault of its thread x (7)");
