@@ -209,7 +209,7 @@ struct report_cause {
 	int64_t ns;	  /* for how long */
 	int64_t odd_ns;	  /* the part of that by which it differs from its peers */
 	double trust;	  /* 0..1: how sure the figures are */
-	bool died;	  /* missing: a signal ended it while the others still moved */
+	bool died;	  /* missing: it failed while the others still moved */
 	bool late;	  /* a reset: when they did not move any more */
 	bool frozen;	  /* stopped: with its cgroup, not by a signal or a debugger */
 	const struct report_part *part;
@@ -559,8 +559,8 @@ struct report_proc {
 	bool killed;		    /* report_killed() */
 	bool failed;		    /* it exited with a status that is not 0, or by a signal */
 	bool oom;		    /* the kernel ended it to get memory back */
-	int64_t died;		    /* at the end: report_died_at(), of one that a signal ended */
-	bool along;		    /* and that came soon after another one had died */
+	int64_t died;		    /* at the end: report_died_at(), of one that failed */
+	bool along;		    /* and that came soon after another one had failed */
 	bool is_stopped, is_frozen; /* a thread of it was, when the recording ended */
 	/* The last ones that it was sent: those that stop, each at its number % REPORT_SIGNALS, and those that end, in no order. */
 	struct report_signal stops[REPORT_SIGNALS], ends[REPORT_SIGNALS];
@@ -835,7 +835,7 @@ struct lost_cause {
 int report_init(struct report *r);
 struct report_comm *report_comm(struct report *r, uint64_t hash);
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p);
-/* Whether a signal ended the process, and not as one of a job that ended with another one. */
+/* Whether a signal ended the process, and not as one of a job that ended with another one; or it is that other one. */
 void report_killed(struct report_proc *p, bool killed);
 
 struct report_op_info {

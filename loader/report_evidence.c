@@ -329,10 +329,13 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 			 "was %s before it called this operation, in which the others wait for %s",
 			 c->frozen ? "frozen with its cgroup" : "stopped (SIGSTOP or a debugger)",
 			 words__span(v->duration));
-	else if (c->died)
+	else if (c->died && report_by_signal(names, c->proc->end))
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "its process ended by %.40s, the others wait for it",
 			 names__text(names, c->proc->end));
+	else if (c->died)
+		snprintf(v->evidence[0], sizeof(v->evidence[0]),
+			 "its process exited, the others wait for it");
 	else
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
 			 "did not call this operation, in which the others wait for %s",

@@ -138,7 +138,7 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 		      char *at, size_t len);
 /* When the signal came that ended it, or asked it to end; if none is known, the last that is known of it; by the real clock. */
 int64_t report_died_at(const struct report_proc *p, const struct names *names);
-/* All input has been read: who died along with another one. Sets r->err. */
+/* All input has been read: who failed along with another one. Sets r->err. */
 void report_note_deaths(struct report *r);
 /* A signal ended it, *when (by the real clock), by its own mistake or for want of memory. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);

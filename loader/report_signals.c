@@ -176,9 +176,18 @@ static int died_first(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
+/* What hangs as a signal ended it does so for who failed first, in whatever way: a launcher ends the others then. */
+static void give_blame(struct report_proc *from, struct report_proc *to)
+{
+	if (!from->killed)
+		return;
+	report_killed(from, false);
+	report_killed(to, true);
+}
+
 void report_note_deaths(struct report *r)
 {
-	struct report_proc **list = calloc(r->nprocs + 1, sizeof(*list)), *p;
+	struct report_proc **list = calloc(r->nprocs + 1, sizeof(*list)), *p, *first = NULL;
 	uint32_t n = 0, i;
 
 	if (!list) {
@@ -186,18 +195,22 @@ void report_note_deaths(struct report *r)
 		return;
 	}
 	for (p = r->procs; p; p = p->next) {
-		if (!report_by_signal(r->names, p->end))
+		if (!p->failed)
 			continue;
 		p->died = report_died_at(p, r->names);
 		list[n++] = p;
 	}
 	qsort(list, n, sizeof(*list), died_first);
-	for (i = 1; i < n; i++) {
-		list[i]->along = list[i]->self == list[i - 1]->self /* another recording of it */
-					 ? list[i - 1]->along
-					 : list[i]->died - list[i - 1]->died <= REPORT_FAILS;
-		if (list[i]->along)
-			report_killed(list[i], false);
+	for (i = 0; i < n; i++) {
+		p = list[i];
+		if (i)
+			p->along = p->self == list[i - 1]->self /* another recording of it */
+					   ? list[i - 1]->along
+					   : p->died - list[i - 1]->died <= REPORT_FAILS;
+		if (p->along)
+			give_blame(p, first);
+		else
+			first = p;
 	}
 	free(list);
 }

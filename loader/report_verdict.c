@@ -597,7 +597,17 @@ static int64_t moved_last(const struct report_op *op)
 	return last;
 }
 
-/* A launcher that gives a job that hangs up kills all of it; so it does when a rank has died, which is the first one. NULL: none is. */
+/* It exited as its connection had failed it: by a reset that came in, and not by its own end. */
+static bool exited_of_reset(const struct report_proc *p, int64_t died, const struct names *names)
+{
+	int64_t ns = died - p->reset_ns - p->offset;
+
+	return !report_by_signal(names, p->end) && p->reset_ns &&
+	       !strcmp(names__text(names, p->reset_why), "reset-in") && ns >= 0 &&
+	       ns <= REPORT_FAILS;
+}
+
+/* A launcher that gives a job that hangs up kills all of it; so it does when a rank has failed, which is the first one. NULL: none is. */
 static const struct report_member *died_first(const struct causes *c, int64_t moved)
 {
 	const struct report_member *m, *tmp, *first = NULL;
@@ -608,10 +618,10 @@ static const struct report_member *died_first(const struct causes *c, int64_t mo
 	HASH_ITER (hh, c->op->comm->members, m, tmp) {
 		p = report_part_of(c->op, m->rank);
 		proc = p ? p->proc : m->proc;
-		if (!report_by_signal(c->names, proc->end) || proc->along)
+		if (!proc->failed || proc->along)
 			continue;
 		at = report_died_at(proc, c->names);
-		if (at >= first_at)
+		if (at >= first_at || exited_of_reset(proc, at, c->names))
 			continue;
 		first = m;
 		first_at = at;

@@ -1420,6 +1420,7 @@ static void never_ended(void **state)
 	assert_int_equal(judged(100), CODE_UNKNOWN);
 	/* a signal ended it, as they were at work; or long after all of them had come to a stand */
 	procs[1].end = name("signal 9");
+	procs[1].failed = true;
 	procs[1].last = 1100 * MS;
 	assert_int_equal(judged(100), CODE_MISSING);
 	assert_int_equal(v.cause.rank, 1);
@@ -1427,6 +1428,7 @@ static void never_ended(void **state)
 		parts[i]->quiet = 5000 * MS;
 		parts[i]->stop += 5000 * MS;
 		procs[i].end = name("signal 9");
+		procs[i].failed = true;
 		procs[i].last = parts[i]->stop;
 	}
 	assert_int_equal(judged(5100), CODE_UNKNOWN);
@@ -1465,6 +1467,7 @@ static void crashed_and_the_others_ended(void **state)
 		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
 		parts[i]->unfinished = true;
 		procs[i].end = name("signal 15");
+		procs[i].failed = true;
 		procs[i].ends[0] = (struct report_signal){
 			.nr = SIGTERM, .ts = (1300 + i) * MS, .from_pid = 77};
 		procs[i].last = (1310 + i) * MS;
@@ -1486,6 +1489,48 @@ static void crashed_and_the_others_ended(void **state)
 	procs[3].last = 1200 * MS;
 	assert_int_equal(judged(100), CODE_MISSING);
 	assert_int_equal(v.cause.rank, 3);
+	HASH_CLEAR(hh, comm.members);
+	over();
+}
+
+/* A rank exits with an error status, and the launcher ends the others soon after: who waits for whom is as if it had crashed. */
+static void exited_and_the_others_ended(void **state)
+{
+	struct report_member m[3] = {0};
+	uint32_t i;
+
+	(void)state;
+	open_ring(m);
+	for (i = 0; i < 3; i++) {
+		procs[i].end = name("signal 15");
+		procs[i].failed = true;
+		procs[i].last = 1300 * MS;
+	}
+	procs[2].end = name("exit");
+	procs[2].exit_code = 3;
+	procs[2].last = 1150 * MS;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 2);
+	assert_true(v.cause.died);
+	assert_string_equal(v.evidence[0], "its process exited, the others wait for it");
+	assert_string_equal(v.evidence[1], "its process had exited with status 3");
+	/* its connection had failed it: that is told, and nobody who was ended for it */
+	procs[0].along = procs[1].along = true;
+	procs[2].reset_ns = 1050 * MS;
+	procs[2].reset_why = name("reset-in");
+	assert_int_equal(judged(100), CODE_RESET);
+	assert_int_equal(v.cause.rank, 2);
+	/* long before; or by its own end */
+	procs[2].last = 7000 * MS;
+	for (i = 0; i < 3; i++)
+		parts[i]->stop = 7000 * MS;
+	assert_int_equal(judged(6000), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 2);
+	procs[2].last = 7000 * MS;
+	procs[2].reset_ns = 6999 * MS;
+	assert_int_equal(judged(6000), CODE_RESET);
+	procs[2].reset_why = name("reset-out");
+	assert_int_equal(judged(6000), CODE_MISSING);
 	HASH_CLEAR(hh, comm.members);
 	over();
 }
@@ -2060,9 +2105,10 @@ static void reset_between_operations(void **state)
 	",\"code\":" code from "}\n"
 #define HANDLED(us, nr, code, from) SIGNAL(us, nr, code, ",\"handled\":true" from)
 #define FROM(pid)		    ",\"from\":{\"pid\":" pid ",\"tid\":7,\"comm\":\"x\",\"uid\":1000}"
+#define FOOTER(nr)		    "{\"recordType\":\"footer\",\"end\":\"signal " nr "\"}\n"
 #define KILLED(us, nr)                                                                             \
 	SIGNAL(us, "18", "0", "")                                                                  \
-	"{\"recordType\":\"footer\",\"end\":\"signal " nr "\"}\n"
+	FOOTER(nr)
 #define TWO_RANKS(end_of_first, end_of_second)                                                     \
 	HEADER("1")                                                                                \
 	COLL("0", "1", "1000.000", "2000.000")                                                     \
@@ -2289,6 +2335,23 @@ static void a_harmless_reset(void **state)
 			      RESET("4000.000") SIGNAL("5000.000", "18", "0", "")
 				      UNFINISHED("0", "2", "3000.000"),
 		      "10.0.0.1:1>10.0.0.2:2", 1);
+}
+
+/* With an operation under way: the launcher ends who waits in it, or a watchdog of its own does. */
+static void exited_with_others_under_way(void **state)
+{
+#define WAITS(signal, nr)                                                                          \
+	HEADER("1")                                                                                \
+	COLL("0", "1", "1000.000", "2000.000")                                                     \
+	signal SIGNAL("9500.000", "18", "0", "") UNFINISHED("0", "2", "3000.000") FOOTER(nr)       \
+		HEADER("2") COLL("1", "1", "1000.000", "2000.000") FAILED_AT("9200.000")
+	(void)state;
+	MUST_TELL(WAITS(SIGNAL("9400.000", "15", "0", FROM("77")), "15"),
+		  "its process exited, the others wait for it",
+		  "its process had exited with status 1");
+	MUST_TELL(WAITS(SIGNAL("9400.000", "6", "-6", FROM("1")), "6"),
+		  "its process exited, the others wait for it",
+		  "its process had exited with status 1");
 }
 
 /* Of an end, as it is told beside other verdicts. */
@@ -5182,6 +5245,7 @@ int main(void)
 		cmocka_unit_test(stopped_between_operations),
 		cmocka_unit_test(never_ended),
 		cmocka_unit_test(crashed_and_the_others_ended),
+		cmocka_unit_test(exited_and_the_others_ended),
 		cmocka_unit_test(quantiles_are_within_their_error),
 		cmocka_unit_test(ranks_of_one_file_are_joined),
 		cmocka_unit_test(replays),
@@ -5198,6 +5262,7 @@ int main(void)
 		cmocka_unit_test(crash_or_reset),
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
+		cmocka_unit_test(exited_with_others_under_way),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
