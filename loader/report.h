@@ -555,6 +555,7 @@ struct report_proc {
 	int64_t first, last;	    /* ns of its clock */
 	int64_t end_ns;		    /* its recording ended, by its footer */
 	int64_t offset;		    /* to CLOCK_REALTIME, for order only */
+	int64_t gone;		    /* the last of its threads ended; 0: not known */
 	int32_t exit_code;	    /* 0 if a signal ended it */
 	bool killed;		    /* report_killed() */
 	bool failed;		    /* it exited with a status that is not 0, or by a signal */
@@ -747,7 +748,7 @@ struct report_find {
 	int64_t worst;
 	char evidence[REPORT_EVIDENCE][256];
 	struct report_gpu_find gpu;
-	bool failed; /* the job did, of this, with no operation under way that we know of */
+	double failed; /* how sure it is that the job did, of this, with no operation under way that we know of; 0: it did not */
 	/* at the end */
 	bool named;
 	int64_t cost;

@@ -136,12 +136,14 @@ bool report_tell_end(const struct report_proc *p, const struct names *names, cha
 /* Evidence: who stopped it last before @until, by its clock; false: not known. */
 bool report_tell_stop(const struct report_proc *p, int64_t until, const struct names *names,
 		      char *at, size_t len);
-/* When the signal came that ended it, or asked it to end; if none is known, the last that is known of it; by the real clock. */
+/* When the signal came that ended it, or asked it to end; if none is known, its threads; else the last that is known of it; by the real clock. */
 int64_t report_died_at(const struct report_proc *p, const struct names *names);
 /* All input has been read: who failed along with another one. Sets r->err. */
 void report_note_deaths(struct report *r);
 /* A signal ended it, *when (by the real clock), by its own mistake or for want of memory. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);
+/* With an error status, and nobody had asked it to end. */
+bool report_has_exited(const struct report *r, const struct report_proc *p);
 
 /* What is odd about the operation's RDMA ports, first of all; false: nothing is. For how long that held it up they do not tell. */
 bool report_ports_cause(const struct report_op *op, const struct report_typical *typical,

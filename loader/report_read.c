@@ -513,7 +513,10 @@ static void take_thread(struct report_reader *rd, node_t rec)
 	struct report_proc *p = rd->proc->self;
 	uint32_t tid = get_count(rd, rec, "tid");
 	struct report_thread *t;
+	int64_t stop;
 
+	if (get_point(rd, rec, "stop", &stop))
+		rd->proc->gone = most(rd->proc->gone, stop);
 	HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
 	if (!t) {
 		if (p->nthreads >= 512)

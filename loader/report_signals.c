@@ -162,8 +162,8 @@ int64_t report_died_at(const struct report_proc *p, const struct names *names)
 	const struct report_signal *s =
 		report_by_signal(names, p->end) ? end_signal(p, names) : asked_to_end(p, p->last);
 
-	/* a core dump keeps it for a while */
-	return (s ? s->ts : p->last) + p->offset;
+	/* a core dump keeps it for a while, and connections may outlive it */
+	return (s ? s->ts : p->gone ?: p->last) + p->offset;
 }
 
 static int died_first(const void *a, const void *b)
@@ -213,6 +213,11 @@ void report_note_deaths(struct report *r)
 			first = p;
 	}
 	free(list);
+}
+
+bool report_has_exited(const struct report *r, const struct report_proc *p)
+{
+	return p->failed && !report_by_signal(r->names, p->end) && !asked_to_end(p, p->last);
 }
 
 /* By its own mistake, or for want of memory: not by somebody who ends a job, nor because it was asked to end. */

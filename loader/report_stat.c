@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "nccl_names.h"
 #include "report_priv.h"
+#include "report_text_priv.h"
 
 #define NAMES_MAX 65536
 #define NAME_LEN  159
@@ -846,28 +847,31 @@ static void meet_resets(struct report *r)
 	HASH_CLEAR(seat_hh, seats);
 }
 
+#define FAILED_CONF 0.8 /* a reset or a crash, and then a job that failed */
+#define EXITED_CONF 0.5 /* what one exits of may be what the others do, too */
+
 /* A finding that is of no operation: of how the job failed. */
 static struct report_find *failure(struct report *r, enum report_code code,
-				   const struct report_proc *p, uint32_t culprit)
+				   const struct report_proc *p, uint32_t culprit, double sure)
 {
 	const struct report_cause cause = {
 		.code = code, .proc = p, .rank = p->rank, .culprit = culprit};
 	struct report_find *f = find_of(r, NULL, &cause);
 
 	if (f)
-		f->failed = true;
+		f->failed = sure;
 	return f;
 }
 
-/* The first process that failed in whatever way, by its last record; INT64_MAX: none did. */
+/* When the first process failed, in whatever way; INT64_MAX: none did. */
 static int64_t first_failure(const struct report *r)
 {
 	const struct report_proc *p;
 	int64_t first = INT64_MAX;
 
 	for (p = r->procs; p; p = p->next)
-		if (p->failed && p->last + p->offset < first)
-			first = p->last + p->offset;
+		if (p->failed && p->died < first)
+			first = p->died;
 	return first;
 }
 
@@ -908,7 +912,7 @@ static const struct report_proc *first_crash(const struct report *r, int64_t *wh
 /* A rank of several that crashed, and then the others failed. */
 static void tell_crash(struct report *r, const struct report_proc *p)
 {
-	struct report_find *f = failure(r, CODE_MISSING, p, 0);
+	struct report_find *f = failure(r, CODE_MISSING, p, 0, FAILED_CONF);
 
 	if (!f)
 		return;
@@ -918,10 +922,56 @@ static void tell_crash(struct report *r, const struct report_proc *p)
 	report_tell_end(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
 }
 
+/* How many of its job failed soon after it, and by when (the last of them). */
+static uint32_t failed_after(const struct report *r, const struct report_proc *first, int64_t *last)
+{
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	*last = first->died;
+	for (p = r->procs; p; p = p->next) {
+		if (!p->failed || p->self == first->self || p->within != first->within ||
+		    p->died < first->died || p->died - first->died > REPORT_FAILS)
+			continue;
+		n++;
+		*last = most(*last, p->died);
+	}
+	return n;
+}
+
+/* A rank of several that exited with an error status before any other failed, and then others did. */
+static const struct report_proc *first_exit(const struct report *r)
+{
+	const struct report_proc *p, *first = NULL;
+	int64_t last;
+
+	for (p = r->procs; p; p = p->next)
+		if (p->of > 1 && !p->along && report_has_exited(r, p) &&
+		    failed_after(r, p, &last) && (!first || p->died < first->died))
+			first = p;
+	return first;
+}
+
+static void tell_exit(struct report *r, const struct report_proc *p)
+{
+	struct report_find *f = failure(r, CODE_MISSING, p, 0, EXITED_CONF);
+	int64_t last;
+	uint32_t n;
+
+	if (!f)
+		return;
+	n = failed_after(r, p, &last);
+	snprintf(f->evidence[0], sizeof(f->evidence[0]),
+		 "it was the first of %u processes to fail, within %s, and no operation was seen "
+		 "under way",
+		 n + 1, words__span(last - p->died));
+	report_tell_end(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
+}
+
 /* A job that failed after a connection was reset may have had no operation under way just then. */
 static void tell_reset(struct report *r, const struct report_proc *p)
 {
-	struct report_find *f = failure(r, CODE_RESET, p, p->reset_flow);
+	struct report_find *f = failure(r, CODE_RESET, p, p->reset_flow, FAILED_CONF);
 
 	if (!f)
 		return;
@@ -931,11 +981,11 @@ static void tell_reset(struct report *r, const struct report_proc *p)
 	report_tell_reset(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
 }
 
-/* What came first: others follow from it. */
+/* What came first: others follow from it. The connections of who exits break as it does, and its last record comes after that. */
 static void judge_failure(struct report *r)
 {
 	int64_t failure = first_failure(r), when = 0;
-	const struct report_proc *reset = first_reset(r, failure), *crash;
+	const struct report_proc *reset = first_reset(r, failure), *exited = first_exit(r), *crash;
 	const struct report_find *f, *tmp;
 
 	HASH_ITER (hh, r->finds, f, tmp)
@@ -944,6 +994,8 @@ static void judge_failure(struct report *r)
 	crash = first_crash(r, &when);
 	if (crash && when <= failure && (!reset || when <= reset->reset_ns + reset->offset))
 		tell_crash(r, crash);
+	else if (exited && (!reset || reset->reset_by == exited->self))
+		tell_exit(r, exited);
 	else if (reset)
 		tell_reset(r, reset);
 }
@@ -1036,7 +1088,7 @@ static int cmp_cost(const void *a, const void *b)
 {
 	const struct report_find *x = *(struct report_find *const *)a,
 				 *y = *(struct report_find *const *)b;
-	bool x_ended = x->hung || x->failed, y_ended = y->hung || y->failed;
+	bool x_ended = x->hung || x->failed > 0, y_ended = y->hung || y->failed > 0;
 
 	/* what holds the job up for good costs most */
 	if (x_ended != y_ended)

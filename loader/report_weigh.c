@@ -9,8 +9,6 @@
 #define SURE_NS                                                                                    \
 	INT64_C(100000000) /* what slow operations cost is worth naming in a job of any length */
 
-#define FAILED_CONF 0.8 /* a reset, and then a job that failed */
-
 /* What a finding is held against. */
 struct measure {
 	const struct report_whole *whole;
@@ -179,9 +177,9 @@ static void weigh(struct report_find *f, const struct measure *all, const struct
 		share = share > 0.95 ? 0.95 : share;
 		f->conf = share > f->conf ? share : f->conf;
 	}
-	if (f->failed && f->conf < FAILED_CONF)
-		f->conf = FAILED_CONF;
-	f->named = always || slow || f->hung || f->failed;
+	if (f->conf < f->failed)
+		f->conf = f->failed;
+	f->named = always || slow || f->hung || f->failed > 0;
 }
 
 /* It is nobody's: it cost what it did to the process that it cost most. */
@@ -204,7 +202,7 @@ static void weigh_unknown(const struct report *r, struct report_find *f, const s
 	}
 	if (f->slow)
 		f->conf = f->slow_conf / (double)f->slow;
-	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed;
+	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed > 0;
 }
 
 void report_weigh(struct report *r)

@@ -7,7 +7,7 @@
 apart=pin-progress:rank=0:cpu=$one,pin-progress:rank=1:cpu=$two
 # The cases that this matches; by default those that a busy machine leaves alone. What the others are told by is measured in sched_faults.sh, and
 # their rules are in tests/unit/report_test.c.
-only=${1:-^late|always|hangs|fifo|nanosleep|busy|pages|reads|quota|stopped|idle-frozen|paused|missing|killed|^clean}
+only=${1:-^late|always|hangs|fifo|nanosleep|busy|pages|reads|quota|stopped|idle-frozen|paused|missing|killed|quit|^clean}
 
 # run NAME FAULT [OPTION...]: ranks' other threads on one CPU.
 pair() {
@@ -211,4 +211,5 @@ wanted hangs && t "hangs: for as long as it did" eval \
 wanted hangs && t "hangs: so says record" grep -qE '^ +[0-9]{4}\.[0-9]+  AllReduce .*still open$' "$tmp/hangs.err"
 wanted hangs && t "hangs: and export: $(longest_of hangs) us" [ "$(longest_of hangs | cut -d. -f1)" -gt 2500000 ]
 wanted killed && faults killed missing-collective 1 '.*' pair --bytes 1M --iters 30 kill:rank=1:after=20,
+wanted quit && faults quit missing-collective 1 '.*' pair --bytes 1M --iters 30 quit:rank=1:after=20,
 finish

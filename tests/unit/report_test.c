@@ -2237,9 +2237,48 @@ static void ended_otherwise(void **state)
 			    "\"handled\":true" FROM("77") "}\n" SIGNAL(
 				    "2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
 		  NULL, NULL);
-	/* the other one had failed before */
-	MUST_TELL(TWO_RANKS(FAILED_AT("2400.000"),
+	/* the other one had been ended before */
+	MUST_TELL(TWO_RANKS(SIGNAL("2400.000", "9", "0", FROM("77")) KILLED("2400.000", "9"),
 			    SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")),
+		  NULL, NULL);
+}
+
+#define IN_THIS                                                                                    \
+	"{\"recordType\":\"flow\",\"ts\":2400.000,\"flow\":\"10.0.0.1:1>10.0.0.2:2\","             \
+	"\"why\":\"reset-in\",\"peerPid\":"
+
+#define GONE(us) "{\"recordType\":\"thread\",\"tid\":9,\"stop\":" us "}\n"
+
+/* A process exits with an error status, and then the others fail, however that is. */
+static void exited_between_operations(void **state)
+{
+	static const char first[] = "it was the first of 2 processes to fail, within 500.0 us, and "
+				    "no operation was seen under way",
+			  status[] = "its process had exited with status 1";
+
+	(void)state;
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), FAILED_AT("2500.000")), first, status);
+	MUST_TELL(TWO_RANKS(SIGNAL("3000.000", "6", "-6", FROM("1")) KILLED("3000.500", "6"),
+			    FAILED_AT("2500.000")),
+		  first, status);
+	MUST_TELL(TWO_RANKS(SIGNAL("3000.000", "15", "0", FROM("77")) KILLED("3000.500", "15"),
+			    FAILED_AT("2500.000")),
+		  first, status);
+	/* its connections may outlive it, as the kernel still sends what is left */
+	MUST_TELL(TWO_RANKS(GONE("3000.000") FAILED_AT("3001.000"),
+			    GONE("2500.000") FAILED_AT("3002.000")),
+		  first, status);
+	/* as it exits its connections break */
+	MUST_TELL(TWO_RANKS(IN_THIS "2}\n" FAILED_AT("3000.000"), FAILED_AT("2500.000")), first,
+		  status);
+	/* the others have nothing to do with it */
+	MUST_TELL(TWO_RANKS("", FAILED_AT("2500.000")), NULL, NULL);
+	MUST_TELL(TWO_RANKS(FAILED_AT("9000000.000"), FAILED_AT("2500.000")), NULL, NULL);
+	/* it was asked to end */
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"),
+			    "{\"recordType\":\"signal\",\"ts\":2400.000,\"signal\":\"SIGTERM\","
+			    "\"nr\":15,\"code\":0,"
+			    "\"handled\":true" FROM("77") "}\n" FAILED_AT("2500.000")),
 		  NULL, NULL);
 }
 
@@ -5259,6 +5298,7 @@ int main(void)
 		cmocka_unit_test(who_has_reset),
 		cmocka_unit_test(crashed_between_operations),
 		cmocka_unit_test(ended_otherwise),
+		cmocka_unit_test(exited_between_operations),
 		cmocka_unit_test(crash_or_reset),
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
