@@ -403,10 +403,12 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 		if (c->code == CODE_STOPPED &&
 		    tell_stop(c, c->part->stop, names, v->evidence[1], sizeof(v->evidence[1])))
 			return;
-		snprintf(v->evidence[1], sizeof(v->evidence[1]),
-			 "meanwhile on a CPU %s; %.0f %% of its time it waited for others",
-			 words__span(report_per_thread(c->part->proxy.on, &c->part->proxy)),
-			 100 * report_waiting(c->part));
+		if (c->part->proxy.span)
+			snprintf(
+				v->evidence[1], sizeof(v->evidence[1]), "meanwhile on a CPU %s; ",
+				words__span(report_per_thread(c->part->proxy.on, &c->part->proxy)));
+		append(v->evidence[1], sizeof(v->evidence[1]),
+		       "%.0f %% of its time it waited for others", 100 * report_waiting(c->part));
 		if (c->code == CODE_BLOCKED)
 			tell_sleeps(c->part->proc, &c->part->proxy, names, v->evidence[2],
 				    sizeof(v->evidence[2]));

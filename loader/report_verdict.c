@@ -397,9 +397,14 @@ static void add_threads(struct causes *c, const struct report_part *p)
 	}
 	if (c->lacks) /* a GPU waits for ranks, too */
 		return;
-	/* a thread that does not run does not see that the GPU is ready; and a GPU that has no data yet waits for that itself */
+	/*
+	 * A thread that does not run does not see that the GPU is ready; of one of which that is not known, what it waited for others tells.
+	 * And a GPU that has no data yet waits for that itself.
+	 */
 	if (p->proxy.span)
 		cap = least(cap, report_per_thread(p->proxy.on, &p->proxy));
+	else
+		cap = least(cap, (int64_t)((double)part_ns(p) * (1 - report_waiting(p))));
 	cap = least(cap, (int64_t)((double)part_ns(p) * (1 - awaiting(p))));
 	cause = add(c, CODE_GPU_WAIT, p, least(gpu_time(p), cap));
 	if (cause)

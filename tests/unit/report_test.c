@@ -916,6 +916,20 @@ static void a_gpu_without_data(void **state)
 	over();
 }
 
+/* What its thread did is not known: a rank that has no data waits for that, whatever its steps are in. */
+static void a_gpu_without_threads(void **state)
+{
+	(void)state;
+	ring(3);
+	memset(&parts[1]->proxy, 0, sizeof(parts[1]->proxy));
+	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 50 * MS;
+	assert_int_equal(judged(50), CODE_GPU_WAIT);
+	assert_string_equal(v.evidence[1], "0 % of its time it waited for others");
+	parts[1]->link[1].no_data = 100 * MS;
+	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+}
+
 /* ---- RDMA ports -------------------------------------------------------------------------------------------- */
 
 /* The same, and no flow is known; operations of the kind take 100 ms, and ports counted nothing then. */
@@ -5262,6 +5276,7 @@ int main(void)
 		cmocka_unit_test(the_gpu),
 		cmocka_unit_test(steps_wait_in_turn),
 		cmocka_unit_test(a_gpu_without_data),
+		cmocka_unit_test(a_gpu_without_threads),
 		cmocka_unit_test(ports_of_an_operation),
 		cmocka_unit_test(ports_and_other_causes),
 		cmocka_unit_test(names_of_counters),
