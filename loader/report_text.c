@@ -28,16 +28,21 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 		snprintf(to, len, "rank %d%s, process %d", rank, of, p->host_pid);
 }
 
-/* How much of a text goes into `room` columns: all of it, or up to behind a comma in the second half. */
+/* How much of a text goes into `room` columns: all of it, or up to behind a comma in the second half, or else a word there. */
 static size_t line_len(const char *text, size_t room)
 {
-	size_t len = strlen(text), n;
+	size_t len = strlen(text), word = 0, n;
 
 	if (len <= room)
 		return len;
-	for (n = room; n > room / 2 && (text[n] != ' ' || text[n - 1] != ','); n--)
-		;
-	return text[n] == ' ' ? n : room;
+	for (n = room; n > room / 2; n--) {
+		if (text[n] != ' ')
+			continue;
+		if (text[n - 1] == ',')
+			return n;
+		word = word ?: n;
+	}
+	return word ?: room;
 }
 
 /* On several lines where one is too short. There are names of others' in it. */

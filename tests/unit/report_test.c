@@ -2886,6 +2886,25 @@ static void evidence_is_defused(void **state)
 	free(text);
 }
 
+/* A line that is too short for it ends between two words, behind a comma if there is one. */
+static void evidence_is_wrapped(void **state)
+{
+	char *text = said_with(
+		"in the 40.0 ms before, its application (thread 4711) was on a CPU 1.2 ms, "
+		"asleep 37.2 ms (clock_nanosleep 33.1), ready without a CPU 1.6 ms",
+		false);
+
+	(void)state;
+	assert_non_null(strstr(text, "on a CPU 1.2 ms,\n       asleep 37.2 ms"));
+	free(text);
+	text = said_with("in the 40.0 ms before its application (thread 4711) was on a CPU and "
+			 "asleep 37.2 ms "
+			 "(clock_nanosleep 33.1)",
+			 false);
+	assert_non_null(strstr(text, "asleep 37.2 ms\n       (clock_nanosleep 33.1)\n"));
+	free(text);
+}
+
 /* A name that was cut within a character: the verdict is told nevertheless. */
 static void evidence_is_cut(void **state)
 {
@@ -5328,6 +5347,7 @@ int main(void)
 		cmocka_unit_test(held_up_and_late),
 		cmocka_unit_test(evidence_is_defused),
 		cmocka_unit_test(evidence_is_cut),
+		cmocka_unit_test(evidence_is_wrapped),
 		cmocka_unit_test(many_ranks),
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
