@@ -177,8 +177,8 @@ strictly() {
 	echo "$? $(grep -cE "$2" "$tmp/strict.say")"
 }
 all_of() { head -c "$1" "$tmp/all.raw"; }
-is "the header alone: strictly no recording" "$(strictly <(all_of 64) 'holds no recording') $(ls -d "$tmp/strict" 2>&1 | grep -c 'No such')" "5 1 1"
-is "torn where the first begins: likewise" "$(strictly <(all_of 74) 'holds no recording') $(ls -d "$tmp/strict" 2>&1 | grep -c 'No such')" "5 1 1"
+is "the header alone: strictly no recording" "$(strictly <(all_of 64) 'holds no recording') $([ -e "$tmp/strict" ] || echo gone)" "5 1 gone"
+is "torn where the first begins: likewise" "$(strictly <(all_of 74) 'holds no recording') $([ -e "$tmp/strict" ] || echo gone)" "5 1 gone"
 is "a whole one, and the begin of the next: torn" "$(strictly <(cat "$tmp/all.raw" && all_of 200 | tail -c +65) 'is torn')" "5 1"
 { head -c 200000 "$tmp/all.raw" && head -c 20000 /dev/zero && tail -c +220001 "$tmp/all.raw"; } >"$tmp/bad.raw"
 convert bad
