@@ -53,7 +53,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      patience aside pace rescue blocks backlog digest thread \
 	      ksyms kmsg kmsg_signs job rlimits caps notify \
 	      pipeline pipeline_node feed raw who net_names symbols gpu gpu_nvml \
-	      decode decode_sched decode_net proc correlate slab hung clock gpu_clock nccl_names \
+	      decode decode_sched decode_net proc correlate slab hash hung clock gpu_clock nccl_names \
 	      sched_timeline sched_ring sched_sleeps sched_span sched_culprits sched_join flows net_join node netdev rdma rdma_sampler rdma_reader text syscalls \
 	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
 	      options plugin_path pid_stat mapping namespaces elf_file log progress \

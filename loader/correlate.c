@@ -72,12 +72,13 @@ static uint32_t table_mask(const struct correlate *c)
 
 /*
  * A thread's ids count up, and what follows each other is looked for together: neighbours stay so, in groups, in the same
- * lines of the cache. The groups lie far from each other by the golden ratio, of which the upper bits of the product tell.
+ * lines of the cache. Where the groups lie is nothing that a job, whose ids these are, could choose.
  */
 static uint32_t slot_of(const struct correlate *c, uint64_t id)
 {
-	uint64_t group = (id >> GROUP_BITS) * 0x9e3779b97f4a7c15ULL;
+	uint64_t group = id >> GROUP_BITS;
 
+	group = hash__of(&group, sizeof(group));
 	return (uint32_t)(group >> (64 - c->table_bits + GROUP_BITS)) << GROUP_BITS |
 	       (uint32_t)(id & ((1u << GROUP_BITS) - 1));
 }

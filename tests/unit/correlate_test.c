@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
+#include "chosen.h"
 #include "correlate.h"
 #include "nccl_profiler.h"
 
@@ -22,6 +23,9 @@
 #define S	   NSEC_PER_SEC
 #define OUT_MAX	   64
 #define MAX_EVENTS (1u << 20) /* as in correlate.c */
+
+#define CHOSEN_COMMS 10000
+#define CHOSEN_STEPS 60000
 
 static struct correlate c;
 static const struct corr_thread app = {.tid = 11, .host_tid = 1011},
@@ -1849,6 +1853,64 @@ static void test_queued_cost(void **arg)
 	assert_int_equal(c.looks, looks + 10);
 }
 
+/* Of communicators, by uthash's own function, or that just count up. */
+static uint64_t take_comms(bool chosen)
+{
+	uint64_t from, i, id = 1, took = 0;
+	struct scope_comm info = {.api = 5};
+
+	for (i = 0; i < CHOSEN_COMMS; i++) {
+		id = chosen ? chosen_after(id) : id + 1;
+		info.ctx = id;
+		from = cpu_ns();
+		correlate__comm(&c, &info, 1, &app);
+		correlate__comm_name(&c, id, 1, "x", 0);
+		took += cpu_ns() - from;
+	}
+	return took;
+}
+
+/* Of steps: the golden ratio has an inverse, by which groups of ids can be chosen that all lie in one place. */
+static uint64_t take_steps(bool chosen)
+{
+	uint64_t golden = 0x9e3779b97f4a7c15ULL, inverse = golden, from, group, i, n;
+
+	for (i = 0; i < 5; i++)
+		inverse *= 2 - golden * inverse;
+	assert_int_equal(golden * inverse, 1);
+	from = cpu_ns();
+	for (i = n = 0; n < CHOSEN_STEPS; i++) {
+		group = inverse * i;
+		if (!chosen)
+			start(id_of(SCOPE_PROXY_STEP, n++), 0, S + i, &proxy);
+		else if (!(group >> 61) && (group >> 40 & 31) == SCOPE_PROXY_STEP && ++n)
+			start(group << 3, 0, S + i, &proxy);
+	}
+	return cpu_ns() - from;
+}
+
+/* Ids are the job's: whatever they are, others' records do not wait for that. */
+static void test_chosen_ids(void **arg)
+{
+	uint64_t took[2];
+	int k;
+
+	(void)arg;
+	for (k = 0; k < 2; k++) {
+		took[k] = take_comms(k);
+		teardown(NULL);
+		setup(NULL);
+	}
+	print_message("# communicators: %llu us, with chosen ids: %llu us\n",
+		      (unsigned long long)took[0] / 1000, (unsigned long long)took[1] / 1000);
+	assert_in_range(took[1], 0, 20 * took[0]);
+	for (k = 0; k < 2; k++)
+		took[k] = take_steps(k);
+	print_message("# steps: %llu us, with chosen ids: %llu us\n",
+		      (unsigned long long)took[0] / 1000, (unsigned long long)took[1] / 1000);
+	assert_in_range(took[1], 0, 20 * took[0]);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1908,6 +1970,7 @@ int main(void)
 		TEST(test_childless_expire),
 		TEST(test_captured_cost),
 		TEST(test_captured_room),
+		TEST(test_chosen_ids),
 	};
 
 	return cmocka_run_group_tests_name("correlate", tests, NULL, NULL);

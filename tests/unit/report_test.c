@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "chosen.h"
 #include "log.h"
 #include "report_priv.h"
 #include "report_text.h"
@@ -5148,6 +5149,26 @@ static void json_of_many_comms(void **state)
 	report_free(&r);
 }
 
+/* Hashes of communicators are the trace's, as addresses are: however they are chosen, it takes no longer. */
+static void chosen_ids(void **state)
+{
+	struct report r = {0};
+	double took = 0;
+	uint64_t hash = 1;
+	int i;
+
+	(void)state;
+	assert_int_equal(report_init(&r), 0);
+	for (i = 0; i < MANY_COMMS; i++) {
+		hash = chosen_after(hash);
+		took -= cpu_seconds();
+		assert_non_null(report_comm(&r, hash));
+		took += cpu_seconds();
+	}
+	assert_true(took < slower() / 2);
+	report_free(&r);
+}
+
 /* As where the input has some nodes' traces only: operations wait, and are not looked through whenever time goes on. */
 static void many_that_wait(void **state)
 {
@@ -5395,6 +5416,7 @@ int main(void)
 		cmocka_unit_test(children_have_bounds),
 		cmocka_unit_test(members_have_bounds),
 		cmocka_unit_test(json_of_many_comms),
+		cmocka_unit_test(chosen_ids),
 		cmocka_unit_test(many_that_wait),
 		cmocka_unit_test(many_that_lack_ranks),
 		cmocka_unit_test(forgotten_of_many),
