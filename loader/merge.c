@@ -320,9 +320,9 @@ static void tell(const struct merge *m)
 		pr_warn("%" PRIu64 " torn line%s: the recording broke off there, left out\n",
 			m->torn, human__s(m->torn));
 	if (m->skipped)
-		pr_warn("%" PRIu64 " line%s could not be used, left out; the first: %s ('ncclscope "
+		pr_warn("%" PRIu64 " line%s could not be used, left out%s%s ('ncclscope "
 			"check' tells more)\n",
-			m->skipped, human__s(m->skipped), m->why);
+			m->skipped, human__s(m->skipped), *m->why ? "; the first: " : "", m->why);
 	if (m->unknown)
 		pr_warn("%" PRIu64 " record%s of kinds that this version does not know: the times "
 			"stay as they are\n",

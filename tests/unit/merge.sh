@@ -387,6 +387,14 @@ unusable()
 }
 t "lines of no use, and of other kinds" unusable
 
+# It is passed over before anybody counts lines.
+too_long()
+{
+	{ cat "$traces/good.jsonl" && head -c $((1024 * 1024 + 1)) /dev/zero | tr '\0' x && echo; } >long.jsonl
+	"$tool" merge long.jsonl 2>err >merged.jsonl && grep -q "1 line could not be used, left out ('ncclscope check' tells more)" err || { cat err; return 1; }
+}
+t "a line that is too long" too_long
+
 # Keys in another order than ours, and texts, with and without escapes, where numbers belong: of a node whose times are moved.
 hostile()
 {
