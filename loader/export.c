@@ -127,6 +127,9 @@ static void tell(const struct export *x)
 		pr_warn("%" PRIu64 " line%s could not be used, skipped; the first: %s ('ncclscope "
 			"check' tells more)\n",
 			x->skipped, human__s(x->skipped), x->why);
+	if (x->beyond)
+		pr_warn("%" PRIu64 " record%s found no room, skipped; the first: %s\n", x->beyond,
+			human__s(x->beyond), x->why_beyond);
 	/* csv has events only */
 	if (x->fmt != &export_csv)
 		snprintf(more, sizeof(more), ", %" PRIu64 " state%s, %" PRIu64 " other record%s",

@@ -224,8 +224,9 @@ struct export
 	struct export_port *ports; /* of RDMA */
 	/* What was read, and what was not. */
 	const char *path;
-	uint64_t line, nlines, files, procs, events, states, others, torn, skipped;
-	char why[256]; /* the first that was skipped */
+	uint64_t line, nlines, files, procs, events, states, others, torn, skipped, beyond;
+	char why[256];	      /* the first that was skipped */
+	char why_beyond[256]; /* the first for which there was no room */
 	struct progress progress;
 };
 
@@ -248,6 +249,8 @@ void export_record(struct export *x, const struct json_node *rec);
 void export_end_proc(struct export *x);
 /* Counts a line that tells nothing, and notes where the first one was. */
 void export_skip(struct export *x, const char *why);
+/* The same of one with which nothing is wrong, but that there are too many of. */
+void export_beyond(struct export *x, const char *why);
 void export_records_free(struct export *x);
 
 const struct json_node *rec_get(const struct export *x, const struct json_node *obj,

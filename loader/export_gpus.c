@@ -46,7 +46,7 @@ void export_gpu(struct export *x, const struct json_node *rec, int64_t ts)
 	jn_u64(rec_get(x, rec, "index"), &index);
 	g = export_group_of(x, &key, NULL, "GPU %llu", (unsigned long long)index);
 	if (!g || !export_lane_of(x, g, 0)) {
-		export_skip(x, "too many GPUs");
+		export_beyond(x, "too many GPUs");
 		return;
 	}
 	tell(x, g, rec, ts, "smClock", "SM clock", "MHz", 1);

@@ -421,9 +421,8 @@ static void write_event(struct export *x, const struct export_event *ev)
 	}
 	l = export_put(x, ev->group, &s, ev->type->leaf);
 	if (!l) {
-		x->skipped++;
-		if (!*x->why)
-			snprintf(x->why, sizeof(x->why),
+		if (!x->beyond++)
+			snprintf(x->why_beyond, sizeof(x->why_beyond),
 				 "too much at the same time on the track '%s'", ev->group->name);
 		return;
 	}

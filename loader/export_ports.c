@@ -162,7 +162,7 @@ static void take_port(struct export *x, const struct json_node *port, int64_t fr
 	key.a = fnv_more(fnv_more(FNV_BEGIN, device->s, device->len), &nr, sizeof(nr));
 	own = own_port(x, key.a) ?: new_port(x, &key, device, nr);
 	if (!own) {
-		export_skip(x, "too many RDMA ports");
+		export_beyond(x, "too many RDMA ports");
 		return;
 	}
 	own->seen = ts;

@@ -121,6 +121,13 @@ void export_skip(struct export *x, const char *why)
 		snprintf(x->why, sizeof(x->why), "%s, line %" PRIu64 ": %s", x->path, x->line, why);
 }
 
+void export_beyond(struct export *x, const char *why)
+{
+	if (!x->beyond++)
+		snprintf(x->why_beyond, sizeof(x->why_beyond), "%s, line %" PRIu64 ": %s", x->path,
+			 x->line, why);
+}
+
 /* ---- Processes -------------------------------------------------------------------------------------- */
 
 static char *name_of(node_t n)
@@ -548,7 +555,7 @@ static void add_event(struct export *x, node_t rec, const struct export_type *ty
 	if (x->fmt->lane) {
 		head.group = group_of(x, rec, type, tid);
 		if (!head.group) {
-			export_skip(x, "too many tracks: export the processes one by one");
+			export_beyond(x, "too many tracks: export the processes one by one");
 			return;
 		}
 		head.joined = joined_of(x, rec, &head);
@@ -725,7 +732,7 @@ static void take_slice(struct export *x, node_t rec)
 	move_to(x, s.end);
 	g = g ? export_group_of(x, &key, g, "scheduler") : NULL;
 	if (!g || !t) {
-		export_skip(x, "too many tracks: export the processes one by one");
+		export_beyond(x, "too many tracks: export the processes one by one");
 		return;
 	}
 	get_name(name, sizeof(name), rec_get(x, rec, "state"));
@@ -774,7 +781,7 @@ static void take_flow(struct export *x, node_t rec)
 	g = export_group_of(x, &key, NULL, "%s", name);
 	l = g ? export_lane_of(x, g, 0) : NULL;
 	if (!l) {
-		export_skip(x, "too many connections");
+		export_beyond(x, "too many connections");
 		return;
 	}
 	put_rate(x, g, delta, "txBytes", "sent", ts, l->last);

@@ -155,6 +155,15 @@ t "slices are switches and wake-ups" same "$(jq -c '[.slices.slice, .switches > 
 out perfetto "$traces/net.jsonl" && "$top/tests/unit/perfetto_check.py" out.perfetto >facts
 t "connections have counters" [ "$(jq .values facts)" -ge "$(grep -c '"recordType":"flow"' "$traces/net.jsonl")" ]
 t "a clock" same "$(jq .clocks facts)" 1
+# More than a process' tracks: nothing is wrong with them, of which `check` would tell.
+many_connections()
+{
+	{ head -n 1 "$traces/net.jsonl" && awk 'BEGIN { for (i = 0; i < 65600; i++)
+		printf "{\"recordType\":\"flow\",\"flow\":\"10.0.0.7:1>10.0.%d.%d:2\",\"ts\":9005.000,\"txBytes\":1,\"rxBytes\":1}\n", i / 256, i % 256 }'; } >many.jsonl
+	"$tool" export --to chrome -o many.chrome many.jsonl 2>err && grep -qE 'warning: [0-9]+ records found no room, skipped; the first: many.jsonl, line 65[0-9]+: too many connections$' err &&
+		! grep -q 'tells more' err || { cat err; return 1; }
+}
+t "more connections than there is room for" many_connections
 t "real time" same "$(jq '.first / 1e18 | floor' facts)" 1
 
 # process PID TID TS...: its thread runs on CPU 1 for 10 us from each TS on, and is preempted then

@@ -161,7 +161,7 @@ static void test_lanes(void **state)
 			    (int32_t)rnd(20));
 		}
 		export_order__write(x, true);
-		assert_int_equal(nslices + x->skipped, 3000);
+		assert_int_equal(nslices + x->beyond, 3000);
 		assert_int_equal(nslices, x->events);
 		end_order(x);
 	}
