@@ -11,7 +11,8 @@
  * Clocks drift, so what is right for all of the time may not be so for each piece of it. The same is done for pieces (windows), and from
  * them comes by how much a clock can have drifted in a second: no more than what is between the bounds of two windows, far apart. What a
  * window's time can have been right for is then what its own bounds, and those of others as far as they are away, leave; and the
- * error is how far the one x is from any of that, also where no messages were.
+ * error is how far the one x is from any of that, also where no messages were. Until all is read a piece is one of a node's own clock,
+ * which may be wrong by hours; the x of all of the time puts the nodes' pieces side by side.
  *
  * Where no one x is right for all messages, it is the middle of what the windows say. Messages of one window may contradict each other
  * then, too (a circle of ways shorter than none): each is given the same slack, about as little as will do.
@@ -42,12 +43,21 @@ struct link_key {
 struct link {
 	struct link_key key;
 	int64_t least; /* arrived - sent */
+	int64_t at; /* while it is solved: the window by the reference's clock; NONE: it bounds nothing */
+	UT_hash_handle hh;
+};
+
+/* Of what windows of its clock a node tells. */
+struct range {
+	uint32_t node;
+	int64_t first, last;
 	UT_hash_handle hh;
 };
 
 struct merge_clock {
 	struct link *links;
-	int64_t window_ns, first, last; /* windows */
+	struct range *ranges;
+	int64_t window_ns;
 };
 
 /* How far a node may be from the reference: low <= x <= high, after so many messages. */
@@ -61,8 +71,7 @@ struct merge_clock *merge_clock__new(void)
 	struct merge_clock *c = calloc(1, sizeof(*c));
 
 	if (c)
-		*c = (struct merge_clock){
-			.window_ns = WINDOW_NS, .first = INT64_MAX, .last = INT64_MIN};
+		c->window_ns = WINDOW_NS;
 	return c;
 }
 
@@ -71,6 +80,7 @@ void merge_clock__free(struct merge_clock *c)
 	if (!c)
 		return;
 	HASH_FREE_ALL(c->links);
+	HASH_FREE_ALL(c->ranges);
 	free(c);
 }
 
@@ -104,13 +114,16 @@ static int add(struct merge_clock *c, struct link_key key, int64_t least)
 static int longer_windows(struct merge_clock *c)
 {
 	struct link *old = c->links, *l, *tmp;
+	struct range *r, *next;
 	struct link_key key;
 	int err = 0;
 
 	c->links = NULL;
 	c->window_ns *= 2;
-	c->first /= 2;
-	c->last /= 2;
+	HASH_ITER (hh, c->ranges, r, next) {
+		r->first /= 2;
+		r->last /= 2;
+	}
 	HASH_ITER (hh, old, l, tmp) {
 		key = l->key;
 		key.window = key.window == ALL_TIME ? ALL_TIME : key.window / 2;
@@ -121,21 +134,48 @@ static int longer_windows(struct merge_clock *c)
 	return err;
 }
 
-/* Windows up to that one. */
-static int reach(struct merge_clock *c, int64_t window)
+static struct range *range_of(struct merge_clock *c, uint32_t node)
 {
-	int err = 0;
+	struct range *r;
 
-	c->first = window < c->first ? window : c->first;
-	c->last = window > c->last ? window : c->last;
-	while (!err && c->last - c->first >= WINDOWS_MAX)
+	HASH_FIND(hh, c->ranges, &node, sizeof(node), r);
+	if (r)
+		return r;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	*r = (struct range){.node = node, .first = INT64_MAX, .last = INT64_MIN};
+	HASH_ADD(hh, c->ranges, node, sizeof(node), r);
+	if (HASH_ADDED(hh, r))
+		return r;
+	free(r);
+	return NULL;
+}
+
+/* Windows up to that one. */
+static int reach(struct merge_clock *c, uint32_t node, int64_t window)
+{
+	struct range *r = range_of(c, node);
+	int err = r ? 0 : -ENOMEM;
+
+	if (!r)
+		return err;
+	r->first = window < r->first ? window : r->first;
+	r->last = window > r->last ? window : r->last;
+	while (!err && r->last - r->first >= WINDOWS_MAX)
 		err = longer_windows(c);
 	return err;
 }
 
-int merge_clock__time(struct merge_clock *c, int64_t ns)
+int merge_clock__time(struct merge_clock *c, uint32_t node, int64_t ns)
 {
-	return ns < 0 || ns > TIME_LIMIT ? 0 : reach(c, ns / c->window_ns);
+	return ns < 0 || ns > TIME_LIMIT ? 0 : reach(c, node, ns / c->window_ns);
+}
+
+/* By whose clock the windows between two nodes are: on the way back by the same one's. */
+static uint32_t clock_of(const struct link_key *key)
+{
+	return key->from < key->to ? key->from : key->to;
 }
 
 int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uint32_t to,
@@ -152,10 +192,9 @@ int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uin
 	key.to = to;
 	key.window = ALL_TIME;
 	err = add(c, key, arrived - sent);
-	/* by the same one's clock on the way back */
-	key.window = (from < to ? sent : arrived) / c->window_ns;
+	key.window = (clock_of(&key) == from ? sent : arrived) / c->window_ns;
 	err = err ?: add(c, key, arrived - sent);
-	return err ?: reach(c, key.window);
+	return err ?: reach(c, clock_of(&key), key.window);
 }
 
 /* ---- One window ------------------------------------------------------------------------------------------ */
@@ -248,7 +287,7 @@ static int64_t solve_window(struct link *const *links, uint32_t nlinks, uint32_t
 	return slack;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------ */
+/* ---- One node, by all windows ------------------------------------------------------------------------------------------ */
 
 static bool is_bounded(const struct bounds *b)
 {
@@ -280,6 +319,7 @@ struct history {
 	struct bounds at[WINDOWS_MAX];
 	uint32_t n;
 	double window_ms;
+	double beside; /* windows: how far what is in one may be from any time of it */
 };
 
 /* In ns a ms: by how much its clock can have drifted, by the two windows that leave least room for that; or has, by any two. */
@@ -297,9 +337,9 @@ static double drift_of(const struct history *h)
 				continue;
 			ms = (k - i) * h->window_ms;
 			has = greater(has, (double)most(b->low - a->high, a->low - b->high) / ms);
-			if (k == i + 1) /* their messages may be next to each other */
+			ms -= (2 * h->beside - 1) * h->window_ms;
+			if (ms < h->window_ms / 2) /* their messages may be next to each other */
 				continue;
-			ms -= h->window_ms;
 			can = lesser(can, (double)most(b->high - a->low, a->high - b->low) / ms);
 		}
 	return greater(can, has);
@@ -315,7 +355,7 @@ static bool right_in(const struct history *h, uint32_t w, double drift, struct b
 	for (i = 0; i < h->n; i++) {
 		if (!is_bounded(&h->at[i]))
 			continue;
-		apart = (int64_t)(drift * h->window_ms * ((i > w ? i - w : w - i) + 1));
+		apart = (int64_t)(drift * h->window_ms * ((i > w ? i - w : w - i) + h->beside));
 		b->low = most(b->low, h->at[i].low - apart);
 		b->high = least(b->high, h->at[i].high + apart);
 	}
@@ -365,19 +405,67 @@ static void make_fit(const struct history *h, const struct bounds *all, bool one
 	fit->error = most(sum.high - fit->add, fit->add - sum.low);
 }
 
+/* ---- Windows side by side ------------------------------------------------------------------------------------ */
+
+/* By the reference's clock. */
+struct timeline {
+	int64_t begin, window_ns;
+	uint32_t n;
+	bool moved; /* what was in one window may be half of one beside it */
+};
+
+/* A time of the node whose x is between these bounds. */
+static int64_t moved(const struct bounds *all, int64_t ns)
+{
+	return ns + middle(all);
+}
+
+/* Nodes that no message went to and came from bound nobody. */
+static struct timeline timeline_of(const struct merge_clock *c, uint32_t n,
+				   const struct bounds *all)
+{
+	struct timeline t = {.begin = INT64_MAX, .window_ns = c->window_ns};
+	const struct range *r, *next;
+	int64_t end = INT64_MIN;
+
+	HASH_ITER (hh, c->ranges, r, next) {
+		if (r->node >= n || !is_bounded(&all[r->node]))
+			continue;
+		t.moved |= llabs(middle(&all[r->node])) > c->window_ns / 2;
+		t.begin = least(t.begin, moved(&all[r->node], r->first * c->window_ns));
+		end = most(end, moved(&all[r->node], r->last * c->window_ns + c->window_ns / 2));
+	}
+	if (end == INT64_MIN)
+		return t;
+	while ((end - t.begin) / t.window_ns >= WINDOWS_MAX)
+		t.window_ns *= 2;
+	t.n = (uint32_t)((end - t.begin) / t.window_ns) + 1;
+	return t;
+}
+
+static void place(const struct merge_clock *c, const struct timeline *t, const struct bounds *all,
+		  struct link *l)
+{
+	const struct bounds *of = &all[clock_of(&l->key)];
+	int64_t ns = l->key.window * c->window_ns + c->window_ns / 2;
+
+	l->at = NONE;
+	if (is_bounded(&all[l->key.from]) && is_bounded(&all[l->key.to]))
+		l->at = (moved(of, ns) - t->begin) / t->window_ns;
+}
+
 static int by_window(const void *a, const void *b)
 {
 	const struct link *x = *(struct link *const *)a, *y = *(struct link *const *)b;
-	const struct link_key *p = &x->key, *q = &y->key;
 
-	if (p->window != q->window)
-		return p->window < q->window ? -1 : 1;
-	if (p->from != q->from)
-		return p->from < q->from ? -1 : 1;
-	return p->to < q->to ? -1 : p->to > q->to;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->key.from != y->key.from)
+		return x->key.from < y->key.from ? -1 : 1;
+	return x->key.to < y->key.to ? -1 : x->key.to > y->key.to;
 }
 
-/* Those between nodes that there are, by windows. NULL: no memory. */
+/* Those between nodes that there are, those of all time first. NULL: no memory. */
 static struct link **sorted(const struct merge_clock *c, uint32_t n, uint32_t *count)
 {
 	struct link **links = calloc(HASH_COUNT(c->links) + 1, sizeof(struct link *)), *l, *tmp;
@@ -385,9 +473,11 @@ static struct link **sorted(const struct merge_clock *c, uint32_t n, uint32_t *c
 	*count = 0;
 	if (!links)
 		return NULL;
-	HASH_ITER (hh, c->links, l, tmp)
+	HASH_ITER (hh, c->links, l, tmp) {
+		l->at = l->key.window == ALL_TIME ? ALL_TIME : NONE;
 		if (l->key.from < n && l->key.to < n)
 			links[(*count)++] = l;
+	}
 	qsort(links, *count, sizeof(struct link *), by_window);
 	return links;
 }
@@ -397,42 +487,59 @@ static uint32_t end_of(struct link *const *links, uint32_t nlinks, uint32_t at)
 {
 	uint32_t end = at;
 
-	while (end < nlinks && links[end]->key.window == links[at]->key.window)
+	while (end < nlinks && links[end]->at == links[at]->at)
 		end++;
 	return end;
 }
 
-/* Those of all time come first. */
-static void solve(const struct merge_clock *c, struct link *const *links, uint32_t nlinks,
-		  uint32_t n, uint32_t ref, struct bounds *b, struct history *h,
-		  struct merge_fit *fits)
+static void begin_history(const struct timeline *t, struct history *h)
 {
-	uint32_t always = end_of(links, nlinks, 0), at, end, i;
-	int64_t slack = 0;
-	bool one;
+	uint32_t at;
 
-	for (i = 0; i < n; i++) {
-		h[i].n = (uint32_t)(c->last - c->first) + 1;
-		h[i].window_ms = (double)c->window_ns / 1e6;
-		for (at = 0; at < WINDOWS_MAX; at++)
-			h[i].at[at] = (struct bounds){.low = -NONE, .high = NONE};
-	}
-	for (at = always; at < nlinks; at = end) {
+	h->n = t->n;
+	h->window_ms = (double)t->window_ns / 1e6;
+	h->beside = t->moved ? 1.5 : 1;
+	for (at = 0; at < WINDOWS_MAX; at++)
+		h->at[at] = (struct bounds){.low = -NONE, .high = NONE};
+}
+
+/* What it was like in each window; @slack: what all of the time needed. @b: to work with. */
+static void solve_windows(struct link *const *links, uint32_t nlinks, uint32_t n, uint32_t ref,
+			  int64_t slack, struct bounds *b, struct history *h)
+{
+	uint32_t at, end, i;
+
+	for (at = 0; at < nlinks && links[at]->at != NONE; at = end) {
 		end = end_of(links, nlinks, at);
 		slack = solve_window(links + at, end - at, n, ref, slack, b);
 		for (i = 0; i < n; i++)
-			h[i].at[links[at]->key.window - c->first] = b[i];
+			h[i].at[links[at]->at] = b[i];
 	}
-	one = !solve_window(links, always, n, ref, slack, b);
+}
+
+/* @b: of @n nodes, twice. */
+static void solve(const struct merge_clock *c, struct link **links, uint32_t nlinks, uint32_t n,
+		  uint32_t ref, struct bounds *b, struct history *h, struct merge_fit *fits)
+{
+	uint32_t always = end_of(links, nlinks, 0), i;
+	int64_t slack = solve_window(links, always, n, ref, 0, b);
+	struct timeline t = timeline_of(c, n, b);
+
+	for (i = always; i < nlinks; i++)
+		place(c, &t, b, links[i]);
+	qsort(links + always, nlinks - always, sizeof(struct link *), by_window);
 	for (i = 0; i < n; i++)
-		make_fit(&h[i], &b[i], one, &fits[i]);
+		begin_history(&t, &h[i]);
+	solve_windows(links + always, nlinks - always, n, ref, slack, b + n, h);
+	for (i = 0; i < n; i++)
+		make_fit(&h[i], &b[i], !slack, &fits[i]);
 	fits[ref] = (struct merge_fit){0};
 }
 
 int merge_clock__solve(const struct merge_clock *c, uint32_t n, uint32_t ref,
 		       struct merge_fit *fits)
 {
-	struct bounds *b = calloc(n, sizeof(*b));
+	struct bounds *b = calloc(n, 2 * sizeof(*b));
 	struct history *h = calloc(n, sizeof(*h));
 	struct link **links;
 	uint32_t nlinks, i;

@@ -29,8 +29,8 @@ void merge_clock__free(struct merge_clock *c); /* takes NULL */
 int merge_clock__message(struct merge_clock *c, uint32_t from, int64_t sent, uint32_t to,
 			 int64_t arrived);
 
-/* The error is to hold for this time, too, as for that of each message. 0 or -ENOMEM. */
-int merge_clock__time(struct merge_clock *c, int64_t ns);
+/* The error is to hold for this time of @node, too, as for that of each message. 0 or -ENOMEM. */
+int merge_clock__time(struct merge_clock *c, uint32_t node, int64_t ns);
 
 /*
  * For nodes 0 to n - 1, of which there are MERGE_NODES_MAX at most, in the clock of @ref. What @fits have to add before is taken where

@@ -302,7 +302,7 @@ static void end_stream(void *reader)
 	struct merge_reader *rd = reader;
 
 	if (rd->proc && rd->proc->node != MERGE_NO_NODE && rd->now > INT64_MIN)
-		rd->m->err = rd->m->err ?: merge_clock__time(rd->m->clock, rd->now);
+		rd->m->err = rd->m->err ?: merge_clock__time(rd->m->clock, rd->proc->node, rd->now);
 	end_proc(rd);
 	rd->m->streams[rd->stream] = rd->first;
 	messages__forget(rd);
