@@ -664,6 +664,8 @@ struct report_comm {
 	int64_t lag;  /* none of their processes has more */
 	uint64_t nr;  /* of its operations, each after the one before */
 	int64_t last; /* when the last of these ended, by the real clock */
+	/* The number after the last one that waited in vain, and the clock of ranks that it has. */
+	uint64_t in_vain, in_vain_clock;
 	UT_hash_handle hh;
 };
 
@@ -767,10 +769,12 @@ struct report_options {
 
 struct report_totals {
 	uint64_t files, records, torn, skipped, ops, unjoined, bytes, total_bytes;
-	uint64_t strangers;  /* lines of ranks that their communicator has no room for */
-	uint64_t hung_left;  /* operations that never ended, likewise */
-	uint64_t forgotten;  /* operations and steps under way, likewise: what was known of them */
-	uint64_t hurried;    /* operations that waited no longer for ranks, for want of room */
+	uint64_t strangers; /* lines of ranks that their communicator has no room for */
+	uint64_t hung_left; /* operations that never ended, likewise */
+	uint64_t forgotten; /* operations and steps under way, likewise: what was known of them */
+	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
+	uint64_t
+		too_late; /* whose other ranks came, of another clock, when nobody waited for them any more */
 	uint64_t kmsg_left;  /* lines of kernels' logs, likewise */
 	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
 	uint64_t gpus_left;  /* samples of GPUs, likewise */

@@ -159,6 +159,18 @@ static void complete(struct report *r, struct pending *p)
 	wait_for_turn(r, p);
 }
 
+/* Ranks that come to it later begin a second one of the same number. */
+static void give_up(struct report *r, struct pending *p)
+{
+	struct report_comm *c = p->op->comm;
+
+	if (p->op->nparts && p->op->seq >= c->in_vain) {
+		c->in_vain = p->op->seq + 1;
+		c->in_vain_clock = p->op->parts[0]->proc->clock;
+	}
+	complete(r, p);
+}
+
 void report_ready(struct report *r, struct report_op *op, int64_t newest)
 {
 	struct pending *p = calloc(1, sizeof(*p));
@@ -441,6 +453,9 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 		return;
 	}
 	op = p->op;
+	if (!op->nparts && op->seq < op->comm->in_vain &&
+	    part->proc->clock != op->comm->in_vain_clock)
+		r->totals.too_late++;
 	report_member(r, op->comm, part->rank, part->proc);
 	report_queue(op->comm, info, part);
 	if (note_part(r, p, part))
@@ -484,7 +499,7 @@ void report_expire(struct report *r, int64_t ns)
 	while ((p = r->due.n ? r->due.at[0] : NULL) && p->due < ns) {
 		p->due = due_of(p);
 		if (p->due < ns)
-			complete(r, p);
+			give_up(r, p);
 		else
 			heap__settle(&r->due, 0, due_first);
 	}

@@ -380,6 +380,12 @@ static void print_notes(const struct report *r, FILE *f)
 			"only, and what\nthe other node had to send again is not known. "
 			"'ncclscope merge' makes one of them.\n",
 			clocks);
+	if (clocks > 1 && t->too_late)
+		fprintf(f,
+			"Of %llu operation%s ranks came when nobody waited for them any more, and "
+			"count as another\noperation: real clocks seem to be too far apart. "
+			"'ncclscope merge' first.\n",
+			(unsigned long long)t->too_late, human__s(t->too_late));
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);

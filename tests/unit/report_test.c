@@ -5203,6 +5203,42 @@ static void many_that_wait(void **state)
 #define MANY_OF_ONE  REPORT_PARTS
 #define MANY_LACKING 20000
 
+/* The real clock of one node is wrong by 120 s: of each operation its ranks come after nobody waits for them any more. */
+static void real_clocks_far_apart(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	int64_t at;
+	char *text;
+	int turn, i;
+
+	(void)state;
+	for (turn = 0; turn < 2; turn++) {
+		groups_begin(&r, list, 2);
+		list[1]->node = 8;
+		list[1]->clock = turn ? 8 : 7;
+		list[1]->offset = turn ? 120000 * MS : 0;
+		for (i = 0; i < 3000; i++) {
+			at = i * 100 * MS;
+			report_comm(&r, 7)->nranks = 2;
+			group_part(&r, list[0], 7, 0, (uint64_t)i, at, at + MS);
+			if (!turn)
+				group_part(&r, list[1], 7, 1, (uint64_t)i, at, at + MS);
+			else if (i >= 1200)
+				group_part(&r, list[1], 7, 1, (uint64_t)i - 1200, at - 120000 * MS,
+					   at - 120000 * MS + MS);
+			report_expire(&r, at);
+		}
+		report_end(&r);
+		text = text_of(&r);
+		assert_int_equal(!strstr(text, "Of 1800 operations ranks came when nobody waited "
+					       "for them any more"),
+				 !turn);
+		free(text);
+		report_free(&r);
+	}
+}
+
 /* Operations of a large communicator that one rank only has a part in, which is open: no walk over all of its ranks for each. */
 static void many_that_lack_ranks(void **state)
 {
@@ -5418,6 +5454,7 @@ int main(void)
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(chosen_ids),
 		cmocka_unit_test(many_that_wait),
+		cmocka_unit_test(real_clocks_far_apart),
 		cmocka_unit_test(many_that_lack_ranks),
 		cmocka_unit_test(forgotten_of_many),
 		cmocka_unit_test(killed_members),
