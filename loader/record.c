@@ -353,10 +353,19 @@ static int status_of(int err, int otherwise)
 	return err == -EPERM || err == -EACCES ? EXIT_PRIVILEGE : otherwise;
 }
 
-/* In a window that is not the first: the file is away, or half there, as while it is replaced. Jobs have what was there before. */
+/*
+ * In a window that is not the first: the file is away, or half there, as while it is replaced, or another version's. Jobs have
+ * what was there before.
+ */
 static bool may_come_back(const struct recorder *r, int err)
 {
-	return r->until_ns && (err == -ENOENT || err == -ENOEXEC);
+	return r->until_ns &&
+	       (err == -ENOENT || err == -ENOEXEC || err == -EPROTO || err == -EOPNOTSUPP);
+}
+
+static const char *plugin_error(int err)
+{
+	return err == -EPROTO ? "it is of another version" : strerror(-err);
 }
 
 static int attach_all(struct recorder *r)
@@ -369,7 +378,7 @@ static int attach_all(struct recorder *r)
 	if (err && may_come_back(r, err)) {
 		pr_warn("Failed to attach to the plugin '%s': %s, continuing with the files that "
 			"processes have\n",
-			r->plugin, strerror(-err));
+			r->plugin, plugin_error(err));
 		err = 0;
 	}
 	if (err && has_no_probe(r->plugin)) {
@@ -380,8 +389,8 @@ static int attach_all(struct recorder *r)
 	}
 	if (err) {
 		pr_err("Failed to attach to the plugin '%s': %s; 'ncclscope doctor' tells more\n",
-		       r->plugin, strerror(-err));
-		return status_of(err, EXIT_KERNEL);
+		       r->plugin, plugin_error(err));
+		return status_of(err, err == -EPROTO ? EXIT_FAILED : EXIT_KERNEL);
 	}
 	feed__attached(r);
 	scan__all(r);

@@ -120,6 +120,18 @@ static bool version_read(int fd, struct scan_version *v)
 	return true;
 }
 
+/* Of the file at the plugin's path, which nobody may have yet: -EPROTO, its records would be none that we know. */
+static int file_check(const struct scan_file *f)
+{
+	int fd = elf__open(path_of(f->fd).s), err;
+
+	if (fd < 0)
+		return fd;
+	err = target__check_file(fd);
+	close(fd);
+	return err == -EPROTO ? err : 0; /* that it is none otherwise, attaching tells */
+}
+
 static int file_attach(struct recorder *r, struct scan_file *f)
 {
 	version_read(f->fd, &f->version);
@@ -241,13 +253,15 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	if (!f->changed)
 		return;
 	f->changed = false;
-	if (f->keep)
+	err = f->keep ? file_check(f) : 0;
+	if (!err && f->keep)
 		copy_build_id(&r->scan, f);
-	err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
+	if (!err)
+		err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
 	if (err)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",
-			strerror(-err));
+			err == -EPROTO ? "it is of another version" : strerror(-err));
 }
 
 /*
@@ -620,8 +634,16 @@ int scan__init(struct recorder *r, bool only)
 	}
 	f->fd = fd;
 	f->keep = true;
-	copy_build_id(&r->scan, f);
-	return file_attach(r, f);
+	err = file_check(f);
+	if (!err)
+		err = file_attach(r, f);
+	if (!err) {
+		copy_build_id(&r->scan, f);
+		return 0;
+	}
+	file_free(&r->scan, f); /* named_renew() is to take what is there then */
+	r->scan.named_err = err;
+	return err;
 }
 
 uint64_t scan__attached_ns(const struct recorder *r, const struct target *t)

@@ -440,6 +440,38 @@ static void test_replaced(void **state)
 	plugin.find = 0;
 }
 
+/* Nor does the next window attach to one of another version, or when it is written to in place. */
+static void test_other_version(void **state)
+{
+	char path[] = "/tmp/ncclscope-scan-XXXXXX";
+	static struct recorder r;
+	int i;
+
+	(void)state;
+	plugin.find = -ENOENT;
+	close(mkstemp(path));
+	put_file(path, "Q");
+	r.opt.plugin = path;
+	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
+	plugin.attached = 0;
+	warnings = 0;
+	assert_int_equal(scan__init(&r, true), -EPROTO);
+	for (i = 0; i < 3; i++)
+		scan__all(&r);
+	assert_int_equal(plugin.attached, 0);
+	assert_int_equal(warnings, 0); /* whoever begins the window has said so */
+	pass_with(&r, "P");
+	assert_int_equal(plugin.attached, 1);
+	put_file(path, "QQ");
+	for (i = 0; i < 3; i++)
+		scan__all(&r);
+	assert_int_equal(plugin.attached, 1);
+	assert_int_equal(warnings, 2); /* that it was written to, and what it is now */
+	unlink(path);
+	scan__free(&r.scan);
+	plugin.find = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,7 +479,7 @@ int main(void)
 		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
 		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
 		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_copied_up),
+		cmocka_unit_test(test_copied_up), cmocka_unit_test(test_other_version),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
