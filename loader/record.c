@@ -456,8 +456,11 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	feed__attached(r);
 	if (err >= 0) {
 		err = target__probed(&t);
-		if (err == -ENODATA)
-			pr_warn("Process %d: %s; continuing without it\n", pid, target__error(err));
+		if (err == -ENODATA) { /* nothing would come */
+			pr_err("Failed to attach to process %d: %s\n", pid, target__error(err));
+			target__close(&t);
+			return EXIT_FAILED;
+		}
 		if (err != -ETIMEDOUT)
 			err = follow__want(r, &t, pid, r->opt.mask);
 		scan__first_id(r, &t);

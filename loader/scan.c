@@ -67,10 +67,13 @@ static bool is_build(const struct scan *s, const char *id)
 static void copy_build_id(struct scan *s, const struct scan_file *f)
 {
 	char id[ELF_BUILD_ID_LEN];
+	uint32_t i;
 
-	if (!s->only || read_build_id(f, id, sizeof(id)) || is_build(s, id))
+	if (!s->only || read_build_id(f, id, sizeof(id)))
 		return;
-	memmove(s->builds[1], s->builds[0], sizeof(s->builds) - sizeof(s->builds[0]));
+	for (i = 0; i < SCAN_BUILDS - 1 && strcmp(s->builds[i], id); i++)
+		;
+	memmove(s->builds[1], s->builds[0], i * sizeof(s->builds[0]));
 	strcpy(s->builds[0], id);
 }
 
@@ -149,6 +152,7 @@ static void file_detach(struct recorder *r, struct scan_file *f)
 	if (f->copy >= 0)
 		attach__plugin_off(r->attach, f->copy);
 	f->link = f->copy = -1;
+	f->same = (struct timespec){0};
 }
 
 static void file_close(struct scan_file *f)
@@ -231,6 +235,22 @@ static struct scan_file *file_of(struct recorder *r, struct scan_proc *p, const 
 	return f;
 }
 
+/* The file at the plugin's path could not be attached to, which may pass. */
+static bool is_retry_due(const struct scan_file *f)
+{
+	return f->keep && f->link < 0 && monotonic_ns() >= f->retry_ns;
+}
+
+/* It has the file, which was not wanted, or could not be attached to. */
+static void look_again(struct scan *s)
+{
+	struct scan_proc *p;
+
+	for (p = s->procs; p; p = p->hh.next)
+		if (!p->file)
+			p->vsize = UINT64_MAX;
+}
+
 /* The file has another content now: probes off, and on again when it has had the same one for a pass. */
 static void file_renew(struct recorder *r, struct scan_file *f)
 {
@@ -247,10 +267,11 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 				"anew\n");
 		f->changed = true;
 		f->version = v;
+		f->pause_ns = 0;
 		file_detach(r, f);
 		return;
 	}
-	if (!f->changed)
+	if (!f->changed && !is_retry_due(f))
 		return;
 	f->changed = false;
 	err = f->keep ? file_check(f) : 0;
@@ -258,10 +279,14 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 		copy_build_id(&r->scan, f);
 	if (!err)
 		err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
-	if (err)
+	if (!err)
+		look_again(&r->scan);
+	else if (!f->pause_ns)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",
 			err == -EPROTO ? "it is of another version" : strerror(-err));
+	f->pause_ns = err ? patience__pause(f->pause_ns) : 0;
+	f->retry_ns = monotonic_ns() + f->pause_ns;
 }
 
 /*
@@ -368,35 +393,57 @@ static uint64_t first_id(struct scan_proc *p, uint64_t next)
 	return p->first_id;
 }
 
+/* What the process' mapping leads to, unless that was the file we have already: as its inode's last change tells. */
+static void file_attach_copy(struct recorder *r, struct scan_file *f, const struct target *t)
+{
+	int fd = elf__open_same(t->path, &t->file);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && memcmp(&st.st_ctim, &f->same, sizeof(f->same))) {
+		f->copy = attach__plugin(r->attach, path_of(fd).s, -1);
+		attach__poll(r->attach, 0); /* as in file_attach() */
+	}
+	close(fd);
+	if (f->copy < 0)
+		return;
+	f->same = st.st_ctim;
+	f->attached_ns = monotonic_ns();
+	pr_debug("Attached to a changed file of the plugin, found in process %d\n", t->pid);
+}
+
+static void copy_off(struct recorder *r, struct scan_file *f)
+{
+	attach__plugin_off(r->attach, f->copy);
+	f->copy = -1;
+}
+
 /*
  * A file of an image that somebody changes, if only its owner, is copied (overlayfs): who loads it later has another inode, which no
  * probe is on, with the numbers of the one before, size and times as well. What a process has mapped tells them apart. One that had it before
- * keeps that, and its probe; if we come later, its mapping leads to the copy. 0; or why it could not be asked, which may pass.
+ * keeps that, and its probe; if we come later, its mapping leads to the copy, which we may have attached to just now (`fresh`). 0; -ENODATA: no probe
+ * can be on it; or why it could not be asked, which may pass.
  */
-static int file_cover(struct recorder *r, struct scan_proc *p, struct target *t)
+static int file_cover(struct recorder *r, struct scan_proc *p, struct target *t, bool fresh)
 {
-	struct scan_file *f = p->file;
-	int err = target__probed(t), fd;
+	int err = target__probed(t);
 
-	if (err != -ENODATA)
-		return is_passing(err) ? err : 0;
-	fd = f->copy < 0 ? elf__open_same(t->path, &t->file) : -1;
-	if (fd >= 0) {
-		f->copy = attach__plugin(r->attach, path_of(fd).s, -1);
-		close(fd);
-		f->attached_ns = monotonic_ns();
-		attach__poll(r->attach, 0);
-		pr_debug("Attached to a changed file of the plugin, found in process %d\n", t->pid);
+	if (err == -ENODATA && !fresh && p->file->copy < 0) {
+		file_attach_copy(r, p->file, t);
 		err = target__probed(t);
+		if (p->file->copy >= 0 && err == -ENODATA)
+			copy_off(r, p->file);
 	}
 	if (err == -ENODATA && may_tell(&r->scan, p))
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
-	return is_passing(err) ? err : 0;
+	return err == -ENODATA || is_passing(err) ? err : 0;
 }
 
 static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 {
 	struct target t;
+	bool fresh;
 	int err;
 
 	err = target__find(&t, p->pid);
@@ -405,6 +452,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	/* One that cannot be looked into now still has what it had: its file's probe is not for us to take away. */
 	if (!err || err == -ENOENT || err == -ESRCH)
 		proc_leaves_file(p);
+	fresh = !err && !file_find(&r->scan, &t.file);
 	if (!err) {
 		p->file = file_of(r, p, &t);
 		if (p->file && p->file->link < 0)
@@ -415,7 +463,8 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
 	if (!err && p->file) {
 		p->file->users++;
-		err = file_cover(r, p, &t);
+		err = file_cover(r, p, &t, fresh);
+		p->bare = err == -ENODATA;
 		if (!err)
 			err = follow__want(r, &t, p->pid, r->opt.mask);
 		first_id(p, t.first_id);
@@ -484,7 +533,6 @@ static void named_take(struct recorder *r, int fd)
 	struct scan *s = &r->scan;
 	struct scan_file *f, *other;
 	struct elf_file_id key;
-	struct scan_proc *p;
 
 	f = elf__id(fd, &key) ? NULL : file_find(s, &key) ?: file_add(s, &key);
 	if (!f) {
@@ -501,9 +549,6 @@ static void named_take(struct recorder *r, int fd)
 		return;
 	}
 	f->changed = version_read(fd, &f->version); /* for file_renew() */
-	for (p = s->procs; p; p = p->hh.next)
-		if (!p->file) /* it may have this one, which was not wanted */
-			p->vsize = UINT64_MAX;
 	pr_info("The plugin '%s' has been replaced: attaching to the new one, too\n", r->plugin);
 }
 
@@ -608,11 +653,11 @@ void scan__all(struct recorder *r)
 
 uint32_t scan__users(const struct scan *s)
 {
-	const struct scan_file *f;
+	const struct scan_proc *p;
 	uint32_t n = 0;
 
-	for (f = s->files; f; f = f->hh.next)
-		n += f->users;
+	for (p = s->procs; p; p = p->hh.next)
+		n += p->file && !p->bare;
 	return n;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 #include "elf_file.h"
 #include "hash.h"
 
@@ -31,7 +32,10 @@ struct scan_file {
 	uint32_t unused;      /* passes without any */
 	bool keep;	      /* the one that is at the plugin's path */
 	bool changed;	      /* and is perhaps still being written to */
-	int fd;		      /* O_PATH, with a link */
+	uint64_t pause_ns,
+		retry_ns; /* it did not attach: when to try again, for the one that is kept; 0: it did */
+	struct timespec same;	     /* last change of what was attached to as a copy */
+	int fd;			     /* O_PATH, with a link */
 	struct scan_version version; /* what the probe's places are of */
 	UT_hash_handle hh;
 };
@@ -48,6 +52,7 @@ struct scan_proc {
 	bool told;		/* why it is not recorded */
 	uint64_t first_id;	/* struct target's, when we first asked it for events; 0: not yet */
 	struct scan_file *file; /* NULL: it has none that we record */
+	bool bare;		/* and no probe can be on what it has mapped of it */
 	UT_hash_handle hh;
 };
 

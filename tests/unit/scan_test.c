@@ -21,7 +21,7 @@
 /* What is answered of this process, and how often it was asked; others have no plugin. */
 static struct {
 	int find, want, attach;
-	int asked;
+	int asked, wants;
 	uint64_t first_id;
 	bool remapped; /* since it was found: another file is there */
 	int bare;      /* no probe is on what it has mapped until so many more are attached to */
@@ -85,6 +85,7 @@ int follow__want(struct recorder *r, struct target *t, pid_t pid, uint32_t mask)
 	(void)t;
 	(void)pid;
 	(void)mask;
+	plugin.wants++;
 	return plugin.want;
 }
 
@@ -354,7 +355,7 @@ static void test_copied_up(void **state)
 		plugin.bare = i < 2;
 		p = pass(&r, &asked);
 		assert_int_equal(asked, 1);
-		assert_int_equal(scan__users(&r.scan), 1);
+		assert_int_equal(scan__users(&r.scan), i != 1);
 		assert_int_equal(plugin.attached, 2);
 		assert_int_equal(warnings, i > 0); /* the second time it is not that */
 	}
@@ -366,6 +367,34 @@ static void test_copied_up(void **state)
 	assert_int_equal(plugin.detached, 2);
 	scan__free(&r.scan);
 	plugin.find = plugin.bare = 0;
+}
+
+/* It came before the file was changed, and we after: what we attach to by its mapping is the changed file, and nothing is asked of it. */
+static void test_unreachable(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked, i;
+
+	(void)state;
+	plugin.attached = plugin.detached = plugin.wants = 0;
+	plugin.bare = 100;
+	warnings = 0;
+	for (i = 0; i < 4; i++) {
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		assert_non_null(p->file);
+		assert_int_equal(scan__users(&r.scan), 0);
+		assert_int_equal(plugin.attached, i ? 2 : 1); /* one more try, not one for each */
+		assert_int_equal(plugin.detached, i ? 1 : 0);
+		p->start ^= 1; /* another process */
+	}
+	assert_int_equal(plugin.wants, 0);
+	assert_int_equal(warnings, 4);
+	plugin.bare = 0;
+	pass(&r, &asked);
+	assert_int_equal(scan__users(&r.scan), 1);
+	scan__free(&r.scan);
 }
 
 static void put_file(const char *path, const char *content)
@@ -472,6 +501,40 @@ static void test_other_version(void **state)
 	plugin.find = 0;
 }
 
+/* What is there now cannot be attached to for a while: that is said once, and it is tried again. */
+static void test_not_yet(void **state)
+{
+	char path[] = "/tmp/ncclscope-scan-XXXXXX";
+	static struct recorder r;
+	int i;
+
+	(void)state;
+	plugin.find = -ENOENT;
+	close(mkstemp(path));
+	put_file(path, "P");
+	r.opt.plugin = path;
+	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
+	assert_int_equal(scan__init(&r, true), 0);
+	plugin.attached = 0;
+	plugin.attach = -ENOSPC;
+	warnings = 0;
+	pass_with(&r, "P");
+	for (i = 0; i < 3; i++)
+		scan__all(&r);
+	assert_int_equal(plugin.attached, 1);
+	for (i = 0; i < 2; i++) {
+		plugin.attach = i ? 0 : -ENOSPC;
+		r.scan.files->retry_ns = 0; /* much later */
+		scan__all(&r);
+		assert_int_equal(plugin.attached, 2 + i);
+	}
+	assert_int_equal(warnings, 1);
+	assert_true(r.scan.files->link >= 0);
+	unlink(path);
+	scan__free(&r.scan);
+	plugin.find = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
 		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_copied_up), cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_not_yet),	  cmocka_unit_test(test_unreachable),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
