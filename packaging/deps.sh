@@ -28,17 +28,24 @@ cmd()
 	command -v "$1" >/dev/null 2>&1 || lack "$1" "$2"
 }
 
-# compiler COMMAND PACKAGE: likewise, by the first word: CC may be "ccache gcc" or "gcc -m64", as make takes it.
+# Whether a command compiles; it may be "ccache gcc" or "gcc -m64", as make takes it.
+works()
+{
+	# shellcheck disable=SC2086 # a command and its options
+	$1 -E -x c /dev/null >/dev/null 2>&1
+}
+
+# compiler COMMAND PACKAGE: likewise.
 compiler()
 {
-	cmd "${1%% *}" "$2"
+	works "$1" || lack "$1" "$2"
 }
 
 # header NAME PACKAGE: the compiler finds #include <NAME>; before there is a compiler, by its place.
 header()
 {
-	if command -v "${CC%% *}" >/dev/null 2>&1; then
-		# shellcheck disable=SC2086 # a command and its options
+	if works "$CC"; then
+		# shellcheck disable=SC2086
 		printf '#include <%s>\n' "$1" | $CC -E -x c - -include stddef.h -include stdarg.h \
 			-include setjmp.h -include stdint.h >/dev/null 2>&1 || lack "<$1>" "$2"
 	else
@@ -111,7 +118,7 @@ need_browser()
 # Sanitizers and fuzzer of the clang that is there, or of the one that is about to come. Where they lie depends on its version.
 compiler_rt()
 {
-	if command -v "${CLANG%% *}" >/dev/null 2>&1; then
+	if works "$CLANG"; then
 		# shellcheck disable=SC2086
 		echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return d[n - 1] & 0; }' |
 			$CLANG -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ||
@@ -263,6 +270,12 @@ install_packages()
 check_versions()
 {
 	major=$(clang_major)
+	case $major in
+	'' | *[!0-9]*)
+		echo "$CLANG does not say what version it is: set CLANG to a clang" >&2
+		exit 1
+		;;
+	esac
 	if [ "$major" -lt $CLANG_MIN ]; then
 		echo "$CLANG is version $major, at least $CLANG_MIN is needed: install a newer one and" \
 			"set CLANG" >&2

@@ -61,6 +61,15 @@ t "not root" build 3 $'Missing: clang-new. Install with:\n  sudo apt-get install
 t "no compiler: headers by their place" build 3 $'Missing: no-such-cc. Install with:\n  sudo apt-get install --no-install-recommends gcc' \
 	CC=no-such-cc
 
+# ccache, say, is there, and what it is to call is not.
+echo 'exec "$@"' | stub wrapper
+t "a wrapper of no compiler" build 3 $'Missing: wrapper no-such-cc. Install with:\n  sudo apt-get install --no-install-recommends gcc' \
+	CC='wrapper no-such-cc'
+t "a wrapper of no clang" build 3 $'Missing: wrapper no-such-clang. Install with:\n  sudo apt-get install --no-install-recommends clang' \
+	CLANG='wrapper no-such-clang'
+echo 'exit 0' | stub clang-mute
+t "a clang without a version" build 1 'clang-mute does not say what version it is: .*' CLANG=clang-mute
+
 stub clang-old <<'END'
 #!/bin/sh
 echo 13.0.1
