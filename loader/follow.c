@@ -76,7 +76,7 @@ static void tell_comm(void *arg, const struct scope_comm *comm)
 /* Its plugin's file may be one that we found later than others. What it made before that is not ours. */
 static void place_in_time(struct recorder *r, struct proc *p, bool reached)
 {
-	uint64_t attached_ns = reached ? scan__attached_ns(r, &p->target) : 0;
+	uint64_t attached_ns = reached && !p->placed ? scan__attached_ns(r, &p->target) : 0;
 	uint64_t begin_ns = p->begin_ns, first_id = p->corr.first_id;
 	bool from_start = p->from_start;
 
@@ -86,6 +86,7 @@ static void place_in_time(struct recorder *r, struct proc *p, bool reached)
 	}
 	if (reached && !from_start)
 		first_id = scan__first_id(r, &p->target);
+	p->placed |= reached;
 	feed__proc(r, p, from_start, begin_ns, first_id);
 }
 

@@ -87,6 +87,7 @@ struct proc {
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC when its recording began */
 	bool from_start;	/* it started after the recorder had attached: nothing was missed */
 	bool contacted;		/* its control block was looked for */
+	bool placed; /* and found: what it made before begin_ns is not ours, whatever is attached to later */
 	struct target target;	/* open if it was found */
 	bool hangs;		/* reading it did, and is not tried before retry_ns */
 	uint64_t retry_ns;	/* when to reach its plugin again: it gave no answer; 0: it did */

@@ -21,6 +21,7 @@ static uint64_t ring_full;
 static struct scope_proc_stat stat;
 static struct input_end told; /* tgid 0: nothing was */
 static uint32_t forgotten, unwatched;
+static struct input_proc placed; /* in time, as it was told last */
 
 uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which);
 int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s);
@@ -58,6 +59,8 @@ bool __wrap_attach__watch(struct attach *a, uint32_t tgid, bool on)
 int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *data, size_t size)
 {
 	(void)s;
+	if (kind == INPUT_PROC)
+		memcpy(&placed, data, sizeof(placed));
 	if (kind == INPUT_PROC || kind == INPUT_RING)
 		return 0;
 	assert_int_equal(kind, INPUT_END);
@@ -67,11 +70,31 @@ int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *d
 }
 
 static uint32_t wanted;
+static int want_err = -ESRCH; /* it has just ended */
+static uint64_t attached_ns;
 
 int __wrap_target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks);
 int __wrap_target__age(struct target *t, uint64_t flush_ticks);
+int __wrap_target__comms(struct target *t, void (*fn)(void *arg, const struct scope_comm *comm),
+			 void *arg);
+uint64_t __wrap_scan__attached_ns(const struct recorder *rec, const struct target *t);
 
-/* It has just ended. */
+int __wrap_target__comms(struct target *t, void (*fn)(void *arg, const struct scope_comm *comm),
+			 void *arg)
+{
+	(void)t;
+	(void)fn;
+	(void)arg;
+	return 0;
+}
+
+uint64_t __wrap_scan__attached_ns(const struct recorder *rec, const struct target *t)
+{
+	(void)rec;
+	(void)t;
+	return attached_ns;
+}
+
 int __wrap_target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_ticks)
 {
 	(void)t;
@@ -79,7 +102,7 @@ int __wrap_target__want(struct target *t, uint32_t owner, uint32_t mask, uint64_
 	(void)mask;
 	(void)flush_ticks;
 	wanted++;
-	return -ESRCH;
+	return want_err;
 }
 
 int __wrap_target__age(struct target *t, uint64_t flush_ticks)
@@ -231,6 +254,32 @@ static void test_looks_once(void **state)
 	assert_int_equal(wanted, 2);
 }
 
+/* The copy of its file, which is attached to later, is not what it has: after a loss it is still seen from its start on. */
+static void test_placed_once(void **state)
+{
+	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					 .kind = SCOPE_EV_CHUNK,
+					 .size = sizeof(c),
+					 .start_ns = 5,
+					 .tgid = 4711}};
+	char who[] = "";
+
+	(void)state;
+	p.who.text = who;
+	p.from_start = true;
+	p.begin_ns = 5;
+	want_err = 0;
+	attached_ns = 3;
+	follow__record(&r, &c, sizeof(c));
+	assert_true(placed.flags & INPUT_FROM_START);
+	attached_ns = 9;
+	p.lost[LOSS_RING_FULL] = 7;
+	follow__relearn(&r, &p);
+	assert_true(placed.flags & INPUT_FROM_START);
+	assert_int_equal(placed.begin_ns, 5);
+	want_err = -ESRCH;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +289,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_placed_once, setup, teardown),
 	};
 
 	log_level = LOG_ERR;
