@@ -664,12 +664,13 @@ static void add_missing(struct causes *c)
 		p = report_part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
-		if (!p && !op->p2p && op->comm->alone && m != dead)
-			continue;
 		if (m != dead && (p || (idle && report_hangs_elsewhere(op, m))))
 			continue;
 		proc = p ? p->proc : m->proc;
 		stopped = !p && (proc->is_stopped || proc->is_frozen);
+		/* by its number it may be in it */
+		if (!p && !op->p2p && op->comm->alone && m != dead && !stopped)
+			continue;
 		cause = add(c, stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;

@@ -3644,6 +3644,7 @@ static void nobody_is_missing_by_old_numbers(void **state)
 		put_numbered(1, "2.25.1", NOT_COMMON, 4, 6, true);
 		text_read(&r);
 		assert_true(comm_a(&r)->classes->hung);
+		assert_non_null(r.finds);
 		for (f = r.finds; f; f = f->hh.next)
 			assert_true(f->key.code != CODE_MISSING && f->key.code != CODE_LATE_RANK);
 		report_free(&r);
@@ -3656,6 +3657,28 @@ static void nobody_is_missing_by_old_numbers(void **state)
 	assert_non_null(r.finds);
 	assert_int_equal(r.finds->key.code, CODE_MISSING);
 	report_free(&r);
+}
+
+/* That it does not hang as well says nothing by such numbers; that it is stopped does. */
+static void stopped_by_old_numbers(void **state)
+{
+	static const char *const why[] = {"stopped", "frozen"};
+	struct report r;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
+		text_begin();
+		put_numbered(0, "2.25.1", NOT_COMMON, 5, 6, true);
+		put_numbered(1, "2.25.1", NOT_COMMON, 4, 5, false);
+		fprintf(text_file, "{\"recordType\":\"thread\",\"tid\":1,\"why\":\"%s\"}\n",
+			why[i]);
+		text_read(&r);
+		assert_non_null(r.finds);
+		assert_int_equal(r.finds->key.code, CODE_STOPPED);
+		assert_int_equal(r.finds->who->host_pid, 2);
+		report_free(&r);
+	}
 }
 
 /* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
@@ -5423,6 +5446,7 @@ int main(void)
 		cmocka_unit_test(open_and_then_the_next),
 		cmocka_unit_test(numbers_of_old_nccl),
 		cmocka_unit_test(nobody_is_missing_by_old_numbers),
+		cmocka_unit_test(stopped_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
