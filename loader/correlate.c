@@ -762,19 +762,23 @@ static void adopt(struct correlate *c, struct corr_event *parent)
 	}
 }
 
-/* Its context is another process'. In a pid namespace of its own that may have the same pid as this one. */
-static bool is_foreign(const struct correlate *c, const struct corr_event *ev)
+/*
+ * Its context is another process'. In a pid namespace of its own that may have the same pid as this one. Of two copies of the plugin in one
+ * process each has its tag: what is of a communicator that this process made is its own.
+ */
+static bool is_foreign(struct correlate *c, const struct corr_event *ev)
 {
 	uint64_t ctx = ev->start.s.ctx;
 
-	return ctx && SCOPE_ID_TAG(ctx) != c->tag && SCOPE_ID_TAG(ctx) != SCOPE_TAG_NONE;
+	return ctx && SCOPE_ID_TAG(ctx) != c->tag && SCOPE_ID_TAG(ctx) != SCOPE_TAG_NONE &&
+	       !correlate__comm_find(c, ctx);
 }
 
 /*
  * A ProxyOp of another process names its maker; everything below it is found by its parent. A step
  * whose ProxyOp was lost is told by its context, which carries the maker's tag.
  */
-static void pxn_detect(const struct correlate *c, struct corr_event *ev)
+static void pxn_detect(struct correlate *c, struct corr_event *ev)
 {
 	if (ev->what == SCOPE_PROXY_OP) {
 		int32_t pid = ev->start.proxy_op.pid;

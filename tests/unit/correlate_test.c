@@ -699,6 +699,29 @@ static void test_seq_common(void **arg)
 	}
 }
 
+/* A process may have two copies of the plugin, each with a tag of its own. */
+static void test_pxn_of_two_copies(void **arg)
+{
+	struct scope_comm second = {
+		.ctx = foreign(SCOPE_ID_WHAT_CTX, 1), .hash = 0xdef, .rank = 1, .api = 5};
+	union corr_start r = {.proxy_op = {.pid = TGID, .peer = 1}};
+	uint64_t op = foreign(SCOPE_PROXY_OP, 1), lost = foreign(SCOPE_PROXY_STEP, 2);
+
+	(void)arg;
+	comm(1, 0);
+	correlate__comm(&c, &second, 1, &app);
+	r.s.ctx = second.ctx;
+	start_with(&r, sizeof(r.proxy_op), op, 0, 10, &proxy);
+	memset(&r, 0, sizeof(r));
+	r.s.ctx = second.ctx;
+	start_with(&r, sizeof(r.s), lost, foreign(SCOPE_PROXY_OP, 77), 20, &proxy);
+	stop_event(lost, 30);
+	stop_event(op, 40);
+	correlate__end(&c);
+	assert_false(find_out(op)->pxn);
+	assert_false(find_out(lost)->pxn);
+}
+
 static void test_repeats(void **arg)
 {
 	uint64_t step = start(id_of(SCOPE_PROXY_STEP, 1), 0, 10, &proxy);
@@ -1930,6 +1953,7 @@ int main(void)
 		TEST(test_orphan),
 		TEST(test_pxn),
 		TEST(test_pxn_of_same_pid),
+		TEST(test_pxn_of_two_copies),
 		TEST(test_seq_common),
 		TEST(test_repeats),
 		TEST(test_late_and_double),
