@@ -649,7 +649,7 @@ struct report_comm {
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;
 	struct report_whole whole;
-	/* That never ended, the first ones of its ranks, owned; at the end the one that is told of. */
+	/* That never ended, the first ones of its ranks, owned; at the end the one that is told of; of those that are not joined, as the first. */
 	struct report_op *hung;
 	/* Collectives that never ended and are freed: the last one's call; and the last call of any that has ended, by the real clock. */
 	int64_t freed_at, ended_at;

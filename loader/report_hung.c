@@ -7,7 +7,8 @@
 #include <utlist.h>
 #include "report_priv.h"
 
-#define ROUNDS 256 /* communicators one behind the other that are followed */
+#define ROUNDS	   256	/* communicators one behind the other that are followed */
+#define CANDIDATES 1024 /* of a communicator: each is held against all of its ranks */
 
 static int64_t begin_of(const struct report_part *p)
 {
@@ -347,31 +348,56 @@ static const struct report_op *first_collective(const struct report_comm *c)
 	return first;
 }
 
-/* Of those of a communicator the first that says why; if none does, the first. The others are freed. */
-static void choose(struct report *r, struct report_comm *c)
+struct candidate {
+	bool why;
+	double evidence;
+	int64_t start;
+};
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+	if (a->why != b->why)
+		return a->why;
+	if (a->evidence > b->evidence || a->evidence < b->evidence)
+		return a->evidence > b->evidence;
+	return a->start < b->start;
+}
+
+/*
+ * Of those of a communicator the first that says why; if none does, the first. Where each rank's collective is one of its own, as nobody
+ * knows which belong together, the first one may be that of a rank that only waits: there the one with the most evidence.
+ */
+static struct report_op *best_of(struct report *r, struct report_comm *c)
 {
 	const struct report_op *collective = first_collective(c);
-	struct report_op *op, *next, *best = c->hung;
-	int64_t start, best_start = INT64_MAX;
-	bool why;
+	struct report_op *op, *best = NULL;
+	struct candidate at, best_at = {.why = false};
+	uint32_t n = 0;
 
 	for (op = c->hung; op; op = op->next) {
-		if (!op->p2p && op != collective)
+		if (!c->alone && !op->p2p && op != collective)
 			continue;
-		why = says_why(op);
-		start = first_start(op);
-		if (why != c->says_why ? !why : start >= best_start)
+		at.why = says_why(op);
+		at.evidence = c->alone && n++ < CANDIDATES ? report_hung_evidence(r, op) : 0;
+		at.start = first_start(op);
+		if (best && !is_better(&at, &best_at))
 			continue;
 		best = op;
-		best_start = start;
-		c->says_why = why;
+		best_at = at;
 	}
-	for (op = c->hung, c->hung = NULL; op; op = next) {
-		next = op->next;
-		if (op != best)
-			drop(r, op);
-	}
-	DL_APPEND(c->hung, best);
+	c->says_why = best_at.why;
+	return best;
+}
+
+/* It becomes the first. The others are freed, but for those that are other ranks' of the same. */
+static void choose(struct report *r, struct report_comm *c)
+{
+	struct report_op *best = best_of(r, c);
+
+	DL_DELETE(c->hung, best);
+	if (!c->alone)
+		free_all(r, &c->hung);
+	DL_PREPEND(c->hung, best);
 }
 
 /* Where its ranks hang, but for collectives that are over. */
@@ -404,12 +430,14 @@ static void leave_cut_off(struct report *r, struct report_comm *c)
 		k->hung -= k->cut;
 }
 
-static void tell(const struct report_op *op)
+static void tell(const struct report_comm *c)
 {
+	const struct report_op *op;
 	uint32_t i;
 
-	for (i = 0; i < op->nparts; i++)
-		op->parts[i]->proc->told = true;
+	for (op = c->hung; op; op = op->next)
+		for (i = 0; i < op->nparts; i++)
+			op->parts[i]->proc->told = true;
 }
 
 /* Those of communicators that wait for ranks of which another one says why they hang. */
@@ -422,7 +450,7 @@ static bool follow(struct report *r)
 		if (!c->hung || c->says_why || c->follows || !waits_for(c->hung, is_told))
 			continue;
 		c->follows = more = true;
-		tell(c->hung);
+		tell(c);
 	}
 	return more;
 }
@@ -441,7 +469,7 @@ void report_hung_end(struct report *r)
 			continue;
 		choose(r, c);
 		if (c->says_why)
-			tell(c->hung);
+			tell(c);
 	}
 	for (i = 0; i < ROUNDS && follow(r); i++)
 		;

@@ -738,6 +738,18 @@ bool report_is_hung(const struct report_op *op)
 	return report_stands_still(op) || op->comm->killed;
 }
 
+double report_hung_evidence(struct report *r, const struct report_op *op)
+{
+	struct report_cause causes[REPORT_CAUSES];
+	uint32_t n = report_causes(op, r->names, causes);
+	struct report_typical typical = {.stall = 0};
+	struct report_verdict v;
+
+	set_typical(op->class, true, &typical);
+	report_judge(op, causes, n, op->own, &typical, r->names, &v);
+	return v.confidence;
+}
+
 static void judge_hung(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
@@ -747,13 +759,24 @@ static void judge_hung(struct report *r, const struct report_op *op)
 	slow_verdict(r, op, causes, n, expected_of(op->class), true);
 }
 
-/* Up to when it was seen last. Those that came after it, and wait behind it, would be the same time again. */
-static void sum_hung(struct report *r, struct report_op *op)
+/* It is the first one of its rank, which is not in the one that is told of. */
+static bool hangs_apart(const struct report_comm *c, const struct report_op *op, int32_t rank)
 {
+	const struct report_member *m = report_member_of(c, rank);
+
+	return m && m->hung == op && !report_part_of(c->hung, rank);
+}
+
+/* Up to when they were seen last. Those that came after them, and wait behind them, would be the same time again. */
+static void sum_hung(struct report *r, const struct report_comm *c)
+{
+	struct report_op *op;
 	uint32_t i;
 
-	for (i = 0; i < op->nparts; i++)
-		sum_proc(r, op->parts[i]);
+	for (op = c->hung; op; op = op->next)
+		for (i = 0; i < op->nparts; i++)
+			if (op == c->hung || hangs_apart(c, op, op->parts[i]->rank))
+				sum_proc(r, op->parts[i]);
 }
 
 /* Remembers when a process was stopped: it may be late for the next operation because of that. */
@@ -1075,8 +1098,7 @@ void report_end(struct report *r)
 	judge_failure(r);
 	report_weigh(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
-		if (c->hung)
-			sum_hung(r, c->hung);
+		sum_hung(r, c);
 	sort_procs(r);
 	report_ports_end(r);
 	report_gpus_end(r);

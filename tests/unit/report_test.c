@@ -3681,6 +3681,32 @@ static void stopped_by_old_numbers(void **state)
 	}
 }
 
+/* Each waits in one of its own: what rank 1's shows is told, though it called it last (@ahead of rank 0: first). */
+static void must_tell_reset_of_1(int ahead)
+{
+	const struct report_proc *p;
+	struct report r;
+
+	text_begin();
+	put_numbered(0, "2.25.1", NOT_COMMON, 5, 6 + ahead, true);
+	put_numbered(1, "2.25.1", NOT_COMMON, 4, 7 - ahead, true);
+	fputs(RESET("1200000.000"), text_file);
+	text_read(&r);
+	assert_int_equal(HASH_COUNT(r.finds), 1);
+	assert_int_equal(r.finds->key.code, CODE_RESET);
+	assert_int_equal(r.finds->who->host_pid, 2);
+	for (p = r.procs; p; p = p->next)
+		assert_true(p->op_ns > 1990 * MS);
+	report_free(&r);
+}
+
+static void reset_by_old_numbers(void **state)
+{
+	(void)state;
+	must_tell_reset_of_1(0);
+	must_tell_reset_of_1(1);
+}
+
 /* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
 static void put_window(int seq, int at, int n)
 {
@@ -5447,6 +5473,7 @@ int main(void)
 		cmocka_unit_test(numbers_of_old_nccl),
 		cmocka_unit_test(nobody_is_missing_by_old_numbers),
 		cmocka_unit_test(stopped_by_old_numbers),
+		cmocka_unit_test(reset_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
