@@ -9,6 +9,9 @@
  * The stop of a GroupApi is not the end of a group: NCCL makes it at an inner one's end too (2.28.9 to 2.30.7: ncclGroupEnd counts down
  * what ncclGroupStart has not counted up), and starts another at the next call. But a Group on the thread that calls NCCL begins only when
  * all calls have been made. That of a non-blocking communicator begins elsewhere.
+ *
+ * And of another thread nobody knows whether it has looked at the mask and is about to begin a group: where several threads of a process
+ * call NCCL they stay on.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -18,11 +21,13 @@
 #define RANKS	8	     /* of a node, where NCCL does not say */
 #define SETTLED 10	     /* flush ages: a loader that writes masks has done so by then */
 
-/* Threads that have begun a group and not launched it. */
-static int groups;
 /* How often there was a last communicator, and one more: who was in a group then is in none. */
 static uint32_t era = 1;
-/* The era in which this thread has begun its group; 0: none. */
+/* Threads that have begun groups in it. */
+static uint32_t callers;
+/* The era in which this thread has become one. */
+static __thread uint32_t called TLS_NO_CALL;
+/* That in which it has begun its group; 0: none. */
 static __thread uint32_t in_group TLS_NO_CALL;
 /* Its last GroupApi is of a call that is a group of its own. */
 static __thread bool one_call TLS_NO_CALL;
@@ -77,9 +82,10 @@ void kernels_group_begin(bool captured, int depth)
 	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
 
 	one_call = depth == 1;
-	if (in_group != now) {
-		in_group = now;
-		__atomic_fetch_add(&groups, 1, __ATOMIC_RELAXED);
+	in_group = now;
+	if (called != now) {
+		called = now;
+		__atomic_fetch_add(&callers, 1, __ATOMIC_SEQ_CST);
 	}
 	kernels_work(captured);
 }
@@ -108,18 +114,16 @@ void kernels_group_launch(void)
 {
 	struct scope_area *area = area_peek();
 	uint32_t unwanted;
-	int left;
 
 	if (in_group != __atomic_load_n(&era, __ATOMIC_RELAXED))
 		return;
 	in_group = 0;
-	left = __atomic_sub_fetch(&groups, 1, __ATOMIC_RELAXED);
 	if (!area || __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) != SCOPE_KERNELS_USED)
 		return;
 	unwanted = area_masks(area) & KERNELS & ~area_wanted();
 	if (!unwanted)
 		__atomic_store_n(&unwanted_ts, 0, __ATOMIC_RELAXED);
-	else if (unwanted_long() && left <= 0)
+	else if (unwanted_long() && __atomic_load_n(&callers, __ATOMIC_SEQ_CST) == 1)
 		area_masks_clear(area, unwanted);
 }
 
@@ -131,8 +135,8 @@ void kernels_group_stop(void)
 
 void kernels_end(struct scope_area *area)
 {
-	/* where NCCL failed, or a thread has ended, one may not have been launched */
+	/* where NCCL has failed, a group may not have been launched */
 	__atomic_fetch_add(&era, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&groups, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&callers, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&area->kernels_used, 0, __ATOMIC_RELAXED);
 }
