@@ -176,16 +176,16 @@ t "windows that follow one another: a few seconds at most in between, all kept" 
 t "windows: and status, which has no more than there was time for" \
 	jq -se 'map(select(.cpu > 2 * .us)) == [] and (map(.began) | unique | length) > 1' "$tmp/cost"
 
-# For a while the plugin's file is not there, as while it is replaced: jobs have it still.
-record_bg away --every 2s --for 1s -d 8s
+# For a while the plugin's file is not there, as while it is replaced: jobs have it still. Five windows: one while it is away, and two at least after that.
+record_bg away --every 4s --for 1s -d 17s
 mv "$plugin" "$plugin.away"
 t "windows: of a file that is not there, said" until_true 8 grep -q \
 	"^ncclscope: warning: Failed to attach to the plugin '$plugin': No such file or directory, continuing with" "$tmp/away.err"
 mv "$plugin.away" "$plugin"
-until_true 20 ended "$recorder"
+until_true 30 ended "$recorder"
 wait "$recorder"
 is "windows: it goes on, and the file is taken again: exit status" "$? $(grep -c 'Failed to attach' "$tmp/away.err")" "0 1"
-t "windows: each has both processes" eval '[ "$(find "$tmp/away" -name "*_pid*.jsonl" | wc -l)" -ge 6 ] &&
+t "windows: each has both processes" eval '[ "$(find "$tmp/away" -name "*_pid*.jsonl" | wc -l)" -ge 8 ] &&
 	! grep -L "\"type\":\"ncclProfileColl\"" "$tmp/away"/*.jsonl | grep .'
 kill -INT "$starter"
 wait "$starter"
