@@ -63,12 +63,15 @@ function areTogether(a, b, gaps)
 /* Its number is not that of other ranks: which one it is on those nobody knows. */
 const isAlone = i => trace.events.flags[i] & F_ALONE;
 
-/* In the order in which they ended, by number: a new one begins where the rank is in the last one already, or that was at another time. */
+/*
+ * In the order in which they ended, by number: a new one begins where the rank is in the last one already, or that was at another time. What is
+ * one rank's alone is never the last one.
+ */
 function joinCollectives()
 {
 	const e = trace.events, colls = trace.byStart.filter(i => e.type[i] === T_COLL).sort((a, b) => e.end[a] - e.end[b]), numbers = new Map();
 	const of = Array.from(colls, i => {
-		const key = opKey(e.comm[i], texts[e.func[i]], e.seq[i]), number = numbers.get(key) || {nr: numbers.size, ops: []};
+		const key = opKey(e.comm[i], texts[e.func[i]], e.seq[i]), number = numbers.get(key) || {nr: numbers.size, ops: [], last: null};
 
 		numbers.set(key, number);
 		return number;
@@ -76,12 +79,16 @@ function joinCollectives()
 	const gaps = gapsOf(colls, of);
 
 	colls.forEach((i, n) => {
-		let op = of[n].ops.at(-1);
+		const number = of[n];
+		let op = isAlone(i) ? null : number.last;
 
-		if (op && !op.repeats?.has(e.rank[i]) && !isAlone(op.parts[0]) && !isAlone(i) && areTogether(op.parts.at(-1), i, gaps))
+		if (op && !op.repeats?.has(e.rank[i]) && areTogether(op.parts.at(-1), i, gaps))
 			addPart(op, i);
 		else
-			of[n].ops.push(op = newOp(i));
+			number.ops.push(op = newOp(i));
+		if (isAlone(i))
+			return;
+		number.last = op;
 		if (gaps.has(i)) // no other rank can be in it twice
 			(op.repeats ??= new Set()).add(e.rank[i]);
 	});

@@ -1260,6 +1260,14 @@ await t('numbers that are not those of other ranks (NCCL up to 2.25) join nothin
 	await p.close();
 });
 
+await t('one whose number is not that of other ranks does not part those whose is', async () => {
+	const p = await open(browser, view('among', ...[[0, 1], [1, 1.2], [2, 1.1, false]].map(([rank, end, seqCommon]) => ofRank(tmp + '/among', rank, 10 + rank,
+		[[0, end, {func: 'AllReduce', seq: 5, seqCommon}]]))));
+
+	same(await operationsOf(p), [2, ['1.20 ms', '1.10 ms'], 1]);
+	await p.close();
+});
+
 await t('what report says of a replay leads to that, by how long it took', async () => {
 	const replays = Array.from({length: 9}, (_, n) => [100 * n, 100 * n + (n === 5 ? 50 : 1), numbered]), dir = tmp + '/told';
 	const p = await open(browser, withReport('told', view('told0', ofRank(dir, 0, 10, replays), ofRank(dir, 1, 11, replays)), {slow: [{commHash: '0xabc', func: 'AllReduce', seq: 7, duration: 50e3, expected: 1e3, code: 'late-rank', rank: 1}]}));
