@@ -24,6 +24,14 @@ const isTrouble = name => !/flush/.test(name) && (/(^|[_ ])(errors?|err|r?to|oos
 /* InfiniBand counts four bytes as one. */
 const portBytes = (c, dir, short) => num(c['port_' + dir + '_data']) * 4 || num(c[short + '_bytes']);
 
+/* As loader/seq.c has it: whether all ranks have the same numbers, where nothing but NCCL's version tells. */
+function isSeqCommon(version)
+{
+	const m = version.length < 16 && /^(\d+)\.(\d+)/.exec(version);
+
+	return !m || m[1] > 2 || m[2] > 25;
+}
+
 class Parser {
 	/* One for each file. @pos of lines: where the text of the trace begins, counted over all files. */
 	constructor(file)
@@ -90,6 +98,7 @@ class Parser {
 		this.proc = sameProc(head) || newProc(this.file, head);
 		this.proc.clockError = clock && clock !== this.proc.boot ? num(merged.error) * 1000 : 0;
 		this.proc.record = o;
+		this.proc.seqCommon = isSeqCommon(str(o.ncclVersion));
 		this.proc.recordings.push({pos, last: -Infinity});
 		this.thread = null;
 		/* 2^51 us: as a double it has no ns any more */
@@ -164,7 +173,7 @@ class Parser {
 			proc.open.delete(str(o.eventAddr).slice(0, 20));
 		e.flags[i] = (open ? F_OPEN : 0) | (details.isSend === true ? F_SEND : 0) | (o.isPxn === true ? F_PXN : 0) |
 			(o.orphan === true ? F_ORPHAN : 0) | (typeof exec.stop === 'number' ? F_EXEC : 0) | (num(o.lossNear) > 0 ? F_LOSS : 0) |
-			(details.seqCommon === false ? F_ALONE : 0);
+			(type === T_COLL && (own(details, 'seqCommon') ?? proc.seqCommon) !== true ? F_ALONE : 0);
 		if (TYPES[type].op && typeof details.parentGroup === 'string')
 			trace.groupOf.set(i, details.parentGroup.slice(0, 20));
 		this.context(o, i);

@@ -37,6 +37,7 @@ function newProc(file, head)
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
 		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
+		seqCommon: true, // of its collectives, where they do not say
 		open: new Map() /* records, by event */, recordings: [] /* of each: where its header is, and its last record's time */,
 	};
 

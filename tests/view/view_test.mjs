@@ -1199,13 +1199,13 @@ await t('a pid that is used again is of two processes', async () => {
 	await p.close();
 });
 
-/* A trace of what ranks did: its file. @ops: [start, end, details, more], ms from 1 s on; more: keys of their records. */
-function ofRank(dir, rank, pid, ops)
+/* A trace of what ranks did: its file. @ops: [start, end, details, more], ms from 1 s on; more: keys of their records. @ncclVersion: if it is known. */
+function ofRank(dir, rank, pid, ops, ncclVersion)
 {
 	const line = o => JSON.stringify(o) + '\n', us = ms => Math.round(1e6 + ms * 1e3), file = `${dir}/trace_${us(ops[0][0])}_pid${pid}.jsonl`;
 
 	mkdirSync(dir, {recursive: true});
-	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) + ops.map(([start, end, details, more], n) =>
+	writeFileSync(file, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job', ncclVersion}) + ops.map(([start, end, details, more], n) =>
 		line({recordType: 'event', type: details.peer === undefined ? 'ncclProfileColl' : 'ncclProfileP2p', commHash: '0xabc', rank, start: {ts: us(start), pid, tid: pid}, stop: {ts: us(start) + 1, pid, tid: pid},
 			eventAddr: '0x' + (us(start) * 256 + n % 256).toString(16), details: {count: 4, dtype: 'ncclFloat32', ...details}, exec: {stop: us(end), source: 'proxy'}, ...more})).join(''));
 	return file;
@@ -1258,6 +1258,18 @@ await t('numbers that are not those of other ranks (NCCL up to 2.25) join nothin
 
 	same(await operationsOf(p), [6, ['1.00 ms'], 6]);
 	await p.close();
+});
+
+await t('nor do those of old traces, which do not say so, of such an NCCL', async () => {
+	for (const [version, seqCommon, want] of [['2.25.1', undefined, [6, 6]], ['2.25.1', true, [3, 0]], ['2.26.2', undefined, [3, 0]]]) {
+		const name = `old${version}${seqCommon}`;
+		const p = await open(browser, view(name, ...[0, 1].map(rank => ofRank(`${tmp}/${name}`, rank, 10 + rank,
+			[0, 1, 2].map(n => [10 * n, 10 * n + 1, {func: 'AllReduce', seq: n, seqCommon}]), version))));
+		const [n, , alone] = await operationsOf(p);
+
+		same([n, alone], want, name);
+		await p.close();
+	}
 });
 
 await t('one whose number is not that of other ranks does not part those whose is', async () => {
