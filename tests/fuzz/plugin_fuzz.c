@@ -176,7 +176,10 @@ static void record_check(const struct scope_rec_hdr *r)
 	case SCOPE_REC_STATE_REPEAT:
 	case SCOPE_REC_START_REPEAT:
 		CHECK(r->size == sizeof(*r) && r->u32);
-		CHECK(SCOPE_ID_WHAT(r->id) == SCOPE_PROXY_STEP);
+		/* states of operations, too: before v4 NCCL polls in one of these */
+		CHECK(SCOPE_ID_WHAT(r->id) == SCOPE_PROXY_STEP ||
+		      (r->kind == SCOPE_REC_STATE_REPEAT &&
+		       SCOPE_ID_WHAT(r->id) == SCOPE_PROXY_OP));
 		return;
 	case SCOPE_REC_STRING:
 		CHECK(r->u32 > 0 && r->u32 < SCOPE_STRINGS && r->u8 <= SCOPE_STRING_MAX);
