@@ -11,7 +11,7 @@
  * all calls have been made. That of a non-blocking communicator begins elsewhere.
  *
  * And of another thread nobody knows whether it has looked at the mask and is about to begin a group: where several threads of a process
- * call NCCL they stay on.
+ * call NCCL they stay on. That leaves the first group of a second thread, if it begins in the very moment when they go off.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
