@@ -148,9 +148,22 @@ static void wait_for_turn(struct report *r, struct pending *p)
 	}
 }
 
+static bool is_of_one_clock(const struct report_op *op)
+{
+	uint32_t i;
+
+	for (i = 1; i < op->nparts; i++)
+		if (op->parts[i]->proc->clock != op->parts[0]->proc->clock)
+			return false;
+	return true;
+}
+
 /* It waits for no rank any more, but for operations that ended before it. */
 static void complete(struct report *r, struct pending *p)
 {
+	if (p->op->comm->in_vain && !is_of_one_clock(p->op))
+		p->op->comm->in_vain =
+			0; /* they do meet: what was waited for is lost, or of no recording */
 	HASH_DEL(r->pending, p);
 	forget_due(r, p);
 	HASH_FREE_ALL(p->come);
@@ -164,7 +177,7 @@ static void give_up(struct report *r, struct pending *p)
 {
 	struct report_comm *c = p->op->comm;
 
-	if (p->op->nparts && p->op->seq >= c->in_vain) {
+	if (p->op->nparts && p->op->seq >= c->in_vain && is_of_one_clock(p->op)) {
 		c->in_vain = p->op->seq + 1;
 		c->in_vain_clock = p->op->parts[0]->proc->clock;
 	}

@@ -1017,7 +1017,8 @@ static void judge_failure(struct report *r)
 	crash = first_crash(r, &when);
 	if (crash && when <= failure && (!reset || when <= reset->reset_ns + reset->offset))
 		tell_crash(r, crash);
-	else if (exited && (!reset || reset->reset_by == exited->self))
+	else if (exited && (!reset || reset->reset_by == exited->self ||
+			    exited->died <= reset->reset_ns + reset->offset))
 		tell_exit(r, exited);
 	else if (reset)
 		tell_reset(r, reset);

@@ -2265,6 +2265,10 @@ static void ended_otherwise(void **state)
 #define GONE(us) "{\"recordType\":\"thread\",\"tid\":9,\"stop\":" us "}\n"
 
 /* A process exits with an error status, and then the others fail, however that is. */
+#define RESET(us)                                                                                  \
+	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
+	",\"flow\":\"10.0.0.1:1>10.0.0.2:2\",\"why\":\"reset-in\"}\n"
+
 static void exited_between_operations(void **state)
 {
 	static const char first[] = "it was the first of 2 processes to fail, within 500.0 us, and "
@@ -2286,6 +2290,9 @@ static void exited_between_operations(void **state)
 	/* as it exits its connections break */
 	MUST_TELL(TWO_RANKS(IN_THIS "2}\n" FAILED_AT("3000.000"), FAILED_AT("2500.000")), first,
 		  status);
+	/* those of another node tell of no process that reset them, but it was before */
+	MUST_TELL(TWO_RANKS(RESET("2600.000") FAILED_AT("3000.000"), FAILED_AT("2500.000")), first,
+		  status);
 	/* the others have nothing to do with it */
 	MUST_TELL(TWO_RANKS("", FAILED_AT("2500.000")), NULL, NULL);
 	MUST_TELL(TWO_RANKS(FAILED_AT("9000000.000"), FAILED_AT("2500.000")), NULL, NULL);
@@ -2300,9 +2307,6 @@ static void exited_between_operations(void **state)
 /* What a reset and a crash are told by is which came first. */
 static void crash_or_reset(void **state)
 {
-#define RESET(us)                                                                                  \
-	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
-	",\"flow\":\"10.0.0.1:1>10.0.0.2:2\",\"why\":\"reset-in\"}\n"
 	static const char after[] =
 		TWO_RANKS(RESET("2600.000") FAILED_AT("3000.000"),
 			  SIGNAL("2500.000", "11", "1", FROM("2")) KILLED("2500.500", "11")),
@@ -2392,6 +2396,12 @@ static void a_harmless_reset(void **state)
 }
 
 /* With an operation under way: the launcher ends who waits in it, or a watchdog of its own does. */
+#define OTHER_JOB                                                                                  \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xdef\",\"rank\":"  \
+	"0,"                                                                                       \
+	"\"start\":{\"ts\":1000.000},\"stop\":{\"ts\":2000.000},\"eventAddr\":\"0x77\","           \
+	"\"details\":{\"func\":\"AllReduce\",\"seq\":1}}\n"
+
 static void exited_with_others_under_way(void **state)
 {
 #define WAITS(signal, nr)                                                                          \
@@ -2404,6 +2414,11 @@ static void exited_with_others_under_way(void **state)
 		  "its process exited, the others wait for it",
 		  "its process had exited with status 1");
 	MUST_TELL(WAITS(SIGNAL("9400.000", "6", "-6", FROM("1")), "6"),
+		  "its process exited, the others wait for it",
+		  "its process had exited with status 1");
+	/* not for a process of another job */
+	MUST_TELL(WAITS(SIGNAL("9400.000", "9", "0", FROM("77")), "9") HEADER("3")
+			  OTHER_JOB FAILED_AT("9100.000"),
 		  "its process exited, the others wait for it",
 		  "its process had exited with status 1");
 }
@@ -4288,17 +4303,23 @@ static void groups_begin(struct report *r, struct report_proc **list, uint32_t n
 }
 
 /* Of rank @rank of a communicator: from @start to @stop ns. */
-static void group_part(struct report *r, struct report_proc *proc, uint64_t hash, int32_t rank,
-		       uint64_t seq, int64_t start, int64_t stop)
+static void group_of(struct report *r, struct report_proc *proc, const char *func, uint64_t hash,
+		     int32_t rank, uint64_t seq, int64_t start, int64_t stop)
 {
 	struct report_op_info info = {.comm = hash, .seq = seq, .bytes = 4096, .joined = true};
 	struct report_part *p = calloc(1, sizeof(*p));
 
 	assert_non_null(p);
-	info.func = names__get(r->names, "AllReduce", 9);
+	info.func = names__get(r->names, func, strlen(func));
 	*p = (struct report_part){
 		.proc = proc, .rank = rank, .start = start, .stop = stop, .gap = -1, .known = true};
 	report_add_part(r, &info, p);
+}
+
+static void group_part(struct report *r, struct report_proc *proc, uint64_t hash, int32_t rank,
+		       uint64_t seq, int64_t start, int64_t stop)
+{
+	group_of(r, proc, "AllReduce", hash, rank, seq, start, stop);
 }
 
 /*
@@ -5288,6 +5309,39 @@ static void real_clocks_far_apart(void **state)
 	}
 }
 
+/* Of a communicator of four ranks two are here, of two clocks. What one of them has lost is nothing of their clocks. */
+static void not_all_clocks_are_here(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	int64_t at;
+	char *text;
+	int i;
+
+	(void)state;
+	groups_begin(&r, list, 2);
+	list[1]->node = 8;
+	list[1]->clock = 8;
+	report_comm(&r, 7)->nranks = 4;
+	for (i = 0; i < 3000; i++) {
+		at = i * 100 * MS;
+		group_part(&r, list[i & 1], 7, i & 1, (uint64_t)i, at, at + MS);
+		if (i != 1000)
+			group_part(&r, list[!(i & 1)], 7, !(i & 1), (uint64_t)i, at, at + MS);
+		if (i % 3 == 0) { /* and another function, which counts by itself */
+			group_of(&r, list[1], "AllGather", 7, 1, (uint64_t)i / 3, at, at + MS);
+			group_of(&r, list[0], "AllGather", 7, 0, (uint64_t)i / 3, at, at + MS);
+		}
+		report_expire(&r, at);
+	}
+	report_end(&r);
+	text = text_of(&r);
+	assert_null(strstr(text, "ranks came when nobody waited"));
+	assert_true(r.totals.too_late < r.totals.ops / 100);
+	free(text);
+	report_free(&r);
+}
+
 /* Operations of a large communicator that one rank only has a part in, which is open: no walk over all of its ranks for each. */
 static void many_that_lack_ranks(void **state)
 {
@@ -5506,6 +5560,7 @@ int main(void)
 		cmocka_unit_test(chosen_ids),
 		cmocka_unit_test(many_that_wait),
 		cmocka_unit_test(real_clocks_far_apart),
+		cmocka_unit_test(not_all_clocks_are_here),
 		cmocka_unit_test(many_that_lack_ranks),
 		cmocka_unit_test(forgotten_of_many),
 		cmocka_unit_test(killed_members),
