@@ -161,9 +161,9 @@ static bool is_of_one_clock(const struct report_op *op)
 /* It waits for no rank any more, but for operations that ended before it. */
 static void complete(struct report *r, struct pending *p)
 {
+	/* they do meet: what was waited for is lost, or of no recording */
 	if (p->op->comm->in_vain && !is_of_one_clock(p->op))
-		p->op->comm->in_vain =
-			0; /* they do meet: what was waited for is lost, or of no recording */
+		p->op->comm->in_vain = 0;
 	HASH_DEL(r->pending, p);
 	forget_due(r, p);
 	HASH_FREE_ALL(p->come);

@@ -4,20 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "report_priv.h"
+#include "search.h"
+
+static bool ends_from(const void *of, uint64_t i, uint64_t at)
+{
+	const struct report_spans *s = of;
+
+	return s->at[i].to >= (int64_t)at;
+}
 
 /* The first that ends at @at or later. */
 static uint32_t first_from(const struct report_spans *s, int64_t at)
 {
-	uint32_t low = 0, high = s->n, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (s->at[mid].to < at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return (uint32_t)search_later(0, s->n, ends_from, s, (uint64_t)at);
 }
 
 bool report_spans_have(const struct report_spans *s, int64_t from, int64_t to)
