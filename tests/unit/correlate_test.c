@@ -616,22 +616,33 @@ static void test_orphan(void **arg)
 	assert_int_equal(c.counts.orphans, 2);
 }
 
+/* A ProxyOp of the communicator @ctx, which the process @pid has, by its own number. */
+static void op_of(uint64_t ctx, int32_t pid, uint64_t op, uint64_t parent, uint64_t at)
+{
+	union corr_start r = {.proxy_op = {.pid = pid, .peer = 1}};
+
+	r.s.ctx = ctx;
+	start_with(&r, sizeof(r.proxy_op), op, parent, at, &proxy);
+}
+
+static void step_of(uint64_t ctx, uint64_t step, uint64_t op)
+{
+	union corr_start r = {.s = {.ctx = ctx}};
+
+	start_with(&r, sizeof(r.s), step, op, 20, &proxy);
+}
+
 static void test_pxn(void **arg)
 {
-	union corr_start r = {.proxy_op = {.pid = 555, .peer = 1}};
+	uint64_t other = foreign(SCOPE_ID_WHAT_CTX, 1);
 	uint64_t op = id_of(SCOPE_PROXY_OP, 1), step = id_of(SCOPE_PROXY_STEP, 2);
 	uint64_t lost = id_of(SCOPE_PROXY_STEP, 3);
 
 	(void)arg;
 	comm(1, 0);
-	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
-	start_with(&r, sizeof(r.proxy_op), op, foreign(SCOPE_COLL, 9), 10, &proxy);
-	memset(&r, 0, sizeof(r));
-	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
-	start_with(&r, sizeof(r.s), step, op, 20, &proxy);
-	memset(&r, 0, sizeof(r));
-	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
-	start_with(&r, sizeof(r.s), lost, id_of(SCOPE_PROXY_OP, 77), 20, &proxy);
+	op_of(other, 555, op, foreign(SCOPE_COLL, 9), 10);
+	step_of(other, step, op);
+	step_of(other, lost, id_of(SCOPE_PROXY_OP, 77));
 	stop_event(step, 30);
 	stop_event(lost, 31);
 	stop_event(op, 40);
@@ -647,22 +658,17 @@ static void test_pxn(void **arg)
 /* Ranks in containers of their own may all be the same number to themselves: then ids tell whose it is, those that do. */
 static void test_pxn_of_same_pid(void **arg)
 {
-	union corr_start r = {.proxy_op = {.pid = TGID, .peer = 1}};
+	uint64_t other = foreign(SCOPE_ID_WHAT_CTX, 1);
 	uint64_t op = id_of(SCOPE_PROXY_OP, 1), step = id_of(SCOPE_PROXY_STEP, 2);
 	uint64_t own = id_of(SCOPE_PROXY_OP, 3);
 
 	(void)arg;
 	comm(1, 0);
-	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
-	start_with(&r, sizeof(r.proxy_op), op, foreign(SCOPE_COLL, 9), 10, &proxy);
-	memset(&r, 0, sizeof(r));
-	r.s.ctx = foreign(SCOPE_ID_WHAT_CTX, 1);
-	start_with(&r, sizeof(r.s), step, op, 20, &proxy);
+	op_of(other, TGID, op, foreign(SCOPE_COLL, 9), 10);
+	step_of(other, step, op);
 	stop_event(step, 30);
 	stop_event(op, 40);
-	r = (union corr_start){.proxy_op = {.pid = TGID, .peer = 1}};
-	r.s.ctx = (uint64_t)SCOPE_TAG_NONE << SCOPE_ID_TAG_SHIFT | SCOPE_ID_WHAT_CTX;
-	start_with(&r, sizeof(r.proxy_op), own, 0, 50, &proxy);
+	op_of((uint64_t)SCOPE_TAG_NONE << SCOPE_ID_TAG_SHIFT | SCOPE_ID_WHAT_CTX, TGID, own, 0, 50);
 	stop_event(own, 60);
 	correlate__end(&c);
 	assert_true(find_out(op)->pxn && find_out(step)->pxn);
@@ -704,17 +710,13 @@ static void test_pxn_of_two_copies(void **arg)
 {
 	struct scope_comm second = {
 		.ctx = foreign(SCOPE_ID_WHAT_CTX, 1), .hash = 0xdef, .rank = 1, .api = 5};
-	union corr_start r = {.proxy_op = {.pid = TGID, .peer = 1}};
 	uint64_t op = foreign(SCOPE_PROXY_OP, 1), lost = foreign(SCOPE_PROXY_STEP, 2);
 
 	(void)arg;
 	comm(1, 0);
 	correlate__comm(&c, &second, 1, &app);
-	r.s.ctx = second.ctx;
-	start_with(&r, sizeof(r.proxy_op), op, 0, 10, &proxy);
-	memset(&r, 0, sizeof(r));
-	r.s.ctx = second.ctx;
-	start_with(&r, sizeof(r.s), lost, foreign(SCOPE_PROXY_OP, 77), 20, &proxy);
+	op_of(second.ctx, TGID, op, 0, 10);
+	step_of(second.ctx, lost, foreign(SCOPE_PROXY_OP, 77));
 	stop_event(lost, 30);
 	stop_event(op, 40);
 	correlate__end(&c);

@@ -229,20 +229,26 @@ static void test_no_room(void **state)
 	assert_int_equal(unwatched, 0);
 }
 
+/* The first that comes of it. */
+static void comes(void)
+{
+	static const struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+						      .kind = SCOPE_EV_CHUNK,
+						      .size = sizeof(c),
+						      .start_ns = 5,
+						      .tgid = 4711}};
+	static char who[] = "";
+
+	p.who.text = who;
+	follow__record(&r, &c, sizeof(c));
+}
+
 /* Sockets that it has open are looked for when it comes, in all files of the node; a loss opens none. */
 static void test_looks_once(void **state)
 {
-	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
-					 .kind = SCOPE_EV_CHUNK,
-					 .size = sizeof(c),
-					 .start_ns = 5,
-					 .tgid = 4711}};
-	char who[] = "";
-
 	(void)state;
 	wanted = 0;
-	p.who.text = who;
-	follow__record(&r, &c, sizeof(c));
+	comes();
 	assert_int_equal(wanted, 1);
 	assert_true(r.look);
 	r.look = false;
@@ -257,20 +263,12 @@ static void test_looks_once(void **state)
 /* The copy of its file, which is attached to later, is not what it has: after a loss it is still seen from its start on. */
 static void test_placed_once(void **state)
 {
-	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
-					 .kind = SCOPE_EV_CHUNK,
-					 .size = sizeof(c),
-					 .start_ns = 5,
-					 .tgid = 4711}};
-	char who[] = "";
-
 	(void)state;
-	p.who.text = who;
 	p.from_start = true;
 	p.begin_ns = 5;
 	want_err = 0;
 	attached_ns = 3;
-	follow__record(&r, &c, sizeof(c));
+	comes();
 	assert_true(placed.flags & INPUT_FROM_START);
 	attached_ns = 9;
 	p.lost[LOSS_RING_FULL] = 7;

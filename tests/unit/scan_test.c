@@ -417,6 +417,32 @@ static void pass_with(struct recorder *r, const char *content)
 	scan__all(r);
 }
 
+/* A recorder whose plugin is at @path, a new file; what scan__init() says of it. */
+static int named_begin(struct recorder *r, char *path, const char *text)
+{
+	plugin.find = -ENOENT;
+	plugin.attached = plugin.detached = 0;
+	warnings = 0;
+	close(mkstemp(path));
+	put_file(path, text);
+	r->opt.plugin = path;
+	snprintf(r->plugin, sizeof(r->plugin), "%s", path);
+	return scan__init(r, true);
+}
+
+static void named_end(struct recorder *r, const char *path)
+{
+	unlink(path);
+	scan__free(&r->scan);
+	plugin.find = 0;
+}
+
+static void passes(struct recorder *r, int n)
+{
+	while (n--)
+		scan__all(r);
+}
+
 /*
  * Another file at the plugin's path is attached to before anybody has it, and that one's probe goes then; not while it is
  * half there, nor if it is of another version, which is said once.
@@ -429,17 +455,9 @@ static void test_replaced(void **state)
 	int i;
 
 	(void)state;
-	plugin.find = -ENOENT;
-	close(mkstemp(path));
-	put_file(path, "P");
-	r.opt.plugin = path;
-	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
-	plugin.attached = plugin.detached = 0;
-	warnings = 0;
-	assert_int_equal(scan__init(&r, true), 0);
+	assert_int_equal(named_begin(&r, path, "P"), 0);
 	assert_int_equal(plugin.attached, 1);
-	for (i = 0; i < 3; i++)
-		scan__all(&r);
+	passes(&r, 3);
 	assert_int_equal(plugin.attached, 1);
 	pass_with(&r, "P");
 	assert_int_equal(plugin.attached, 2);
@@ -456,17 +474,14 @@ static void test_replaced(void **state)
 		pass_with(&r, "Q");
 	assert_int_equal(warnings, 1);
 	unlink(path);
-	for (i = 0; i < 3; i++)
-		scan__all(&r);
+	passes(&r, 3);
 	assert_int_equal(plugin.attached, 2);
 	assert_int_equal(plugin.detached, 1);
 	put_file(path, "P");
 	scan__all(&r);
 	assert_int_equal(plugin.attached, 3);
 	assert_int_equal(warnings, 1);
-	unlink(path);
-	scan__free(&r.scan);
-	plugin.find = 0;
+	named_end(&r, path);
 }
 
 /* Nor does the next window attach to one of another version, or when it is written to in place. */
@@ -474,31 +489,19 @@ static void test_other_version(void **state)
 {
 	char path[] = "/tmp/ncclscope-scan-XXXXXX";
 	static struct recorder r;
-	int i;
 
 	(void)state;
-	plugin.find = -ENOENT;
-	close(mkstemp(path));
-	put_file(path, "Q");
-	r.opt.plugin = path;
-	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
-	plugin.attached = 0;
-	warnings = 0;
-	assert_int_equal(scan__init(&r, true), -EPROTO);
-	for (i = 0; i < 3; i++)
-		scan__all(&r);
+	assert_int_equal(named_begin(&r, path, "Q"), -EPROTO);
+	passes(&r, 3);
 	assert_int_equal(plugin.attached, 0);
 	assert_int_equal(warnings, 0); /* whoever begins the window has said so */
 	pass_with(&r, "P");
 	assert_int_equal(plugin.attached, 1);
 	put_file(path, "QQ");
-	for (i = 0; i < 3; i++)
-		scan__all(&r);
+	passes(&r, 3);
 	assert_int_equal(plugin.attached, 1);
 	assert_int_equal(warnings, 2); /* that it was written to, and what it is now */
-	unlink(path);
-	scan__free(&r.scan);
-	plugin.find = 0;
+	named_end(&r, path);
 }
 
 /* What is there now cannot be attached to for a while: that is said once, and it is tried again. */
@@ -509,18 +512,11 @@ static void test_not_yet(void **state)
 	int i;
 
 	(void)state;
-	plugin.find = -ENOENT;
-	close(mkstemp(path));
-	put_file(path, "P");
-	r.opt.plugin = path;
-	snprintf(r.plugin, sizeof(r.plugin), "%s", path);
-	assert_int_equal(scan__init(&r, true), 0);
+	assert_int_equal(named_begin(&r, path, "P"), 0);
 	plugin.attached = 0;
 	plugin.attach = -ENOSPC;
-	warnings = 0;
 	pass_with(&r, "P");
-	for (i = 0; i < 3; i++)
-		scan__all(&r);
+	passes(&r, 3);
 	assert_int_equal(plugin.attached, 1);
 	for (i = 0; i < 2; i++) {
 		plugin.attach = i ? 0 : -ENOSPC;
@@ -530,9 +526,7 @@ static void test_not_yet(void **state)
 	}
 	assert_int_equal(warnings, 1);
 	assert_true(r.scan.files->link >= 0);
-	unlink(path);
-	scan__free(&r.scan);
-	plugin.find = 0;
+	named_end(&r, path);
 }
 
 int main(void)
