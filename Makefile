@@ -58,7 +58,7 @@ LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt
 	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
 	      options plugin_path pid_stat mapping namespaces elf_file log progress \
 	      check check_json check_keys check_rules check_events check_sched check_net lines streams output schema \
-	      rdma_signs report report_read report_links report_join report_p2p report_window report_chain report_stat report_hung report_weigh report_rows report_index report_late report_still report_verdict report_ports report_spans report_evidence report_signals report_kmsg report_gpus report_text report_text_ops report_text_ranks report_text_ports report_text_gpus report_text_kmsg report_text_words report_json \
+	      rdma_signs report report_read report_links report_join report_p2p report_window report_chain report_stat report_hung report_weigh report_rows report_index report_late report_still report_verdict report_ports report_spans report_evidence report_jobs report_signals report_kmsg report_gpus report_text report_text_ops report_text_ranks report_text_ports report_text_gpus report_text_kmsg report_text_words report_json \
 	      export export_read export_record export_join export_lanes export_csv export_chrome export_perfetto export_ports export_gpus export_paths xbuf protobuf \
 	      view view_read view_page \
 	      copies seq merge merge_read merge_messages merge_ends merge_clock merge_write \

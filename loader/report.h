@@ -539,7 +539,9 @@ struct report_proc {
 	int32_t rank;	 /* in the largest of its communicators, of these the first; -1 before */
 	int32_t of;	 /* so many ranks has that */
 	uint64_t within; /* that one's hash */
-	bool several;	 /* it is several ranks of that one: `rank` says which only with a part */
+	struct report_proc
+		*job; /* at the end: the same one for all of its job; report_note_jobs() */
+	bool several; /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
 	/*
 	 * Its last operation, of whatever communicator: when that ended, if that is known; and how much later it comes for all

@@ -129,6 +129,9 @@ void report_tell_reset(const struct report_proc *p, const struct names *names, c
 void report_gpu_note(const struct report *r, struct report_find *f, const struct report_op *op,
 		     const struct report_part *part);
 
+/* All input has been read: which processes are of one job. */
+void report_note_jobs(struct report *r);
+
 /* Of signals: report_signals.c. */
 void report_note_signal(struct report_proc *p, const struct report_signal *s);
 /* Evidence: how its end came, beyond what its footer says; false: nothing is known. */
@@ -138,7 +141,7 @@ bool report_tell_stop(const struct report_proc *p, int64_t until, const struct n
 		      char *at, size_t len);
 /* When the signal came that ended it, or asked it to end; if none is known, its threads; else the last that is known of it; by the real clock. */
 int64_t report_died_at(const struct report_proc *p, const struct names *names);
-/* All input has been read: who failed along with another one. Sets r->err. */
+/* After report_note_jobs(): who failed along with another one. Sets r->err. */
 void report_note_deaths(struct report *r);
 /* A signal ended it, *when (by the real clock), by its own mistake or for want of memory. */
 bool report_has_crashed(const struct report *r, const struct report_proc *p, int64_t *when);

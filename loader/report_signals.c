@@ -171,8 +171,8 @@ static int died_first(const void *a, const void *b)
 	const struct report_proc *x = *(struct report_proc *const *)a,
 				 *y = *(struct report_proc *const *)b;
 
-	if (x->within != y->within) /* a job at a time */
-		return x->within < y->within ? -1 : 1;
+	if (x->job != y->job) /* one at a time */
+		return x->job->index < y->job->index ? -1 : 1;
 	if (x->died != y->died)
 		return x->died < y->died ? -1 : 1;
 	return x->index < y->index ? -1 : 1;
@@ -205,7 +205,7 @@ void report_note_deaths(struct report *r)
 	qsort(list, n, sizeof(*list), died_first);
 	for (i = 0; i < n; i++) {
 		p = list[i];
-		if (i && p->within == list[i - 1]->within)
+		if (i && p->job == list[i - 1]->job)
 			p->along = p->self == list[i - 1]->self /* another recording of it */
 					   ? list[i - 1]->along
 					   : p->died - list[i - 1]->died <= REPORT_FAILS;

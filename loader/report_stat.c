@@ -953,7 +953,7 @@ static uint32_t failed_after(const struct report *r, const struct report_proc *f
 
 	*last = first->died;
 	for (p = r->procs; p; p = p->next) {
-		if (!p->failed || p->self == first->self || p->within != first->within ||
+		if (!p->failed || p->self == first->self || p->job != first->job ||
 		    p->died < first->died || p->died - first->died > REPORT_FAILS)
 			continue;
 		n++;
@@ -1091,6 +1091,7 @@ void report_end(struct report *r)
 	HASH_ITER (hh, r->classes, k, ktmp)
 		warm_up(r, k);
 	meet_resets(r);
+	report_note_jobs(r);
 	report_note_deaths(r);
 	report_hung_end(r);
 	HASH_ITER (hh, r->comms, c, ctmp)

@@ -66,6 +66,13 @@ with_reset() {
 	net_up
 	net_record "$1" --ranks 4 --bytes 2M --iters 6 --fault reset:rank=2:after=30
 }
+# A firewall that forgets the connection: the sender's end gets the reset, and the other is told nothing.
+with_firewall() {
+	net_up
+	in_net "$ns_b" nft "add table ip scope; add chain ip scope in { type filter hook input priority 0; };
+		add rule ip scope in ip saddr ${ip_of[2]} ip daddr ${ip_of[3]} tcp flags & syn == 0 quota over 5 mbytes reject with tcp reset"
+	net_record "$1" --ranks 4 --bytes 2M --iters 6
+}
 # As over RDMA: the job has two ports open, each of which counts what TCP has to send again in one namespace, how often it waited for
 # that until its timer ended, and what comes out of order all the time, as where switches spread packets over several ways. No
 # connection of the job is told of.
@@ -139,5 +146,7 @@ wanted queue && faults queue net-loss '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" w
 wanted rdma-clean && faults rdma-clean none '.*' '.*' quiet_rdma
 wanted rdma-loss && faults rdma-loss rdma-loss - '^ib0:1$' with_rdma_loss
 wanted rdma-late && faults rdma-late late-rank 1 '.*' with_rdma_late
-wanted reset && faults reset connection-reset '2|3|1' '^10' with_reset
+# Who resets its own connection, and then exits for it, has failed first: what tells of either end is right.
+wanted reset && faults reset 'connection-reset|missing-collective' '2|3|1' '^(10|-)' with_reset
+wanted firewall && faults firewall connection-reset 2 "$(flow 2 3)" with_firewall
 finish
