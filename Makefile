@@ -49,25 +49,12 @@ comma  := ,
 SAN    := $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined \
 		-fno-omit-frame-pointer)
 
-LOADER_SRC := main record record_opts convert follow scan arm attach attach_usdt attach_net attach_switches uprobe_multi realtime fexit target \
-	      patience aside pace rescue blocks backlog digest thread \
-	      ksyms kmsg kmsg_signs job rlimits caps notify \
-	      pipeline pipeline_node feed raw who net_names symbols gpu gpu_nvml \
-	      decode decode_sched decode_net proc correlate slab hash hung clock gpu_clock nccl_names \
-	      sched_timeline sched_ring sched_sleeps sched_span sched_culprits sched_join flows net_join node netdev rdma rdma_sampler rdma_reader text syscalls \
-	      trace trace_text trace_sched trace_net trace_node trace_signal trace_rdma trace_gpu header summary out out_threads zst out_dir retain json \
-	      options plugin_path pid_stat mapping namespaces elf_file log progress \
-	      check check_json check_keys check_rules check_events check_sched check_net lines streams output schema \
-	      rdma_signs report report_read report_links report_join report_p2p report_window report_chain report_stat report_hung report_weigh report_rows report_index report_late report_still report_verdict report_ports report_spans report_evidence report_jobs report_signals report_kmsg report_gpus report_text report_text_ops report_text_ranks report_text_ports report_text_gpus report_text_kmsg report_text_words report_json \
-	      export export_read export_record export_join export_lanes export_csv export_chrome export_perfetto export_ports export_gpus export_paths xbuf protobuf \
-	      view view_read view_page \
-	      copies seq merge merge_read merge_messages merge_ends merge_clock merge_write \
-	      doctor feat feat_bpf feat_net feat_sys \
-	      status status_file status_field status_self status_show metrics live human \
-	      top top_model top_text top_screen
+LOADER_DIR := $(wildcard loader/*/)
+LOADER_SRC := $(patsubst loader/%.c,%,$(wildcard loader/*.c loader/*/*.c))
+LOADER_INC := -Iloader $(LOADER_DIR:%/=-I%)
 LOADER_OBJ := $(LOADER_SRC:%=$(BUILD)/loader/%.o)
 LOADER_LIB := -lbpf -lelf -lz -ljansson -lcap-ng -lzstd -lncursesw -ltinfo -pthread
-LOADER_DEF := -Iloader -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
+LOADER_DEF := $(LOADER_INC) -DNCCLSCOPE_VERSION='"$(VERSION)"' -DNCCLSCOPE_LIBDIR='"$(LIBDIR)"'
 
 PLUGIN_SRC := plugin area buffer probes names kernels cuda
 PLUGIN_OBJ := $(PLUGIN_SRC:%=$(BUILD)/plugin/%.o)
@@ -122,12 +109,18 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 # ---- Loader ----------------------------------------------------------------------------------------
 
-SKEL_OBJ := $(addprefix loader/,attach.o attach_usdt.o attach_net.o attach_switches.o)
-$(SKEL_OBJ:%=$(BUILD)/%): $(BUILD)/scope.skel.h
-$(BUILD)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
-$(BUILD)/loader/schema.o: $(BUILD)/trace_schema.h
-$(BUILD)/loader/syscalls.o: $(BUILD)/syscall_table.h
-$(BUILD)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
+SKEL_OBJ := $(addprefix loader/attach/,attach.o attach_usdt.o attach_net.o attach_switches.o)
+
+# What has to be there before objects of the loader that are built in $(1).
+define LOADER_NEEDS
+$(SKEL_OBJ:%=$(1)/%): $(BUILD)/scope.skel.h
+$(1)/loader/doctor/feat_bpf.o: $(BUILD)/probe.skel.h
+$(1)/loader/correlate/syscalls.o: $(BUILD)/syscall_table.h
+$(1)/loader/export/export_perfetto.o: $(BUILD)/perfetto_fields.h
+$(1)/loader/trace/schema.o: $(BUILD)/trace_schema.h
+$(1)/loader/view/view_page.o: $(BUILD)/view_template.h
+endef
+$(eval $(call LOADER_NEEDS,$(BUILD)))
 
 $(BUILD)/trace_schema.h: docs/trace.schema.json
 	$(call msg,GEN,$@)
@@ -140,8 +133,6 @@ $(BUILD)/trace_schema.h: docs/trace.schema.json
 # The page of `view`: what viewer/ has, put together. The order is that in which the page runs it.
 VIEWER_JS := util names store join parse load layout raster lanes draw heat filter search panel detail input main
 VIEWER	  := viewer/page.html viewer/page.css $(VIEWER_JS:%=viewer/%.js)
-
-$(BUILD)/loader/view_page.o: $(BUILD)/view_template.h
 
 $(BUILD)/view_template.html: viewer/assemble.sh $(VIEWER)
 	$(call msg,GEN,$@)
@@ -165,7 +156,7 @@ $(BUILD)/syscall_table.h:
 	$(Q)[ -s $@ ]
 
 # PB_MESSAGE_FIELD and PB_ENUM_VALUE, of Perfetto's messages and enumerations.
-$(BUILD)/perfetto_fields.h: loader/perfetto.proto
+$(BUILD)/perfetto_fields.h: loader/export/perfetto.proto
 	$(call msg,GEN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)awk '/^ *(message|enum) / { of[++n] = $$2 } /^ *}/ { n-- } \
@@ -178,7 +169,7 @@ $(BUILD)/loader/%.o: loader/%.c
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_DEF) -c $< -o $@
 
 # The directory of the plugin is compiled in, and may be another one when it is installed.
-$(BUILD)/loader/plugin_path.o: $(BUILD)/libdir
+$(BUILD)/loader/find/plugin_path.o: $(BUILD)/libdir
 ifneq ($(shell cat $(BUILD)/libdir 2>/dev/null),$(LIBDIR))
 .PHONY: $(BUILD)/libdir
 endif
@@ -293,7 +284,7 @@ uninstall:
 	rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(INCDIR) 2>/dev/null || true
 
 CLANG_FORMAT ?= $(firstword $(wildcard /usr/bin/clang-format-14) clang-format)
-FORMAT_SRC   := $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] tests/*/*.[ch])
+FORMAT_SRC   := $(wildcard include/*.h bpf/*.[ch] plugin/*.[ch] loader/*.[ch] loader/*/*.[ch] tests/*/*.[ch])
 LINT_SH	     := $(wildcard packaging/*.sh) viewer/assemble.sh .ci/run $(wildcard tests/*.sh tests/*/*.sh)
 
 format:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One tiny program per BPF feature. loader/feat_bpf.c loads each alone, attaches it, makes it fire
+ * One tiny program per BPF feature. loader/doctor/feat_bpf.c loads each alone, attaches it, makes it fire
  * and looks at what it left in scope_io: a feature works when that was seen, not when it loads.
  */
 #include "vmlinux.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What bpf/probe.bpf.c and loader/feat_bpf.c tell each other while one feature is tried. Not part
+ * What bpf/probe.bpf.c and loader/doctor/feat_bpf.c tell each other while one feature is tried. Not part
  * of the ABI between plugin and loader: both sides are always of one build.
  */
 #ifndef NCCLSCOPE_SCOPE_PROBE_IO_H

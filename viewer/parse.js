@@ -24,7 +24,7 @@ const isTrouble = name => !/flush/.test(name) && (/(^|[_ ])(errors?|err|r?to|oos
 /* InfiniBand counts four bytes as one. */
 const portBytes = (c, dir, short) => num(c['port_' + dir + '_data']) * 4 || num(c[short + '_bytes']);
 
-/* As loader/seq.c has it: whether all ranks have the same numbers, where nothing but NCCL's version tells. */
+/* As loader/read/seq.c has it: whether all ranks have the same numbers, where nothing but NCCL's version tells. */
 function isSeqCommon(version)
 {
 	const m = version.length < 16 && /^(\d+)\.(\d+)/.exec(version);

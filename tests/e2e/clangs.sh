@@ -8,7 +8,7 @@
 build_with() {
 	local clang=$1 out=$build/clangs/$1
 	rm -rf "$out" && mkdir -p "$out" && cp -a "$build/loader" "$build"/*.h "$build/libnccl-profiler-ncclscope.so" "$build/plugin" "$out/" &&
-		rm -f "$out"/{scope,probe}.skel.h "$out"/loader/{attach,attach_usdt,attach_net,attach_switches,feat_bpf}.o "$out/loader"/*.d &&
+		rm -f "$out"/{scope,probe}.skel.h "$out"/loader/attach/attach*.o "$out"/loader/doctor/feat_bpf.o "$out"/loader/*.d "$out"/loader/*/*.d &&
 		make -C "$top" --no-print-directory -s -j"$(nproc)" BUILD="$out" CLANG="$clang" "$out/ncclscope"
 }
 

@@ -55,10 +55,10 @@ soak:
 	$(Q)$(GIVE_BACK) $(MAKE) --no-print-directory tests
 	$(Q)export SOAK_SECONDS=$${SOAK_SECONDS:-7200} && TEST_SECONDS=$$((SOAK_SECONDS * 2 + 300)) $(GIVE_BACK) tests/run.sh "$(E2E_DIR)/soak.sh"
 
-$(E2E_OUT)/hostile: $(E2E_DIR)/hostile.c $(BUILD)/loader/elf_file.o
+$(E2E_OUT)/hostile: $(E2E_DIR)/hostile.c $(BUILD)/loader/find/elf_file.o
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) -Iloader -pthread $^ -lelf -ldl -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_INC) -pthread $^ -lelf -ldl -o $@
 
 -include $(wildcard $(E2E_OUT)/*.d)
 

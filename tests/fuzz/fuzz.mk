@@ -36,9 +36,9 @@ $(FUZZ_OUT)/ids: $(FUZZ_OUT)/plain/ids.o $(PLUGIN_SRC:%=$(FUZZ_OUT)/plain/%.o)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -pthread $(FUZZ_WRAP) $^ -o $@
 
-$(FUZZ_OUT)/plain/reopen.o: SCOPE_CFLAGS += -Iloader
+$(FUZZ_OUT)/plain/reopen.o: SCOPE_CFLAGS += $(LOADER_INC)
 
-$(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/elf_file.o
+$(FUZZ_OUT)/reopen: $(FUZZ_OUT)/plain/reopen.o $(BUILD)/loader/find/elf_file.o
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(SAN) -pthread $^ -lelf -o $@
 
@@ -58,12 +58,7 @@ FUZZ_RUNS     := $(if $(LIBFUZZERS),fuzz_decode:20000:$(FUZZ_OUT)/corpus/decode 
 		   fuzz_check:20000:tests/unit/traces fuzz_export:20000:tests/unit/traces fuzz_merge:20000:tests/unit/traces fuzz_job:6000:tests/unit/traces fuzz_elf:65536:$(FUZZ_OUT)/corpus/elf \
 		   fuzz_control:20000:$(FUZZ_OUT)/corpus/control fuzz_raw:20000:$(FUZZ_OUT)/corpus/raw)
 
-$(SKEL_OBJ:%=$(FUZZ_OUT)/%): $(BUILD)/scope.skel.h
-$(FUZZ_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
-$(FUZZ_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
-$(FUZZ_OUT)/loader/view_page.o: $(BUILD)/view_template.h
-$(FUZZ_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
-$(FUZZ_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
+$(eval $(call LOADER_NEEDS,$(FUZZ_OUT)))
 
 $(FUZZ_OUT)/loader/%.o: loader/%.c
 	$(call msg,CLANG,$@)
@@ -78,7 +73,7 @@ $(LIBFUZZER_LIB): $(patsubst %,$(FUZZ_OUT)/loader/%.o,$(filter-out main,$(LOADER
 $(FUZZ_OUT)/fuzz_%.o: $(FUZZ_DIR)/fuzz_%.c
 	$(call msg,CLANG,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(SCOPE_CFLAGS) $(CFLAGS) $(LIBFUZZER_SAN) -Iloader -c $< -o $@
+	$(Q)$(CLANG) $(SCOPE_CFLAGS) $(CFLAGS) $(LIBFUZZER_SAN) $(LOADER_INC) -c $< -o $@
 
 $(FUZZ_OUT)/fuzz_%: $(FUZZ_OUT)/fuzz_%.o $(LIBFUZZER_LIB)
 	$(call msg,LINK,$@)
@@ -102,7 +97,7 @@ $(FUZZ_OUT)/corpus/control/seed-0: $(FUZZ_OUT)/seeds_control
 	$(Q)mkdir -p $(@D)
 	$(Q)$< $(@D)
 
-$(FUZZ_OUT)/plain/seed_raw.o: SCOPE_CFLAGS += -Iloader
+$(FUZZ_OUT)/plain/seed_raw.o: SCOPE_CFLAGS += $(LOADER_INC)
 
 $(FUZZ_OUT)/seed_raw: $(FUZZ_OUT)/plain/seed_raw.o
 	$(call msg,LINK,$@)

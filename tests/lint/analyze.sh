@@ -8,8 +8,9 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath "${1:-$top/build}")
 shift
 cd "$top" || exit 1
-[ $# -gt 0 ] || set -- plugin/*.c loader/*.c
+[ $# -gt 0 ] || set -- plugin/*.c loader/*.c loader/*/*.c
 tidy=$(command -v clang-tidy-14)
+read -r -a loader < <(printf -- "-I%s " loader loader/*/)
 failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -34,9 +35,9 @@ check()
 {
 	cppcheck --quiet --error-exitcode=1 -j "$(nproc)" --std=c11 --library=gnu \
 		--enable=warning,performance,portability --inline-suppr \
-		--suppress=selfAssignment:loader/check.c --suppress=memleak:loader/netdev.c \
-		--suppress=nullPointer:loader/feat_net.c \
-		-Itests/lint -Iinclude -Iloader -Iplugin -D_GNU_SOURCE -D__x86_64__ \
+		--suppress=selfAssignment:loader/check/check.c --suppress=memleak:loader/node/netdev.c \
+		--suppress=nullPointer:loader/doctor/feat_net.c \
+		-Itests/lint -Iinclude "${loader[@]}" -Iplugin -D_GNU_SOURCE -D__x86_64__ \
 		'-DLIBBPF_OPTS(type, name, ...)=struct type name = {0}' "$@" >"$tmp/cppcheck" 2>&1
 }
 
@@ -44,9 +45,9 @@ check()
 tidy()
 {
 	printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh -c 'case $1 in
-		*/feat_bpf.c | */attach*.c) set -- --checks=-clang-analyzer-unix.Malloc "$1" ;; esac
+		*/feat_bpf.c | */attach/attach*.c) set -- --checks=-clang-analyzer-unix.Malloc "$1" ;; esac
 		out=$("$0" --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE \
-		-Itests/lint -Iinclude -Iloader -Iplugin -isystem "$BUILD_DIR" \
+		-Itests/lint -Iinclude $LOADER_INC -Iplugin -isystem "$BUILD_DIR" \
 		-DNCCLSCOPE_VERSION=\"0\" -DNCCLSCOPE_LIBDIR=\"/lib\" \
 		-Xclang -analyzer-config -Xclang max-nodes="$ANALYZE_NODES" 2>&1) || { echo "$out"; exit 1; }' \
 		"$tidy" >"$tmp/clang-tidy" 2>&1
@@ -60,7 +61,7 @@ case $(cppcheck --version 2>/dev/null) in
 *) echo "skip cppcheck: no cppcheck 2.10, and other versions take other things wrongly" ;;
 esac
 if [ -n "$tidy" ]; then
-	export BUILD_DIR=$build ANALYZE_NODES=${ANALYZE_NODES:-75000}
+	export BUILD_DIR=$build LOADER_INC="${loader[*]}" ANALYZE_NODES=${ANALYZE_NODES:-75000}
 	tidy "$@"
 	verdict clang-tidy $?
 else

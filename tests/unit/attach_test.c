@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/attach_usdt.c: at which place of which files the flush probe is put, and how. What the kernel and libbpf are asked for is ours here. */
+/* loader/attach/attach_usdt.c: at which place of which files the flush probe is put, and how. What the kernel and libbpf are asked for is ours here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

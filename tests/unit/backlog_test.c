@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/backlog.c: everything comes out as it went in, in its order, from memory and from the file, whoever waits for whom. */
+/* loader/decode/backlog.c: everything comes out as it went in, in its order, from memory and from the file, whoever waits for whom. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/blocks.c: each block is somebody's alone, and what nobody uses is the kernel's again. */
+/* loader/decode/blocks.c: each block is somebody's alone, and what nobody uses is the kernel's again. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

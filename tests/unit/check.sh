@@ -639,7 +639,7 @@ while read -r name key _; do
 done <from-schema
 
 # ---- every code is in the man page, and the tests above have seen it
-grep -ohE '(FIND_[A-Z]+|line|level_of\(n\)), "[a-z0-9-]+"' "$top"/loader/check*.c | cut -d'"' -f2 | sort -u >codes
+grep -ohE '(FIND_[A-Z]+|line|level_of\(n\)), "[a-z0-9-]+"' "$top"/loader/check/*.c | cut -d'"' -f2 | sort -u >codes
 [ "$(wc -l <codes)" -ge 40 ] || fail "only $(wc -l <codes) codes found in the source"
 while read -r code; do
 	grep -qE "^\.It.*[ ]$code( |\$)" "$top/man/ncclscope-check.1" || fail "$code is not in the man page"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/correlate.c by synthetic records: who is whose child, when an operation is over, what becomes of
+ * loader/correlate/correlate.c by synthetic records: who is whose child, when an operation is over, what becomes of
  * what never ends; and the table of events against a plain array, under random load.
  */
 #include <setjmp.h>

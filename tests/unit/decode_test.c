@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/decode.c: every record once, whatever comes twice or not at all; and nothing that a job can
+ * loader/decode/decode.c: every record once, whatever comes twice or not at all; and nothing that a job can
  * write into its buffer does more than to be counted.
  */
 #include <setjmp.h>

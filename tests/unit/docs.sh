@@ -144,7 +144,7 @@ fields()
 raw_version()
 {
 	local v
-	v=$(sed -nE 's/^#define RAW_VERSION +([0-9]+)u.*/\1/p' loader/raw.h)
+	v=$(sed -nE 's/^#define RAW_VERSION +([0-9]+)u.*/\1/p' loader/decode/raw.h)
 	sed -n 1p docs/raw.md | grep -q "(version $v)\$" || echo "docs/raw.md: the title is not of version ${v:-unknown}"
 	grep -q "^| 4 | version of this format, $v; " docs/raw.md || echo "docs/raw.md: the table is not of version ${v:-unknown}"
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/elf_file.c: right about good files, one of which is this test itself, and neither wrong, slow
+ * loader/find/elf_file.c: right about good files, one of which is this test itself, and neither wrong, slow
  * nor out of bounds about bad ones. Run it with ASAN=1 for the last.
  */
 #include <elf.h>

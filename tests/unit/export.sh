@@ -68,7 +68,7 @@ t_perfetto()
 t_protoc()
 {
 	out perfetto "$@" || return 1
-	protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/perfetto.proto" <out.perfetto >decoded || return 1
+	protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/export/perfetto.proto" <out.perfetto >decoded || return 1
 	! grep -E '^ *[0-9]+: ' decoded || return 1 # a field that the .proto does not have
 	same "$(grep -c '^packet {' decoded)" "$(jq .packets facts)"
 }
@@ -521,7 +521,7 @@ t_hostile()
 }
 t "hostile: bounded, told, and still what readers want" t_hostile
 if command -v protoc >/dev/null; then
-	t "hostile: protoc" eval 'protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/perfetto.proto" <h.perfetto >decoded'
+	t "hostile: protoc" eval 'protoc -I "$top/loader" --decode=perfetto.protos.Trace "$top/loader/export/perfetto.proto" <h.perfetto >decoded'
 fi
 t "control characters in CSV" eval 'grep -qaF "a;b,c\"\"d\\u0000\\u001b[31m" h.csv'
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/feat_bpf.c: what doctor makes of record's own programs. Whether the kernel takes them is ours to say here. */
+/* loader/doctor/feat_bpf.c: what doctor makes of record's own programs. Whether the kernel takes them is ours to say here. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/fexit.c: kernels that are told apart by their types. */
+/* loader/attach/fexit.c: kernels that are told apart by their types. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

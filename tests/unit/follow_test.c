@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/follow.c: processes whose end the ring does not tell. What BPF and the pipeline are asked for is seen here. */
+/* loader/find/follow.c: processes whose end the ring does not tell. What BPF and the pipeline are asked for is seen here. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

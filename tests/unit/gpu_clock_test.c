@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/gpu_clock.c: what two clocks are apart lies within the error that it says, whatever they drift and however late
+ * loader/decode/gpu_clock.c: what two clocks are apart lies within the error that it says, whatever they drift and however late
  * one is told; what contradicts it is believed; and no stamp does harm.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/ksyms.c: names for addresses, from texts as /proc/kallsyms has them, also hidden, broken and none. */
+/* loader/attach/ksyms.c: names for addresses, from texts as /proc/kallsyms has them, also hidden, broken and none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/nccl_names.c, plugin/names.c, loader/syscalls.c: numbers, words and masks. */
+/* loader/trace/nccl_names.c, plugin/names.c, loader/correlate/syscalls.c: numbers, words and masks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

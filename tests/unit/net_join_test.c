@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/net_join.c and flows.c: a job is made up whose flows are known, step by step, and each step must be
+ * loader/correlate/net_join.c and flows.c: a job is made up whose flows are known, step by step, and each step must be
  * given its own, without and with helper threads, in whatever order connections take turns; and what flows
  * count within a time, by points set by hand.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/netdev.c: texts as kernels write them, texts as nobody should, a tree of files in place of
+ * loader/node/netdev.c: texts as kernels write them, texts as nobody should, a tree of files in place of
  * /proc, and this machine's own, with a namespace beside it where that is allowed.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/node.c: texts as kernels write them, texts as nobody should, a tree of files in place of /proc and
+ * loader/node/node.c: texts as kernels write them, texts as nobody should, a tree of files in place of /proc and
  * the cgroups, and this machine's own.
  */
 #include <errno.h>

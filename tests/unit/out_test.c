@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/out.c: names, whole lines, and a disk that is full (RLIMIT_FSIZE; a tmpfs where we are root); by itself, and with
+ * loader/trace/out.c: names, whole lines, and a disk that is full (RLIMIT_FSIZE; a tmpfs where we are root); by itself, and with
  * out_threads.c, whose data races TSan would see.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/pace.c: behind everybody else while that lasts, like everybody else when it does not or costs nothing. */
+/* loader/record/pace.c: behind everybody else while that lasts, like everybody else when it does not or costs nothing. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/patience.c: what is slow, what hangs, and for how long a user's processes are waited for in all. */
+/* loader/node/patience.c: what is slow, what hangs, and for how long a user's processes are waited for in all. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

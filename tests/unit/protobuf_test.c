@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/protobuf.c: the bytes that the wire format wants, by the examples and the rules of its documentation. */
+/* loader/export/protobuf.c: the bytes that the wire format wants, by the examples and the rules of its documentation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/raw.c and the door of the pipeline: what was fed is read back as it was, makes the same trace, byte for byte;
+ * loader/decode/raw.c and the door of the pipeline: what was fed is read back as it was, makes the same trace, byte for byte;
  * a file may end anywhere, and a byte of it may be any other.
  */
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/rdma.c: ports fed with readings, trees of files in place of sysfs, with what drivers and
+ * loader/node/rdma.c: ports fed with readings, trees of files in place of sysfs, with what drivers and
  * malice may put there, and this process as the user of a device. Time is ours. And
- * loader/trace_rdma.c: what of that goes into a line, and when it is too much.
+ * loader/trace/trace_rdma.c: what of that goes into a line, and when it is too much.
  */
 #include <errno.h>
 #include <fcntl.h>

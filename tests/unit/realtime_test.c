@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/realtime.c: kernels that are told apart by their types and by what they say of themselves. */
+/* loader/attach/realtime.c: kernels that are told apart by their types and by what they say of themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

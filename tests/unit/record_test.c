@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/record_opts.c: sizes on the command line of `record`; and what is said of a command and of a directory that are
+ * loader/record/record_opts.c: sizes on the command line of `record`; and what is said of a command and of a directory that are
  * not there, before anything is recorded.
  */
 #include <errno.h>

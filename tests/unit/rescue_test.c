@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/rescue.c: who does not come by is made real-time, and is ordinary again when it does, or takes too much. */
+/* loader/record/rescue.c: who does not come by is made real-time, and is ordinary again when it does, or takes too much. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/retain.c: which traces are deleted, and that nothing else is. */
+/* loader/trace/retain.c: which traces are deleted, and that nothing else is. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/scan.c: when a process is looked into again. Looking and attaching are ours here, so that it may give no answer. */
+/* loader/find/scan.c: when a process is looked into again. Looking and attaching are ours here, so that it may give no answer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

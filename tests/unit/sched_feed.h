@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The miniature kernel's records into a timeline (loader/sched_timeline.c), and what that says of a
+ * The miniature kernel's records into a timeline (loader/correlate/sched_timeline.c), and what that says of a
  * span against the truth. For the tests by hand and by chance.
  */
 #ifndef NCCLSCOPE_TESTS_SCHED_FEED_H

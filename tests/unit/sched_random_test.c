@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/sched_timeline.c by random histories of several threads on several CPUs: any span of their
+ * loader/correlate/sched_timeline.c by random histories of several threads on several CPUs: any span of their
  * time is what it was, to the nanosecond; with records lost, nothing is claimed that was not.
  */
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/sched_sleeps.c: who ended long sleeps and in which files they were, how these are called, and what is forgotten. */
+/* loader/correlate/sched_sleeps.c: who ended long sleeps and in which files they were, how these are called, and what is forgotten. */
 #include <stdlib.h>
 #include <string.h>
 #include "sched_feed.h"

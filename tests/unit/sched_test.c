@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/sched_timeline.c by little histories of which is known what comes of them: each way in
+ * loader/correlate/sched_timeline.c by little histories of which is known what comes of them: each way in
  * which a thread's states change, are lost, and are forgotten.
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/slab.c: items do not overlap and keep what is written to them, pages go back, the budget pays for each. */
+/* loader/lib/slab.c: items do not overlap and keep what is written to them, pages go back, the budget pays for each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

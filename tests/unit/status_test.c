@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/status_file.c and loader/status_show.c: recorders that live and that were killed, files and names that
+ * loader/status/status_file.c and loader/status/status_show.c: recorders that live and that were killed, files and names that
  * were made to do harm, and tables that stay tables.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/attach_switches.c: what CPUs gather, read beside a BPF program that is played here, and told in the ring's order. */
+/* loader/attach/attach_switches.c: what CPUs gather, read beside a BPF program that is played here, and told in the ring's order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/trace_text.c: text that is kept is what would be written anew, whoever it was made for before. */
+/* loader/trace/trace_text.c: text that is kept is what would be written anew, whoever it was made for before. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -109,10 +109,10 @@ header()
 headers()
 {
 	local f
-	# shellcheck disable=SC2086 # a command and its options
-	for f in $(files '^(include|loader|plugin|tests/[a-z]+)/[^/]*\.h$'); do
-		header "$f" ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iloader -Iplugin \
-			-Itests/standin
+	# shellcheck disable=SC2046,SC2086 # commands and their options
+	for f in $(files '^(include|loader|loader/[a-z]+|plugin|tests/[a-z]+)/[^/]*\.h$'); do
+		header "$f" ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iloader $(printf -- "-I%s " loader/*/) \
+			-Iplugin -Itests/standin
 	done
 	# shellcheck disable=SC2086
 	for f in $(files '^bpf/.*\.h$'); do

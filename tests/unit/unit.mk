@@ -16,19 +16,14 @@ export CMOCKA_MESSAGE_OUTPUT := TAP
 
 # ---- The loader, all but main() --------------------------------------------------------------------
 
-$(SKEL_OBJ:%=$(UNIT_OUT)/%): $(BUILD)/scope.skel.h
-$(UNIT_OUT)/loader/feat_bpf.o: $(BUILD)/probe.skel.h
-$(UNIT_OUT)/loader/schema.o: $(BUILD)/trace_schema.h
-$(UNIT_OUT)/loader/view_page.o: $(BUILD)/view_template.h
-$(UNIT_OUT)/loader/syscalls.o: $(BUILD)/syscall_table.h
-$(UNIT_OUT)/loader/export_perfetto.o: $(BUILD)/perfetto_fields.h
+$(eval $(call LOADER_NEEDS,$(UNIT_OUT)))
 
 $(UNIT_OUT)/loader/%.o: loader/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) $(LOADER_DEF) -c $< -o $@
 
-$(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(sort $(filter-out main,$(LOADER_SRC)) rdma netdev))
+$(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(filter-out main,$(LOADER_SRC)))
 	$(call msg,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -37,7 +32,7 @@ $(UNIT_LIB): $(patsubst %,$(UNIT_OUT)/loader/%.o,$(sort $(filter-out main,$(LOAD
 $(UNIT_OUT)/%.o: $(UNIT_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) -Wno-deprecated-declarations -Iloader -Iplugin -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(UNIT_SAN) -Wno-deprecated-declarations $(LOADER_INC) -Iplugin -c $< -o $@
 
 $(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
 
@@ -75,8 +70,8 @@ $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/pl
 	$(Q)$(CC) $(UNIT_SAN) -Wl,--wrap=probe_start -pthread $^ -lcmocka -o $@
 
 # The same tests with TSan, as there are threads.
-OUT_TSAN  := out out_threads thread out_dir zst json log
-BACKLOG_TSAN := backlog blocks clock log
+OUT_TSAN     := $(addprefix trace/,out out_threads out_dir zst json) lib/thread lib/log
+BACKLOG_TSAN := $(addprefix decode/,backlog blocks clock) lib/log
 
 $(UNIT_OUT)/tsan/%.o: loader/%.c
 	$(call msg,CC,$@)
@@ -86,7 +81,7 @@ $(UNIT_OUT)/tsan/%.o: loader/%.c
 $(UNIT_OUT)/tsan/%.o: $(UNIT_DIR)/%.c
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fsanitize=thread -Iloader -c $< -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fsanitize=thread $(LOADER_INC) -c $< -o $@
 
 $(UNIT_OUT)/out_tsan_test: $(OUT_TSAN:%=$(UNIT_OUT)/tsan/%.o)
 $(UNIT_OUT)/backlog_tsan_test: $(BACKLOG_TSAN:%=$(UNIT_OUT)/tsan/%.o)
@@ -115,10 +110,10 @@ $(UNIT_OUT)/cuda_test: $(UNIT_OUT)/cuda_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/plugin
 # An NVML; and as older drivers name things.
 FAKE_NVML := $(UNIT_OUT)/nvml/libnvidia-ml.so.1 $(UNIT_OUT)/nvml-old/libnvidia-ml.so.1
 
-$(FAKE_NVML): $(UNIT_DIR)/fake_nvml.c loader/nvml_abi.h
+$(FAKE_NVML): $(UNIT_DIR)/fake_nvml.c loader/node/nvml_abi.h
 	$(call msg,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(findstring old,$@),-DFAKE_NVML_OLD) -Iloader -fPIC -shared \
+	$(Q)$(CC) -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(findstring old,$@),-DFAKE_NVML_OLD) $(LOADER_INC) -fPIC -shared \
 		-Wl,-soname,libnvidia-ml.so.1 $< -o $@
 
 $(UNIT_OUT)/gpu_test.o: SCOPE_CFLAGS += -DFAKE_NVML_DIR='"$(abspath $(UNIT_OUT))"'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/who.c: the build id of a libnccl, and of nothing else, whatever its path looks like. */
+/* loader/find/who.c: the build id of a libnccl, and of nothing else, whatever its path looks like. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What `record` does with RDMA counters, alone: follows one process by loader/rdma.c until SIGTERM,
+ * What `record` does with RDMA counters, alone: follows one process by loader/node/rdma.c until SIGTERM,
  * then tells by how much the ports moved of the devices that the process has had open. rdma.sh
  * compares.
  */

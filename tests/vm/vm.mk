@@ -14,10 +14,10 @@ $(VM_OUT)/%: $(VM_DIR)/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -pthread $< -ldl -o $@
 
-$(VM_OUT)/rdma_watch: $(VM_DIR)/rdma_watch.c $(BUILD)/loader/rdma.o $(BUILD)/loader/clock.o
+$(VM_OUT)/rdma_watch: $(VM_DIR)/rdma_watch.c $(BUILD)/loader/node/rdma.o $(BUILD)/loader/decode/clock.o
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) -Iloader $(filter %.c %.o,$^) -o $@
+	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_INC) $(filter %.c %.o,$^) -o $@
 
 .PHONY: check-vm check-vm-rdma check-vm-unit vm-build vm-unit
 vm-build: all standin $(VM_PROGS)

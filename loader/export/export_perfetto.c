@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Export as Perfetto's own format (loader/perfetto.proto): a sequence of packets for each process, written as it comes, in which words
+ * Export as Perfetto's own format (loader/export/perfetto.proto): a sequence of packets for each process, written as it comes, in which words
  * are told once. Ids are hashes of node and process, so that files can be put one behind the other. Times are the node's real time
  * where the trace tells it; Perfetto calls the clock that a trace is in BOOTTIME.
  */
