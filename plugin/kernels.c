@@ -10,8 +10,11 @@
  * what ncclGroupStart has not counted up), and starts another at the next call. But a Group on the thread that calls NCCL begins only when
  * all calls have been made. That of a non-blocking communicator begins elsewhere.
  *
- * And of another thread nobody knows whether it has looked at the mask and is about to begin a group: where several threads of a process
- * call NCCL they stay on. That leaves the first group of a second thread, if it begins in the very moment when they go off.
+ * And of another thread nobody knows whether it has looked at the mask and is about to make a Send, or the Recv to it: where several threads
+ * of a process make these they stay on. Collectives do not matter: host and GPU go by the mask of each, and both count those without
+ * KernelCh too (2.28.3 to 2.30.7: enqueue.cc, incWorkCounter() of proxy.cc). From interface 7 on the host does not count them: there all
+ * calls of a group must have one mask. That leaves another thread's first Send or Recv, and its capture of the first graph, if it comes in
+ * the very moment when they go off.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -23,7 +26,7 @@
 
 /* How often there was a last communicator, and one more: who was in a group then is in none. */
 static uint32_t era = 1;
-/* Threads that have begun groups in it. */
+/* Threads that have made calls in it which must have one mask with others of their group. */
 static uint32_t callers;
 /* The era in which this thread has become one. */
 static __thread uint32_t called TLS_NO_CALL;
@@ -79,15 +82,19 @@ void kernels_work(bool captured)
 
 void kernels_group_begin(bool captured, int depth)
 {
+	one_call = depth == 1;
+	in_group = __atomic_load_n(&era, __ATOMIC_RELAXED);
+	kernels_work(captured);
+}
+
+void kernels_one_mask(void)
+{
 	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
 
-	one_call = depth == 1;
-	in_group = now;
-	if (called != now) {
-		called = now;
-		__atomic_fetch_add(&callers, 1, __ATOMIC_SEQ_CST);
-	}
-	kernels_work(captured);
+	if (called == now)
+		return;
+	called = now;
+	__atomic_fetch_add(&callers, 1, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -112,10 +119,10 @@ static bool unwanted_long(void)
 
 void kernels_group_launch(void)
 {
+	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED), unwanted;
 	struct scope_area *area = area_peek();
-	uint32_t unwanted;
 
-	if (in_group != __atomic_load_n(&era, __ATOMIC_RELAXED))
+	if (in_group != now)
 		return;
 	in_group = 0;
 	if (!area || __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) != SCOPE_KERNELS_USED)
@@ -123,7 +130,7 @@ void kernels_group_launch(void)
 	unwanted = area_masks(area) & KERNELS & ~area_wanted();
 	if (!unwanted)
 		__atomic_store_n(&unwanted_ts, 0, __ATOMIC_RELAXED);
-	else if (unwanted_long() && __atomic_load_n(&callers, __ATOMIC_SEQ_CST) == 1)
+	else if (unwanted_long() && __atomic_load_n(&callers, __ATOMIC_SEQ_CST) == (called == now))
 		area_masks_clear(area, unwanted);
 }
 

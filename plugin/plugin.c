@@ -566,6 +566,9 @@ static inline void start_group(uint32_t what, const descr *d, int api)
 		kernels_work(false);
 	else if (what == SCOPE_GROUP)
 		kernels_group_launch();
+	/* From 7 on NCCL may lose track of collectives too. */
+	if (what == (api < 7 ? SCOPE_P2P_API : SCOPE_GROUP_API))
+		kernels_one_mask();
 }
 
 static inline __attribute__((always_inline)) ncclProfResult_t

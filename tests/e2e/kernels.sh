@@ -13,28 +13,42 @@ all_off() {
 	[ "$(masks)" = "$(printf '0 %.0s' "${ranks[@]}")" ]
 }
 
-# round SIGNAL N [OPTION]: a job that begins beside a recorder, and loses it while it makes calls.
+# round SIGNAL N PROCESSES [OPTION]: a job that begins beside a recorder, and loses it while it makes calls.
 round() {
 	record_bg "$1$2" --mask kernelch --sched=off --net=off
-	job_bg "$1$2" --ranks 6 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check "${@:3}"
-	until_true 10 children_ready "$starter" 6
-	mapfile -t ranks < <(pgrep -P "$starter")
+	job_bg "$1$2" --ranks 6 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check "${@:4}"
+	ranks_of "$3"
 	sleep 0.$((RANDOM % 5 + 4))
 	stop_recorder "$1"
 	# No jq: who was killed may have left half a line.
 	t "$1, $2: KernelCh was on" grep -q '"type":"ncclProfileKernelCh"' -r "$tmp/$1$2"
+}
+goes_off() {
 	t "$1, $2: all is off soon" until_true 5 all_off
+	ends_well "$@"
+}
+ends_well() {
 	kill -USR1 "$starter"
 	wait "$starter"
 	is "$1, $2: the job ends, and has not waited" "$?" 0
 }
 
 for i in $(seq "${KERNELS_ROUNDS:-2}"); do
-	round INT "$i"
-	round KILL "$i"
+	round INT "$i" 6
+	goes_off INT "$i"
+	round KILL "$i" 6
+	goes_off KILL "$i"
 	# NCCL stops a GroupApi at the end of each second one of the inner groups.
-	round INT "nested$i" --nest
+	round INT "nested$i" 6 --nest
+	goes_off INT "nested$i"
+	# Several threads of a process: each collective goes by its own mask, also of a group; a Send and its Recv by that of one of them.
+	round INT "threads$i" 3 --threads 2 --op allreduce --groups 3
+	goes_off INT "threads$i"
 done
+round INT p2p-threads 3 --threads 2
+sleep 1
+t "INT, p2p-threads: KernelCh stays on" [ "$(masks)" = "64 64 64 " ]
+ends_well INT p2p-threads
 
 # Windows that follow one another are one recording for NCCL, which could not have KernelCh come on again: it is in each of them.
 recorder_bg windows -o "$tmp/windows" --mask coll,proxyop,kernelch --sched=off --net=off --every 2s --for 2s -d 7s

@@ -1126,6 +1126,9 @@ static void test_mask_room_gone(void **state)
 	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
 }
 
+/* That of the NCCL whose groups these are. */
+static const ncclProfiler_v5_t *group_prof = &ncclProfiler_v7;
+
 /* As NCCL's calls of a group do; `depth` is that of its first call, 1: one that is a group of its own. */
 static void *group_begin(void *ctx, int captured, int depth)
 {
@@ -1134,7 +1137,7 @@ static void *group_begin(void *ctx, int captured, int depth)
 
 	d.groupApi.graphCaptured = captured;
 	d.groupApi.groupDepth = depth;
-	assert_int_equal(ncclProfiler_v7.startEvent(ctx, &handle, &d), ncclSuccess);
+	assert_int_equal(group_prof->startEvent(ctx, &handle, &d), ncclSuccess);
 	return handle;
 }
 
@@ -1143,8 +1146,8 @@ static void group_launch(void *ctx)
 	descr d = {.type = ncclProfileGroup};
 	void *handle = NULL;
 
-	assert_int_equal(ncclProfiler_v7.startEvent(ctx, &handle, &d), ncclSuccess);
-	ncclProfiler_v7.stopEvent(handle);
+	assert_int_equal(group_prof->startEvent(ctx, &handle, &d), ncclSuccess);
+	group_prof->stopEvent(handle);
 }
 
 static void group(void *ctx, int captured)
@@ -1298,6 +1301,83 @@ static void test_kernels_nested(void **state)
 	assert_int_equal(mask, 0x40);
 	group_launch(ctx);
 	assert_int_equal(mask, 0);
+	ncclProfiler_v7.finalize(ctx);
+}
+
+/* A group of one call. */
+static void call_group(void *ctx, uint64_t type)
+{
+	void *handle = NULL, *all = group_begin(ctx, 0, 2);
+	descr d = {.type = type, .parentObj = all};
+
+	assert_int_equal(group_prof->startEvent(ctx, &handle, &d), ncclSuccess);
+	group_prof->stopEvent(handle);
+	group_launch(ctx);
+	group_prof->stopEvent(all);
+}
+
+static void *other_coll(void *ctx)
+{
+	call_group(ctx, ncclProfileCollApi);
+	return NULL;
+}
+
+static void *other_p2p(void *ctx)
+{
+	call_group(ctx, ncclProfileP2pApi);
+	return NULL;
+}
+
+static void in_other_thread(void *(*fn)(void *), void *ctx)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, fn, ctx);
+	pthread_join(thread, NULL);
+}
+
+/* Each collective has a mask of its own, a Send and its Recv have one together: whose threads make these keep KernelCh on. */
+static void test_kernels_threads(void **state)
+{
+	static const ncclProfiler_v5_t *const tables[] = {&ncclProfiler_v5, &ncclProfiler_v6};
+	static int mask;
+	void *ctx;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		group_prof = tables[i];
+		ctx = unwanted_kernels(&mask);
+		in_other_thread(other_coll, ctx);
+		assert_int_equal(mask, 0);
+		mask = 0x40;
+		call_group(ctx, ncclProfileCollApi);
+		assert_int_equal(mask, 0);
+		/* The only one that makes these may. */
+		mask = 0x40;
+		call_group(ctx, ncclProfileP2pApi);
+		assert_int_equal(mask, 0);
+		/* It may be within a group: another may not. */
+		mask = 0x40;
+		in_other_thread(other_coll, ctx);
+		assert_int_equal(mask, 0x40);
+		call_group(ctx, ncclProfileCollApi);
+		assert_int_equal(mask, 0);
+		/* Nor may anybody where two make them, until the communicators end. */
+		mask = 0x40;
+		in_other_thread(other_p2p, ctx);
+		call_group(ctx, ncclProfileCollApi);
+		call_group(ctx, ncclProfileP2pApi);
+		in_other_thread(other_coll, ctx);
+		assert_int_equal(mask, 0x40);
+		ncclProfiler_v7.finalize(ctx);
+	}
+	/* From 7 on NCCL counts on the host only collectives with KernelCh, on the GPU all. */
+	group_prof = &ncclProfiler_v7;
+	ctx = unwanted_kernels(&mask);
+	in_other_thread(other_coll, ctx);
+	call_group(ctx, ncclProfileCollApi);
+	assert_int_equal(mask, 0x40);
 	ncclProfiler_v7.finalize(ctx);
 }
 
@@ -1520,15 +1600,33 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_fields_v4_to_v7), TEST(test_unknown_types),  TEST(test_fields_v1_to_v3),
-		TEST(test_comm_name_again), TEST(test_states),	       TEST(test_folded_starts),
-		TEST(test_folded_states),   TEST(test_folded_ops),     TEST(test_folded_many),
-		TEST(test_folded_unknown),  TEST(test_folded_any),     TEST(test_step),
-		TEST(test_step_apart),	    TEST(test_mask_default),   TEST(test_mask_variable),
-		TEST(test_mask_wanted),	    TEST(test_mask_kernel_ch), TEST(test_mask_room),
-		TEST(test_mask_room_gone),  TEST(test_kernels_off),    TEST(test_kernels_nested),
-		TEST(test_mask_nobody),	    TEST(test_disarm),	       TEST(test_fork),
-		TEST(test_comms_full),	    TEST(test_no_buffer),
+		TEST(test_fields_v4_to_v7),
+		TEST(test_unknown_types),
+		TEST(test_fields_v1_to_v3),
+		TEST(test_comm_name_again),
+		TEST(test_states),
+		TEST(test_folded_starts),
+		TEST(test_folded_states),
+		TEST(test_folded_ops),
+		TEST(test_folded_many),
+		TEST(test_folded_unknown),
+		TEST(test_folded_any),
+		TEST(test_step),
+		TEST(test_step_apart),
+		TEST(test_mask_default),
+		TEST(test_mask_variable),
+		TEST(test_mask_wanted),
+		TEST(test_mask_kernel_ch),
+		TEST(test_mask_room),
+		TEST(test_mask_room_gone),
+		TEST(test_kernels_off),
+		TEST(test_kernels_nested),
+		TEST(test_kernels_threads),
+		TEST(test_mask_nobody),
+		TEST(test_disarm),
+		TEST(test_fork),
+		TEST(test_comms_full),
+		TEST(test_no_buffer),
 	};
 
 	return cmocka_run_group_tests_name("plugin", tests, NULL, NULL);
