@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/decode/clock.c: one monotone function, near the truth while the rate changes, and the machine's own. */
+/* loader/lib/clock.c: one monotone function, near the truth while the rate changes, and the machine's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/trace/json.c against jansson: what it writes is JSON, and reads back as what went in. */
+/* loader/lib/json.c against jansson: what it writes is JSON, and reads back as what went in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

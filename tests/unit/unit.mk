@@ -70,8 +70,8 @@ $(UNIT_OUT)/plugin_test: $(UNIT_OUT)/plugin_test.o $(PLUGIN_SRC:%=$(UNIT_OUT)/pl
 	$(Q)$(CC) $(UNIT_SAN) -Wl,--wrap=probe_start -pthread $^ -lcmocka -o $@
 
 # The same tests with TSan, as there are threads.
-OUT_TSAN     := $(addprefix trace/,out out_threads out_dir zst json) lib/thread lib/log
-BACKLOG_TSAN := $(addprefix decode/,backlog blocks clock) lib/log
+OUT_TSAN     := $(addprefix trace/,out out_threads out_dir) $(addprefix lib/,json zst thread log)
+BACKLOG_TSAN := $(addprefix decode/,backlog blocks) $(addprefix lib/,clock log)
 
 $(UNIT_OUT)/tsan/%.o: loader/%.c
 	$(call msg,CC,$@)

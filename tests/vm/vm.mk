@@ -14,7 +14,7 @@ $(VM_OUT)/%: $(VM_DIR)/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -pthread $< -ldl -o $@
 
-$(VM_OUT)/rdma_watch: $(VM_DIR)/rdma_watch.c $(BUILD)/loader/node/rdma.o $(BUILD)/loader/decode/clock.o
+$(VM_OUT)/rdma_watch: $(VM_DIR)/rdma_watch.c $(BUILD)/loader/node/rdma.o $(BUILD)/loader/lib/clock.o
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $(SAN) $(LOADER_INC) $(filter %.c %.o,$^) -o $@
