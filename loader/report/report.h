@@ -647,6 +647,8 @@ struct report_comm {
 	uint32_t name;
 	int32_t nranks; /* 0: not told */
 	int32_t max_rank;
+	struct report_proc
+		*first; /* who came first, whether there was room for it among the members or not */
 	struct report_member *members; /* owned: ranks that the input has */
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;

@@ -34,14 +34,17 @@ void report_note_jobs(struct report *r)
 
 	for (p = r->procs; p; p = p->next)
 		p->job = p->self;
-	HASH_ITER (hh, r->comms, c, ctmp)
+	HASH_ITER (hh, r->comms, c, ctmp) {
+		if (!c->hash) /* not known: of any */
+			continue;
 		HASH_ITER (hh, c->members, m, mtmp)
-			join(c->members->proc, m->proc);
+			join(c->first, m->proc);
+	}
 	/* those as well that there was no room for among the members */
 	for (p = r->procs; p; p = p->next) {
 		HASH_FIND(hh, r->comms, &p->within, sizeof(p->within), c);
-		if (p->of && c && c->members)
-			join(c->members->proc, p);
+		if (c && c->hash && c->first)
+			join(c->first, p);
 	}
 	for (p = r->procs; p; p = p->next)
 		p->job = stands_for(p);

@@ -264,6 +264,7 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 {
 	struct report_member *m = report_member_of(c, rank);
 
+	c->first = c->first ?: p;
 	name_rank(c, rank, p);
 	if (p->self != p)
 		name_rank(c, rank, p->self);

@@ -132,4 +132,4 @@ TESTS_UNIT += $(foreach p,$(FUZZ_PROGS),"$(p)") "$(FUZZ_OUT)/ids" \
 fuzz-nightly: $(LIBFUZZERS) $(FUZZ_CORPUS)
 	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(FUZZ_DIR)/libfuzzer.sh $(FUZZ_OUT) $(FUZZ_RUNS)
 
--include $(wildcard $(FUZZ_OUT)/*.d $(FUZZ_OUT)/*/*.d)
+-include $(wildcard $(addprefix $(FUZZ_OUT)/,*.d */*.d */*/*.d))

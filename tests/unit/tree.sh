@@ -195,6 +195,16 @@ listed()
 	)
 }
 
+# A header's change makes what includes it again, in the program, for unit tests, with TSan, and for fuzzers: objects of it @1, which includes @2.
+made_again()
+{
+	local out object
+	out=$(realpath --relative-to=. "$build")
+	for object in "$out"/{loader,tests/unit/loader,tests/unit/tsan,tests/fuzz/loader}/"$1".o; do
+		[ ! -e "$object" ] || make -n BUILD="$out" -W "$2" "$object" 2>/dev/null | grep -q -- "-o $object" || echo "$object: not made again for $2"
+	done
+}
+
 # roots WHAT: complaints that in the build directory of that copy, which is a user's, things are not this user's.
 roots()
 {
@@ -250,6 +260,7 @@ verdict tree-headers "$(headers)"
 verdict tree-install "$(installed)"
 verdict tree-clean "$(cleaned)"
 verdict tree-flags "$(flags)"
+verdict tree-made-again "$(made_again report/report_jobs loader/report/report.h; made_again decode/blocks loader/decode/blocks.h)"
 verdict tree-without-git "$(listed)"
 if [ "$(id -u)" = 0 ]; then
 	verdict tree-given-back "$(given_back)"

@@ -156,4 +156,4 @@ TESTS_UNIT += $(foreach t,$(UNIT_LOADER) out_tsan backlog_tsan plugin cuda linke
 	      "tests/unit/check.sh $(BUILD)/ncclscope $(UNIT_OUT)/schema_tables" \
 	      "$(UNIT_OUT)/check_json_test tests/unit/traces/*.jsonl"
 
--include $(wildcard $(UNIT_OUT)/*.d $(UNIT_OUT)/*/*.d)
+-include $(wildcard $(addprefix $(UNIT_OUT)/,*.d */*.d */*/*.d))
