@@ -350,6 +350,8 @@ static const struct report_op *first_collective(const struct report_comm *c)
 
 struct candidate {
 	bool why;
+	int plain;
+	int64_t reset; /* if that is what holds it up */
 	double evidence;
 	int64_t start;
 };
@@ -358,14 +360,32 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 {
 	if (a->why != b->why)
 		return a->why;
+	if (a->plain != b->plain)
+		return a->plain > b->plain;
+	if (a->reset != b->reset)
+		return a->reset < b->reset;
 	if (a->evidence > b->evidence || a->evidence < b->evidence)
 		return a->evidence > b->evidence;
 	return a->start < b->start;
 }
 
+/* What its rank shows. Of resets the first one: others follow from it, when the ranks give up. */
+static void weigh(struct report *r, const struct report_op *op, struct candidate *at)
+{
+	const struct report_proc *p;
+	struct report_verdict v;
+
+	report_judge_hung(r, op, &v);
+	p = v.cause.proc;
+	at->plain = report_plain(&v.cause);
+	at->evidence = v.confidence;
+	if (p && v.cause.code == CODE_RESET && at->plain)
+		at->reset = p->reset_ns + p->offset;
+}
+
 /*
  * Of those of a communicator the first that says why; if none does, the first. Where each rank's collective is one of its own, as nobody
- * knows which belong together, the first one may be that of a rank that only waits: there the one with the most evidence.
+ * knows which belong together, the first one may be that of a rank that only waits: there the one whose rank shows most.
  */
 static struct report_op *best_of(struct report *r, struct report_comm *c)
 {
@@ -377,9 +397,9 @@ static struct report_op *best_of(struct report *r, struct report_comm *c)
 	for (op = c->hung; op; op = op->next) {
 		if (!c->alone && !op->p2p && op != collective)
 			continue;
-		at.why = says_why(op);
-		at.evidence = c->alone && n++ < CANDIDATES ? report_hung_evidence(r, op) : 0;
-		at.start = first_start(op);
+		at = (struct candidate){says_why(op), 0, INT64_MAX, 0, first_start(op)};
+		if (c->alone && n++ < CANDIDATES)
+			weigh(r, op, &at);
 		if (best && !is_better(&at, &best_at))
 			continue;
 		best = op;

@@ -183,8 +183,10 @@ void report_op_free(struct report_op *op);
 bool report_stands_still(const struct report_op *op);
 /* Not merely cut off by the end of the recording, or that of its ranks with the job's. */
 bool report_is_hung(const struct report_op *op);
-/* Of one that hangs: how sure it is what holds it up; 0: not known. */
-double report_hung_evidence(struct report *r, const struct report_op *op);
+/* What holds one up that hangs, as far as its ranks' own show. */
+void report_judge_hung(struct report *r, const struct report_op *op, struct report_verdict *v);
+/* What is plain to see goes before what follows from it: the larger. */
+int report_plain(const struct report_cause *c);
 /*
  * report_hung.c: operations that never ended. One is taken over, and left out (which is counted) if there is no room. At the end of
  * each communicator the one that is told of is left; where its ranks' are not joined, as the first of them.

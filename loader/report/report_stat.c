@@ -739,16 +739,14 @@ bool report_is_hung(const struct report_op *op)
 	return report_stands_still(op) || op->comm->killed;
 }
 
-double report_hung_evidence(struct report *r, const struct report_op *op)
+void report_judge_hung(struct report *r, const struct report_op *op, struct report_verdict *v)
 {
 	struct report_cause causes[REPORT_CAUSES];
 	uint32_t n = report_causes(op, r->names, causes);
 	struct report_typical typical = {.stall = 0};
-	struct report_verdict v;
 
 	set_typical(op->class, true, &typical);
-	report_judge(op, causes, n, op->own, &typical, r->names, &v);
-	return v.confidence;
+	report_judge(op, causes, n, op->own, &typical, r->names, v);
 }
 
 static void judge_hung(struct report *r, const struct report_op *op)

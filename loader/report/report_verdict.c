@@ -668,8 +668,9 @@ static void add_missing(struct causes *c)
 			continue;
 		proc = p ? p->proc : m->proc;
 		stopped = !p && (proc->is_stopped || proc->is_frozen);
-		/* by its number it may be in it */
-		if (!p && !op->p2p && op->comm->alone && m != dead && !stopped)
+		/* by its number it may be in it; one that hangs may have been stopped since */
+		if (!p && !op->p2p && op->comm->alone && m != dead &&
+		    (!stopped || m->hangs[false] == proc))
 			continue;
 		cause = add(c, stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
@@ -807,8 +808,7 @@ const struct report_cause *report_primary(const struct report_cause *causes, uin
 	return best;
 }
 
-/* What is plain to see goes before what follows from it. */
-static int plain(const struct report_cause *c)
+int report_plain(const struct report_cause *c)
 {
 	switch (c->code) {
 	case CODE_STOPPED:
@@ -838,9 +838,9 @@ static bool is_better(const struct report_cause *c, int64_t gain, const struct r
 		      int64_t than_gain, int64_t excess)
 {
 	if (!than || (double)gain < EXPLAINS * (double)excess ||
-	    (double)than_gain < EXPLAINS * (double)excess || plain(c) == plain(than))
+	    (double)than_gain < EXPLAINS * (double)excess || report_plain(c) == report_plain(than))
 		return gain > than_gain;
-	return plain(c) > plain(than);
+	return report_plain(c) > report_plain(than);
 }
 
 /* For how long nothing came, but for what ranks or kernels that were late have the others wait, and for what is usual. */
@@ -867,7 +867,7 @@ static bool is_of_ports(const struct report_op *op, const struct report_cause *b
 	double enough = EXPLAINS * (double)v->excess;
 	int64_t rest = v->excess - gain;
 
-	if (best && (double)gain >= enough && (plain(best) || best->code == CODE_RESET))
+	if (best && (double)gain >= enough && (report_plain(best) || best->code == CODE_RESET))
 		return false;
 	if (!report_ports_cause(op, typical, names, ports))
 		return false;
@@ -1020,7 +1020,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	v->cause = *best;
 	v->explained = best_gain;
 	v->confidence = (double)best_gain / (double)v->excess * best->trust;
-	if (second > best_gain * 7 / 10 && !plain(best))
+	if (second > best_gain * 7 / 10 && !report_plain(best))
 		v->confidence *= 0.8;
 	if (lacks_ranks(op))
 		v->confidence *= 0.9;

@@ -3722,6 +3722,45 @@ static void reset_by_old_numbers(void **state)
 	must_tell_reset_of_1(1);
 }
 
+/* Of resets under several of them the first one is told, whichever rank called first. */
+static void first_reset_by_old_numbers(void **state)
+{
+	struct report r;
+	int first;
+
+	(void)state;
+	for (first = 0; first < 2; first++) {
+		text_begin();
+		put_numbered(0, "2.25.1", NOT_COMMON, 5, 6, true);
+		fputs(first == 0 ? RESET("1200000.000") : RESET("1300000.000"), text_file);
+		put_numbered(1, "2.25.1", NOT_COMMON, 4, 7, true);
+		fputs(first == 1 ? RESET("1200000.000") : RESET("1300000.000"), text_file);
+		text_read(&r);
+		assert_int_equal(HASH_COUNT(r.finds), 1);
+		assert_int_equal(r.finds->key.code, CODE_RESET);
+		assert_int_equal(r.finds->who->host_pid, first + 1);
+		report_free(&r);
+	}
+}
+
+/* One that hangs, and is stopped then, as by a debugger, holds nobody up by that. */
+static void stopped_while_it_hangs_by_old_numbers(void **state)
+{
+	struct report r;
+
+	(void)state;
+	text_begin();
+	put_numbered(0, "2.25.1", NOT_COMMON, 5, 6, true);
+	fputs(RESET("1200000.000"), text_file);
+	put_numbered(1, "2.25.1", NOT_COMMON, 4, 7, true);
+	fputs("{\"recordType\":\"thread\",\"tid\":1,\"why\":\"stopped\"}\n", text_file);
+	text_read(&r);
+	assert_int_equal(HASH_COUNT(r.finds), 1);
+	assert_int_equal(r.finds->key.code, CODE_RESET);
+	assert_int_equal(r.finds->who->host_pid, 1);
+	report_free(&r);
+}
+
 /* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
 static void put_window(int seq, int at, int n)
 {
@@ -5528,6 +5567,8 @@ int main(void)
 		cmocka_unit_test(nobody_is_missing_by_old_numbers),
 		cmocka_unit_test(stopped_by_old_numbers),
 		cmocka_unit_test(reset_by_old_numbers),
+		cmocka_unit_test(first_reset_by_old_numbers),
+		cmocka_unit_test(stopped_while_it_hangs_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
