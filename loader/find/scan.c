@@ -360,11 +360,11 @@ static bool is_due(const struct scan_proc *p, uint64_t vsize, uint64_t now)
 	return now >= p->look_ns && (p->file ? vsize < p->vsize : vsize != p->vsize);
 }
 
-/* Not what it is, but that it could not be asked: there was no answer, or nobody to ask it. */
+/* Not what it is, but that it could not be asked, or attached to: there was no answer, or nobody to ask it, or no room. */
 static bool is_passing(int err)
 {
 	return err == -ETIMEDOUT || err == -EBUSY || err == -EPIPE || err == -ENOMEM ||
-	       err == -EMFILE || err == -ENFILE;
+	       err == -EMFILE || err == -ENFILE || err == -ENOSPC;
 }
 
 static void set_next_look(struct scan_proc *p, uint64_t now, int err)
@@ -393,24 +393,26 @@ static uint64_t first_id(struct scan_proc *p, uint64_t next)
 	return p->first_id;
 }
 
-/* What the process' mapping leads to, unless that was the file we have already: as its inode's last change tells. */
-static void file_attach_copy(struct recorder *r, struct scan_file *f, const struct target *t)
+/* What the process' mapping leads to, unless that was the file we have already: as its inode's last change tells. 0 or -errno. */
+static int file_attach_copy(struct recorder *r, struct scan_file *f, const struct target *t)
 {
-	int fd = elf__open_same(t->path, &t->file);
+	int fd = elf__open_same(t->path, &t->file), link = -ENOENT;
 	struct stat st;
 
 	if (fd < 0)
-		return;
+		return fd;
 	if (!fstat(fd, &st) && memcmp(&st.st_ctim, &f->same, sizeof(f->same))) {
-		f->copy = attach__plugin(r->attach, path_of(fd).s, -1);
+		link = attach__plugin(r->attach, path_of(fd).s, -1);
 		attach__poll(r->attach, 0); /* as in file_attach() */
 	}
 	close(fd);
-	if (f->copy < 0)
-		return;
+	if (link < 0)
+		return link;
+	f->copy = link;
 	f->same = st.st_ctim;
 	f->attached_ns = monotonic_ns();
 	pr_debug("Attached to a changed file of the plugin, found in process %d\n", t->pid);
+	return 0;
 }
 
 static void copy_off(struct recorder *r, struct scan_file *f)
@@ -423,21 +425,27 @@ static void copy_off(struct recorder *r, struct scan_file *f)
  * A file of an image that somebody changes, if only its owner, is copied (overlayfs): who loads it later has another inode, which no
  * probe is on, with the numbers of the one before, size and times as well. What a process has mapped tells them apart. One that had it before
  * keeps that, and its probe; if we come later, its mapping leads to the copy, which we may have attached to just now (`fresh`). 0; -ENODATA: no probe
- * can be on it; or why it could not be asked, which may pass.
+ * can be on it; or why it could not be asked, or attached to, which may pass.
  */
 static int file_cover(struct recorder *r, struct scan_proc *p, struct target *t, bool fresh)
 {
-	int err = target__probed(t);
+	int err = target__probed(t), copy_err = 0;
 
 	if (err == -ENODATA && !fresh && p->file->copy < 0) {
-		file_attach_copy(r, p->file, t);
+		copy_err = file_attach_copy(r, p->file, t);
 		err = target__probed(t);
 		if (p->file->copy >= 0 && err == -ENODATA)
 			copy_off(r, p->file);
 	}
-	if (err == -ENODATA && may_tell(&r->scan, p))
-		pr_warn("Process %d: %s; continuing without it\n", p->pid, target__error(err));
-	return err == -ENODATA || is_passing(err) ? err : 0;
+	p->bare = err == -ENODATA;
+	if (p->bare && is_passing(copy_err))
+		err = copy_err;
+	if (p->bare && may_tell(&r->scan, p))
+		pr_warn("Process %d: %s; continuing without it%s\n", p->pid,
+			err == -ENOSPC ? "there is no room for another file of the plugin"
+				       : target__error(err),
+			err == -ENODATA ? "" : ", and trying again later");
+	return p->bare || is_passing(err) ? err : 0;
 }
 
 static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
@@ -464,7 +472,6 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	if (!err && p->file) {
 		p->file->users++;
 		err = file_cover(r, p, &t, fresh);
-		p->bare = err == -ENODATA;
 		if (!err)
 			err = follow__want(r, &t, p->pid, r->opt.mask);
 		first_id(p, t.first_id);

@@ -45,12 +45,12 @@ struct scan_proc {
 	uint64_t start; /* field 22 of /proc/PID/stat: with the pid, the process */
 	/* Of its address space when its mappings were last looked at, in bytes; UINT64_MAX: they could not be. */
 	uint64_t vsize;
-	uint64_t look_ns;	/* not to be looked at before */
-	uint64_t pause_ns;	/* it gave no answer, and was left alone for so long; 0: it did */
-	bool hangs;		/* it hung, that is why */
-	uint32_t pass;		/* that last saw it */
-	bool told;		/* why it is not recorded */
-	uint64_t first_id;	/* struct target's, when we first asked it for events; 0: not yet */
+	uint64_t look_ns;  /* not to be looked at before */
+	uint64_t pause_ns; /* no answer, or no room: it was left alone for so long; 0: neither */
+	bool hangs;	   /* it hung, that is why */
+	uint32_t pass;	   /* that last saw it */
+	bool told;	   /* why it is not recorded */
+	uint64_t first_id; /* struct target's, when we first asked it for events; 0: not yet */
 	struct scan_file *file; /* NULL: it has none that we record */
 	bool bare;		/* and no probe can be on what it has mapped of it */
 	UT_hash_handle hh;

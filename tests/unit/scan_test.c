@@ -369,6 +369,36 @@ static void test_copied_up(void **state)
 	plugin.find = plugin.bare = 0;
 }
 
+/* There may be no room for it for a while: that is said once, and it is tried again. */
+static void test_copied_up_no_room(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked, i;
+
+	(void)state;
+	plugin.attached = plugin.detached = 0;
+	warnings = 0;
+	pass(&r, &asked)->start ^= 1; /* another process, next time */
+	plugin.attach = -ENOSPC;
+	plugin.bare = 4;
+	for (i = 0; i < 3; i++) {
+		p = pass(&r, &asked);
+		assert_int_equal(asked, 1);
+		assert_pause(p, 30u << i);
+		assert_int_equal(plugin.attached, 2 + i);
+		assert_int_equal(scan__users(&r.scan), 0);
+	}
+	assert_int_equal(warnings, 1);
+	plugin.attach = 0;
+	pass(&r, &asked);
+	assert_int_equal(plugin.attached, 5);
+	assert_int_equal(scan__users(&r.scan), 1);
+	pass(&r, &asked);
+	assert_int_equal(asked, 0);
+	scan__free(&r.scan);
+}
+
 /* It came before the file was changed, and we after: what we attach to by its mapping is the changed file, and nothing is asked of it. */
 static void test_unreachable(void **state)
 {
@@ -532,12 +562,19 @@ static void test_not_yet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
-		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
-		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_copied_up), cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_not_yet),	  cmocka_unit_test(test_unreachable),
+		cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_first_id),
+		cmocka_unit_test(test_says_once),
+		cmocka_unit_test(test_says_of_some),
+		cmocka_unit_test(test_remapped),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_copied_up),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_not_yet),
+		cmocka_unit_test(test_unreachable),
+		cmocka_unit_test(test_copied_up_no_room),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
