@@ -3761,6 +3761,25 @@ static void stopped_while_it_hangs_by_old_numbers(void **state)
 	report_free(&r);
 }
 
+/* Of a recorder that was killed: the last word of what hangs may be a minute old, and the file goes on. */
+static void open_where_file_breaks_off(void **state)
+{
+	struct report r;
+
+	(void)state;
+	text_begin();
+	fprintf(text_file, HEADER("%d"), 1, 1);
+	put_coll(text_file, "0xa", 0, 1, 1000, 0, false);
+	put_coll(text_file, "0xa", 0, 2, 2000, 0, true);
+	fputs(RESET("9000000.000"), text_file);
+	text_read(&r);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->stop, 9000 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->quiet, 6990 * MS);
+	assert_non_null(r.finds);
+	assert_int_equal(r.finds->key.code, CODE_RESET);
+	report_free(&r);
+}
+
 /* Two ranks in 0xa: at the end of the window each has @n collectives open, the first called at @at ms, as a third rank comes late. */
 static void put_window(int seq, int at, int n)
 {
@@ -5570,6 +5589,7 @@ int main(void)
 		cmocka_unit_test(first_reset_by_old_numbers),
 		cmocka_unit_test(stopped_while_it_hangs_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
+		cmocka_unit_test(open_where_file_breaks_off),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
