@@ -46,6 +46,9 @@ struct stream {
 	uint64_t last_ns; /* of its last record */
 	uint64_t seen_ns; /* when it was last heard of */
 	bool outside;	  /* it can be read from outside, so it is heard of when it is silent */
+	uint64_t ring_rec_pos; /* next record expected through the ring */
+	/* Since the ring's last chunk: records that were lost, and that were read from outside. */
+	uint64_t gap_recs, outside_recs;
 	uint32_t tid, host_tid; /* whose buffer it is now */
 	/* A recorder's: what BPF said of that thread's records at the last look from outside. */
 	uint32_t asked_tid, asked_seq;
@@ -95,6 +98,7 @@ struct proc {
 	uint64_t relearned_at;	/* ring-full losses when it was last asked to tell all again */
 	uint64_t ended_ns;	/* its last thread is gone; chunks of others may be on their way */
 	uint64_t end_lost_recs; /* BPF's count then */
+	uint64_t outside_recs;	/* of what BPF counts as lost: read from outside */
 	bool ending;		/* it has ended, by BPF's table: the ring had no room to tell */
 	uint64_t gone_ns; /* since then its pid is nobody's, and no end was told; 0: it is not so */
 	uint64_t

@@ -263,6 +263,7 @@ static struct stream *stream_get(struct proc *p, const struct scope_ev_chunk *c)
 	/* What came before we attached is none of ours; of a process seen from its start all is. */
 	st->pos = p->from_start ? 0 : c->pos;
 	st->rec_pos = p->from_start ? 0 : c->rec_pos;
+	st->ring_rec_pos = st->rec_pos;
 	st->last_ns = p->begin_ns;
 	HASH_ADD(hh, p->streams, tbuf, sizeof(st->tbuf), st);
 	if (!HASH_ADDED(hh, st)) {
@@ -315,14 +316,34 @@ static bool lacks_parts(const struct stream *st, const struct scope_ev_chunk *c)
  */
 static uint32_t chunk_overlap(struct proc *p, struct stream *st, const struct scope_ev_chunk *c)
 {
+	uint64_t lost;
+
 	if (c->pos > st->pos || lacks_parts(st, c)) {
 		if (!p->lost_from_ns || st->last_ns < p->lost_from_ns)
 			p->lost_from_ns = st->last_ns;
-		count_ring_loss(p, gap_records(p, st, c));
+		lost = gap_records(p, st, c);
+		count_ring_loss(p, lost);
+		st->gap_recs += lost;
 		st->pos = c->pos;
 		st->rec_pos = c->rec_pos;
 	}
 	return st->pos - c->pos > c->len ? c->len : (uint32_t)(st->pos - c->pos);
+}
+
+/* BPF counts as lost what the ring had no room for when it was handed in; if it had been read from outside by then, it is not. */
+static void note_outside(struct proc *p, struct stream *st, const struct scope_ev_chunk *c)
+{
+	uint64_t new = less(c->rec_pos + c->rec_cnt, st->rec_pos), known;
+
+	if (c->reason == SCOPE_FLUSH_OUTSIDE) {
+		st->outside_recs += new < c->rec_cnt ? new : c->rec_cnt;
+		return;
+	}
+	known = less(less(c->rec_pos, st->ring_rec_pos), st->gap_recs);
+	p->outside_recs += known < st->outside_recs ? known : st->outside_recs;
+	st->gap_recs = st->outside_recs = 0;
+	if (st->ring_rec_pos < c->rec_pos + c->rec_cnt)
+		st->ring_rec_pos = c->rec_pos + c->rec_cnt;
 }
 
 /* ---- Steps in one record -----------------------------------------------------------------------
@@ -631,6 +652,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	if (c->limited_recs > x.p->limited_recs) /* one read from outside does not say */
 		x.p->limited_recs = c->limited_recs;
 	skip = chunk_overlap(x.p, x.stream, c);
+	note_outside(x.p, x.stream, c);
 	if (skip % 8) { /* no record begins there */
 		s->bad_records++;
 		skip = c->len;
@@ -656,7 +678,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 
 void decode__tail_loss(struct proc *p, uint64_t lost_recs)
 {
-	uint64_t known = p->lost[LOSS_RING_FULL] + p->lost[LOSS_RATE_LIMIT];
+	uint64_t known = p->lost[LOSS_RING_FULL] + p->lost[LOSS_RATE_LIMIT] + p->outside_recs;
 
 	if (lost_recs > known)
 		count_ring_loss(p, lost_recs - known);
@@ -668,6 +690,17 @@ void decode__untold_loss(struct session *s, uint64_t lost_recs, uint64_t limited
 
 	s->summary.lost[LOSS_RATE_LIMIT] += limited;
 	s->summary.lost[LOSS_RING_FULL] += lost_recs - limited;
+}
+
+/* Each thread that a signal kills hands in its buffer at last: what was read from there and has not come since had no room. */
+static void note_killed(struct proc *p)
+{
+	struct stream *st, *tmp;
+
+	HASH_ITER (hh, p->streams, st, tmp) {
+		p->outside_recs += st->outside_recs;
+		st->outside_recs = 0;
+	}
 }
 
 static void thread_end(struct proc *p, const struct scope_ev_hdr *h)
@@ -684,6 +717,8 @@ void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs)
 {
 	char how[32];
 
+	if (!exec && WIFSIGNALED(status))
+		note_killed(p);
 	decode__tail_loss(p, lost_recs);
 	if (exec) {
 		proc__end(p, "exec", false, 0);

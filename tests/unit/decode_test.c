@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include "chunks.h"
 #include "digest.h"
 #include "input.h"
@@ -755,6 +756,49 @@ static void test_step_outside_lost(void **arg)
 	}
 }
 
+/* What was read from outside, and handed in later, when the ring was full: BPF says that it was lost. */
+static void test_outside_then_lost(void **arg)
+{
+	struct chunk a = {0}, b = {0}, next = {0};
+	struct proc *p;
+	int killed;
+
+	(void)arg;
+	put_event(&a, 1);
+	put_event(&b, 2);
+	put_event(&b, 3);
+	put_event(&next, 4);
+	for (killed = 0; killed < 2; killed++) {
+		p = begin_anew(false);
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&a, 0, 0);
+		reason = SCOPE_FLUSH_FULL;
+		send(&next, a.len + b.len, a.n + b.n);
+		assert_int_equal(p->lost[LOSS_RING_FULL], b.n);
+		decode__tail_loss(p, a.n + b.n);
+		assert_int_equal(p->lost[LOSS_RING_FULL], b.n);
+		decode__tail_loss(p, a.n + b.n + 3);
+		assert_int_equal(p->lost[LOSS_RING_FULL], b.n + 3);
+
+		/* All of a process that a signal kills is handed in, at last; else it may be in its buffer still. */
+		p = begin_anew(false);
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&a, 0, 0);
+		reason = SCOPE_FLUSH_FULL;
+		decode__end(p, killed ? SIGKILL : 1 << 8, false, a.n + 3);
+		assert_int_equal(s->summary.lost[LOSS_RING_FULL], killed ? 3 : a.n + 3);
+	}
+	/* Read behind a gap: what comes through the ring then was never lost. */
+	p = begin_anew(false);
+	reason = SCOPE_FLUSH_OUTSIDE;
+	send(&a, b.len, b.n);
+	reason = SCOPE_FLUSH_FULL;
+	assert_int_equal(p->lost[LOSS_RING_FULL], b.n);
+	send(&a, b.len, b.n);
+	decode__tail_loss(p, b.n + 3);
+	assert_int_equal(p->lost[LOSS_RING_FULL], b.n + 3);
+}
+
 /* One of no step, one without a direction, one that is too short. */
 static void test_step_lies(void **arg)
 {
@@ -913,6 +957,7 @@ int main(void)
 		TEST(test_steps),
 		TEST(test_step_outside),
 		TEST(test_step_outside_lost),
+		TEST(test_outside_then_lost),
 		TEST(test_step_lies),
 		TEST(test_in_order),
 		TEST(test_twice),
