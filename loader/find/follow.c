@@ -400,6 +400,13 @@ static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_
 	return reads;
 }
 
+/* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
+static bool is_behind_gap(const struct stream *st, const struct scope_ev_chunk *c)
+{
+	return c->pos > st->pos ||
+	       (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos);
+}
+
 /* All of them as they are now; how many go on after a gap and were left. */
 static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64_t silent_ns,
 			bool gaps, struct outside *o)
@@ -415,7 +422,7 @@ static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64
 	for (i = 0; i < n; i++) {
 		if (!reads[i].chunk)
 			continue;
-		if (reads[i].chunk->pos > reads[i].pos && !gaps) {
+		if (!gaps && is_behind_gap(reads[i].arg, reads[i].chunk)) {
 			behind++;
 			free(reads[i].chunk);
 			continue;

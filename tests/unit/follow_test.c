@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ static struct scope_proc_stat stat;
 static struct input_end told; /* tgid 0: nothing was */
 static uint32_t forgotten, unwatched;
 static struct input_proc placed; /* in time, as it was told last */
+static int outside;		 /* chunks of the kind that were fed */
 
 uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which);
 int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s);
@@ -61,7 +63,8 @@ int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *d
 	(void)s;
 	if (kind == INPUT_PROC)
 		memcpy(&placed, data, sizeof(placed));
-	if (kind == INPUT_PROC || kind == INPUT_RING)
+	outside += kind == INPUT_OUTSIDE;
+	if (kind == INPUT_PROC || kind == INPUT_RING || kind == INPUT_OUTSIDE)
 		return 0;
 	assert_int_equal(kind, INPUT_END);
 	assert_int_equal(size, sizeof(told));
@@ -110,6 +113,36 @@ int __wrap_target__age(struct target *t, uint64_t flush_ticks)
 	(void)t;
 	(void)flush_ticks;
 	return 0;
+}
+
+/* What lies in each buffer now. */
+static struct scope_ev_chunk lies;
+
+int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n);
+void __wrap_attach__drain(struct attach *a);
+bool __wrap_clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
+
+int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n)
+{
+	(void)t;
+	for (; n; n--, reads++) {
+		reads->chunk = calloc(1, sizeof(lies) + lies.len);
+		assert_non_null(reads->chunk);
+		*reads->chunk = lies;
+	}
+	return 0;
+}
+
+void __wrap_attach__drain(struct attach *a)
+{
+	(void)a;
+}
+
+bool __wrap_clock_fit__covers(const struct clock_fit *fit, uint64_t ns)
+{
+	(void)fit;
+	(void)ns;
+	return true;
 }
 
 static struct recorder r;
@@ -278,6 +311,35 @@ static void test_placed_once(void **state)
 	want_err = -ESRCH;
 }
 
+/*
+ * What lies behind a gap is left until the ring has given what was there before; also where only parts of steps are missing, whose bytes
+ * were read from outside already.
+ */
+static void test_outside_behind_gap(void **state)
+{
+	struct stream st = {.tbuf = 1, .pos = 64, .rec_pos = 2, .outside = true};
+	static const struct {
+		uint64_t pos, rec_pos;
+		uint32_t len;
+		int behind;
+	} at[] = {{64, 2, 24, 0}, {32, 1, 56, 0}, {64, 2, 0, 0},
+		  {64, 5, 0, 0},  {88, 3, 24, 1}, {64, 5, 24, 1}};
+	size_t i;
+
+	(void)state;
+	HASH_ADD(hh, p.streams, tbuf, sizeof(st.tbuf), &st);
+	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		outside = 0;
+		lies = (struct scope_ev_chunk){
+			.pos = at[i].pos, .rec_pos = at[i].rec_pos, .len = at[i].len};
+		assert_int_equal(follow__read_outside(&r, S, 0, false), at[i].behind);
+		assert_int_equal(outside, !at[i].behind);
+		assert_int_equal(follow__read_outside(&r, S, 0, true), 0);
+		assert_int_equal(outside, 1 + !at[i].behind);
+	}
+	HASH_CLEAR(hh, p.streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +350,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_placed_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outside_behind_gap, setup, teardown),
 	};
 
 	log_level = LOG_ERR;
