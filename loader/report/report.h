@@ -436,6 +436,8 @@ int32_t report_gpu_rank(const struct report_gpu *g);
 int64_t report_gpu_clock(const struct report_gpu *g);
 /* Evidence: what its GPU has to do with a finding; false: nothing that is known. */
 bool report_tell_gpu(const struct report_find *f, char *at, size_t len);
+/* Evidence: of findings that are told of as one, which of them cost most; false: it is one. */
+bool report_tell_most(const struct report *r, const struct report_find *f, char *at, size_t len);
 /* What is wrong with it, as text; false: nothing is. */
 bool report_gpu_trouble(const struct report_gpu *g, char *at, size_t len);
 
@@ -741,6 +743,30 @@ struct report_find_key {
 	uint64_t comm; /* that one; else 0 */
 };
 
+#define REPORT_MOST 3
+
+/* Of several findings that are told of as one: what one of them cost. */
+struct report_share {
+	const struct report_proc *who;
+	int32_t rank;
+	uint32_t culprit;
+	int64_t ns;
+};
+
+/* Findings that are not worth a line each, and are so together. */
+struct report_together {
+	uint32_t n;	    /* so many; 0: it is one of its own */
+	uint32_t processes; /* so many of the culprits are one */
+	bool more;	    /* others are not one, but many */
+	uint32_t ranks;	    /* in turn; 0: one */
+	struct report_share most[REPORT_MOST];
+	uint32_t nmost;
+	/* Which name most of the processes have, if any, in what all of them weigh. */
+	uint32_t comm;
+	int64_t lead, of_comm, all;
+	uint32_t name; /* all of them, as a culprit */
+};
+
 struct report_find {
 	struct report_find_key key;
 	const struct report_proc *who;
@@ -759,6 +785,9 @@ struct report_find {
 	bool named;
 	int64_t cost;
 	double conf;
+	struct report_together together;
+	struct report_find
+		*in; /* while findings are weighed: what it is told in, if that is named */
 	UT_hash_handle hh;
 };
 

@@ -121,17 +121,23 @@ static void set_who(const struct report *r, json_t *obj, const struct report_fin
 	}
 	if (f->key.culprit)
 		json_object_set_new(obj, "culprit", text_of(r, f->key.culprit));
+	if (f->together.processes > 1)
+		json_object_set_new(obj, "processes", number(f->together.processes));
+	if (f->together.ranks)
+		json_object_set_new(obj, "ranks", number(f->together.ranks));
 }
 
-static json_t *evidence(const struct report_find *f)
+static json_t *evidence(const struct report *r, const struct report_find *f)
 {
 	json_t *all = json_array();
-	char gpu[160];
+	char gpu[160], most[256];
 	uint32_t i;
 
 	for (i = 0; i < REPORT_EVIDENCE; i++)
 		if (f->evidence[i][0])
 			json_array_append_new(all, evidence_of(f->evidence[i]));
+	if (report_tell_most(r, f, most, sizeof(most)))
+		json_array_append_new(all, evidence_of(most));
 	if (f->who && f->who->self->kmsg)
 		json_array_append_new(all, evidence_of(f->who->self->kmsg->text));
 	if (report_tell_gpu(f, gpu, sizeof(gpu)))
@@ -151,7 +157,7 @@ static json_t *verdicts(const struct report *r)
 		v = json_pack("{ss so so so so sf so}", "code", report_code_names[f->key.code],
 			      "ops", number(f->ops > f->slow ? f->ops : f->slow), "slow",
 			      number(f->slow), "hung", number(f->hung), "cost", seconds(f->cost),
-			      "confidence", f->conf, "evidence", evidence(f));
+			      "confidence", f->conf, "evidence", evidence(r, f));
 		if (!v)
 			continue; /* no memory */
 		set_who(r, v, f);

@@ -212,6 +212,16 @@ void report_heat_free(struct heat *h);
 /* Which findings are named, at what cost and how surely: report_weigh.c. All operations have been judged. */
 void report_weigh(struct report *r);
 
+/*
+ * report_together.c: of findings that are not named, groups: of each rank those that were behind processes of others; and of all ranks those
+ * that came late, or were behind such processes. NULL: there are none, or there is no memory (r->err).
+ */
+struct report_find *report_by_rank(struct report *r);
+struct report_find *report_in_turn(struct report *r, struct report_find *by_rank);
+/* Those that are named go among the findings; the others are freed. */
+void report_keep_together(struct report *r, struct report_find *by_rank,
+			  struct report_find *in_turn);
+
 /* All that still wait, in their order. */
 void report_join_end(struct report *r);
 void report_join_free(struct report *r);

@@ -18,7 +18,9 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 	/* of a process that is several ranks: the same number is another one in each communicator */
 	if (p && f->comm && f->key.comm && f->key.comm != p->within)
 		snprintf(of, sizeof(of), " of %s", words__comm(r, f->comm));
-	if (!p)
+	if (f->together.ranks)
+		snprintf(to, len, "%u ranks in turn", f->together.ranks);
+	else if (!p)
 		snprintf(to, len, "%s%.56s", f->key.culprit ? "port " : "-",
 			 words__name(r, f->key.culprit, 56));
 	else if (p->host)
@@ -79,14 +81,14 @@ static void put_operations(const struct report_find *f, FILE *out)
 static void print_finding(const struct report *r, const struct report_find *f, uint32_t no,
 			  FILE *out)
 {
-	char rank[96], gpu[160];
+	char rank[96], gpu[160], most[256];
 	uint32_t i;
 
 	put_rank(r, f, rank, sizeof(rank));
 	fprintf(out, "%s%3u. %-18s%s", r->opt.color ? "\033[33m" : "", no,
 		report_code_names[f->key.code], r->opt.color ? "\033[0m" : "");
 	fprintf(out, " %-56.56s %9s  %3.0f %%\n", rank, words__span(f->cost), 100 * f->conf);
-	if (f->key.culprit && f->who)
+	if (f->key.culprit && (f->who || f->key.code == CODE_PREEMPTED))
 		fprintf(out, "     %s %.90s\n",
 			f->key.code == CODE_PREEMPTED ? "behind"
 			: f->key.code == CODE_BLOCKED ? "in"
@@ -95,6 +97,8 @@ static void print_finding(const struct report *r, const struct report_find *f, u
 	for (i = 0; i < REPORT_EVIDENCE; i++)
 		if (f->evidence[i][0])
 			put_evidence(out, i ? "" : "worst: ", f->evidence[i]);
+	if (report_tell_most(r, f, most, sizeof(most)))
+		put_evidence(out, "", most);
 	if (f->who && f->who->self->kmsg)
 		put_evidence(out, "kernel's log: ", f->who->self->kmsg->text);
 	if (report_tell_gpu(f, gpu, sizeof(gpu)))
@@ -147,8 +151,8 @@ static void print_culprits(const struct report *r, FILE *f)
 	struct culprit *c = calloc(n + 1, sizeof(*c));
 
 	for (i = 0; list && c && i < n; i++) {
-		if (!list[i]->key.culprit)
-			continue;
+		if (!list[i]->key.culprit || list[i]->key.code == CODE_LATE_RANK)
+			continue; /* the ranks themselves */
 		for (k = 0;
 		     k < m && (c[k].name != list[i]->key.culprit || c[k].code != list[i]->key.code);
 		     k++)

@@ -21,9 +21,12 @@ struct measure {
  * Of the time of the operations: worth naming though none is slower than others. What no sound job has is so
  * sooner.
  */
-static double systemic(uint32_t code)
+static double systemic(const struct report_find *f)
 {
-	switch (code) {
+	/* some rank is always the last one */
+	if (f->key.code == CODE_LATE_RANK && f->together.n)
+		return 0.5;
+	switch (f->key.code) {
 	case CODE_BLOCKED:
 	case CODE_INTERRUPTS:
 	case CODE_NET_LOSS:
@@ -148,7 +151,7 @@ static double share_of(const struct report_find *f, const struct measure *m)
 /* In operations that are no slower than others, too. */
 static bool is_always(const struct report_find *f, const struct measure *m)
 {
-	double least_share = systemic(f->key.code), share = share_of(f, m);
+	double least_share = systemic(f), share = share_of(f, m);
 
 	if (is_of_flows(f->key.code) && share >= 0.05 && f->ops > m->chance &&
 	    (double)m->whole->odd_ns[f->key.code] >= least_share * (double)m->ns)
@@ -164,9 +167,11 @@ static bool is_slow(const struct report_find *f, const struct measure *m)
 static void weigh(struct report_find *f, const struct measure *all, const struct measure *own)
 {
 	bool always = is_always(f, all) || is_always(f, own);
-	bool slow = f->slow_ns >= SURE_NS || is_slow(f, all) || is_slow(f, own);
+	bool slow = is_slow(f, all) || is_slow(f, own), sure = f->slow_ns >= SURE_NS;
 	double share;
 
+	/* of many together there is that much in any long job */
+	slow = f->together.n ? slow && sure : slow || sure;
 	f->cost = f->slow_ns;
 	if (f->slow)
 		f->conf = f->slow_conf / (double)f->slow;
@@ -205,25 +210,66 @@ static void weigh_unknown(const struct report *r, struct report_find *f, const s
 	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed > 0;
 }
 
-void report_weigh(struct report *r)
+static void weigh_all(const struct report *r, struct report_find *finds, const struct measure *all,
+		      uint32_t chance, int64_t floor)
 {
-	struct report_whole sum = {0};
-	struct measure all = {.whole = &sum}, own;
 	struct report_find *f, *tmp;
-	uint32_t chance = report_log2(add_up(r, &sum));
-	int64_t floor = floor_of(r, &sum);
+	struct measure own;
 
-	all.ns = sum.ns;
-	HASH_ITER (hh, r->finds, f, tmp) {
-		own = all;
+	HASH_ITER (hh, finds, f, tmp) {
+		own = *all;
 		if (f->who && f->who->whole.ops && most(f->who->whole.ns, floor)) {
 			own.whole = &f->who->whole;
 			own.ns = most(f->who->whole.ns, floor);
 			own.chance = chance;
 		}
 		if (f->key.code == CODE_UNKNOWN)
-			weigh_unknown(r, f, &all, chance, floor);
+			weigh_unknown(r, f, all, chance, floor);
 		else
-			weigh(f, &all, &own);
+			weigh(f, all, &own);
 	}
+}
+
+/*
+ * Whether late ranks cost some of the time that was recorded, and not only much of operations that take next to none: what they cost each
+ * process in the communicators that it is in.
+ */
+static bool late_costs(const struct report *r)
+{
+	int64_t lost = 0, all = 0;
+	const struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next) {
+		lost += p->self == p ? p->whole.odd_ns[CODE_LATE_RANK] : 0;
+		all += p->last ? p->last - p->first : 0;
+	}
+	return lost >= all / 20;
+}
+
+/* Several that are not worth a line each. */
+static void weigh_together(struct report *r, const struct measure *all, uint32_t chance,
+			   int64_t floor)
+{
+	struct report_find *by_rank = report_by_rank(r), *in_turn, *g, *tmp;
+
+	weigh_all(r, by_rank, all, chance, floor);
+	HASH_ITER (hh, by_rank, g, tmp)
+		g->named &= g->together.n > 1;
+	in_turn = report_in_turn(r, by_rank);
+	weigh_all(r, in_turn, all, chance, floor);
+	HASH_ITER (hh, in_turn, g, tmp)
+		g->named &= g->together.n > 1 && (g->key.code != CODE_LATE_RANK || late_costs(r));
+	report_keep_together(r, by_rank, in_turn);
+}
+
+void report_weigh(struct report *r)
+{
+	struct report_whole sum = {0};
+	struct measure all = {.whole = &sum};
+	uint32_t chance = report_log2(add_up(r, &sum));
+	int64_t floor = floor_of(r, &sum);
+
+	all.ns = sum.ns;
+	weigh_all(r, r->finds, &all, chance, floor);
+	weigh_together(r, &all, chance, floor);
 }

@@ -5,10 +5,10 @@
 # fault, what was wanted, code, rank, culprit, confidence, cost.
 reps=${REPS:-1}
 
-# verdict_of NAME: code, rank and culprit of the first verdict; "none" if there is none.
+# verdict_of NAME: code, rank and culprit (_ for each blank) of the first verdict; "none" if there is none.
 verdict_of() {
 	"$scope" report --json "$tmp/$1" >"$tmp/$1.report" 2>"$tmp/$1.report-err" || cat "$tmp/$1.report-err"
-	jq -r '.verdicts[0] | if . then [.code, .rank // "-", .culprit // "-", (.confidence * 100 | round), .cost] | map(tostring) | join(" ") else "none - - 0 0" end' "$tmp/$1.report"
+	jq -r '.verdicts[0] | if . then [.code, .rank // "-", (.culprit // "-" | gsub(" "; "_")), (.confidence * 100 | round), .cost] | map(tostring) | join(" ") else "none - - 0 0" end' "$tmp/$1.report"
 }
 
 # named NAME CODE RANK CULPRIT: that it is the first, by extended regular expressions.
@@ -29,7 +29,7 @@ named() {
 disturbed() {
 	local code rank culprit
 	read -r code rank culprit _ < <(verdict_of "$1")
-	[ "$code" = proxy-preempted ] && ! grep -qE '^(scope-|standin-)' <<<"$culprit" && {
+	[ "$code" = proxy-preempted ] && ! grep -qE '(^|_mostly_)(scope-|standin-)' <<<"$culprit" && {
 		[ -z "${REPS_OUT:-}" ] || echo "$1 disturbed $code $rank $culprit" >>"$REPS_OUT"
 	}
 }

@@ -5,6 +5,9 @@
  *
  *   sched_load hog NAME                    computes
  *   sched_load hog NAME BURST_US PAUSE_US  computes and sleeps in turn; a line "begin end" (us) for each burst
+ *   sched_load forks NAME US BURST_US PAUSE_US
+ *                                          processes, one after the other, each of which is there for so long, and
+ *                                          computes and sleeps in turn
  *   sched_load flood PERCENT               UDP packets on the loopback device, for so much of the time of the CPU
  *                                          that gets them
  */
@@ -15,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +47,25 @@ static void hog(long burst_us, long pause_us)
 		usleep(pause_us);
 		begin = now_ns();
 	}
+}
+
+static void compute(long us)
+{
+	uint64_t end = now_ns() + (uint64_t)us * 1000;
+
+	while (now_ns() < end)
+		;
+}
+
+/* As a compiler is started for each file. */
+static void forks(long us, long burst_us, long pause_us)
+{
+	uint64_t end;
+
+	while (fork() > 0)
+		wait(NULL);
+	for (end = now_ns() + (uint64_t)us * 1000; now_ns() < end; usleep(pause_us))
+		compute(burst_us);
 }
 
 /* Bursts, with pauses by how long each took to get through. */
@@ -84,6 +107,12 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, argv[2]);
 		hog(argc == 5 ? atol(argv[3]) : 0, argc == 5 ? atol(argv[4]) : 0);
 	}
-	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | flood PERCENT\n");
+	if (argc == 6 && !strcmp(argv[1], "forks")) {
+		prctl(PR_SET_NAME, argv[2]);
+		forks(atol(argv[3]), atol(argv[4]), atol(argv[5]));
+		return 0;
+	}
+	fprintf(stderr, "Usage: sched_load hog NAME [BURST_US PAUSE_US] | "
+			"forks NAME US BURST_US PAUSE_US | flood PERCENT\n");
 	return 2;
 }

@@ -4932,6 +4932,181 @@ static void late_of_several_ranks(void **state)
 	report_free(&r);
 }
 
+#define TURN_RANKS 4
+#define TURN_OPS   80
+
+/* What keeps one of TURN_RANKS from an operation of 10 ms: rank @victim (-1: each in turn) is behind a process, or comes late. */
+struct turns {
+	int victim;
+	int64_t late, behind;
+	uint32_t life;	    /* operations: of each of the processes */
+	const char *who[2]; /* they are called, in turn; NULL: all as the first */
+	int32_t pid0;	    /* of the first one */
+	uint32_t same;	    /* in so many of four operations it is this pid */
+	int64_t lasts;	    /* the recordings */
+};
+
+static void turn_part(struct report *r, struct report_proc *proc, int32_t rank, uint32_t seq,
+		      int64_t start, const struct turns *t, bool its_turn)
+{
+	struct report_op_info info = {.comm = 5, .seq = seq, .bytes = 4096, .joined = true};
+	int64_t at = (1000 + 50 * (int64_t)seq) * MS, took = 10 * MS + t->late;
+	struct report_part *p = calloc(1, sizeof(*p));
+	uint32_t nth = t->life ? seq / t->life : 0;
+	const char *who = t->who[t->who[1] && nth % 3 == 2];
+
+	assert_non_null(p);
+	info.func = names__get(r->names, "AllReduce", 9);
+	*p = (struct report_part){.proc = proc,
+				  .rank = rank,
+				  .start = start,
+				  .stop = at + took,
+				  .gap = -1,
+				  .known = true};
+	p->proxy = (struct report_role){.threads = 1, .cpu = 3, .span = took, .on = took};
+	if (its_turn && t->behind) {
+		p->proxy.runq = t->behind;
+		p->proxy.on -= t->behind;
+		p->proxy.behind[0] = (struct report_who){names__get(r->names, who, strlen(who)),
+							 t->pid0 + (int32_t)nth, t->behind};
+		if (seq % 4 < t->same)
+			p->proxy.behind[0].pid = 77;
+	}
+	report_add_part(r, &info, p);
+}
+
+static void turns_run(struct report *r, const struct turns *t)
+{
+	static struct report_proc *list[2 * TURN_RANKS]; /* half of them in another communicator */
+	uint32_t seq, i;
+	bool its_turn;
+
+	groups_begin(r, list, 2 * TURN_RANKS);
+	report_comm(r, 5)->nranks = TURN_RANKS;
+	for (seq = 0; seq < TURN_OPS; seq++) {
+		for (i = 0; i < TURN_RANKS; i++) {
+			its_turn = t->victim < 0 ? seq % TURN_RANKS == i : (int)i == t->victim;
+			turn_part(r, list[i], (int32_t)i, seq,
+				  (1000 + 50 * (int64_t)seq) * MS + (its_turn ? t->late : 0), t,
+				  its_turn);
+		}
+	}
+	for (i = 0; i < 2 * TURN_RANKS; i++)
+		list[i]->last = t->lasts;
+	report_end(r);
+}
+
+/* That there is one verdict, and its line of text and what is behind it; NULL: there is none. */
+static void must_be_told(const struct turns *t, const char *line, const char *second,
+			 const char *third, const char *json)
+{
+	struct report r;
+	char *said;
+	size_t len;
+	FILE *f;
+	uint32_t n;
+
+	turns_run(&r, t);
+	free(report_findings(&r, &n));
+	said = text_of(&r);
+	assert_int_equal(n, line ? 1 : 0);
+	if (line) {
+		assert_non_null(strstr(said, line));
+		assert_non_null(strstr(said, second));
+		assert_non_null(strstr(said, third));
+	} else {
+		assert_non_null(strstr(said, "Why it was slow: nothing stands out"));
+	}
+	free(said);
+	f = open_memstream(&said, &len);
+	assert_non_null(f);
+	assert_int_equal(report_json(&r, f), 0);
+	fclose(f);
+	assert_non_null(strstr(said, json));
+	free(said);
+	report_free(&r);
+}
+
+/* A thread that is behind a process that is another one each time, as those of a compiler, is so behind all of them. */
+static void behind_many_in_turn(void **state)
+{
+	struct turns t = {.victim = 1, .behind = 6 * MS, .life = 2, .who = {"cc1"}, .pid0 = 4000};
+
+	(void)state;
+	must_be_told(&t, "\n  1. proxy-preempted    rank 1, process 101 ",
+		     "\n     behind cc1, 40 processes\n     worst: its progress thread was ready",
+		     "\n     first of all cc1[4001] 12.0 ms, cc1[400",
+		     "\"culprit\": \"cc1, 40 processes\",\n   \"processes\": 40");
+	t.who[1] = "ld";
+	must_be_told(&t, "\n  1. proxy-preempted    rank 1, process 101 ",
+		     "\n     behind 40 processes, mostly cc1\n", "\n     first of all ",
+		     "\"processes\": 40");
+	/* what is too little of all operations is so for all of them together */
+	t.behind = 2 * MS;
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+	/* the job's own processes share CPUs by turns, as those of another communicator here */
+	t = (struct turns){.victim = 1, .behind = 6 * MS, .life = 20, .who = {"job"}, .pid0 = 100};
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+}
+
+/* One of them that is enough by itself is told of, and the rest if it is, too. */
+static void behind_one_and_others(void **state)
+{
+	struct turns t = {
+		.victim = 1, .behind = 6 * MS, .life = 2, .who = {"cc1"}, .pid0 = 4000, .same = 2};
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	turns_run(&r, &t);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(names__text(r.names, finds[0]->key.culprit), "cc1, 20 processes");
+	assert_string_equal(names__text(r.names, finds[1]->key.culprit), "cc1[77]");
+	assert_int_equal(finds[1]->cost + finds[0]->cost, (TURN_OPS - 1) * 6 * MS);
+	free(finds);
+	report_free(&r);
+	t.same = 3;
+	must_be_told(&t, "\n  1. proxy-preempted    rank 1, process 101 ",
+		     "\n     behind cc1[77]\n", "", "\"culprit\": \"cc1[77]\"\n");
+}
+
+/* A node's ranks are hit in turn, each of them by little. */
+static void ranks_behind_many(void **state)
+{
+	struct turns t = {.victim = -1, .behind = 6 * MS, .life = 2, .who = {"cc1"}, .pid0 = 4000};
+
+	(void)state;
+	must_be_told(
+		&t, "\n  1. proxy-preempted    4 ranks in turn ",
+		"\n     behind cc1, 40 processes\n     worst: rank ", "\n     first of all rank ",
+		"\"culprit\": \"cc1, 40 processes\",\n   \"processes\": 40,\n   \"ranks\": 4\n");
+	/* by one that is worth nothing on any of them, but on all */
+	t.same = 4;
+	must_be_told(&t, "\n  1. proxy-preempted    4 ranks in turn ", "\n     behind cc1[77]\n",
+		     "", "\"culprit\": \"cc1[77]\",\n   \"ranks\": 4\n");
+	t.behind = 2 * MS;
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+}
+
+/* Stragglers that take turns: each is late in a fourth of the operations. That one of them comes last by a little is usual. */
+static void late_in_turn(void **state)
+{
+	struct turns t = {.victim = -1, .late = 20 * MS};
+
+	(void)state;
+	must_be_told(&t, "\n  1. late-rank          4 ranks in turn ", "\n     worst: rank ",
+		     "\n     first of all rank ",
+		     "\"culprit\": \"4 ranks in turn\",\n   \"ranks\": 4\n");
+	t.late = 8 * MS;
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+	/* most of the time of short operations, and next to nothing of the job's */
+	t.late = 20 * MS;
+	t.lasts = 20 * TURN_OPS * 50 * MS;
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+}
+
 /* A communicator of the two processes, of short operations to which one is late as a rule, comes to nothing. */
 static void small_comm(struct report *r, struct report_proc **pair, uint64_t hash)
 {
@@ -5606,6 +5781,10 @@ int main(void)
 		cmocka_unit_test(thousands_of_ranks),
 		cmocka_unit_test(late_in_one_group),
 		cmocka_unit_test(late_of_several_ranks),
+		cmocka_unit_test(behind_many_in_turn),
+		cmocka_unit_test(behind_one_and_others),
+		cmocka_unit_test(ranks_behind_many),
+		cmocka_unit_test(late_in_turn),
 		cmocka_unit_test(nothing_in_many_groups),
 		cmocka_unit_test(many_that_hang),
 		cmocka_unit_test(groups_that_are_alike),
