@@ -336,7 +336,7 @@ class Parser {
 	{
 		const proc = this.procOf(-1), t = this.time(o.ts);
 
-		flowOf(proc, str(o.flow), num(o.netns)).drops.push({t, n: num(o.n), reason: str(o.reason), dir: str(o.dir), pos});
+		flowOf(proc, str(o.flow), o.netns === undefined ? null : num(o.netns)).drops.push({t, n: num(o.n), reason: str(o.reason), dir: str(o.dir), pos});
 		this.seen(t, proc);
 	}
 

@@ -36,7 +36,7 @@ function newProc(file, head)
 {
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
-		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
+		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), flowNamed: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
 		seqCommon: true, // of its collectives, where they do not say
 		open: new Map() /* records, by event */, recordings: [] /* of each: where its header is, and its last record's time */,
 	};
@@ -80,11 +80,17 @@ const newPoints = () => new Table({
 }, 16);
 const newResent = () => new Table({t: Float64Array, needless: Uint8Array}, 1);
 
+/* @netns null: not known, of the one by that name that came last, or will come first. */
 function flowOf(proc, name, netns)
 {
-	const key = name + ' ' + netns;
-	let f = proc.flows.get(key);
+	const key = name + ' ' + (netns ?? ''), unknown = name + ' ';
+	let f = netns === null ? proc.flowNamed.get(name) : proc.flows.get(key);
 
+	if (!f && netns !== null && (f = proc.flows.get(unknown))) {
+		f.netns = netns;
+		proc.flows.delete(unknown);
+		proc.flows.set(key, f);
+	}
 	if (!f) {
 		f = {
 			index: trace.flows.length, proc, name, netns, tid: 0, peer: null, channel: null, isSend: null, bytes: 0, errors: 0, drops: [],
@@ -93,6 +99,7 @@ function flowOf(proc, name, netns)
 		proc.flows.set(key, f);
 		trace.flows.push(f);
 	}
+	proc.flowNamed.set(name, f);
 	return f;
 }
 

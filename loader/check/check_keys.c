@@ -539,7 +539,7 @@ OBJECT(r_flow, "flow", {"recordType", &t_is_flow, REQ}, {"flow", &t_flow_name, R
        {"end", &t_true, 0}, {"tcp", &t_tcp, REQ}, FLOW_COUNTERS(REQ), {"reordering", &t_u64, 0},
        {"resent", &t_resent, LIST}, {"delta", &t_flow_delta, 0});
 OBJECT(r_drop, "drop", {"recordType", &t_is_drop, REQ}, {"flow", &t_flow_name, REQ},
-       {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
+       {"netns", &t_u64, 0}, {"ts", &t_moment, REQ}, {"reason", &t_string, REQ}, {"n", &t_u64, REQ},
        {"where", &t_string, 0}, {"len", &t_u64, 0}, {"dir", &t_drop_dir, REQ});
 OBJECT(sender, "sender", {"pid", &t_pid, REQ}, {"tid", &t_pid, REQ}, {"comm", &t_string, REQ},
        {"uid", &t_u64, REQ}, {"exiting", &t_true, 0});

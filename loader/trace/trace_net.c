@@ -414,6 +414,7 @@ static void put_drop(struct proc *p, const struct flow *flow, const struct flow_
 		return;
 	json_lit(&j, "{\"recordType\":\"drop\",\"flow\":");
 	put_flow_name(&j, flow);
+	KEY_U64(&j, "netns", flow->netns);
 	KEY_US(&j, "ts", d->ts_ns);
 	json_lit(&j, ",\"reason\":");
 	put_reason(&j, p, d->reason);

@@ -498,6 +498,9 @@ await t('when segments were sent again is marked in their flow, needless ones gr
 
 	await clickAt(p, 32, closed.y + 8);
 	const lane = (await lanes(p)).findIndex(l => l.kind === 'flow');
+	const flows = new Set(read([file]).filter(r => r.recordType === 'flow').map(r => r.flow + ' ' + r.netns));
+
+	same(closed.label.split(',')[0], flows.size + ' flows', 'a drop makes no flow of its own');
 	const first = Math.min(...read([file]).map(r => r.start?.ts ?? r.ts).filter(Number.isFinite));
 
 	for (const [ts, name] of [[9012.5, '--retrans'], [9018, '--dim']]) {
