@@ -23,9 +23,14 @@
 /* Text of traces, each once, by number; 0 is "". What has no room any more is 1, "(others)". */
 struct names;
 
+#define NAMES_OTHERS 1
+
 struct names *names__new(void);
 void names__free(struct names *n);
+/* NAMES_OTHERS if there are too many. */
 uint32_t names__get(struct names *n, const char *s, size_t len);
+/* From now on so many more than the input may have: for what is said of it. */
+void names__more(struct names *n, uint32_t more);
 __attribute__((format(printf, 2, 3))) uint32_t names__printf(struct names *n, const char *fmt, ...);
 /* Valid until the next names__get(). */
 const char *names__text(const struct names *n, uint32_t id);

@@ -38,7 +38,7 @@ struct name {
 struct names {
 	struct name *table;
 	struct name **at; /* by number */
-	uint32_t n, cap;
+	uint32_t n, cap, max;
 };
 
 static struct name *add_name(struct names *n, const char *s, size_t len)
@@ -74,6 +74,7 @@ struct names *names__new(void)
 	if (!n)
 		return NULL;
 	n->cap = 64;
+	n->max = NAMES_MAX;
 	n->at = calloc(n->cap, sizeof(*n->at));
 	if (n->at && add_name(n, "", 0) && add_name(n, "(others)", 8))
 		return n;
@@ -100,9 +101,14 @@ uint32_t names__get(struct names *n, const char *s, size_t len)
 	if (!len || memchr(s, 0, len))
 		return 0;
 	HASH_FIND(hh, n->table, s, len, name);
-	if (!name && n->n < NAMES_MAX)
+	if (!name && n->n < n->max)
 		name = add_name(n, s, len);
-	return name ? name->id : 1;
+	return name ? name->id : NAMES_OTHERS;
+}
+
+void names__more(struct names *n, uint32_t more)
+{
+	n->max += more;
 }
 
 uint32_t names__printf(struct names *n, const char *fmt, ...)

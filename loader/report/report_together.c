@@ -8,6 +8,8 @@
 #include "report_priv.h"
 #include "report_text_priv.h"
 
+#define NAMES_OWN 4096 /* texts of groups */
+
 /* A process of the input, by its pid on the node. */
 struct seat {
 	uint64_t node;
@@ -133,10 +135,15 @@ struct report_find *report_by_rank(struct report *r)
 	size_t len;
 	int32_t pid;
 
-	if (!take_seats(r, &seats))
+	if (!take_seats(r, &seats)) {
+		r->err = -ENOMEM;
 		return NULL;
+	}
 	HASH_ITER (hh, r->finds, f, tmp) {
-		if (f->named || f->key.code != CODE_PREEMPTED || !f->who)
+		if (f->key.code != CODE_PREEMPTED || !f->who)
+			continue;
+		/* so many that they have no name are some of them, however much they have */
+		if (f->named && f->key.culprit != NAMES_OTHERS)
 			continue;
 		len = process_of(names__text(r->names, f->key.culprit), &pid);
 		if (len && is_of_job(&seats, f, pid))
@@ -324,7 +331,10 @@ void report_keep_together(struct report *r, struct report_find *by_rank,
 {
 	struct report_find *f, *tmp;
 
+	HASH_ITER (hh, r->finds, f, tmp)
+		f->named &= !told_in(f);
 	count(r);
+	names__more(r->names, NAMES_OWN);
 	name_all(r, by_rank);
 	name_all(r, in_turn);
 	HASH_ITER (hh, r->finds, f, tmp)

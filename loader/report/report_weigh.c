@@ -230,20 +230,25 @@ static void weigh_all(const struct report *r, struct report_find *finds, const s
 	}
 }
 
-/*
- * Whether late ranks cost some of the time that was recorded, and not only much of operations that take next to none: what they cost each
- * process in the communicators that it is in.
- */
-static bool late_costs(const struct report *r)
+#define TURNS_SHARE 0.1	   /* of the time that was recorded */
+#define TURNS_NS    100000 /* of each operation; less is how exactly ranks meet */
+#define TURNS_CONF                                                                                 \
+	0.5 /* some rank comes last in any job: it may be no more than how much their work varies */
+
+/* Whether ranks that are late in turn cost the job's time, and not only much of operations that take next to none: of what late ranks cost each process, their part. */
+static bool turns_cost(const struct report *r, const struct report_find *g,
+		       const struct report_whole *all)
 {
-	int64_t lost = 0, all = 0;
+	double lost = 0, recorded = 0, part;
 	const struct report_proc *p;
 
 	for (p = r->procs; p; p = p->next) {
-		lost += p->self == p ? p->whole.odd_ns[CODE_LATE_RANK] : 0;
-		all += p->last ? p->last - p->first : 0;
+		lost += p->self == p ? (double)p->whole.odd_ns[CODE_LATE_RANK] : 0;
+		recorded += p->last ? (double)(p->last - p->first) : 0;
 	}
-	return lost >= all / 20;
+	part = (double)g->odd_ns / (double)most(1, all->odd_ns[CODE_LATE_RANK]);
+	return part * lost >= TURNS_SHARE * recorded && g->odd_ns >= SURE_NS &&
+	       (double)g->odd_ns >= (double)g->ops * TURNS_NS;
 }
 
 /* Several that are not worth a line each. */
@@ -257,8 +262,13 @@ static void weigh_together(struct report *r, const struct measure *all, uint32_t
 		g->named &= g->together.n > 1;
 	in_turn = report_in_turn(r, by_rank);
 	weigh_all(r, in_turn, all, chance, floor);
-	HASH_ITER (hh, in_turn, g, tmp)
-		g->named &= g->together.n > 1 && (g->key.code != CODE_LATE_RANK || late_costs(r));
+	HASH_ITER (hh, in_turn, g, tmp) {
+		g->named &= g->together.n > 1;
+		if (g->key.code != CODE_LATE_RANK)
+			continue;
+		g->named &= turns_cost(r, g, all->whole);
+		g->conf = g->conf < TURNS_CONF ? g->conf : TURNS_CONF;
+	}
 	report_keep_together(r, by_rank, in_turn);
 }
 

@@ -23,6 +23,7 @@
 #include "slower.h"
 
 #define MS INT64_C(1000000)
+#define US INT64_C(1000)
 
 /* ---- Operations of two or three ranks --------------------------------------------------------------------- */
 
@@ -4944,13 +4945,22 @@ struct turns {
 	int32_t pid0;	    /* of the first one */
 	uint32_t same;	    /* in so many of four operations it is this pid */
 	int64_t lasts;	    /* the recordings */
+	int64_t took;	    /* an operation without that; 0: 10 ms */
+	uint32_t ops;	    /* 0: TURN_OPS */
+	int64_t main_late; /* in so many of four operations rank 1 is late by that, and nobody in turn */
 };
+
+static bool is_main(const struct turns *t, uint32_t seq)
+{
+	return t->main_late && seq % 4 < t->same;
+}
 
 static void turn_part(struct report *r, struct report_proc *proc, int32_t rank, uint32_t seq,
 		      int64_t start, const struct turns *t, bool its_turn)
 {
 	struct report_op_info info = {.comm = 5, .seq = seq, .bytes = 4096, .joined = true};
-	int64_t at = (1000 + 50 * (int64_t)seq) * MS, took = 10 * MS + t->late;
+	int64_t at = (1000 + 50 * (int64_t)seq) * MS,
+		took = (t->took ?: 10 * MS) + (is_main(t, seq) ? t->main_late : t->late);
 	struct report_part *p = calloc(1, sizeof(*p));
 	uint32_t nth = t->life ? seq / t->life : 0;
 	const char *who = t->who[t->who[1] && nth % 3 == 2];
@@ -4979,16 +4989,19 @@ static void turns_run(struct report *r, const struct turns *t)
 {
 	static struct report_proc *list[2 * TURN_RANKS]; /* half of them in another communicator */
 	uint32_t seq, i;
+	int64_t late;
 	bool its_turn;
 
 	groups_begin(r, list, 2 * TURN_RANKS);
 	report_comm(r, 5)->nranks = TURN_RANKS;
-	for (seq = 0; seq < TURN_OPS; seq++) {
+	for (seq = 0; seq < (t->ops ?: TURN_OPS); seq++) {
 		for (i = 0; i < TURN_RANKS; i++) {
 			its_turn = t->victim < 0 ? seq % TURN_RANKS == i : (int)i == t->victim;
+			late = its_turn ? t->late : 0;
+			if (is_main(t, seq))
+				late = i == 1 ? t->main_late : 0;
 			turn_part(r, list[i], (int32_t)i, seq,
-				  (1000 + 50 * (int64_t)seq) * MS + (its_turn ? t->late : 0), t,
-				  its_turn);
+				  (1000 + 50 * (int64_t)seq) * MS + late, t, its_turn);
 		}
 	}
 	for (i = 0; i < 2 * TURN_RANKS; i++)
@@ -5103,8 +5116,16 @@ static void late_in_turn(void **state)
 	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
 	/* most of the time of short operations, and next to nothing of the job's */
 	t.late = 20 * MS;
-	t.lasts = 20 * TURN_OPS * 50 * MS;
+	t.lasts = 6 * TURN_OPS * 50 * MS;
 	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+	/* how exactly ranks meet, in a loop of nothing else */
+	t = (struct turns){.victim = -1, .late = 80 * US, .took = 20 * US, .ops = 4000};
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+	/* what a rank costs that is told by itself is not theirs */
+	t = (struct turns){
+		.victim = -1, .late = 20 * MS, .took = MS, .same = 1, .main_late = 40 * MS};
+	t.lasts = TURN_OPS * 180 * MS;
+	must_be_told(&t, "\n  1. late-rank          rank 1, ", "came", "", "");
 }
 
 /* A communicator of the two processes, of short operations to which one is late as a rule, comes to nothing. */
