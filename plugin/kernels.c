@@ -11,10 +11,12 @@
  * all calls have been made. That of a non-blocking communicator begins elsewhere.
  *
  * And of another thread nobody knows whether it has looked at the mask and is about to make a Send, or the Recv to it: where several threads
- * of a process make these they stay on. Collectives do not matter: host and GPU go by the mask of each, and both count those without
- * KernelCh too (2.28.3 to 2.30.7: enqueue.cc, incWorkCounter() of proxy.cc). From interface 7 on the host does not count them: there all
- * calls of a group must have one mask. That leaves another thread's first Send or Recv, and its capture of the first graph, if it comes in
- * the very moment when they go off.
+ * call NCCL they stay on. Unless all that they have made are collectives: host and GPU go by the mask of each, and both count those without
+ * KernelCh too (2.28.3 to 2.30.7: enqueue.cc, incWorkCounter() of proxy.cc), so that each is waited for in its own place. After a copy to
+ * oneself, as in each AlltoAll, it is not: the GPU counts that and the host does not (nProxyOps in enqueue.cc), and a collective is waited
+ * for where an earlier one was, which must then have had KernelCh as well. From interface 7 on the host counts nothing without
+ * KernelCh. That leaves another thread's first Send or Recv, and its capture of the first graph, if it comes in the very moment when they go
+ * off.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -26,9 +28,11 @@
 
 /* How often there was a last communicator, and one more: who was in a group then is in none. */
 static uint32_t era = 1;
-/* Threads that have made calls in it which must have one mask with others of their group. */
+/* Threads that have begun a group in it. */
 static uint32_t callers;
-/* The era in which this thread has become one. */
+/* There has been what all calls of a group must have one mask for. */
+static bool one_mask;
+/* The era in which this thread has become one of the callers. */
 static __thread uint32_t called TLS_NO_CALL;
 /* That in which it has begun its group; 0: none. */
 static __thread uint32_t in_group TLS_NO_CALL;
@@ -82,19 +86,28 @@ void kernels_work(bool captured)
 
 void kernels_group_begin(bool captured, int depth)
 {
+	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
+
 	one_call = depth == 1;
-	in_group = __atomic_load_n(&era, __ATOMIC_RELAXED);
+	in_group = now;
+	if (called != now) {
+		called = now;
+		__atomic_fetch_add(&callers, 1, __ATOMIC_SEQ_CST);
+	}
 	kernels_work(captured);
 }
 
 void kernels_one_mask(void)
 {
-	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&one_mask, __ATOMIC_RELAXED))
+		__atomic_store_n(&one_mask, true, __ATOMIC_SEQ_CST);
+}
 
-	if (called == now)
-		return;
-	called = now;
-	__atomic_fetch_add(&callers, 1, __ATOMIC_SEQ_CST);
+/* This thread, which has made all calls of its group, does not divide another's. */
+static bool nobody_else(void)
+{
+	return !__atomic_load_n(&one_mask, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&callers, __ATOMIC_SEQ_CST) == 1;
 }
 
 /*
@@ -130,7 +143,7 @@ void kernels_group_launch(void)
 	unwanted = area_masks(area) & KERNELS & ~area_wanted();
 	if (!unwanted)
 		__atomic_store_n(&unwanted_ts, 0, __ATOMIC_RELAXED);
-	else if (unwanted_long() && __atomic_load_n(&callers, __ATOMIC_SEQ_CST) == (called == now))
+	else if (unwanted_long() && nobody_else())
 		area_masks_clear(area, unwanted);
 }
 
@@ -145,5 +158,6 @@ void kernels_end(struct scope_area *area)
 	/* where NCCL has failed, a group may not have been launched */
 	__atomic_fetch_add(&era, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&callers, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&one_mask, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&area->kernels_used, 0, __ATOMIC_RELAXED);
 }

@@ -216,7 +216,7 @@ bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn);
 void kernels_work(bool captured);
 /* A GroupApi begins: the thread is in a group. `depth` is NCCL's. */
 void kernels_group_begin(bool captured, int depth);
-/* It makes a call that must have one mask with others of its group: other threads do not turn them off any more. */
+/* From here on all calls of a group must have one mask: if several threads make groups, none turns them off. */
 void kernels_one_mask(void);
 /* A Group begins, from ABI 5 on: if it is in the thread that was in one, that has made all calls of it. */
 void kernels_group_launch(void);
