@@ -560,15 +560,31 @@ static inline __attribute__((always_inline)) bool start_again(struct tbuf *tb, v
 
 static inline void start_group(uint32_t what, const descr *d, int api)
 {
-	if (what == SCOPE_GROUP_API)
+	switch (what) {
+	case SCOPE_GROUP_API:
 		kernels_group_begin(d->groupApi.graphCaptured, d->groupApi.groupDepth);
-	else if (what == SCOPE_GROUP && api < 5)
-		kernels_work(false);
-	else if (what == SCOPE_GROUP)
-		kernels_group_launch();
-	/* From 7 on NCCL may lose track of collectives too. */
-	if (what == (api < 7 ? SCOPE_P2P_API : SCOPE_GROUP_API))
+		if (api >= 7) /* NCCL may lose track of collectives too */
+			kernels_one_mask();
+		return;
+	/* The GroupApi tells of the communicator of its first call, which need not be the one that captures. */
+	case SCOPE_COLL_API:
+		if (d->collApi.graphCaptured)
+			kernels_work(true);
+		return;
+	case SCOPE_P2P_API:
 		kernels_one_mask();
+		if (d->p2pApi.graphCaptured)
+			kernels_work(true);
+		return;
+	case SCOPE_GROUP:
+		if (api < 5)
+			kernels_work(false);
+		else
+			kernels_group_launch();
+		return;
+	default:
+		return;
+	}
 }
 
 static inline __attribute__((always_inline)) ncclProfResult_t

@@ -1324,6 +1324,38 @@ static void call_group(void *ctx, uint64_t type)
 	group_prof->stopEvent(all);
 }
 
+/* A group within a graph's capture need not begin with what is captured. */
+static void captured(descr d)
+{
+	static int mask;
+	void *ctx = unwanted_kernels(&mask);
+
+	group_begin(ctx, 0, 2);
+	make_call(ctx, &d);
+	group_launch(ctx);
+	group(ctx, 0);
+	assert_int_equal(mask, 0x40);
+	ncclProfiler_v7.finalize(ctx);
+}
+
+static void test_kernels_captured_coll(void **state)
+{
+	descr d = {.type = ncclProfileCollApi};
+
+	(void)state;
+	d.collApi.graphCaptured = true;
+	captured(d);
+}
+
+static void test_kernels_captured_p2p(void **state)
+{
+	descr d = {.type = ncclProfileP2pApi};
+
+	(void)state;
+	d.p2pApi.graphCaptured = true;
+	captured(d);
+}
+
 static void *other_coll(void *ctx)
 {
 	call_group(ctx, ncclProfileCollApi);
@@ -1632,6 +1664,8 @@ int main(void)
 		TEST(test_mask_room_gone),
 		TEST(test_kernels_off),
 		TEST(test_kernels_nested),
+		TEST(test_kernels_captured_coll),
+		TEST(test_kernels_captured_p2p),
 		TEST(test_kernels_threads),
 		TEST(test_mask_nobody),
 		TEST(test_disarm),
