@@ -342,8 +342,8 @@ struct scope_control {
 };
 
 /* NCCL has worked with KernelCh since it has communicators. */
-#define SCOPE_KERNELS_USED   1
-#define SCOPE_KERNELS_GRAPHS 2 /* and has captured graphs with it */
+#define SCOPE_KERNELS_USED 1
+#define SCOPE_KERNELS_STAY 2 /* and may wait for good without: captured graphs, some Broadcasts */
 
 struct scope_area {
 	__u64 magic;	      /* SCOPE_CONTROL_MAGIC once ready; 0 after a fork */

@@ -17,6 +17,10 @@
  * for where an earlier one was, which must then have had KernelCh as well. From interface 7 on the host counts nothing without
  * KernelCh. That leaves another thread's first Send or Recv, and its capture of the first graph, if it comes in the very moment when they go
  * off.
+ *
+ * Broadcasts have no mask from interface 6 on: the GPU writes nothing in their places, nor does the host count them if a group has several
+ * roots (2.29.2 to 2.30.7: allgatherv_sched.cc; from interface 7 on it counts none). Once it has counted less than the GPU, what is
+ * waited for in such a place is there when 64 more with KernelCh have written: then they stay on.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -36,6 +40,8 @@ static bool one_mask;
 static __thread uint32_t called TLS_NO_CALL;
 /* That in which it has begun its group; 0: none. */
 static __thread uint32_t in_group TLS_NO_CALL;
+/* One more than the root of the Broadcasts in that; 0: none. */
+static __thread uint32_t broadcast_root TLS_NO_CALL;
 /* Its last GroupApi is of a call that is a group of its own. */
 static __thread bool one_call TLS_NO_CALL;
 /* Since when nobody has wanted what is on (0: not so), in which epoch and with which hold: whoever changes these may be writing masks. */
@@ -74,14 +80,14 @@ bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn)
 	return false;
 }
 
-void kernels_work(bool captured)
+void kernels_work(bool stays)
 {
-	uint8_t used = captured ? SCOPE_KERNELS_GRAPHS : SCOPE_KERNELS_USED;
+	uint8_t used = stays ? SCOPE_KERNELS_STAY : SCOPE_KERNELS_USED;
 	struct scope_area *area = area_peek();
 
-	if (area && __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) < used &&
+	if (area && !(__atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) & used) &&
 	    area_masks(area) & KERNELS)
-		__atomic_store_n(&area->kernels_used, used, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&area->kernels_used, used, __ATOMIC_RELAXED);
 }
 
 void kernels_group_begin(bool captured, int depth)
@@ -89,6 +95,8 @@ void kernels_group_begin(bool captured, int depth)
 	uint32_t now = __atomic_load_n(&era, __ATOMIC_RELAXED);
 
 	one_call = depth == 1;
+	if (in_group != now) /* the one before has been launched */
+		broadcast_root = 0;
 	in_group = now;
 	if (called != now) {
 		called = now;
@@ -101,6 +109,15 @@ void kernels_one_mask(void)
 {
 	if (!__atomic_load_n(&one_mask, __ATOMIC_RELAXED))
 		__atomic_store_n(&one_mask, true, __ATOMIC_SEQ_CST);
+}
+
+void kernels_broadcast(int root)
+{
+	uint32_t before = broadcast_root;
+
+	broadcast_root = (uint32_t)root + 1;
+	if ((before && before != broadcast_root) || __atomic_load_n(&one_mask, __ATOMIC_RELAXED))
+		kernels_work(true);
 }
 
 /* This thread, which has made all calls of its group, does not divide another's. */

@@ -568,6 +568,8 @@ static inline void start_group(uint32_t what, const descr *d, int api)
 		return;
 	/* The GroupApi tells of the communicator of its first call, which need not be the one that captures. */
 	case SCOPE_COLL_API:
+		if (api >= 6 && d->collApi.func && !strcmp(d->collApi.func, "Broadcast"))
+			kernels_broadcast(d->collApi.root);
 		if (d->collApi.graphCaptured)
 			kernels_work(true);
 		return;

@@ -212,12 +212,14 @@ bool comm_finalize(uint64_t ctx);
 uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
 /* Whether NCCL has the memory that it takes for them; the user may say so by the event mask. Says so where it has not. */
 bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn);
-/* NCCL has work, of a graph's capture or not. Before ABI 5 there is no more to be known, and they stay on. */
-void kernels_work(bool captured);
+/* NCCL has work: for which they stay on, as for a graph's capture, or not. Before ABI 5 there is no more to be known, and they stay on. */
+void kernels_work(bool stays);
 /* A GroupApi begins: the thread is in a group. `depth` is NCCL's. */
 void kernels_group_begin(bool captured, int depth);
 /* From here on all calls of a group must have one mask: if several threads make groups, none turns them off. */
 void kernels_one_mask(void);
+/* It makes a Broadcast, from ABI 6 on. */
+void kernels_broadcast(int root);
 /* A Group begins, from ABI 5 on: if it is in the thread that was in one, that has made all calls of it. */
 void kernels_group_launch(void);
 /* A GroupApi ends, which may be that of a group within another. */

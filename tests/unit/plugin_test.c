@@ -1424,6 +1424,78 @@ static void test_kernels_threads(void **state)
 	ncclProfiler_v7.finalize(ctx);
 }
 
+static void make_broadcast(void *ctx, int root)
+{
+	descr d = {.type = ncclProfileCollApi};
+
+	d.collApi.func = "Broadcast";
+	d.collApi.root = root;
+	make_call(ctx, &d);
+}
+
+static void broadcast_group(void *ctx, int root, int other_root)
+{
+	void *all = group_begin(ctx, 0, 2);
+
+	make_broadcast(ctx, root);
+	group_prof->stopEvent(all); /* of a group within this one */
+	all = group_begin(ctx, 0, 3);
+	make_broadcast(ctx, other_root);
+	group_launch(ctx);
+	group_prof->stopEvent(all);
+}
+
+/* From interface 6 on NCCL makes an AllGatherV of a group's Broadcasts if their roots differ, which the GPU counts and the host does not. */
+static void test_kernels_broadcast_roots(void **state)
+{
+	static int mask;
+	void *ctx;
+
+	(void)state;
+	group_prof = &ncclProfiler_v5;
+	ctx = unwanted_kernels(&mask);
+	broadcast_group(ctx, 0, 1);
+	assert_int_equal(mask, 0);
+	ncclProfiler_v7.finalize(ctx);
+	group_prof = &ncclProfiler_v6;
+	ctx = unwanted_kernels(&mask);
+	broadcast_group(ctx, 0, 0);
+	assert_int_equal(mask, 0);
+	mask = 0x40;
+	broadcast_group(ctx, 1, 1);
+	assert_int_equal(mask, 0);
+	mask = 0x40;
+	broadcast_group(ctx, 0, 1);
+	group(ctx, 0);
+	assert_int_equal(mask, 0x40);
+	ncclProfiler_v7.finalize(ctx);
+}
+
+/* The GPU does not write for a Broadcast, which matters where the host has not counted all. */
+static void test_kernels_broadcast_unwritten(void **state)
+{
+	static int mask;
+	void *ctx;
+
+	(void)state;
+	group_prof = &ncclProfiler_v6;
+	ctx = unwanted_kernels(&mask);
+	call_group(ctx, ncclProfileP2pApi);
+	assert_int_equal(mask, 0);
+	mask = 0x40;
+	broadcast_group(ctx, 0, 0);
+	group(ctx, 0);
+	assert_int_equal(mask, 0x40);
+	ncclProfiler_v7.finalize(ctx);
+	/* From 7 on that of the Broadcast itself is not counted. */
+	group_prof = &ncclProfiler_v7;
+	ctx = unwanted_kernels(&mask);
+	broadcast_group(ctx, 0, 0);
+	group(ctx, 0);
+	assert_int_equal(mask, 0x40);
+	ncclProfiler_v7.finalize(ctx);
+}
+
 static void test_mask_variable(void **state)
 {
 	static const struct {
@@ -1667,6 +1739,8 @@ int main(void)
 		TEST(test_kernels_captured_coll),
 		TEST(test_kernels_captured_p2p),
 		TEST(test_kernels_threads),
+		TEST(test_kernels_broadcast_roots),
+		TEST(test_kernels_broadcast_unwritten),
 		TEST(test_mask_nobody),
 		TEST(test_disarm),
 		TEST(test_fork),
