@@ -528,6 +528,17 @@ static bool stuck_is_over(const struct correlate *c, const struct corr_event *ev
 	       (age >= CHILDLESS_NS && !ev->open_children);
 }
 
+/* A call whose group goes on: what it is for begins at the group's end, after a while where connections to peers are to be made first. */
+static bool is_before_launch(const struct correlate *c, const struct corr_event *ev)
+{
+	const struct corr_event *group;
+
+	if (ev->what != SCOPE_COLL_API && ev->what != SCOPE_P2P_API)
+		return false;
+	group = parent_of(c, ev);
+	return group && !group->stopped;
+}
+
 static void gone_expire(struct correlate *c)
 {
 	struct corr_event *ev = c->gone.first, *next;
@@ -542,7 +553,10 @@ static void gone_expire(struct correlate *c)
 		if (c->gone.n <= MAX_GONE && c->now_ns - ev->list_ns < GONE_NS)
 			break;
 		list_del(ev);
-		event_free(c, ev);
+		if (c->gone.n < MAX_GONE && is_before_launch(c, ev))
+			list_add(&c->gone, ev, c->now_ns);
+		else
+			event_free(c, ev);
 	}
 	while (c->captured.n > MAX_GONE) {
 		ev = c->captured.first;

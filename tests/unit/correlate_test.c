@@ -864,6 +864,43 @@ static void test_captured_parent(void **arg)
 	assert_false(find_out(coll)->orphan);
 }
 
+/* A call's operation begins as NCCL launches the group, which first connects it to peers, and they may be late: its GroupApi is open. */
+static void test_call_of_open_group(void **arg)
+{
+	uint64_t group = api_call(SCOPE_GROUP_API, 1, 0, false, 10), call, p2p, i;
+
+	(void)arg;
+	call = api_call(SCOPE_P2P_API, 2, group, false, 11);
+	stop_event(call, 12);
+	for (i = 1; i < 100; i++)
+		correlate__tick(&c, i * S);
+	p2p = start(id_of(SCOPE_P2P, 3), call, 100 * S, &app);
+	stop_event(p2p, 100 * S);
+	stop_event(group, 100 * S);
+	for (i = 101; i < 110; i++)
+		correlate__tick(&c, i * S);
+	assert_false(find_out(p2p)->orphan);
+	assert_int_equal(c.counts.orphans, 0);
+	assert_null(correlate__find(&c, call)); /* no longer than that */
+}
+
+/* Nor more than there is room for. */
+static void test_many_calls_of_open_group(void **arg)
+{
+	uint64_t group = api_call(SCOPE_GROUP_API, 1, 0, false, 10), i;
+
+	(void)arg;
+	for (i = 0; i < 70000; i++)
+		stop_event(api_call(SCOPE_COLL_API, 2 + i, group, false, 11), 12);
+	for (i = 1; i < 10; i++)
+		correlate__tick(&c, i * S);
+	assert_int_equal(c.gone.n, 1 << 16);
+	stop_event(group, 10 * S);
+	correlate__tick(&c, 13 * S);
+	correlate__tick(&c, 15 * S);
+	assert_int_equal(c.gone.n, 0);
+}
+
 /* v1 to v3 tell name, hash and rank with their first Coll or P2p, not at init. */
 static void test_comm_by_event(void **arg)
 {
@@ -1963,6 +2000,8 @@ int main(void)
 		TEST(test_time_back),
 		TEST(test_unfinished),
 		TEST(test_captured_parent),
+		TEST(test_call_of_open_group),
+		TEST(test_many_calls_of_open_group),
 		TEST(test_comm_by_event),
 		TEST(test_eviction),
 		TEST(test_eviction_of_stopped),
