@@ -86,7 +86,7 @@ watchdog=$!
 record() {
 	local name=$1
 	shift
-	timeout 60 "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err"
+	timeout "${RECORD_TIMEOUT:-60}" "$scope" record --plugin "$plugin" -o "$tmp/$name" "$@" >"$tmp/$name.out" 2>"$tmp/$name.err"
 	rc=$?
 	return 0
 }

@@ -43,15 +43,17 @@ static uint32_t buffered(void)
 }
 
 /*
- * The first event makes this thread known to whoever records. Then flushing by age is turned off, and the
- * pause lets the recorder say what it has to say: from there on the buffer fills and nothing takes it away.
- * Whether that is so is said, as nothing would be tried else.
+ * The first event makes this thread known to whoever records. It says what it has to say, which its epoch ends, however slow the
+ * machine is, and a pause is for what it may say again. Then flushing by age is turned off: from there on the buffer fills and nothing
+ * takes it away. Whether that is so is said, as nothing would be tried else.
  */
 static void fill_buffer(void)
 {
 	int i;
 
 	event();
+	for (i = 0; i < 2000 && __atomic_load_n(&control->epoch, __ATOMIC_ACQUIRE) == 1; i++)
+		usleep(10000);
 	usleep(400000);
 	control->flush_ticks = INT64_MAX;
 	for (i = 1; i < EVENTS; i++)

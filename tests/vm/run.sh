@@ -155,7 +155,7 @@ run_kernel() {
 		;;
 	esac
 	built_in "$built" || return
-	initramfs "$dir" "$dir/initramfs.gz" "$busybox" "cd '$top' || exit; export BUILD='$built'; $command" || {
+	initramfs "$dir" "$dir/initramfs.gz" "$busybox" "cd '$top' || exit; export BUILD='$built' E2E_TIMEOUT=$((limit_s - 60)); $command" || {
 		not_ok "$version" "Failed to make '$dir/initramfs.gz'"
 		return
 	}
