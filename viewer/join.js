@@ -110,9 +110,17 @@ function clocksDoubt(a, b)
 	return p.clock === q.clock ? num(p.clockError) + num(q.clockError) : CLOCKS_NS;
 }
 
+/* Before it began all connections of its group were made; what a graph replays was called once for all, before. */
+function calledAt(i)
+{
+	const e = trace.events, call = e.parent[i];
+
+	return call >= 0 && e.type[call] === T_P2P_API && !(e.flags[call] & F_CAPTURED) ? Math.min(e.start[i], e.start[call]) : e.start[i];
+}
+
 /*
  * From one rank to another messages are received in the order in which they are sent. One end alone waits for the other, until it cannot come any
- * more: a Recv that had ended before; a Send likewise, but for one amid others, whose bytes may wait for their receiver.
+ * more: a Recv that had ended before; a Send likewise, before the Recv was called, but for one amid others, whose bytes may wait for their receiver.
  */
 class Connection {
 	constructor()
@@ -153,7 +161,7 @@ class Connection {
 		for (; this.sends !== send && this.first < this.waiting.length; this.giveUp()) {
 			const o = this.waiting[this.first];
 
-			if ((this.paired && !send) || e.end[o] + clocksDoubt(o, i) >= e.start[i])
+			if ((this.paired && !send) || e.end[o] + clocksDoubt(o, i) >= (send ? e.start[i] : calledAt(i)))
 				return this.waiting[this.first++];
 		}
 		return undefined;

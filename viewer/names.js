@@ -24,7 +24,7 @@ const TYPES = [
 ];
 const TYPE_OTHER = TYPES.length - 1;
 const typeIds = new Map(TYPES.map((t, i) => [t.name, i]));
-const T_COLL = typeIds.get('ncclProfileColl'), T_P2P = typeIds.get('ncclProfileP2p');
+const T_COLL = typeIds.get('ncclProfileColl'), T_P2P = typeIds.get('ncclProfileP2p'), T_P2P_API = typeIds.get('ncclProfileP2pApi');
 const T_OP = typeIds.get('ncclProfileProxyOp'), T_STEP = typeIds.get('ncclProfileProxyStep');
 const T_KERNEL = typeIds.get('ncclProfileKernelCh');
 const T_CTRL = typeIds.get('ncclProfileProxyCtrl'), T_LIFE = typeIds.get('ProfilerLifecycle');

@@ -173,7 +173,7 @@ class Parser {
 			proc.open.delete(str(o.eventAddr).slice(0, 20));
 		e.flags[i] = (open ? F_OPEN : 0) | (details.isSend === true ? F_SEND : 0) | (o.isPxn === true ? F_PXN : 0) |
 			(o.orphan === true ? F_ORPHAN : 0) | (typeof exec.stop === 'number' ? F_EXEC : 0) | (num(o.lossNear) > 0 ? F_LOSS : 0) |
-			(type === T_COLL && (own(details, 'seqCommon') ?? proc.seqCommon) !== true ? F_ALONE : 0);
+			(type === T_COLL && (own(details, 'seqCommon') ?? proc.seqCommon) !== true ? F_ALONE : 0) | (details.graphCaptured === true ? F_CAPTURED : 0);
 		if (TYPES[type].op && typeof details.parentGroup === 'string')
 			trace.groupOf.set(i, details.parentGroup.slice(0, 20));
 		this.context(o, i);

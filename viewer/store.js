@@ -4,7 +4,7 @@
  * ns since `trace.base`, on the clock of the first node; other nodes are moved there by their distance from the real clock.
  */
 
-const F_OPEN = 1, F_SEND = 2, F_PXN = 4, F_ORPHAN = 8, F_LOSS = 16, F_SCHED = 32, F_RETRANS = 64, F_NO_DATA = 128, F_EXEC = 256, F_ALONE = 512;
+const F_OPEN = 1, F_SEND = 2, F_PXN = 4, F_ORPHAN = 8, F_LOSS = 16, F_SCHED = 32, F_RETRANS = 64, F_NO_DATA = 128, F_EXEC = 256, F_ALONE = 512, F_CAPTURED = 1024;
 
 const PORTS_MAX = 16384; // of RDMA
 

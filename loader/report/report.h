@@ -890,6 +890,7 @@ struct report_op_info {
 	bool p2p;     /* a Send, or a Recv, and whom to or from */
 	bool send;
 	int32_t peer;
+	int64_t called; /* by its P2pApi, which may be long before it began; where that is not known, when it began */
 };
 
 /* Takes the part over. */

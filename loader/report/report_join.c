@@ -489,12 +489,12 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 void report_add_part(struct report *r, const struct report_op_info *info, struct report_part *part)
 {
 	struct report_comm *c = info->p2p ? report_comm(r, info->comm) : NULL;
-	int64_t called = part->start;
+	int64_t start = part->start;
 
 	if (c) {
 		report_member(r, c, part->rank, part->proc);
 		report_queue(c, info, part);
-		report_p2p_add(r, info, part, called);
+		report_p2p_add(r, info, part, start);
 	} else if (info->joined) {
 		add_joined(r, info, part);
 	} else if (info->counted) {

@@ -22,8 +22,8 @@
 struct report_message {
 	struct side *side;
 	struct report_conn *conn;
-	int64_t start, stop; /* of its process' clock */
-	uint32_t life;	     /* of its rank */
+	int64_t called, start, stop; /* of its process' clock */
+	uint32_t life;		     /* of its rank */
 	int32_t peer;
 	struct report_message *prev, *next;	      /* in its connection's queue */
 	struct report_message *side_prev, *side_next; /* of its side */
@@ -409,8 +409,8 @@ static int too_early(const struct report_conn *c, const struct report_message *s
 		return 0;
 	if (got->stop + doubt < sent->start)
 		return 1;
-	/* bytes may wait for their receiver; but the first ones that are recorded do not, as both make the connection */
-	return !c->paired && sent->stop + doubt < got->start ? -1 : 0;
+	/* bytes may wait for their receiver; but the first ones that are recorded do not wait for its call, as both make the connection */
+	return !c->paired && sent->stop + doubt < got->called ? -1 : 0;
 }
 
 /* The one that waits for @m; NULL: none does, or (@alone) none can come. What cannot have an other end any more is given up. */
@@ -477,9 +477,10 @@ static void add_message(struct report *r, bool send, const struct report_message
 }
 
 void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part,
-		    int64_t called)
+		    int64_t start)
 {
-	struct report_message m = {.start = called, .stop = part->stop, .peer = info->peer};
+	struct report_message m = {
+		.called = info->called, .start = start, .stop = part->stop, .peer = info->peer};
 	int64_t at = part->stop + part->proc->offset;
 	bool sure = !part->loss_near; /* else one before it may have been lost */
 	struct report_proc *proc = part->proc;

@@ -246,9 +246,9 @@ uint32_t report_window_of(struct report *r, struct report_proc *p, int64_t at);
 /* All of it has been read. */
 void report_window_end(struct report *r, const struct report_proc *p);
 
-/* report_p2p.c: of a Send or Recv, that was called @called. Takes the part over. */
+/* report_p2p.c: of a Send or Recv, that began @start. Takes the part over. */
 void report_p2p_add(struct report *r, const struct report_op_info *info, struct report_part *part,
-		    int64_t called);
+		    int64_t start);
 void report_p2p_expire(struct report *r, int64_t ns);
 /* The oldest one waits no longer, of those whose other ends are known, or (@awaiting) are not. False: there is none. */
 bool report_p2p_oldest(struct report *r, bool awaiting);

@@ -57,6 +57,13 @@ struct links {
 	UT_hash_handle hh;
 };
 
+/* A Recv that has been called. */
+struct call {
+	uint64_t addr;
+	int64_t start;
+	UT_hash_handle hh;
+};
+
 /* An operation whose line has come, but not its end; or that was told as open. */
 struct waiting {
 	uint64_t addr;
@@ -78,6 +85,7 @@ struct report_reader {
 	struct step *steps;
 	struct steps *step_sums;
 	struct links *links;
+	struct call *calls;
 	struct waiting *waiting;
 	int64_t settles; /* when the first of these does */
 	int64_t now;
@@ -281,6 +289,7 @@ static void end_proc(struct report_reader *rd)
 	forget_entries(rd->steps);
 	forget_entries(rd->step_sums);
 	forget_entries(rd->links);
+	forget_entries(rd->calls);
 	if (rd->proc)
 		report_window_end(rd->r, rd->proc);
 	if (rd->proc && rd->proc->header &&
@@ -1001,6 +1010,34 @@ static void take_info(const struct report_reader *rd, node_t rec, bool coll,
 		info->group = get_addr(rd, rec, "parentObj");
 }
 
+/* What a graph replays was called once for all, before. */
+static void take_call(struct report_reader *rd, node_t rec, int64_t start)
+{
+	node_t details = get(rd, rec, "details");
+	uint64_t addr = get_addr(rd, rec, "eventAddr");
+	struct call *c;
+
+	if (!addr || !jn_is(get(rd, details, "func"), "Recv") ||
+	    get_bool(rd, details, "graphCaptured"))
+		return;
+	c = entry_of(rd->calls, struct call, addr, true);
+	if (c)
+		c->start = start;
+}
+
+/* When what began @start was called; @ended: nothing asks for that again. */
+static int64_t call_of(struct report_reader *rd, node_t rec, int64_t start, bool ended)
+{
+	struct call *c = entry_of(rd->calls, struct call, get_addr(rd, rec, "parentObj"), false);
+
+	if (!c)
+		return start;
+	start = least(start, c->start);
+	if (ended)
+		forget_entry(rd->calls, c);
+	return start;
+}
+
 static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64_t addr)
 {
 	struct links *ls = entry_of(rd->links, struct links, addr, false);
@@ -1116,6 +1153,7 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	struct report_part *part;
 
 	take_info(rd, rec, coll, &info);
+	info.called = call_of(rd, rec, start, true);
 	part = new_part(rd, rec, addr);
 	if (!part)
 		return;
@@ -1157,6 +1195,7 @@ static void take_open(struct report_reader *rd, node_t rec)
 	if (w)
 		forget_open(rd, w);
 	take_info(rd, rec, coll, &info);
+	info.called = call_of(rd, rec, start, false);
 	part = new_part(rd, rec, addr);
 	if (!part)
 		return;
@@ -1211,6 +1250,8 @@ static void take_event(struct report_reader *rd, node_t rec)
 		take_op(rd, rec, true, from, to);
 	else if (jn_is(type, "ncclProfileP2p"))
 		take_op(rd, rec, false, from, to);
+	else if (jn_is(type, "ncclProfileP2pApi"))
+		take_call(rd, rec, from);
 	else if (jn_is(type, "ncclProfileKernelCh"))
 		take_kernel(rd, rec, to);
 	else if (jn_is(type, "ProfilerLifecycle"))

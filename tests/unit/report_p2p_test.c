@@ -438,6 +438,68 @@ static void lines_that_were_lost(void **state)
 	report_free(&r);
 }
 
+/* A call, which is executed when all connections of its group have been made; of what comes next it is the parent. */
+static void call(int i, const char *func, double start, bool captured)
+{
+	static char parent[64];
+
+	fprintf(job.f[i],
+		"{\"recordType\":\"event\",\"type\":\"ncclProfileP2pApi\",\"start\":{\"ts\":%.3f,"
+		"\"pid\":1,\"tid\":1},\"stop\":{\"ts\":%.3f},\"eventAddr\":\"0x%x\",\"details\":{"
+		"\"func\":\"%s\",\"graphCaptured\":%s}}\n",
+		start * 1000, start * 1000 + 1, ++job.id + 64, func, captured ? "true" : "false");
+	snprintf(parent, sizeof(parent), ",\"parentObj\":\"0x%x\"", job.id + 64);
+	job.more = parent;
+}
+
+/*
+ * Around a ring for the first time. Rank 0 comes late, until when only rank 2 has all its connections: its Send is over before the Recv of 3
+ * begins, which was called in time.
+ */
+static void connections_that_take_long(void **state)
+{
+	const struct report_class *k;
+	struct report r;
+	double start;
+	int i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < RANKS; i++) {
+		start = i == 2 ? 1010 : 1150;
+		call(i, "Send", 1001, false);
+		message(i, "Send", (i + 1) % RANKS, 16, start, start + 2);
+		call(i, "Recv", 1001, false);
+		message(i, "Recv", (i + 3) % RANKS, 16, start, 1160);
+	}
+	end(&r);
+	k = of_kind(&r, "SendRecv");
+	assert_non_null(k);
+	assert_int_equal(k->n, 1);
+	assert_int_equal(k->time.max / MS, 150);
+	report_free(&r);
+}
+
+/* What a CUDA graph replays was called once for all, before: which Send is of which Recv that does not tell. */
+static void replays_of_a_call(void **state)
+{
+	struct report r;
+	int m;
+
+	(void)state;
+	begin();
+	call(1, "Recv", 1000, true);
+	for (m = 0; m < 20; m++) {
+		if (m < 17)
+			message(0, "Send", 1, 16 + (unsigned int)m, 1010 + 10 * m, 1011 + 10 * m);
+		if (m >= 5)
+			message(1, "Recv", 0, 64 + (unsigned int)m, 1010 + 10 * m, 1011 + 10 * m);
+	}
+	end(&r);
+	has(&r, 12, 8);
+	report_free(&r);
+}
+
 /* Ranks that the input has not are not waited for for ever, nor is it told that they are late. */
 static void ends_that_nobody_recorded(void **state)
 {
@@ -759,6 +821,8 @@ int main(void)
 		cmocka_unit_test(stages_wait_as_they_do),
 		cmocka_unit_test(a_stage_that_is_late),
 		cmocka_unit_test(lines_that_were_lost),
+		cmocka_unit_test(connections_that_take_long),
+		cmocka_unit_test(replays_of_a_call),
 		cmocka_unit_test(ends_that_nobody_recorded),
 		cmocka_unit_test(never_sent),
 		cmocka_unit_test(stages_that_hang),

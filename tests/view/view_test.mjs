@@ -1309,6 +1309,23 @@ await t('a Send is received by the Recv of its time, whatever is not in the trac
 	}
 });
 
+await t('a Send that is over when its Recv begins is received by that, if it was called in time; replays of a graph have no call of their own', async () => {
+	const call = (rank, func, at, graphCaptured = false) => [at, at, {func, peer: 0}, {type: 'ncclProfileP2pApi', eventAddr: '0xca' + rank, details: {func, graphCaptured}}];
+	const ring = rank => {
+		const start = rank === 2 ? 10 : 150; // rank 0 comes late, until when only rank 2 has all its connections
+
+		return [call(rank, 'Recv', 1), [start, start + 2, {func: 'Send', peer: (rank + 1) % 4}], [start, 160, {func: 'Recv', peer: (rank + 3) % 4}, {parentObj: '0xca' + rank}]];
+	};
+	const [sends, recvs] = messages(upTo(10), upTo(12, 4)), replays = [call(1, 'Recv', 0, true), ...recvs.map(o => [...o.slice(0, 3), {parentObj: '0xca1'}])];
+
+	for (const [name, ranks, want] of [['ring', upTo(4).map(ring), [4, 0]], ['replays', [sends, replays], [12, 6]]]) {
+		const p = await open(browser, view('calls', ...ranks.map((ops, rank) => ofRank(`${tmp}/calls ${name}`, rank, 10 + rank, ops)))), [n, , alone] = await operationsOf(p);
+
+		same([n, alone], want, name);
+		await p.close();
+	}
+});
+
 await t('a Send of one window is not received in another', async () => {
 	const dir = tmp + '/messages in windows', windows = [[upTo(6), upTo(5)], [upTo(308, 302), upTo(308, 303)], [upTo(606, 602), upTo(606, 600)]];
 	const p = await open(browser, view('messages', ...windows.flatMap(w => messages(...w).map((ops, rank) => ofRank(dir, rank, 10 + rank, ops)))));
