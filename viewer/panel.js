@@ -284,34 +284,47 @@ function stateSums(a, b)
 }
 
 /*
- * Of threads without slices, by the sums of events, as if each had been spread evenly over its event. Events of a thread overlap: so their parts
- * are of the time that any of them covers.
+ * Of events of one thread, in order of their start: what it did while any of them was under way. Those that cover a time together, as steps do,
+ * tell of the same time: so their shares are averaged there, whatever else each of them covers.
  */
+function sweepShares(list, a, b)
+{
+	const e = trace.events, sum = {run: 0, runq: 0, blocked: 0, unknown: 0, irq: 0}, now = {...sum};
+	let under = 0, at = a, next = 0;
+	const move = (to, {i, all}, by) => {
+		const ns = Math.max(0, Math.min(b, to) - at);
+
+		for (const key of PARTS) {
+			sum[key] += under ? now[key] / under * ns : 0;
+			now[key] = under + by ? Math.max(0, now[key] + by * e[key][i] / all) : 0;
+		}
+		at += ns;
+		under += by;
+	};
+
+	for (const o of [...list].sort((x, y) => x.to - y.to)) {
+		for (; next < list.length && list[next].from <= o.to; next++)
+			move(list[next].from, list[next], 1);
+		move(o.to, o, -1);
+	}
+	return sum;
+}
+
+/* Of threads without slices, by the sums of events, as if each had been spread evenly over its event. */
 function eventShares(a, b)
 {
 	const e = trace.events, by = new Map();
 
 	for (const i of trace.byStart) {
-		const last = Math.min(stoppedAt(i), schedTo(i));
+		const from = e.start[i], to = Math.min(stoppedAt(i), schedTo(i)), all = e.run[i] + e.runq[i] + e.blocked[i] + e.unknown[i];
 
-		if (!(e.flags[i] & F_SCHED) || last <= a || e.start[i] >= b || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
+		if (!(e.flags[i] & F_SCHED) || to <= Math.max(a, from) || from >= b || !all || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
 			continue;
-		const from = Math.max(a, e.start[i]), to = Math.min(b, last), d = last - e.start[i];
-		const sum = by.get(e.thread[i]) || {run: 0, runq: 0, blocked: 0, unknown: 0, irq: 0, covered: 0, end: a};
-
-		by.set(e.thread[i], sum);
-		sum.covered += Math.max(0, to - Math.max(from, sum.end));
-		sum.end = Math.max(sum.end, to);
-		for (const key of d > 0 && to > from ? PARTS : [])
-			sum[key] += (to - from) / d * e[key][i];
+		if (!by.has(e.thread[i]))
+			by.set(e.thread[i], []);
+		by.get(e.thread[i]).push({i, from, to, all});
 	}
-	for (const sum of by.values()) {
-		const all = sum.run + sum.runq + sum.blocked + sum.unknown;
-
-		for (const key of PARTS)
-			sum[key] *= all > 0 ? sum.covered / all : 0;
-	}
-	return by;
+	return new Map([...by].map(([t, list]) => [t, sweepShares(list, a, b)]));
 }
 
 function splitBar(s)

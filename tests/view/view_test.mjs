@@ -1499,6 +1499,19 @@ await t('what the kernel did is drawn as far as it is told, and no further, of w
 	}
 });
 
+await t('in the ruler all that covers a time counts alike: many short steps for no more than their time, a long call for no less than its own', async () => {
+	const over = (from, ms, sched) => ({start: {ts: from, pid: 1, tid: 1}, stop: {ts: from + ms * 1e3, pid: 1, tid: 1}, unfinished: undefined, sched: {onCpu: 0, runq: 0, blocked: 0, ...sched}});
+	const steps = Array.from({length: 10}, () => ['ProxyStep', over(1.9e6, 100, {runq: 1e5})]), half = ['ProxyStep', over(1.9e6, 50, {onCpu: 5e4})];
+
+	for (const [name, events, want] of [['apart', steps, 'running0 nsrunnable100 msblocked900 ms'], ['at once', [...steps.slice(9), half], 'running25.0 msrunnable75.0 msblocked900 ms']]) {
+		const p = await open(browser, view('covered', ofThread(tmp + '/covered.jsonl', [['ProxyCtrl', over(1e6, 900, {blocked: 9e5})], ...events])));
+
+		await ruleAll(p);
+		ok((await $text(p, '#pane')).includes(want), name + ': ' + await $text(p, '#pane'));
+		await p.close();
+	}
+});
+
 await t('what is not known of a thread is told as that: at the lower edge, in the ruler, of an event', async () => {
 	const sched = {onCpu: 5e4, runq: 5e4, blocked: 0, unknown: 9e5}, p = await open(browser, view('unknown', ofThread(tmp + '/unknown.jsonl', [['ProxyOp', {stop: {ts: 2e6, pid: 1, tid: 1}, unfinished: undefined, sched}]])));
 	const at = (await lanes(p)).findIndex(l => l.label === 'ch0 \u2192 rank 1'), box = await lanesBox(p), [x, y] = await eventPlace(p, 'ch0 \u2192 rank 1');
