@@ -85,6 +85,13 @@ struct report_link {
 	int64_t worst;	/* by this */
 };
 
+/* Of ProxyOps that receive, also of those that never ended: sums of how long they took, and of how long they waited for data. */
+struct report_receiving {
+	int64_t ns, wait;
+};
+
+void report_receiving_add(struct report_receiving *to, const struct report_receiving *more);
+
 /* When a GPU began a kernel, 0: not known; and by how much that may be wrong. */
 struct report_kernel {
 	int64_t at, error;
@@ -130,6 +137,7 @@ struct report_part {
 	struct report_beside on_node, on_clock, on_both;
 	int64_t last_start; /* of these: the last start, as far as clocks are sure; never before its own */
 	struct report_role app, proxy;
+	struct report_receiving receiving;
 	struct report_role
 		before; /* app's thread, since its operation before; threads 0: not known */
 	uint32_t nlinks;

@@ -9,6 +9,12 @@ static int64_t sum(int64_t a, int64_t b)
 	return least(a + b, SUM_MAX);
 }
 
+void report_receiving_add(struct report_receiving *to, const struct report_receiving *more)
+{
+	to->ns = sum(to->ns, more->ns);
+	to->wait = sum(to->wait, more->wait);
+}
+
 int64_t report_link_badness(const struct report_link *l)
 {
 	return l->rwnd + l->sndbuf + l->loss_wait + l->maybe_wait + l->busy +

@@ -225,6 +225,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 	p->quiet = most(0, p->stop - last);
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
+	report_receiving_add(&p->receiving, &more->receiving);
 	take_moved(p->moved, more->moved);
 	p->kernel = report_first_kernel(p->kernel, more->kernel);
 	p->after = most(p->after, more->after);

@@ -40,8 +40,11 @@ struct step {
 struct steps {
 	uint64_t addr;
 	int64_t loss, maybe, gpu;
-	int64_t last;		  /* when its last step but one stopped */
-	int64_t received;	  /* when one last ended that waited for data */
+	int64_t last;	  /* when its last step but one stopped */
+	int64_t received; /* when one last ended that waited for data */
+	int64_t waited;	  /* such waits of all steps that ended */
+	uint64_t op;	 /* of a ProxyOp that receives and has not ended: its operation's address */
+	int64_t told_to; /* and up to when it is known what its open steps wait for */
 	int64_t recv, stall;	  /* such waits of steps without a flow: all of them, the longest */
 	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
@@ -51,7 +54,9 @@ struct steps {
 struct links {
 	uint64_t addr;
 	uint32_t n;
-	bool open;		     /* one of them never ended */
+	bool open; /* one of them never ended */
+	struct report_receiving over,
+		still;		     /* those that ended; and those that did not, as told last */
 	struct report_kernel kernel; /* the first of the operation's */
 	struct report_link link[REPORT_LINKS];
 	UT_hash_handle hh;
@@ -255,12 +260,22 @@ static size_t waiting_bytes(const struct report_part *part)
 	return sizeof(struct waiting) + report_part_bytes(part);
 }
 
+/* What never ended tells for how long it has been so behind its operation. */
+static void take_still(struct report_reader *rd, const struct waiting *w)
+{
+	const struct links *ls = entry_of(rd->links, struct links, w->addr, false);
+
+	if (ls && w->part->unfinished)
+		report_receiving_add(&w->part->receiving, &ls->still);
+}
+
 static void give_waiting(struct report_reader *rd, struct waiting *w)
 {
 	if (w->open) {
 		w->part->unfinished = true;
 		w->part->known = true;
 	}
+	take_still(rd, w);
 	rd->r->open_bytes -= waiting_bytes(w->part);
 	HASH_DEL(rd->waiting, w);
 	give_part(rd, &w->info, w->part);
@@ -828,6 +843,49 @@ static int64_t stretch_span(struct stretch *s, int64_t after, int64_t stop)
 	return most(s->to - s->from, 0);
 }
 
+/*
+ * A ProxyOp that receives and has been under way for @ns. What its connection tells is of waits that data has ended; what its steps still
+ * wait comes behind it.
+ */
+static void take_still_op(struct report_reader *rd, node_t rec, int64_t ns)
+{
+	node_t no_data = get(rd, get(rd, rec, "net"), "noData");
+	uint64_t parent = get_addr(rd, rec, "parentObj");
+	struct steps *sums =
+		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), true);
+	struct links *ls = entry_of(rd->links, struct links, parent, true);
+
+	if (!sums || !ls)
+		return;
+	sums->op = parent;
+	sums->told_to = sums->received;
+	report_receiving_add(&ls->still,
+			     &(struct report_receiving){
+				     .ns = ns,
+				     .wait = no_data ? get_span(rd, get(rd, rec, "net"), "noData")
+						     : sums->waited});
+}
+
+/* A step that has not ended, and has waited for data up to @stop, if it was in that last. */
+static void take_still_step(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
+{
+	const struct step *s =
+		entry_of(rd->steps, struct step, get_addr(rd, rec, "eventAddr"), false);
+	struct steps *sums =
+		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "parentObj"), false);
+	struct links *ls =
+		sums && sums->op ? entry_of(rd->links, struct links, sums->op, false) : NULL;
+	struct report_receiving more = {.ns = 0};
+	struct stretch recv;
+
+	if (!s || !ls)
+		return;
+	recv = s->recv; /* it may go on */
+	more.wait = stretch_span(&recv, most(start, sums->told_to), stop);
+	sums->told_to = most(sums->told_to, recv.to);
+	report_receiving_add(&ls->still, &more);
+}
+
 static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
 {
 	node_t net = get(rd, rec, "net"), peer = get(rd, net, "peer");
@@ -855,6 +913,7 @@ static void take_step(struct report_reader *rd, node_t rec, int64_t start, int64
 	}
 	sums->last = most(sums->last, stop);
 	recv = least(recv, REPORT_SPAN_MAX);
+	sums->waited = least(sums->waited + recv, REPORT_SPAN_MAX);
 	if (!get(rd, net, "flow")) {
 		sums->recv = least(sums->recv + recv, REPORT_SPAN_MAX);
 		sums->stall = most(sums->stall, recv);
@@ -891,6 +950,44 @@ static void reopen(struct report_reader *rd, uint64_t parent)
 	w->part->stop = most(rd->proc->last, w->part->start);
 }
 
+/* What its steps tell of a ProxyOp. */
+static void take_sums(const struct steps *sums, struct report_link *l)
+{
+	l->loss_wait = most(0, sums->loss < l->dur ? sums->loss : l->dur);
+	l->maybe_wait = most(0, sums->maybe < l->dur ? sums->maybe : l->dur);
+	l->gpu = sums->gpu < l->dur ? sums->gpu : l->dur; /* steps overlap */
+	l->recv = most(0, least(sums->recv, l->dur));
+	l->stall = most(0, least(sums->stall, l->dur));
+	l->gpu_n = sums->gpu_to != 0;
+	l->gpu_from = (double)sums->gpu_from;
+	l->gpu_to = (double)sums->gpu_to;
+}
+
+/* Of another process' operation, or of none: nothing is known of it. */
+static bool is_foreign(const struct report_reader *rd, node_t rec)
+{
+	return get_bool(rd, rec, "isPxn") || get_bool(rd, rec, "silent");
+}
+
+static bool is_send(const struct report_reader *rd, node_t rec)
+{
+	return get_bool(rd, get(rd, rec, "details"), "isSend");
+}
+
+/* For how long it waited for data, as far as that has ended, or it has not. */
+static void take_receive(struct report_reader *rd, node_t rec, const struct report_link *l,
+			 int64_t waited, struct links *ls)
+{
+	bool told = get(rd, get(rd, rec, "net"), "noData");
+
+	if (get_bool(rd, rec, "unfinished"))
+		take_still_op(rd, rec, l->dur);
+	else
+		report_receiving_add(
+			&ls->over, &(struct report_receiving){.ns = l->dur,
+							      .wait = told ? l->no_data : waited});
+}
+
 static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, int64_t stop)
 {
 	node_t details = get(rd, rec, "details"), net = get(rd, rec, "net");
@@ -899,33 +996,32 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	struct steps *sums =
 		entry_of(rd->step_sums, struct steps, get_addr(rd, rec, "eventAddr"), false);
 	bool open = get_bool(rd, rec, "unfinished");
+	int64_t waited = 0;
 	struct links *ls;
 
 	if (sums) {
-		l.loss_wait = most(0, sums->loss < l.dur ? sums->loss : l.dur);
-		l.maybe_wait = most(0, sums->maybe < l.dur ? sums->maybe : l.dur);
-		l.gpu = sums->gpu < l.dur ? sums->gpu : l.dur; /* steps overlap */
-		l.recv = most(0, least(sums->recv, l.dur));
-		l.stall = most(0, least(sums->stall, l.dur));
-		l.gpu_n = sums->gpu_to != 0;
-		l.gpu_from = (double)sums->gpu_from;
-		l.gpu_to = (double)sums->gpu_to;
-		forget_entry(rd->step_sums, sums);
+		take_sums(sums, &l);
+		waited = sums->waited;
+		if (!open)
+			forget_entry(rd->step_sums, sums);
 	}
-	if (get_bool(rd, rec, "isPxn") || get_bool(rd, rec, "silent"))
-		return; /* of another process' operation; nothing is known of it */
+	if (is_foreign(rd, rec))
+		return;
 	extend(rd, parent, stop);
 	if (open)
 		reopen(rd, parent);
 	ls = entry_of(rd->links, struct links, parent, true);
 	if (!ls)
 		return;
+	if (open && !ls->open)
+		ls->still = (struct report_receiving){.ns = 0}; /* as it was told before */
 	ls->open |= open;
 	if (net)
 		take_net(rd, net, &l);
+	if (!is_send(rd, rec))
+		take_receive(rd, rec, &l, waited, ls);
 	report_link_merge(report_link_to(ls->link, &ls->n, REPORT_LINKS,
-					 get_int(rd, details, "peer", -1),
-					 get_bool(rd, details, "isSend")),
+					 get_int(rd, details, "peer", -1), is_send(rd, rec)),
 			  &l);
 }
 
@@ -1060,8 +1156,12 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	take_role(rd, get(rd, sched, "proxy"), &part->proxy);
 	take_role(rd, get(rd, sched, "before"), &part->before);
 	take_moved(rd, get(rd, rec, "net"), part->moved);
-	if (ls)
+	if (ls) {
 		part->kernel = ls->kernel;
+		part->receiving = ls->over;
+		if (ls->open)
+			report_receiving_add(&part->receiving, &ls->still);
+	}
 	part->nlinks = n;
 	if (n)
 		memcpy(part->link, ls->link, n * sizeof(part->link[0]));
@@ -1161,13 +1261,14 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 	set_stop(rd, rec, part, stop);
 	if (part->known && !part->unfinished)
 		rd->proc->op_ended = most(rd->proc->op_ended, part->stop);
-	forget_links(rd, addr);
 	if (w && (part->unfinished || (!part->known && part->stop < w->part->stop))) {
 		/* it never went on: what was told last tells most, up to then */
 		free(part);
 		give_waiting(rd, w);
+		forget_links(rd, addr);
 		return;
 	}
+	forget_links(rd, addr);
 	if (w)
 		forget_open(rd, w);
 	wait_on(rd, addr, &info, part, false, part->unfinished || get(rd, rec, "exec"));
@@ -1183,17 +1284,25 @@ static void take_open(struct report_reader *rd, node_t rec)
 	struct report_op_info info;
 	struct report_part *part;
 	struct waiting *w;
+	struct links *ls;
 	int64_t ts, start;
 
 	if (!get_point(rd, rec, "ts", &ts) || !get_point(rd, get(rd, rec, "start"), "ts", &start) ||
 	    ts < start)
 		return;
 	move_to(rd, ts);
+	if (jn_is(type, "ncclProfileProxyStep"))
+		take_still_step(rd, rec, start, ts);
+	else if (jn_is(type, "ncclProfileProxyOp") && !is_send(rd, rec) && !is_foreign(rd, rec))
+		take_still_op(rd, rec, least(ts - start, REPORT_SPAN_MAX));
 	if (!coll && !jn_is(type, "ncclProfileP2p"))
 		return;
 	w = told_open(rd, addr);
 	if (w)
 		forget_open(rd, w);
+	ls = entry_of(rd->links, struct links, addr, false);
+	if (ls)
+		ls->still = (struct report_receiving){.ns = 0};
 	take_info(rd, rec, coll, &info);
 	info.called = call_of(rd, rec, start, false);
 	part = new_part(rd, rec, addr);
@@ -1242,6 +1351,8 @@ static void take_event(struct report_reader *rd, node_t rec)
 	if (rd->proc->pid < 0)
 		rd->proc->pid = rd->proc->host_pid = get_int(rd, start, "pid", -1);
 	move_to(rd, to);
+	if (jn_is(type, "ncclProfileProxyStep") && get_bool(rd, rec, "unfinished"))
+		take_still_step(rd, rec, from, to);
 	if (jn_is(type, "ncclProfileProxyStep"))
 		take_step(rd, rec, from, to);
 	else if (jn_is(type, "ncclProfileProxyOp"))

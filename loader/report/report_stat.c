@@ -535,7 +535,9 @@ static double share_of(const struct report_part *p, bool send)
 /* What the others had its rank wait: for data, or before all had come. */
 static int64_t wait_of(const struct report_part *p)
 {
-	return most((int64_t)(share_of(p, false) * (double)part_ns(p)),
+	double ns = (double)p->receiving.ns, share = ns > 0 ? (double)p->receiving.wait / ns : 0;
+
+	return most((int64_t)((share < 1 ? share : 1) * (double)part_ns(p)),
 		    least(p->last_start - p->start, part_ns(p)));
 }
 

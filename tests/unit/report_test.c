@@ -2424,6 +2424,77 @@ static void exited_with_others_under_way(void **state)
 		  "its process had exited with status 1");
 }
 
+#define RECV_OP(more)                                                                              \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"parentObj\":\"0x12\","        \
+	"\"eventAddr\":\"0x2\",\"start\":{\"ts\":1000.000},\"details\":{\"peer\":1,\"isSend\":"    \
+	"false}"                                                                                   \
+	"," more "}\n"
+#define RECV_STEP(addr, more)                                                                      \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyStep\",\"parentObj\":\"0x2\","       \
+	"\"eventAddr\":\"" addr "\",\"start\":{\"ts\":1000.000}," more "}\n"
+#define RECV_WAIT(addr, us)                                                                        \
+	"{\"recordType\":\"state\",\"eventAddr\":\"" addr "\",\"ts\":" us ",\"id\":10}\n"
+#define STILL(type, parent, addr, us)                                                              \
+	"{\"recordType\":\"open\",\"eventType\":\"ncclProfile" type "\",\"commHash\":\"0xabc\","   \
+	"\"rank\":0,\"start\":{\"ts\":1000.000},\"ts\":" us ",\"quiet\":1500000.000,"              \
+	"\"parentObj\":\"" parent "\",\"eventAddr\":\"" addr                                       \
+	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":2,\"peer\":1,\"isSend\":false}}\n"
+#define STILL_ALL(us)                                                                              \
+	STILL("Coll", "0x0", "0x12", us)                                                           \
+	STILL("ProxyOp", "0x12", "0x2", us)                                                        \
+	STILL("ProxyStep", "0x2", "0x3", us) STILL("ProxyStep", "0x2", "0x4", us)
+
+/* For how long its only rank waits, by the table and by the map. */
+static void must_wait(const char *text, size_t len, int64_t ns)
+{
+	struct report r;
+	double whole;
+
+	read_text(&r, text, len);
+	assert_int_equal(r.procs->wait_peer, ns);
+	whole = (double)ns / (double)r.procs->op_ns;
+	assert_true(report_heat_cell(&r, 0, 0) > whole - 0.01);
+	assert_true(report_heat_cell(&r, 0, 0) < whole + 0.01);
+	report_free(&r);
+}
+
+#define MUST_WAIT(text, ns) must_wait(text, sizeof(text) - 1, ns)
+
+/* noData ends when data comes: of what never ended, the steps that are in RecvWait tell of the rest. */
+static void waits_of_what_hangs(void **state)
+{
+	(void)state;
+	/* a signal ended its process: 0.5 ms before, and from 2 ms to 11 ms; steps are posted ahead, and wait at the same time */
+	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "2000.000") RECV_WAIT("0x4", "2500.000") SIGNAL(
+			  "11000.000", "9", "0", FROM("77")) UNFINISHED("0", "2", "1000.000")
+			  RECV_OP("\"unfinished\":true,\"net\":{\"flow\":\"a\",\"noData\":500.000}")
+				  RECV_STEP("0x3", "\"unfinished\":true")
+					  RECV_STEP("0x4", "\"unfinished\":true") FOOTER("9"),
+		  19 * MS / 2);
+	/* it has been told of as open, twice; what comes at the end tells the same again */
+	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "201000.000") RECV_WAIT("0x4", "201000.000")
+			  STILL_ALL("1501000.000") STILL_ALL("2001000.000")
+				  UNFINISHED("0", "2", "1000.000") RECV_OP("\"unfinished\":true")
+					  RECV_STEP("0x3", "\"unfinished\":true")
+						  RECV_STEP("0x4", "\"unfinished\":true")
+							  FOOTER("x"),
+		  1800 * MS);
+	/* its recording breaks off */
+	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "201000.000") STILL_ALL("2001000.000"), 1800 * MS);
+	/* where no connection tells, as over RDMA, RecvWait counts for what has ended as well */
+	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "3000.000")
+			  RECV_STEP("0x3", "\"stop\":{\"ts\":9000.000}")
+				  RECV_OP("\"stop\":{\"ts\":11000.000}")
+					  COLL("0", "2", "1000.000", "11000.000"),
+		  6 * MS);
+	/* and where one does, it does not: who is busy is in that, too */
+	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "3000.000") RECV_STEP("0x3",
+								     "\"stop\":{\"ts\":9000.000}")
+			  RECV_OP("\"stop\":{\"ts\":11000.000},\"net\":{\"flow\":\"a\",\"noData\":"
+				  "1000.000}") COLL("0", "2", "1000.000", "11000.000"),
+		  1 * MS);
+}
+
 /* Of an end, as it is told beside other verdicts. */
 static void senders(void **state)
 {
@@ -5751,6 +5822,7 @@ int main(void)
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
 		cmocka_unit_test(exited_with_others_under_way),
+		cmocka_unit_test(waits_of_what_hangs),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
