@@ -2424,6 +2424,46 @@ static void exited_with_others_under_way(void **state)
 		  "its process had exited with status 1");
 }
 
+/* The third line of evidence of the only verdict. */
+static void must_tell_third(const char *text, size_t len, const char *third)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	read_text(&r, text, len);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_string_equal(finds[0]->evidence[2], third);
+	free(finds);
+	report_free(&r);
+}
+
+#define MUST_TELL_THIRD(text, third) must_tell_third(text, sizeof(text) - 1, third)
+#define RESET_OUT(us)                                                                              \
+	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
+	",\"flow\":\"10.0.0.1:1>10.0.0.2:2\",\"why\":\"reset-out\",\"peerPid\":1}\n"
+
+/* A rank exits as a connection of it was reset: that it exited is the verdict, and the reset is told. */
+static void exited_after_a_reset(void **state)
+{
+	(void)state;
+	MUST_TELL_THIRD(TWO_RANKS(IN_THIS "2}\n" FAILED_AT("3000.000"),
+				  RESET_OUT("2400.000") FAILED_AT("2500.000")),
+			"100.0 us before its end, its connection to rank 0 was reset, by itself");
+	MUST_TELL_THIRD(HEADER("1") COLL("0", "1", "1000.000", "2000.000")
+				SIGNAL("9500.000", "6", "-6", FROM("1"))
+					UNFINISHED("0", "2", "3000.000") FOOTER("6") HEADER("2")
+						COLL("1", "1", "1000.000", "2000.000")
+							RESET_OUT("8200.000") FAILED_AT("9200.000"),
+			"1.0 ms before its end, its connection to rank 0 was reset, by itself");
+	/* as it ended */
+	MUST_TELL_THIRD(TWO_RANKS(IN_THIS "2}\n" FAILED_AT("3000.000"),
+				  GONE("2500.000") RESET_OUT("2501.000") FAILED_AT("2502.000")),
+			"");
+}
+
 #define RECV_OP(more)                                                                              \
 	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"parentObj\":\"0x12\","        \
 	"\"eventAddr\":\"0x2\",\"start\":{\"ts\":1000.000},\"details\":{\"peer\":1,\"isSend\":"    \
@@ -5822,6 +5862,7 @@ int main(void)
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
 		cmocka_unit_test(exited_with_others_under_way),
+		cmocka_unit_test(exited_after_a_reset),
 		cmocka_unit_test(waits_of_what_hangs),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
