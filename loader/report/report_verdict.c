@@ -342,10 +342,8 @@ static void add_asleep(struct causes *c, const struct report_part *p, int64_t ca
 		app = asleep_in(&p->app, c->names, true, &app_why);
 
 	cause = add(c, CODE_STOPPED, p, least(most(ns, app), part_ns(p)));
-	if (cause) {
-		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	if (cause)
 		cause->frozen = report_is_frozen(c->names, app > ns ? app_why : why);
-	}
 	ns = asleep_in(&p->proxy, c->names, false, &why);
 	cause = add(c, CODE_BLOCKED, p, least(ns, cap));
 	if (cause)
@@ -381,10 +379,7 @@ static void add_threads(struct causes *c, const struct report_part *p)
 	int64_t cap = least((int64_t)((double)part_ns(p) * (1 - waits_more(c, p))), c->rest);
 	struct report_cause *cause;
 
-	cause = add(c, CODE_THROTTLED, p,
-		    least(report_per_thread(p->proxy.throttled, &p->proxy), cap));
-	if (cause)
-		cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
+	add(c, CODE_THROTTLED, p, least(report_per_thread(p->proxy.throttled, &p->proxy), cap));
 	add_preempted(c, p, cap);
 	add_asleep(c, p, cap);
 	if (c->ring)
@@ -679,8 +674,6 @@ static void add_missing(struct causes *c)
 		cause->rank = m->rank;
 		cause->died = m == dead;
 		cause->frozen = stopped && !proc->is_stopped;
-		if (cause->code == CODE_STOPPED)
-			cause->culprit = process_name(c->names, proc->comm, proc->host_pid);
 	}
 }
 
@@ -746,10 +739,8 @@ static void add_late(struct causes *c, const struct report_part *p, int64_t late
 	cause->trust = trust;
 	if (c->op->loose)
 		cause->odd_ns = 0; /* only one that is slow shows that it was more than usual */
-	if (!stopped)
-		return;
-	cause->culprit = process_name(c->names, p->proc->comm, p->proc->host_pid);
-	cause->frozen = report_is_frozen(c->names, stopped);
+	if (stopped)
+		cause->frozen = report_is_frozen(c->names, stopped);
 }
 
 uint32_t report_causes(const struct report_op *op, struct names *names,

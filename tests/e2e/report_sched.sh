@@ -189,14 +189,14 @@ fi
 if wanted quota && ! cgroup_new; then
 	skip "quota" "no cgroup with the cpu controller can be made here"
 elif wanted quota; then
-	faults quota cpu-throttled 1 '^scope-job' with_quota
+	faults quota cpu-throttled 1 '^-$' with_quota
 fi
 if wanted interrupts && ! command -v nft >/dev/null; then
 	skip "interrupts" "needs nft"
 elif wanted interrupts; then
 	faults interrupts interrupts 1 '.*' with_flood
 fi
-wanted stopped && faults stopped stopped 1 '.*' with_stop
+wanted stopped && faults stopped stopped 1 '^-$' with_stop
 wanted frozen && faults frozen stopped 1 '.*' with_stop_for_ever
 wanted idle-frozen && period=200000 faults idle-frozen stopped 1 '.*' with_stop_for_ever # between two operations
 for kind in cgroup2 cgroup; do

@@ -265,7 +265,7 @@ static void what_a_late_rank_did_before(void **state)
 	/* It was not late of its own. */
 	b->in[0].name = name("stopped");
 	assert_int_equal(judged(60), CODE_STOPPED);
-	assert_string_equal(names__text(names, v.cause.culprit), "job[101]");
+	assert_int_equal(v.cause.culprit, 0);
 	assert_non_null(strstr(v.evidence[0], "stopped (SIGSTOP"));
 	b->in[0].name = name("frozen");
 	assert_int_equal(judged(60), CODE_STOPPED);
@@ -459,6 +459,7 @@ static void blocked_throttled_stopped(void **state)
 	assert_string_equal(v.evidence[0], "its threads were stopped (SIGSTOP or a debugger) for "
 					   "50.0 ms of 100.0 ms");
 	assert_string_equal(v.evidence[1], "SIGSTOP was sent by sh[77], user 0");
+	assert_int_equal(v.cause.culprit, 0); /* nor by itself */
 	/* not by the signal that it was sent before */
 	parts[0]->proxy.in[0].name = name("frozen");
 	assert_int_equal(judged(50), CODE_STOPPED);
@@ -471,6 +472,7 @@ static void blocked_throttled_stopped(void **state)
 	runq(0, "hog", 4711, 60 * MS);
 	parts[0]->proxy.throttled = 50 * MS;
 	assert_int_equal(judged(50), CODE_THROTTLED);
+	assert_int_equal(v.cause.culprit, 0); /* the rank itself */
 	assert_int_equal(ns_of(CODE_PREEMPTED), 10 * MS);
 	over();
 }
@@ -1385,7 +1387,7 @@ static void stopped_between_operations(void **state)
 	procs[1].stop_to = parts[1]->start - 10 * MS;
 	assert_int_equal(judged(60), CODE_STOPPED);
 	assert_int_equal(v.cause.rank, 1);
-	assert_string_equal(names__text(names, v.cause.culprit), "job[101]");
+	assert_int_equal(v.cause.culprit, 0);
 	procs[1].stop_ns = 30 * MS; /* not for most of the time */
 	assert_int_equal(judged(60), CODE_LATE_RANK);
 	/* before the others came, and after it did */
