@@ -113,12 +113,18 @@ static void print_findings(const struct report *r, FILE *out, uint32_t max)
 {
 	uint32_t n, i;
 	struct report_find **list = report_findings(r, &n);
+	double lost = words__much_lost(r);
 
 	if (!n && !r->totals.ops) { /* report_text_still() has said what there is */
 		free(list);
 		return;
 	}
-	words__heading(r, out, "Why it was slow%s", n ? "" : ": nothing stands out");
+	if (!n && lost > 0)
+		words__heading(r, out,
+			       "Why it was slow: cannot tell, as %.0f %% of the records were lost",
+			       lost);
+	else
+		words__heading(r, out, "Why it was slow%s", n ? "" : ": nothing stands out");
 	if (list && n)
 		fprintf(out, "     %-18s %-56s %9s  %s\n", "verdict", "who", "cost", "sure");
 	for (i = 0; list && i < n && i < max; i++)

@@ -33,6 +33,8 @@ const char *words__span(int64_t ns);
 const char *words__span_like(int64_t ns, int64_t like);
 __attribute__((format(printf, 3, 4))) void words__heading(const struct report *r, FILE *f,
 							  const char *fmt, ...);
+/* How much of all records was lost, in %, if it is so much that nothing follows from what is not there; else 0. */
+double words__much_lost(const struct report *r);
 /* In place of a table. */
 void words__no_memory(FILE *f);
 

@@ -237,6 +237,7 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 
 void report_text_still(const struct report *r, FILE *f)
 {
+	double lost = words__much_lost(r);
 	uint32_t n, apart = 0, i;
 	struct report_still *list;
 
@@ -249,8 +250,14 @@ void report_text_still(const struct report *r, FILE *f)
 	}
 	for (i = 0; i < n; i++)
 		apart += list[i].apart;
-	words__heading(r, f, "No operation began or ended%s",
-		       n ? ": what the ranks' first threads were in at the end" : "");
+	if (lost > 0)
+		words__heading(r, f,
+			       "No operation began or ended in what is left: %.0f %% of the "
+			       "records were lost",
+			       lost);
+	else
+		words__heading(r, f, "No operation began or ended%s",
+			       n ? ": what the ranks' first threads were in at the end" : "");
 	if (n)
 		fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
 	for (i = 0; i < n && i < ROWS_MAX; i++)

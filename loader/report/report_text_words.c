@@ -63,6 +63,19 @@ const char *words__span_like(int64_t ns, int64_t like)
 	return figure(ns, like, false);
 }
 
+#define MUCH_LOST 10 /* % */
+
+double words__much_lost(const struct report *r)
+{
+	const struct lost_cause *l, *tmp;
+	double lost = 0, of;
+
+	HASH_ITER (hh, r->losses, l, tmp)
+		lost += (double)l->n;
+	of = lost + (double)r->totals.records;
+	return 100 * lost >= MUCH_LOST * of && lost > 0 ? 100 * lost / of : 0;
+}
+
 void words__no_memory(FILE *f)
 {
 	fputs("\n(A table is left out: there is no memory for it.)\n", f);

@@ -2537,6 +2537,34 @@ static void waits_of_what_hangs(void **state)
 		  1 * MS);
 }
 
+#define LOST(n) "{\"recordType\":\"lost\",\"ts\":2000.000,\"cause\":\"write-error\",\"n\":" n "}\n"
+
+static void must_say(const char *text, size_t len, const char *says)
+{
+	struct report r;
+	char *said;
+
+	read_text(&r, text, len);
+	said = text_of(&r);
+	assert_non_null(strstr(said, says));
+	free(said);
+	report_free(&r);
+}
+
+#define MUST_SAY(text, says) must_say(text, sizeof(text) - 1, says)
+
+/* Where much was lost, that nothing stands out is no answer. */
+static void nothing_in_what_is_left(void **state)
+{
+	(void)state;
+	MUST_SAY(HEADER("1") COLL("0", "1", "1000.000", "2000.000"),
+		 "\nWhy it was slow: nothing stands out\n");
+	MUST_SAY(HEADER("1") COLL("0", "1", "1000.000", "2000.000") LOST("27"),
+		 "\nWhy it was slow: cannot tell, as 90 % of the records were lost\n");
+	MUST_SAY(HEADER("1") LOST("38"),
+		 "\nNo operation began or ended in what is left: 95 % of the records were lost\n");
+}
+
 /* Of an end, as it is told beside other verdicts. */
 static void senders(void **state)
 {
@@ -5866,6 +5894,7 @@ int main(void)
 		cmocka_unit_test(exited_with_others_under_way),
 		cmocka_unit_test(exited_after_a_reset),
 		cmocka_unit_test(waits_of_what_hangs),
+		cmocka_unit_test(nothing_in_what_is_left),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
