@@ -46,9 +46,21 @@ static void print_untimed(const struct report_class *k, FILE *f)
 			k->hung < k->n ? ", when the others really did is not known" : "");
 }
 
+/* GB/s: two places, or as many as three figures take. */
+static const char *bandwidth(double v, char *at, size_t len)
+{
+	int places = v > 0 && v < 0.1 ? 4 : 2;
+	double of;
+
+	for (of = 10 * v; places >= 4 && places < 6 && of < 0.1; of *= 10)
+		places++;
+	snprintf(at, len, "%.*f", places, v);
+	return at;
+}
+
 static void print_class(const struct report *r, const struct report_class *k, FILE *f)
 {
-	char name[40];
+	char name[40], alg[32], bus[32];
 
 	snprintf(name, sizeof(name), "%.14s %.13s", words__name(r, k->key.func, 14),
 		 size_text(r, k));
@@ -58,9 +70,10 @@ static void print_class(const struct report *r, const struct report_class *k, FI
 		print_untimed(k, f);
 		return;
 	}
-	fprintf(f, " %8.8s %8.8s %8.8s %6.2f %6.2f", words__span(hist__quantile(&k->time, 0.5)),
+	fprintf(f, " %8.8s %8.8s %8.8s %8s %8s", words__span(hist__quantile(&k->time, 0.5)),
 		words__span(hist__quantile(&k->time, 0.99)), words__span(k->time.max),
-		report_algbw(r, k), report_busbw(r, k));
+		bandwidth(report_algbw(r, k), alg, sizeof(alg)),
+		bandwidth(report_busbw(r, k), bus, sizeof(bus)));
 	fprintf(f, " %4.0f\n", percent(k->late, k->op_span));
 }
 
@@ -83,9 +96,9 @@ static void print_kinds(const struct report *r, const struct report_class *first
 	const struct report_class *k;
 	bool split = false;
 
-	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %6s %6s %4s\n", "operation", "algo", "proto",
+	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %8s %8s %4s\n", "operation", "algo", "proto",
 		"count", "p50", "p99", "max", "algbw", "busbw", "late");
-	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %6s %6s %4s\n", "", "", "", "", "", "", "",
+	fprintf(f, "%-28s %-5s %-6s %7s %8s %8s %8s %8s %8s %4s\n", "", "", "", "", "", "", "",
 		"GB/s", "GB/s", "%");
 	for (k = first; k; k = k->next) {
 		if (k->n) {

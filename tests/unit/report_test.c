@@ -2565,6 +2565,15 @@ static void nothing_in_what_is_left(void **state)
 		 "\nNo operation began or ended in what is left: 95 % of the records were lost\n");
 }
 
+/* Of slow networks, too, they have figures. */
+static void bandwidths_have_figures(void **state)
+{
+	(void)state;
+	MUST_SAY(HEADER("1") COLL("0", "1", "1000.000", "2000.000")
+			 COLL("1", "1", "1000.000", "2000.000"),
+		 "  0.00410  0.00410 ");
+}
+
 /* Of an end, as it is told beside other verdicts. */
 static void senders(void **state)
 {
@@ -5895,6 +5904,7 @@ int main(void)
 		cmocka_unit_test(exited_after_a_reset),
 		cmocka_unit_test(waits_of_what_hangs),
 		cmocka_unit_test(nothing_in_what_is_left),
+		cmocka_unit_test(bandwidths_have_figures),
 		cmocka_unit_test(senders),
 		cmocka_unit_test(ended_while_nothing_moved),
 		cmocka_unit_test(kernels_log),
