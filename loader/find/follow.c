@@ -316,8 +316,10 @@ void follow__record(void *arg, const void *data, size_t size)
 	if (size >= sizeof(*h) && h->abi == SCOPE_ABI &&
 	    (h->kind == SCOPE_EV_CHUNK || h->kind == SCOPE_EV_FOUND)) {
 		p = proc__get(&r->s, h, true);
-		if (p && !p->contacted)
+		if (p && !p->contacted) {
+			r->job_seen |= r->job_ns && p->key.start_ns >= r->job_ns;
 			contact(r, p, false);
+		}
 	}
 	feed__record(r, data, size);
 }

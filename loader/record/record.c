@@ -663,6 +663,7 @@ static int start_job(struct recorder *r)
 		pr_warn("NCCL_PROFILER_PLUGIN=%s is replaced by %s for '%s': NCCL does not load "
 			"'%s' there\n",
 			other, r->plugin, r->opt.cmd[0], other);
+	r->job_ns = monotonic_ns();
 	r->job = job__start(r->opt.cmd, r->plugin);
 	if (r->job < 0) {
 		pr_err("Failed to start '%s': %s%s\n", r->opt.cmd[0], strerror(-r->job),
@@ -850,12 +851,33 @@ static void print_how_to_load(const struct recorder *r)
 		r->opt.cmd ? "' was started with" : " with", r->plugin);
 }
 
-/* NCCL loads a plugin when it begins, or never: who waits for events of all that have it is to know at once if none has. */
+/*
+ * Other jobs' events say nothing of our command's. Parents and environment do not tell whose a process is (daemons, containers, srun): only that
+ * what was there before the command is none that it has started.
+ */
+static void print_unrecorded(const struct recorder *r, const struct summary *s)
+{
+	if (r->opt.npids || r->job_seen)
+		return;
+	if (!s->procs && !s->unwritten) {
+		print_how_to_load(r);
+	} else if (r->job_ended) {
+		pr_info("'%s' started none of the processes that were recorded: all of them began "
+			"before it\n",
+			r->opt.cmd[0]);
+		print_how_to_load(r);
+	}
+}
+
+/*
+ * NCCL loads a plugin when it begins, or never: who waits for events of all that have it is to know at once if none has. And who
+ * starts a command, that others are recorded beside it.
+ */
 static void print_who_has_it(const struct recorder *r)
 {
 	uint32_t n = scan__users(&r->scan);
 
-	if (r->opt.cmd || r->opt.npids || r->until_ns)
+	if (r->opt.npids || r->until_ns || (r->opt.cmd && !n))
 		return;
 	if (n)
 		pr_info("%u process%s the plugin now; 'ncclscope status' lists them\n", n,
@@ -879,8 +901,7 @@ static void print_result(const struct recorder *r, const struct session *s)
 		summary__print_capture(&s->summary, stderr);
 	else if (log_level >= LOG_INFO)
 		summary__print(&s->summary, d ? d->path : "", stderr);
-	if (!s->summary.procs && !s->summary.unwritten && !r->opt.npids)
-		print_how_to_load(r);
+	print_unrecorded(r, &s->summary);
 	if (log_level >= LOG_INFO && !r->opt.no_report)
 		report_after_record(s->summary.paths, d ? d->path : "", stderr);
 	if (s->summary.malformed || s->bad_records)
@@ -1008,8 +1029,9 @@ static int record(struct recorder *r)
 	int status;
 
 	notify__say("READY=1");
-	pr_info("Recording%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
-		r->opt.cmd ? r->opt.cmd[0] : "");
+	pr_info("Recording%s%s%s, end with Ctrl-C\n", r->opt.cmd ? " " : "",
+		r->opt.cmd ? r->opt.cmd[0] : "",
+		r->opt.cmd ? " and all other processes of this node that have the plugin" : "");
 	print_who_has_it(r);
 	watch_begin();
 	status = loop(r, end_of_window(r));

@@ -261,9 +261,9 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse_one,
 	.args_doc = "[-- CMD [ARG...]]",
-	.doc = "Record NCCL's events of the processes that have the plugin loaded, now or later, "
-	       "as one JSON lines file per process; with CMD, start it with the plugin and end "
-	       "when it ends.\v"
+	.doc = "Record NCCL's events of all processes of this node that have the plugin loaded, "
+	       "now or later, as one JSON lines file per process; with CMD, start that with the "
+	       "plugin besides, and end when it ends.\v"
 	       "Exit status: that of CMD; else 0 ok, 1 failed, 2 usage, 3 privilege, 4 the kernel "
 	       "lacks something, 5 data lost under --strict.",
 };

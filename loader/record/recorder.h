@@ -80,8 +80,10 @@ struct recorder {
 	char stamp[32]; /* YYYYMMDD-HHMMSS of the first window, in the directory's name */
 	struct pollfd pidfds[MAX_PIDS]; /* of -p's processes */
 	pid_t job;
+	uint64_t job_ns; /* before it was started; 0: there is none */
 	int job_code;
 	bool job_ended;
+	bool job_seen; /* any window has a process that began after it: one of its own, as far as we know */
 	bool lost; /* anything, in any window */
 	bool failed; /* there is nothing to show: of a window no trace could be written, or none began */
 	uint64_t until_ns; /* end of the last window; 0 before the first */

@@ -141,6 +141,31 @@ record cnone -d 200ms
 t "no job at all: how one is to be started" says cnone 0 "Trace: none" "ncclscope: Start jobs with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
 t "no job yet: said at the beginning" grep -qF "ncclscope: No process has the plugin yet, and those that run without it are not recorded: start jobs with NCCL_PROFILER_PLUGIN=$plugin" "$tmp/cnone.err"
 is "no job yet: not said of a command that is to begin" "$(grep -c 'has the plugin' "$tmp/cenv.err")" 0
+# Beside a job that was there before CMD, which is recorded as well: what that has loaded says nothing of CMD.
+hint="was started with NCCL_PROFILER_PLUGIN=$plugin"
+none="started none of the processes that were recorded: all of them began before it"
+# not_blamed NAME: CMD and another job were recorded, or CMD goes on, and nothing is said of how to load the plugin.
+not_blamed() {
+	same "$rc" 0 "exit status" && same "$(grep -c "$hint\|$none" "$tmp/$1.err")" 0 hints || { cat "$tmp/$1.err"; return 1; }
+}
+job_bg jbeside --ranks 2 --bytes 64K --iters 100000 --sleep-us 2000 --no-check
+ranks_of 2
+record cbeside --no-report -- env -u NCCL_PROFILER_PLUGIN "${small[@]}"
+t "CMD that did not load the plugin, beside a job that did: said as well" says cbeside 0 "of 2 processes in" \
+	"ncclscope: 'env' $none" "ncclscope: 'env' $hint; with NCCL_DEBUG=INFO"
+t "beside another job: who is recorded is said at the beginning" says cbeside 0 \
+	"Recording env and all other processes of this node that have the plugin, end with Ctrl-C" "2 processes have the plugin now"
+record ctwo --no-report -- "${small[@]}"
+t "CMD that loaded it, beside another job: not blamed" not_blamed ctwo
+# shellcheck disable=SC2016
+record cdaemon --no-report -- sh -c '(setsid "$@" >/dev/null &); sleep 2' sh "${small[@]}"
+t "CMD whose job is no child of it any more: not blamed" not_blamed cdaemon
+# shellcheck disable=SC2016
+record cwindow --no-report --every 1s --for 1s -- sh -c '"$@"; sleep 3' sh "$job" --ranks 2 --bytes 64K --iters 300 --sleep-us 5000 --no-check
+t "CMD that an earlier recording has: not blamed" not_blamed cwindow
+record cgoes --no-report -d 300ms -- sleep 2
+t "CMD that goes on: not blamed" not_blamed cgoes
+kill_job
 NCCL_PROFILER_PLUGIN=another record cother -- "${small[@]}"
 t "another profiler's name is replaced: said, once" same "$(grep -F "NCCL_PROFILER_PLUGIN=another" "$tmp/cother.err")" \
 	"ncclscope: warning: NCCL_PROFILER_PLUGIN=another is replaced by $plugin for '$job': NCCL does not load 'another' there"
