@@ -5,8 +5,9 @@
 #
 # Usage: demo.sh [BUILD DIR [OUTPUT DIR]]
 set -euo pipefail
+# shellcheck source=../lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(realpath "${1:-$top/build}")
 out=$(realpath -ms "${2:-$top/ncclscope-demo}")
 mark=.made-by-ncclscope-demo
@@ -56,6 +57,14 @@ choose_user
 if [ "$(id -u)" = 0 ] && [ -n "${SUDO_UID:-}" ]; then
 	chown -R --no-dereference "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$out"
 fi
+
+# Other jobs on this machine, which a recorder takes as well, are not what is to be shown: a plugin that only this job has.
+own=$(mktemp -d "$build/demo.XXXXXX")
+trap 'rm -rf -- "$own"' EXIT
+chmod 755 "$own"
+install -m 755 "$plugin" "$own/"
+own_build_id "$own/${plugin##*/}" || true
+export NCCLSCOPE_PLUGIN=$own/${plugin##*/}
 
 cd "$top"
 scope=${scope#"$top"/} job=${job#"$top"/} dir=${out#"$top"/}

@@ -43,7 +43,26 @@ traces()
 }
 
 chmod 755 "$tmp"
+# another job on the machine, with the same plugin: what is told is the demo's own all the same
+NCCL_PROFILER_PLUGIN=$build/libnccl-profiler-ncclscope.so NCCL_PROFILE_EVENT_MASK=0x7fff \
+	"$build/standin/scope-job" --ranks 2 --bytes 64K --iters 1000000 --sleep-us 2000 --no-check >"$tmp/other.out" 2>&1 &
+other=$!
+trap 'kill "$other" 2>/dev/null; rm -rf "$tmp"' EXIT
+# other_has_it: both of its processes, within 10 s
+other_has_it()
+{
+	local try
+	for ((try = 0; try < 100; try++)); do
+		[ "$(pgrep -P "$other" | sed 's,.*,/proc/&/maps,' | xargs -r grep -l libnccl-profiler-ncclscope 2>/dev/null | wc -l)" = 2 ] && return
+		sleep 0.1
+	done
+	return 1
+}
+: >"$tmp/said"
+d "another-job" other_has_it
 demo "$tmp/demo"
+kill "$other"
+wait "$other" 2>/dev/null
 d "runs" [ $status = 0 ]
 d "operations" said '^  ncclProfileCollApi +48$'
 d "slowest" said ' AllReduce +(0|9) '

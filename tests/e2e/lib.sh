@@ -34,13 +34,6 @@ cp "$build/ncclscope" "$build/libnccl-profiler-ncclscope.so" "$build/standin/sco
 	"$build"/standin/libnccl.so* "$tmp/bin/"
 chmod 755 "$tmp"/bin/*
 
-# own_build_id FILE: one that nobody else has. A recorder takes every process that has the plugin, which it knows by that: so no test records the jobs of
-# another that runs beside it. (Where there is no readelf, as in the guests of tests/vm, nothing does.)
-own_build_id() {
-	local at
-	at=$(readelf -SW "$1" 2>/dev/null | sed -n 's/.*\.note\.gnu\.build-id *NOTE *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
-	[ -z "$at" ] || dd if=/dev/urandom of="$1" bs=1 seek=$((0x$at + 16)) count=20 conv=notrunc status=none
-}
 own_build_id "$tmp/bin/libnccl-profiler-ncclscope.so"
 scope=$tmp/bin/ncclscope
 plugin=$tmp/bin/libnccl-profiler-ncclscope.so
