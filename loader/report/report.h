@@ -125,7 +125,8 @@ struct report_part {
 	/* By how much later than usual it came, from the operation of its communicator before; and how much of that is told since. */
 	bool knows_usual;
 	int64_t later, told;
-	int64_t quiet;		     /* of what is open: for how long it has not moved */
+	int64_t quiet; /* of what is open: for how long it has not moved */
+	int64_t beyond; /* of what is open: so long its recording goes on after the last word of it, which is `stop` */
 	struct report_kernel kernel; /* the first of those that it has */
 	int64_t after; /* what its kernel may have waited for, of its process, had ended; 0: nothing that is known */
 	bool known; /* something tells when it ended; else that is by others of the operation, if any is */
@@ -274,6 +275,8 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 const struct report_cause *report_primary(const struct report_cause *causes, uint32_t n);
 /* From its first start to its last end, as far as clocks allow. */
 int64_t report_op_duration(const struct report_op *op);
+/* Of what is open: for how long the recordings go on after that. */
+int64_t report_op_beyond(const struct report_op *op);
 /* Who came late by its own doing, and by how much after the median of its peers by one clock; NULL: nobody. */
 const struct report_part *report_late(const struct report_op *op, int64_t *late, double *trust);
 /* Whose kernel began late for another reason than that it came late, and by how much after the median of its peers'; NULL: nobody's. */

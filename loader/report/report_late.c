@@ -31,6 +31,16 @@ int64_t report_op_duration(const struct report_op *op)
 	return d;
 }
 
+int64_t report_op_beyond(const struct report_op *op)
+{
+	int64_t d = 0;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++)
+		d = most(d, part_ns(op->parts[i]) + op->parts[i]->beyond);
+	return d - report_op_duration(op);
+}
+
 /* Those that it can be compared with, and itself, in the order of the operation's parts. */
 static const struct report_beside *beside(const struct report_part *p, bool nodes)
 {

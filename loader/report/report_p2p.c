@@ -207,6 +207,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 {
 	struct report_part *p = s->part;
 	int64_t last = most(moved(p), moved(more));
+	int64_t end = most(p->stop + p->beyond, more->stop + more->beyond);
 
 	if (part_ns(more) > part_ns(p)) {
 		p->app = more->app;
@@ -223,6 +224,7 @@ static void take_more(struct report *r, struct side *s, struct report_part *more
 	p->start = least(p->start, more->start);
 	p->stop = least(most(p->stop, p->start), p->start + REPORT_SPAN_MAX);
 	p->quiet = most(0, p->stop - last);
+	p->beyond = most(0, end - p->stop);
 	p->unfinished |= more->unfinished;
 	p->loss_near += more->loss_near;
 	report_receiving_add(&p->receiving, &more->receiving);

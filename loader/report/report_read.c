@@ -282,23 +282,15 @@ static void give_waiting(struct report_reader *rd, struct waiting *w)
 	free(w);
 }
 
-/* Its recording breaks off before it moves, as far as that goes. */
-static void keep_open(const struct report_reader *rd, struct report_part *part)
-{
-	int64_t ns = rd->proc ? most(0, rd->proc->last - part->stop) : 0;
-
-	part->stop += ns;
-	part->quiet += ns;
-}
-
 /* Nothing more comes from this process. */
 static void end_proc(struct report_reader *rd)
 {
 	struct waiting *w, *tmp;
 
 	HASH_ITER (hh, rd->waiting, w, tmp) {
-		if (w->open)
-			keep_open(rd, w->part);
+		/* its recording breaks off before it moves */
+		if (w->open && rd->proc && rd->proc->last > w->part->stop)
+			w->part->beyond = least(rd->proc->last - w->part->stop, REPORT_SPAN_MAX);
 		give_waiting(rd, w);
 	}
 	forget_entries(rd->steps);

@@ -686,7 +686,7 @@ static const struct report_part *first_reset(const struct report_op *op)
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
 		if (!p->proc->reset_ns || p->proc->reset_ns < p->start ||
-		    p->proc->reset_ns > p->stop)
+		    p->proc->reset_ns > p->stop + p->beyond)
 			continue;
 		if (!first || p->proc->reset_ns + p->proc->offset <
 				      first->proc->reset_ns + first->proc->offset)
@@ -970,6 +970,23 @@ static void tell_unknown(const struct report_op *op, const struct names *names,
 			 "of its ranks %u had not called it when their recordings ended", unseen);
 }
 
+/* Who has stopped or has not come, and a connection that is reset, hold it up for good. What threads did is known up to the last word of it. */
+static bool lasts(const struct report_cause *c)
+{
+	return c->code == CODE_RESET || c->code == CODE_MISSING ||
+	       (c->code == CODE_STOPPED && !c->part);
+}
+
+/* Its recordings go on after the last word of it, by which it was judged. */
+static void go_on(const struct report_op *op, struct report_verdict *v)
+{
+	int64_t beyond = report_op_beyond(op);
+
+	v->explained += (int64_t)((double)v->explained / (double)v->excess * (double)beyond);
+	v->excess += beyond;
+	v->duration += beyond;
+}
+
 void report_judge(const struct report_op *op, const struct report_cause *causes, uint32_t n,
 		  int64_t excess, const struct report_typical *typical, struct names *names,
 		  struct report_verdict *v)
@@ -1002,6 +1019,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 	if (!best || (double)best_gain < EXPLAINS * (double)v->excess) {
 		if (!is_of_unseen(op, names, v)) {
 			v->cause = (struct report_cause){.code = CODE_UNKNOWN, .rank = -1};
+			go_on(op, v);
 			tell_unknown(op, names, v);
 			return;
 		}
@@ -1019,5 +1037,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		v->confidence *= 0.5;
 	if (v->confidence > 0.99)
 		v->confidence = 0.99;
+	if (lasts(best))
+		go_on(op, v);
 	report_tell(op, best, names, v);
 }

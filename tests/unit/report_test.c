@@ -3924,10 +3924,45 @@ static void open_where_file_breaks_off(void **state)
 	put_coll(text_file, "0xa", 0, 2, 2000, 0, true);
 	fputs(RESET("9000000.000"), text_file);
 	text_read(&r);
-	assert_int_equal(comm_a(&r)->hung->parts[0]->stop, 9000 * MS);
-	assert_int_equal(comm_a(&r)->hung->parts[0]->quiet, 6990 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->stop, 4000 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->quiet, 1990 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->beyond, 5000 * MS);
 	assert_non_null(r.finds);
 	assert_int_equal(r.finds->key.code, CODE_RESET);
+	assert_int_equal(comm_a(&r)->hung->class->slow[0].duration, 7000 * MS);
+	report_free(&r);
+}
+
+/* What its threads did is known up to then, and held against that. */
+static void asleep_where_file_breaks_off(void **state)
+{
+	struct report r;
+	int rank, seq;
+
+	(void)state;
+	text_begin();
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(text_file, HEADER("%d"), rank + 1, rank + 1);
+		for (seq = 1; seq <= 10; seq++)
+			put_coll(text_file, "0xa", rank, seq, 1000 + 10 * seq, 0, false);
+		put_coll(text_file, "0xa", rank, seq, 2000, 0, true);
+		if (rank == 0)
+			continue;
+		fseeko(text_file, -2, SEEK_CUR);
+		fputs(",\"sched\":{\"proxy\":{\"threads\":1,\"span\":2000000.000,\"onCpu\":800000."
+		      "000,"
+		      "\"runq\":0,\"blocked\":1200000.000,\"blockedIn\":[{\"why\":\"nanosleep\","
+		      "\"us\":1200000.000}]}}}\n"
+		      "{\"recordType\":\"open\",\"eventType\":\"ncclProfileGroupApi\",\"start\":{"
+		      "\"ts\":"
+		      "2000000.000},\"eventAddr\":\"0x9\",\"ts\":9000000.000,\"quiet\":1.000}\n",
+		      text_file);
+	}
+	text_read(&r);
+	assert_int_equal(HASH_COUNT(r.finds), 1);
+	assert_int_equal(r.finds->key.code, CODE_BLOCKED);
+	assert_int_equal(r.finds->slow_ns, 1200 * MS);
+	assert_true(r.finds->slow_conf > 0.59 && r.finds->slow_conf < 0.61);
 	report_free(&r);
 }
 
@@ -5940,6 +5975,7 @@ int main(void)
 		cmocka_unit_test(stopped_while_it_hangs_by_old_numbers),
 		cmocka_unit_test(open_elsewhere_and_then_the_next),
 		cmocka_unit_test(open_where_file_breaks_off),
+		cmocka_unit_test(asleep_where_file_breaks_off),
 		cmocka_unit_test(only_hangs),
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
