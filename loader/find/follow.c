@@ -402,65 +402,70 @@ static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_
 	return reads;
 }
 
-/* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
-static bool is_behind_gap(const struct stream *st, const struct scope_ev_chunk *c)
+/* All of them as they are now. */
+static void read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64_t silent_ns,
+			 struct outside *o)
 {
-	return c->pos > st->pos ||
-	       (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos);
-}
-
-/* All of them as they are now; how many go on after a gap and were left. */
-static int read_streams(struct recorder *r, struct proc *p, uint64_t now, uint64_t silent_ns,
-			bool gaps, struct outside *o)
-{
-	int n, i, err, behind = 0;
+	int n, i, err;
 	struct target_read *reads = reads_new(p, now, silent_ns, &n);
 
 	if (!reads)
-		return 0;
+		return;
 	err = target__read_tbufs(&p->target, reads, n);
 	if (err == -ETIMEDOUT)
 		leave_hanging(p);
 	for (i = 0; i < n; i++) {
 		if (!reads[i].chunk)
 			continue;
-		if (!gaps && is_behind_gap(reads[i].arg, reads[i].chunk)) {
-			behind++;
-			free(reads[i].chunk);
-			continue;
-		}
 		chunk_stamp(r, p, reads[i].arg, reads[i].chunk);
 		if (!outside_add(o, reads[i].chunk))
 			free(reads[i].chunk);
 	}
 	free(reads);
-	return behind;
 }
 
-/* What the kernel did while the records were made lies in the ring: first that, or they would miss it. */
-static void decode_outside(struct recorder *r, struct outside *o)
+/* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
+static bool is_behind_gap(struct recorder *r, const struct scope_ev_chunk *c)
 {
+	const struct proc *p = proc__get(&r->s, &c->h, false);
+	const struct stream *st = NULL;
+
+	if (p)
+		HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
+	return st && (c->pos > st->pos ||
+		      (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos));
+}
+
+/* What the kernel did while the records were made lies in the ring: first that, or they would miss it. So many were left, behind a gap. */
+static int decode_outside(struct recorder *r, struct outside *o, bool gaps)
+{
+	uint64_t read_ns = monotonic_ns();
+	int behind = 0;
 	size_t i;
 
 	attach__drain(r->attach);
+	/* All that was handed in before they were read has come: what is missing still is lost. */
+	gaps |= attach__known_ns(r->attach) >= read_ns;
 	for (i = 0; i < o->n; i++) {
-		feed__outside(r, o->chunks[i]);
+		if (!gaps && is_behind_gap(r, o->chunks[i]))
+			behind++;
+		else
+			feed__outside(r, o->chunks[i]);
 		free(o->chunks[i]);
 	}
 	free(o->chunks);
+	return behind;
 }
 
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps)
 {
 	struct outside o = {0};
 	struct proc *p, *ptmp;
-	int behind = 0;
 
 	HASH_ITER (hh, r->s.procs, p, ptmp)
 		if (p->target.mem >= 0)
-			behind += read_streams(r, p, now, silent_ns, gaps, &o);
-	decode_outside(r, &o);
-	return behind;
+			read_streams(r, p, now, silent_ns, &o);
+	return decode_outside(r, &o, gaps);
 }
 
 #define ASLEEP_NS (500 * 1000000ull) /* what threads sleep in is asked for no sooner again */

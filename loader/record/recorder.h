@@ -109,8 +109,8 @@ void follow__record(void *arg, const void *data, size_t size);
 
 /*
  * A thread that makes no callbacks flushes nothing: fetches what lies in its buffer, if it was silent for
- * silent_ns. Something missing before that is in the ring still; only with `gaps` it is taken for lost.
- * Returns how many buffers had such gaps.
+ * silent_ns. Something missing before that is in the ring still, or lost once the ring has been emptied; with `gaps` it is
+ * taken for lost in any case. Returns how many buffers were left because of that.
  */
 int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, bool gaps);
 

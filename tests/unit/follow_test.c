@@ -120,6 +120,7 @@ static struct scope_ev_chunk lies;
 
 int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n);
 void __wrap_attach__drain(struct attach *a);
+uint64_t __wrap_attach__known_ns(const struct attach *a);
 bool __wrap_clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
 
 int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n)
@@ -133,9 +134,23 @@ int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n
 	return 0;
 }
 
+/* What was missing of it comes through the ring; NULL: nothing does. And up to when all that was there is known to have come. */
+static struct stream *comes_in;
+static uint64_t known_ns;
+
 void __wrap_attach__drain(struct attach *a)
 {
 	(void)a;
+	if (comes_in) {
+		comes_in->pos = lies.pos;
+		comes_in->rec_pos = lies.rec_pos;
+	}
+}
+
+uint64_t __wrap_attach__known_ns(const struct attach *a)
+{
+	(void)a;
+	return known_ns;
 }
 
 bool __wrap_clock_fit__covers(const struct clock_fit *fit, uint64_t ns)
@@ -312,12 +327,12 @@ static void test_placed_once(void **state)
 }
 
 /*
- * What lies behind a gap is left until the ring has given what was there before; also where only parts of steps are missing, whose bytes
- * were read from outside already.
+ * What lies behind a gap is left while the ring may have what was there before; also where only parts of steps are missing, whose bytes
+ * were read from outside already. Once that has come in, it fits, or what is missing is lost.
  */
 static void test_outside_behind_gap(void **state)
 {
-	struct stream st = {.tbuf = 1, .pos = 64, .rec_pos = 2, .outside = true};
+	struct stream st = {.tbuf = 1, .outside = true};
 	static const struct {
 		uint64_t pos, rec_pos;
 		uint32_t len;
@@ -327,15 +342,27 @@ static void test_outside_behind_gap(void **state)
 	size_t i;
 
 	(void)state;
+	p.id = (struct scope_ev_hdr){.abi = SCOPE_ABI, .start_ns = 5, .tgid = 4711};
 	HASH_ADD(hh, p.streams, tbuf, sizeof(st.tbuf), &st);
 	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		st.pos = 64;
+		st.rec_pos = 2;
 		outside = 0;
 		lies = (struct scope_ev_chunk){
-			.pos = at[i].pos, .rec_pos = at[i].rec_pos, .len = at[i].len};
+			.tbuf = 1, .pos = at[i].pos, .rec_pos = at[i].rec_pos, .len = at[i].len};
+		comes_in = NULL;
+		known_ns = 0;
 		assert_int_equal(follow__read_outside(&r, S, 0, false), at[i].behind);
 		assert_int_equal(outside, !at[i].behind);
 		assert_int_equal(follow__read_outside(&r, S, 0, true), 0);
 		assert_int_equal(outside, 1 + !at[i].behind);
+		known_ns = UINT64_MAX;
+		assert_int_equal(follow__read_outside(&r, S, 0, false), 0);
+		assert_int_equal(outside, 2 + !at[i].behind);
+		comes_in = &st;
+		known_ns = 0;
+		assert_int_equal(follow__read_outside(&r, S, 0, false), 0);
+		assert_int_equal(outside, 3 + !at[i].behind);
 	}
 	HASH_CLEAR(hh, p.streams);
 }
