@@ -49,6 +49,7 @@ struct stream {
 	uint64_t ring_rec_pos; /* next record expected through the ring */
 	/* Since the ring's last chunk: records that were lost, and that were read from outside. */
 	uint64_t gap_recs, outside_recs;
+	uint64_t presumed_recs; /* of the process' outside_recs: by a look from outside alone */
 	uint32_t tid, host_tid; /* whose buffer it is now */
 	/* A recorder's: what BPF said of that thread's records at the last look from outside. */
 	uint32_t asked_tid, asked_seq;

@@ -330,18 +330,47 @@ static uint32_t chunk_overlap(struct proc *p, struct stream *st, const struct sc
 	return st->pos - c->pos > c->len ? c->len : (uint32_t)(st->pos - c->pos);
 }
 
+/* All before rec_pos has been handed in, and what the ring had no room for BPF counts as lost. How much of that was read from outside. */
+static uint64_t handed_in(struct proc *p, struct stream *st, uint64_t rec_pos)
+{
+	uint64_t n = less(less(rec_pos, st->ring_rec_pos), st->gap_recs);
+
+	if (n > st->outside_recs)
+		n = st->outside_recs;
+	p->outside_recs += n;
+	st->gap_recs = st->outside_recs = 0;
+	if (st->ring_rec_pos < rec_pos)
+		st->ring_rec_pos = rec_pos;
+	return n;
+}
+
+/* One through the ring that was taken for lost: it came later than a look from outside. */
+static void take_back(struct proc *p, struct stream *st, uint64_t n)
+{
+	if (n > st->presumed_recs)
+		n = st->presumed_recs;
+	st->presumed_recs -= n;
+	p->outside_recs -= n;
+}
+
 /* BPF counts as lost what the ring had no room for when it was handed in; if it had been read from outside by then, it is not. */
 static void note_outside(struct proc *p, struct stream *st, const struct scope_ev_chunk *c)
 {
-	uint64_t new = less(c->rec_pos + c->rec_cnt, st->rec_pos), known;
+	uint64_t new = less(c->rec_pos + c->rec_cnt, st->rec_pos);
 
 	if (c->reason == SCOPE_FLUSH_OUTSIDE) {
+		/* the ring was emptied first; beyond the stream it is amid a flush */
+		if (c->rec_pos > st->ring_rec_pos && c->rec_pos <= st->rec_pos)
+			st->presumed_recs += handed_in(p, st, c->rec_pos);
 		st->outside_recs += new < c->rec_cnt ? new : c->rec_cnt;
 		return;
 	}
-	known = less(less(c->rec_pos, st->ring_rec_pos), st->gap_recs);
-	p->outside_recs += known < st->outside_recs ? known : st->outside_recs;
-	st->gap_recs = st->outside_recs = 0;
+	if (c->rec_pos < st->ring_rec_pos && c->rec_pos + c->rec_cnt <= st->ring_rec_pos) {
+		take_back(p, st, c->rec_cnt);
+		return;
+	}
+	handed_in(p, st, c->rec_pos);
+	st->presumed_recs = 0;
 	if (st->ring_rec_pos < c->rec_pos + c->rec_cnt)
 		st->ring_rec_pos = c->rec_pos + c->rec_cnt;
 }

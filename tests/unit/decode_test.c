@@ -799,6 +799,51 @@ static void test_outside_then_lost(void **arg)
 	assert_int_equal(p->lost[LOSS_RING_FULL], b.n + 3);
 }
 
+/* That it was handed in is shown by where its buffer begins as well, when nothing comes through the ring any more. */
+static void test_outside_then_emptied(void **arg)
+{
+	static const struct chunk none;
+	struct chunk a = {0}, next = {0};
+	struct proc *p;
+	int i;
+
+	(void)arg;
+	put_event(&a, 1);
+	put_event(&next, 2);
+	for (i = 0; i < 2; i++) {
+		p = begin_anew(i);
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&a, 0, 0);
+		send(&none, a.len, a.n);
+		send(&next, a.len, a.n);
+		send(&none, a.len + next.len, a.n + next.n);
+		decode__tail_loss(p, a.n + next.n + 3);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 3);
+
+		/* Some of it was never seen. */
+		p = begin_anew(i);
+		send(&a, 0, 0);
+		send(&none, a.len + next.len, a.n + next.n);
+		assert_int_equal(p->lost[LOSS_RING_FULL], next.n);
+		decode__tail_loss(p, a.n + next.n + 3);
+		assert_int_equal(p->lost[LOSS_RING_FULL], next.n + 3);
+
+		/* The ring was held up, and has it after all. */
+		p = begin_anew(i);
+		send(&a, 0, 0);
+		send(&next, a.len, a.n);
+		reason = SCOPE_FLUSH_FULL;
+		send(&a, 0, 0);
+		decode__tail_loss(p, 3);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 3);
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&none, a.len + next.len, a.n + next.n);
+		decode__tail_loss(p, next.n + 3);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 3);
+		reason = SCOPE_FLUSH_FULL;
+	}
+}
+
 /* One of no step, one without a direction, one that is too short. */
 static void test_step_lies(void **arg)
 {
@@ -958,6 +1003,7 @@ int main(void)
 		TEST(test_step_outside),
 		TEST(test_step_outside_lost),
 		TEST(test_outside_then_lost),
+		TEST(test_outside_then_emptied),
 		TEST(test_step_lies),
 		TEST(test_in_order),
 		TEST(test_twice),
