@@ -47,9 +47,9 @@ static inline void add_difference(struct sched_sums *to, const struct sched_sums
 	to->irq_ns += less(a->irq_ns, b->irq_ns);
 	to->net_rx_ns += less(a->net_rx_ns, b->net_rx_ns);
 	to->throttled_ns += less(a->throttled_ns, b->throttled_ns);
-	to->switches += a->switches - b->switches;
-	to->preemptions += a->preemptions - b->preemptions;
-	to->migrations += a->migrations - b->migrations;
+	to->switches += less(a->switches, b->switches);
+	to->preemptions += less(a->preemptions, b->preemptions);
+	to->migrations += less(a->migrations, b->migrations);
 }
 
 /* Adds who ran on `cpu` between two times in which a recorded thread waited for it. */

@@ -439,6 +439,30 @@ static void clamp(struct sched_span *span)
 		span->sums.net_rx_ns = span->sums.irq_ns;
 	if (span->sums.throttled_ns > span->sums.runq_ns)
 		span->sums.throttled_ns = span->sums.runq_ns;
+	if (span->sums.preemptions > span->sums.switches)
+		span->sums.preemptions = span->sums.switches;
+}
+
+static uint64_t *more_of(uint64_t *a, uint64_t *b)
+{
+	return *a > *b ? a : b;
+}
+
+/*
+ * One mark was set in time, and the other when its slice had gone, near to it: where that one is told to have less of a state, it has
+ * the more of another.
+ */
+static void cut_excess(struct sched_span *span)
+{
+	struct sched_sums *sums = &span->sums;
+	uint64_t excess = less(sums->on_cpu_ns + sums->runq_ns + sums->blocked_ns, span->span_ns);
+	uint64_t *most, part;
+
+	for (; excess; excess -= part) {
+		most = more_of(&sums->on_cpu_ns, more_of(&sums->runq_ns, &sums->blocked_ns));
+		part = excess < *most ? excess : *most;
+		*most -= part;
+	}
 }
 
 /*
@@ -475,6 +499,7 @@ static void span_of(const struct sched *s, const struct sched_thread *t,
 	/* What is forgotten at the end is more than the span. */
 	if (!to->early)
 		add_difference(&span->sums, &to->sums, &from->sums);
+	cut_excess(span);
 	known = span->sums.on_cpu_ns + span->sums.runq_ns + span->sums.blocked_ns;
 	span->unknown_ns = less(span->span_ns, known);
 	clamp(span);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "sched_past.h"
 #include "sched_priv.h"
 #include "sched_ring.h"
 #include "sched_sleeps.h"
@@ -62,12 +63,13 @@ void sched_thread__put(struct sched *s, struct sched_thread *t)
 		return;
 	s->nslices -= t->slices.end - t->slices.first;
 	s->room -= t->slices.size * sizeof(*t->slices.at) + t->irqs.size * sizeof(*t->irqs.at) +
-		   t->waits.size * sizeof(*t->waits.at);
+		   t->waits.size * sizeof(*t->waits.at) + t->past.size * sizeof(*t->past.at);
 	tallies_forget(s->tallies, t);
 	sleeps__free(s, t);
 	free(t->slices.at);
 	free(t->irqs.at);
 	free(t->waits.at);
+	free(t->past.at);
 	free(t);
 }
 
@@ -140,6 +142,15 @@ static void cursor_back_irq(const struct sched_thread *t, struct sched_mark *c)
 	c->sums.net_rx_ns -= irq->net_rx ? irq->dur_ns : 0;
 }
 
+/* Those before its slice. */
+static void cursor_catch_irqs(const struct sched_thread *t, struct sched_mark *c)
+{
+	uint64_t ns = slice_at(t, c->slice)->start_ns;
+
+	while (c->irq < t->irqs.end && irq_at(t, c->irq)->start_ns < ns)
+		cursor_next_irq(t, c);
+}
+
 /* Records come in order, so marks do, and a thread's cursor seldom has to go back. */
 static void cursor_seek(const struct sched_thread *t, struct sched_mark *c, uint64_t ns)
 {
@@ -170,10 +181,23 @@ static void cursor_mark(const struct sched_thread *t, const struct sched_mark *c
 		add_time(&mark->sums, sl, at - sl->start_ns);
 }
 
+/* Whether the slice at `ns` is forgotten, and this its mark. */
+static bool forgotten_mark(const struct sched_thread *t, uint64_t ns, struct sched_mark *mark)
+{
+	struct sched_mark oldest = t->oldest;
+	struct sched_point next = {.ns = slice_at(t, t->slices.first)->start_ns};
+
+	if (ns >= next.ns || t->past.first == t->past.end)
+		return false;
+	cursor_catch_irqs(t, &oldest);
+	next.sums = oldest.sums;
+	return past__mark(&t->past, &next, ns, mark);
+}
+
 void sched_thread__mark(struct sched_thread *t, uint64_t ns, struct sched_mark *mark)
 {
 	*mark = (struct sched_mark){.ns = ns};
-	if (t->slices.end == t->slices.first)
+	if (t->slices.end == t->slices.first || forgotten_mark(t, ns, mark))
 		return;
 	cursor_seek(t, &t->cursor, ns);
 	cursor_mark(t, &t->cursor, ns, mark);
@@ -185,7 +209,7 @@ void sched_thread__mark_after(const struct sched_thread *t, const struct sched_m
 	struct sched_mark c = *from;
 
 	*mark = (struct sched_mark){.ns = ns};
-	if (t->slices.end == t->slices.first)
+	if (t->slices.end == t->slices.first || forgotten_mark(t, ns, mark))
 		return;
 	if (c.slice < t->slices.first || c.irq < t->irqs.first) {
 		c = t->cursor; /* forgotten by now */
@@ -195,6 +219,39 @@ void sched_thread__mark_after(const struct sched_thread *t, const struct sched_m
 	}
 	cursor_seek(t, &c, ns);
 	cursor_mark(t, &c, ns, mark);
+}
+
+/* ---- Slices go ---------------------------------------------------------------------------------- */
+
+/* The sums at the first slice; they are kept there only while slices go that may be asked for. */
+static void seek_oldest(struct sched_thread *t)
+{
+	const struct sched_slice *first = slice_at(t, t->slices.first);
+	struct sched_mark *c = &t->oldest;
+
+	if (c->slice == t->slices.first && c->irq >= t->irqs.first)
+		return;
+	*c = t->cursor;
+	while (c->slice > t->slices.first)
+		cursor_back(t, c);
+	while (c->irq > t->irqs.first && irq_at(t, c->irq - 1)->start_ns >= first->start_ns)
+		cursor_back_irq(t, c);
+}
+
+/* The first slice goes, though an event may ask for its time yet. There is another one. */
+static void slice_forget(struct sched *s, struct sched_thread *t)
+{
+	struct sched_mark *c = &t->oldest;
+
+	seek_oldest(t);
+	if (past__due(&t->past, slice_end(t, c->slice))) {
+		cursor_catch_irqs(t, c);
+		past__add(s, &t->past, slice_at(t, c->slice)->start_ns, &c->sums);
+	}
+	cursor_next(t, c);
+	t->slices.first++;
+	if (t->cursor.slice < t->slices.first)
+		t->cursor = *c;
 }
 
 /* ---- Slices in ---------------------------------------------------------------------------------- */
@@ -221,9 +278,9 @@ static struct sched_slice *slice_begin(struct sched *s, struct sched_thread *t, 
 
 	if (held)
 		last = *slice_at(t, t->slices.end - 1);
-	if (held && held == t->slices.size && t->cursor.slice == t->slices.first &&
+	if (held && held == t->slices.size &&
 	    !ring_grows(s, t->slices.size, sizeof(*sl), SCHED_SLICES_MAX))
-		cursor_next(t, &t->cursor); /* the oldest goes now */
+		slice_forget(s, t);
 	if (!RING_ROOM(s, &t->slices, SCHED_SLICES_MAX))
 		return NULL;
 	if (ts_ns < t->last_ns)
@@ -566,9 +623,12 @@ static bool irq_add(struct sched *s, struct sched_thread *t, uint64_t start_ns,
 			return false;
 	}
 	if (t->irqs.size && t->irqs.end - t->irqs.first == t->irqs.size &&
-	    t->cursor.irq == t->irqs.first &&
-	    !ring_grows(s, t->irqs.size, sizeof(*irq), SCHED_SLICES_MAX))
-		cursor_next_irq(t, &t->cursor);
+	    !ring_grows(s, t->irqs.size, sizeof(*irq), SCHED_SLICES_MAX)) {
+		if (t->oldest.irq == t->irqs.first)
+			cursor_next_irq(t, &t->oldest);
+		if (t->cursor.irq == t->irqs.first)
+			cursor_next_irq(t, &t->cursor);
+	}
 	if (!RING_ROOM(s, &t->irqs, SCHED_SLICES_MAX))
 		return true;
 	irq = irq_at(t, t->irqs.end++);
@@ -723,10 +783,18 @@ void sched_thread__prune(struct sched *s, struct sched_thread *t, uint64_t keep_
 	stay = slices ? min_u64(t->written, t->cursor.slice) : t->cursor.slice;
 	stay_irq = slices ? min_u64(t->written_irq, t->cursor.irq) : t->cursor.irq;
 
-	for (; t->slices.first < stay; t->slices.first++, s->nslices--)
-		if (slice_end(t, t->slices.first) > keep_ns &&
-		    !(full && t->slices.end - t->slices.first > HELD_EACH))
+	if (t->past.size)
+		past__prune(s, &t->past, slice_at(t, t->slices.first)->start_ns, keep_ns);
+	if (t->past.first < t->past.end)
+		cursor_catch_irqs(t, &t->oldest); /* before they go */
+	for (; t->slices.first < stay; s->nslices--) {
+		if (slice_end(t, t->slices.first) <= keep_ns)
+			t->slices.first++;
+		else if (full && t->slices.end - t->slices.first > HELD_EACH)
+			slice_forget(s, t);
+		else
 			break;
+	}
 	while (t->irqs.first < stay_irq && irq_at(t, t->irqs.first)->start_ns < keep_ns)
 		t->irqs.first++;
 	if (t->slices.first < t->slices.end && t->waits.first < slice_at(t, t->slices.first)->waits)

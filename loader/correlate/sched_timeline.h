@@ -5,8 +5,9 @@
  * any span of a thread's time out; no I/O, no clock, no globals. All times are CLOCK_MONOTONIC in ns.
  *
  * A span is given by two marks. A mark holds the sums up to its time, so that scalars are exact whatever
- * has been forgotten since; who a thread waited behind and what it slept in are found by walking the
- * slices between the marks, of which the last SCHED_SLICES_MAX are kept; spans that overlap share the walk.
+ * has been forgotten since; one that is set when its time is forgotten already is as near as sched_past.h
+ * says. Who a thread waited behind and what it slept in are found by walking the slices between the marks,
+ * of which the last SCHED_SLICES_MAX are kept; spans that overlap share the walk.
  */
 #ifndef NCCLSCOPE_SCHED_TIMELINE_H
 #define NCCLSCOPE_SCHED_TIMELINE_H
@@ -68,7 +69,7 @@ struct sched_mark {
 	uint64_t certain_ns; /* the sums go up to here: the state at ns is not known yet */
 	uint64_t slice;	     /* that it lies in */
 	uint64_t irq;	     /* first that is not in `sums` */
-	bool early; /* that time is forgotten: the sums are those at the first slice that is not */
+	bool early; /* of that time nothing is known any more: the sums are the first that are */
 	struct sched_sums sums;
 };
 
@@ -105,6 +106,20 @@ struct sched_sleeps {
 	uint64_t first, end;
 };
 
+/* Sums at times that are forgotten; see sched_past.h. */
+struct sched_point {
+	uint64_t ns;
+	struct sched_sums sums;
+};
+
+struct sched_past {
+	struct sched_point *at;
+	uint32_t size;
+	uint64_t first, end;
+	uint64_t step_ns; /* between two, but for what is one slice */
+	uint64_t last_ns; /* the last one's; 0: there is none */
+};
+
 struct sched_thread {
 	uint32_t tid, tgid; /* host */
 	uint32_t ns_tid;
@@ -128,6 +143,8 @@ struct sched_thread {
 	struct sched_waits waits;
 	struct sched_sleeps sleeps;
 	uint64_t sleeps_forgot_ns; /* the last that is forgotten began then */
+	struct sched_past past;
+	struct sched_mark oldest; /* the begin of the first slice, if its number is that */
 	struct sched_mark cursor; /* a slice's begin, near the last mark: so the next is near too */
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
 	uint64_t written;	  /* slices and interrupts before these may be forgotten */

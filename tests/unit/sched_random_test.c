@@ -26,6 +26,7 @@ static struct {
 } at_work; /* for who looks into a failure */
 static uint64_t rng, kept_ns;
 static bool lossy;
+static bool tight; /* there is no memory: of most of the time sums alone are kept, here and there */
 static uint32_t nspans;
 
 static uint32_t rnd(uint32_t n)
@@ -55,7 +56,12 @@ static void verify(const struct k_task *t, const struct watch *w, const struct s
 	at_work.from = from->ns;
 	at_work.to = to->ns;
 	k_span(&k, t, from->ns, to->ns, &want);
-	if (lossy)
+	if (tight) {
+		assert_adds_up(&span);
+		assert_true(span.sums.preemptions <= span.sums.switches);
+		assert_true(span.sums.switches <= 3000 && span.sums.migrations <= 3000);
+		assert_int_equal(span.unknown_ns, want.ns[0]);
+	} else if (lossy)
 		assert_modest(&span, &want);
 	else
 		assert_exact(&span, &want);
@@ -84,10 +90,11 @@ static void ask(const struct k_task *t, struct watch *w, uint64_t ns)
 /* Mostly in order; now and then a little back. Never before what is forgotten. */
 static void ask_until(const struct k_task *t, struct watch *w, uint64_t until)
 {
+	uint32_t back = tight ? 100000 : 2000;
 	uint64_t from = w->asked_ns;
 
 	if (!rnd(8))
-		from -= from < 2000 ? from : rnd(2000);
+		from -= from < back ? from : rnd(back);
 	if (from < kept_ns)
 		from = kept_ns;
 	if (until >= from)
@@ -347,19 +354,20 @@ static void one_history(uint64_t seed, uint32_t steps)
 	rng = seed * 0x9e3779b97f4a7c15ull;
 	kept_ns = 0;
 	begin(K_CPUS);
+	s.room_max = tight;
 	k.gathers = rnd(3);
 	k.again = again;
 	slices = rnd(2);
 	populate();
 	for (i = 0; i < steps; i++) {
 		step();
-		if (!rnd(100))
+		if (!tight && !rnd(100))
 			prune(slices);
 	}
 	for (i = 0; i < k.ntasks; i++)
 		watch_of(&k.tasks[i]);
 	end_all();
-	prune(slices);
+	prune(slices && !tight);
 	for (i = 0; i < k.ntasks; i++) {
 		if (watch[i].of && !lossy && k.tasks[i].left_ns >= kept_ns)
 			ask_until(&k.tasks[i], &watch[i], k.now_ns);
@@ -397,11 +405,21 @@ static void test_histories_with_loss(void **state)
 	histories();
 }
 
+static void test_histories_without_room(void **state)
+{
+	(void)state;
+	lossy = false;
+	tight = true;
+	histories();
+	tight = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_histories, forget_history),
 		cmocka_unit_test_teardown(test_histories_with_loss, forget_history),
+		cmocka_unit_test_teardown(test_histories_without_room, forget_history),
 	};
 
 	return cmocka_run_group_tests_name("sched_random", tests, NULL, NULL);

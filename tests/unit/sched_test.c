@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sched_feed.h"
+#include "sched_past.h"
 #include "sched_priv.h"
 
 /* Every span of a task's time, in steps: exact. */
@@ -1319,6 +1320,11 @@ static void ping_pong(struct k_task *t, uint32_t n)
 	}
 }
 
+static void assert_near(uint64_t is, uint64_t want, uint64_t by)
+{
+	assert_in_range(is, less(want, by), want + by);
+}
+
 /* More slices than are kept: scalars stay exact, from any mark that was set before. */
 static void test_more_than_kept(void **state)
 {
@@ -1358,7 +1364,7 @@ static void test_more_than_kept(void **state)
 	assert_int_equal(span.sums.irq_ns, 3ull * n);
 }
 
-/* A mark at a time that is forgotten: less is known, never more than there was. */
+/* A mark at a time that is forgotten: it adds up, and nothing of it is unknown. */
 static void test_mark_of_the_forgotten(void **state)
 {
 	struct sched_mark from, to, after;
@@ -1404,11 +1410,164 @@ static void test_marks_of_the_forgotten(void **state)
 	to = mark(thread(t), t0 + 100);
 	span = between(thread(t), &from, &to);
 	assert_adds_up(&span);
-	assert_int_equal(span.sums.on_cpu_ns, 0);
+	assert_near(span.sums.on_cpu_ns, 50, 10);
 	sched_thread__mark_after(thread(t), &from, t0 + 100, &to);
 	span = between(thread(t), &from, &to);
 	assert_adds_up(&span);
-	assert_int_equal(span.sums.on_cpu_ns, 0);
+	assert_near(span.sums.on_cpu_ns, 50, 10);
+}
+
+/* Both marks of a span are set when their slices are gone, as those of a thread that polls: the sums are there, to a step. */
+static void test_marks_too_late(void **state)
+{
+	uint64_t n = 4 * SCHED_SLICES_MAX, t0, len = 20 * n / 4;
+	struct sched_span span;
+	struct k_task *t;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	t0 = k.now_ns;
+	ping_pong(t, (uint32_t)n);
+	span = span_of(thread(t), t0 + len / 3, t0 + len / 3 + len);
+	assert_adds_up(&span);
+	assert_int_equal(span.unknown_ns, 0);
+	assert_near(span.sums.on_cpu_ns, len / 2, 20);
+	assert_near(span.sums.irq_ns, 3 * len / 20, 10);
+	assert_near(span.sums.switches, len / 20, 2);
+	assert_near(span.sums.preemptions, len / 20, 2);
+	assert_int_equal(span.nbehind + span.nblocked_in, 0);
+	/* The end is not forgotten: from there on all is exact. */
+	span = span_of(thread(t), t0 + len / 3, k.now_ns);
+	assert_int_equal(span.unknown_ns, 0);
+	assert_near(span.sums.on_cpu_ns, (k.now_ns - t0 - len / 3) / 2, 20);
+	assert_near(span.sums.irq_ns, 3 * (k.now_ns - t0 - len / 3) / 20, 10);
+	/* As for the thread as a whole. */
+	span = span_of(thread(t), t0, k.now_ns);
+	assert_int_equal(span.sums.on_cpu_ns, 10 * n);
+	assert_int_equal(span.sums.irq_ns, 3 * n);
+	assert_int_equal(span.sums.switches, n);
+}
+
+/* A long sleep amid what is forgotten keeps its begin and its end. */
+static void test_forgotten_sleep(void **state)
+{
+	const uint64_t len = 100 * SCHED_PAST_STEP_NS;
+	struct sched_mark from, to;
+	struct sched_span span;
+	struct k_task *t;
+	uint64_t t0;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	ping_pong(t, 2 * SCHED_SLICES_MAX);
+	at(k.now_ns + 10);
+	t0 = k.now_ns;
+	k_blocks(&k, 0, POLL, NULL);
+	at(t0 + len);
+	k_wakeup(&k, t, 0);
+	k_preempts(&k, 0, t);
+	ping_pong(t, 2 * SCHED_SLICES_MAX);
+	span = span_of(thread(t), t0 + len / 4, t0 + len / 2);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.blocked_ns, len / 4);
+	assert_int_equal(span.sums.switches, 0);
+	span = span_of(thread(t), t0 - 1000000, t0 + len + 1000000);
+	assert_adds_up(&span);
+	assert_int_equal(span.sums.blocked_ns, len);
+	assert_near(span.sums.on_cpu_ns, 1000000, 20);
+	/* One in time, and the other from it. */
+	from = mark(thread(t), k.now_ns - 50);
+	sched_thread__mark_after(thread(t), &from, t0, &to);
+	assert_int_equal(to.sums.blocked_ns, 0);
+	sched_thread__mark_after(thread(t), &from, t0 + len, &to);
+	assert_int_equal(to.sums.blocked_ns, len);
+}
+
+/* n turns of step_ns, half on the CPU. */
+static void turns_of(struct k_task *t, uint32_t n, uint64_t step_ns)
+{
+	while (n--) {
+		at(k.now_ns + step_ns / 2);
+		k_preempts(&k, 0, NULL);
+		at(k.now_ns + step_ns / 2);
+		k_preempts(&k, 0, t);
+		t->nstays = 0;
+		k.cpus[0].nruns = 0;
+		t->wait = K_NO_CPU;
+	}
+}
+
+/* More points than are kept: all of the time has some, and the thread's sums add up wherever they are asked for. */
+static void past_thinned_out(uint32_t most)
+{
+	const uint64_t step = 2 * SCHED_PAST_STEP_NS + 2, n = 8 * SCHED_PAST_MAX, all = n * step;
+	struct sched_span span;
+	struct sched_past *p;
+	struct k_task *t;
+	uint64_t t0, i;
+
+	at(10);
+	t = running(0, 0);
+	t0 = k.now_ns;
+	turns_of(t, (uint32_t)n, step);
+	ping_pong(t, 2 * SCHED_SLICES_MAX);
+	p = &thread(t)->past;
+	assert_true(p->end - p->first <= most && p->end - p->first >= most / 4);
+	assert_int_equal(p->size, most);
+	for (i = 0; i < 10; i++) {
+		span = span_of(thread(t), t0 + i * all / 12, t0 + (i + 2) * all / 12);
+		assert_adds_up(&span);
+		assert_int_equal(span.unknown_ns, 0);
+		assert_near(span.sums.on_cpu_ns, all / 12, 16 * all / most);
+	}
+	span = span_of(thread(t), t0, k.now_ns);
+	assert_int_equal(span.sums.on_cpu_ns, (k.now_ns - t0) / 2);
+	assert_int_equal(span.sums.switches, n + 2 * SCHED_SLICES_MAX);
+}
+
+static void test_past_thinned_out(void **state)
+{
+	(void)state;
+	past_thinned_out(SCHED_PAST_MAX);
+}
+
+/* Others have taken all the memory: fewer points, and all there is goes back. */
+static void test_past_without_room(void **state)
+{
+	(void)state;
+	s.room_max = 1;
+	past_thinned_out(64);
+}
+
+/* It is kept for as long as it may be asked for; what was taken for it goes back, and then points are near again. */
+static void test_prune_past(void **state)
+{
+	struct sched_past *p;
+	struct k_task *t;
+	uint64_t t0, room;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	turns_of(t, 8 * SCHED_PAST_MAX, 2 * SCHED_PAST_STEP_NS + 2);
+	ping_pong(t, 2 * SCHED_SLICES_MAX);
+	p = &thread(t)->past;
+	t0 = p->at[(p->first + 10) & (p->size - 1)].ns;
+	sched_thread__prune(&s, thread(t), t0 + 1, false);
+	assert_int_equal(p->at[p->first & (p->size - 1)].ns, t0);
+	assert_true(p->step_ns > SCHED_PAST_STEP_NS);
+	room = s.room;
+	sched_thread__prune(&s, thread(t), k.now_ns, false);
+	assert_int_equal(p->end - p->first, 0);
+	assert_true(s.room < room);
+	t0 = k.now_ns;
+	ping_pong(t, 2 * SCHED_SLICES_MAX);
+	assert_int_equal(p->step_ns, SCHED_PAST_STEP_NS);
+	assert_near(span_of(thread(t), t0 + 5000, t0 + 105000).sums.on_cpu_ns, 50000, 20);
+	k_exit(&k, 0, NULL);
+	assert_int_equal(s.room, s.cpus[0].size * sizeof(*s.cpus[0].at));
 }
 
 /* Who ran on a CPU is kept for shorter, for so many runs: nobody is blamed for what is forgotten. */
@@ -1847,6 +2006,11 @@ int main(void)
 		TEST(test_more_than_kept),
 		TEST(test_mark_of_the_forgotten),
 		TEST(test_marks_of_the_forgotten),
+		TEST(test_marks_too_late),
+		TEST(test_forgotten_sleep),
+		TEST(test_past_thinned_out),
+		TEST(test_past_without_room),
+		TEST(test_prune_past),
 		TEST(test_behind_the_forgotten),
 		TEST(test_behind_the_forgotten_early),
 		TEST(test_waits_outlast_runs),
