@@ -78,7 +78,24 @@ function swatch(ink, label)
 
 /* ---- Why slow ------------------------------------------------------------------------------------------ */
 
-const who = v => [v.rank !== undefined ? 'rank ' + v.rank : '', v.culprit !== undefined ? clean(v.culprit, 120) : ''].filter(Boolean).join(', ');
+const CULPRIT_WORD = new Map([['proxy-preempted', 'behind'], ['proxy-blocked', 'in']]);
+
+const byWhom = v => v.culprit !== undefined ? (CULPRIT_WORD.get(v.code) || 'by') + ' ' + clean(v.culprit, 120) : '';
+
+/* Of an operation: of which rank it is known, and what held that up. */
+const who = v => v.rank === undefined ? clean(v.culprit ?? '', 120) : ['rank ' + v.rank, byWhom(v)].filter(Boolean).join(', ');
+
+/* Of the whole job, as report has it. */
+function whose(v)
+{
+	const p = trace.procs.find(p => p.host === v.host && p.pid === v.pid), on = v.host !== undefined ? ' on ' + clean(v.host, 60) : '';
+
+	if (v.ranks)
+		return count(num(v.ranks)) + ' ranks in turn';
+	if (v.rank === undefined)
+		return v.culprit !== undefined ? 'port ' + clean(v.culprit, 120) : '';
+	return 'rank ' + v.rank + (p ? ', ' + clean(p.comm, 24) + '[' + p.pid + ']' : v.pid !== undefined ? ', process ' + num(v.pid) : '') + on;
+}
 
 const sure = v => num(v.confidence) > 0 ? percent(num(v.confidence)) + ' sure' : '';
 
@@ -87,10 +104,8 @@ function verdictCard(v)
 	const card = el('div', 'verdict'), evidence = Array.isArray(v.evidence) ? v.evidence : [];
 
 	add(card, add(el('header'), el('span', 'code', clean(v.code, 40)), el('span', 'cost', [span(num(v.cost) * 1e9), sure(v)].filter(Boolean).join(', '))));
-	const whose = who(v) + (v.host !== undefined ? ' on ' + clean(v.host, 60) : '');
-
-	if (who(v))
-		add(card, el('div', '', whose));
+	for (const words of [whose(v), v.rank !== undefined || v.code === 'proxy-preempted' ? byWhom(v) : ''].filter(Boolean))
+		add(card, el('div', '', words));
 	for (const words of evidence)
 		add(card, el('p', '', clean(words)));
 	add(card, el('p', '', !num(v.ops) ? 'in no operation that was recorded' :

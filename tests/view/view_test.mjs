@@ -960,6 +960,22 @@ await t('a verdict leads to the worst of its operations, if that is in the trace
 	await p.close();
 });
 
+await t('a verdict names rank, process and host, then who or what held it up', async () => {
+	const verdict = more => ({ops: 1, slow: 1, cost: 1, ...more}), rank = {rank: 0, host: 'n', pid: 1};
+	const p = await open(browser, withReport('whose', view('whose', oneRank(tmp + '/whose.jsonl', [[0, 100], [200, 300]])), {
+		verdicts: [{code: 'stopped', ...rank}, {code: 'proxy-preempted', culprit: 'qemu[7]', ...rank}, {code: 'proxy-blocked', culprit: 'futex', ...rank}, {code: 'receiver-limited', culprit: '1.2.3.4:5>1.2.3.4:6', ...rank},
+			{code: 'late-rank', ...rank, pid: 9}, {code: 'proxy-preempted', ranks: 3, culprit: 'cc1'}, {code: 'rdma-congestion', culprit: 'mlx5_0/1'}, {code: 'unknown'}].map(verdict),
+		slow: [{commHash: '0xabc', func: 'AllReduce', seq: 1, duration: 100, expected: 1, code: 'proxy-preempted', rank: 0, culprit: 'qemu[7]', confidence: .5}],
+	}));
+
+	same(await p.$$eval('#pane .verdict', list => list.map(c => [...c.querySelectorAll('div')].map(d => d.textContent))), [
+		['rank 0, job[1] on n'], ['rank 0, job[1] on n', 'behind qemu[7]'], ['rank 0, job[1] on n', 'in futex'], ['rank 0, job[1] on n', 'by 1.2.3.4:5>1.2.3.4:6'],
+		['rank 0, process 9 on n'], ['3 ranks in turn', 'behind cc1'], ['port mlx5_0/1'], []]);
+	same(await p.$eval('#pane .op .why', e => e.textContent), 'proxy-preempted rank 0, behind qemu[7], 50 % sure \u00b7 median 1.00 \u00b5s');
+	await p.screenshot({path: out + '/whose.png'});
+	await p.close();
+});
+
 await t('wherever one zooms and moves, the trace is in sight, and zooming out shows all of it', async () => {
 	const p = await open(browser, `${tmp}/small.html`), box = await lanesBox(p);
 	const wheel = async (x, deltaY) => {
