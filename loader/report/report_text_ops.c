@@ -381,21 +381,32 @@ static int cmp_slow(const void *a, const void *b)
 	return x->duration < y->duration ? 1 : x->duration > y->duration ? -1 : 0;
 }
 
+/* The last column; below it what is too long for it, up to the same end. */
+static void put_culprit(const struct report *r, const struct report_slow *s, int at, FILE *f)
+{
+	const char *name = words__name(r, s->culprit, REPORT_COLUMNS - 1);
+
+	if (at + 2 + (int)strlen(name) <= REPORT_COLUMNS)
+		fprintf(f, "%s%s\n", *name ? "  " : "", name);
+	else
+		fprintf(f, "\n%*s\n", REPORT_COLUMNS, name);
+}
+
 static void slow_row(const struct report *r, const struct slow_of *of, FILE *f)
 {
 	const struct report_slow *s = of->slow;
+	char rank[16] = "-";
+	int at;
 
-	fprintf(f, "%-16.16s %9llu ", words__name(r, s->func, 16), (unsigned long long)s->seq);
-	if (HASH_COUNT(r->comms) > 1)
-		fprintf(f, "%-12.12s ", words__comm(r, of->class->comm));
-	fprintf(f, "%10s %10s  %-18s %3.0f%% ", s->hung ? "open" : words__span(s->duration),
-		words__span(s->expected), report_code_names[s->code], 100 * s->confidence);
 	if (s->rank >= 0)
-		fprintf(f, "%5d%s%s\n", report_rank(s->who, s->rank), s->culprit ? "  " : "",
-			words__name(r, s->culprit, 48));
-	else
-		fprintf(f, "%5s%s%s\n", "-", s->culprit ? "  " : "",
-			words__name(r, s->culprit, 48));
+		snprintf(rank, sizeof(rank), "%d", report_rank(s->who, s->rank));
+	at = fprintf(f, "%-16.16s %9llu ", words__name(r, s->func, 16), (unsigned long long)s->seq);
+	if (HASH_COUNT(r->comms) > 1)
+		at += fprintf(f, "%-12.12s ", words__comm(r, of->class->comm));
+	at += fprintf(f, "%9s %9s  %-18s %3.0f%% %5s", s->hung ? "open" : words__span(s->duration),
+		      words__span(s->expected), report_code_names[s->code], 100 * s->confidence,
+		      rank);
+	put_culprit(r, s, at, f);
 }
 
 void report_text_slow(const struct report *r, FILE *f)
@@ -420,7 +431,7 @@ void report_text_slow(const struct report *r, FILE *f)
 		fprintf(f, "%-16s %9s ", "operation", "seq");
 		if (HASH_COUNT(r->comms) > 1)
 			fprintf(f, "%-12s ", "communicator");
-		fprintf(f, "%10s %10s  %-18s %4s %5s  %s\n", "took", "expected", "verdict", "sure",
+		fprintf(f, "%9s %9s  %-18s %4s %5s  %s\n", "took", "expected", "verdict", "sure",
 			"rank", "culprit");
 	}
 	for (i = 0; i < n && i < REPORT_TOP; i++)

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include "report.h"
 
-#define REPORT_TOP 10 /* of a list in which the worst come first */
+#define REPORT_COLUMNS 100
+#define REPORT_TOP     10 /* of a list in which the worst come first */
 
 static inline double percent(int64_t part, int64_t whole)
 {

@@ -21,10 +21,10 @@ static void rank_row(const struct report *r, const struct report_proc *p, FILE *
 	bool sched = p->on + p->runq + p->blocked > 0;
 	char name[64], irq[16] = "-";
 
-	snprintf(name, sizeof(name), "%.14s[%d]", words__name(r, p->comm, 14), p->host_pid);
+	snprintf(name, sizeof(name), "%.11s[%d]", words__name(r, p->comm, 11), p->host_pid);
 	if (sched)
 		snprintf(irq, sizeof(irq), "%.0f%%", percent(p->irq, p->on));
-	fprintf(f, "%-5d %-24.24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", p->rank, name,
+	fprintf(f, "%-5d %-20.20s %9s | %8s %8s %8s %5s | %8s %8s %8s\n", p->rank, name,
 		words__span(p->op_ns), span_if(sched, p->on), span_if(sched, p->runq),
 		span_if(sched, p->blocked), irq, words__span(p->wait_peer),
 		span_if(p->flows, p->wait_net), words__span(p->wait_gpu));
@@ -63,7 +63,7 @@ void report_text_ranks(const struct report *r, FILE *f)
 	}
 	if (n) {
 		words__heading(r, f, "Where the time of the ranks' operations went");
-		fprintf(f, "%-5s %-24s %9s | %8s %8s %8s %6s | %8s %8s %8s\n", "rank", "process",
+		fprintf(f, "%-5s %-20s %9s | %8s %8s %8s %5s | %8s %8s %8s\n", "rank", "process",
 			"in ops", "on CPU", "runnable", "asleep", "irq", "no data", "no room",
 			"GPU");
 	}

@@ -44,7 +44,10 @@ static const char *figure(int64_t ns, int64_t like, bool unit)
 	char *to = text[turn++ % 16];
 
 	if (like >= NSEC_PER_SEC)
-		snprintf(to, sizeof(text[0]), "%.*f%s", like >= 10 * NSEC_PER_SEC ? 1 : 2,
+		snprintf(to, sizeof(text[0]), "%.*f%s",
+			 like >= 1000 * NSEC_PER_SEC ? 0
+			 : like >= 10 * NSEC_PER_SEC ? 1
+						     : 2,
 			 (double)ns / 1e9, unit ? " s" : "");
 	else if (like >= 1000000)
 		snprintf(to, sizeof(text[0]), "%.1f%s", (double)ns / 1e6, unit ? " ms" : "");

@@ -9,6 +9,8 @@
 #include "summary.h"
 #include "trace_keys.h"
 
+#define COLUMNS 100
+
 /* What never ended has taken until now. */
 static uint64_t took_ns(const struct proc *p, const struct corr_event *ev)
 {
@@ -204,24 +206,55 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* How far a line has come; what does not fit on it goes on below. */
+struct line {
+	FILE *f;
+	int at, indent;
+};
+
+static void put_part(struct line *l, const char *sep, const char *part)
+{
+	int len = (int)(strlen(sep) + strlen(part));
+
+	if (l->at + len < COLUMNS) { /* and a comma */
+		fprintf(l->f, "%s%s", sep, part);
+		l->at += len;
+	} else {
+		fprintf(l->f, "%.1s\n%*s%s", sep, l->indent, "", part);
+		l->at = l->indent + (int)strlen(part);
+	}
+}
+
+static void clean(char *s)
+{
+	for (; *s; s++)
+		*s = (char)((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e ? '?' : *s);
+}
+
 static void print_role(const char *role, const struct sched_span *span, FILE *f)
 {
+	struct line l = {.f = f};
 	const char *sep = "  ";
+	char part[64];
 	uint32_t i;
 
 	if (!span->span_ns)
 		return;
-	fprintf(f, "  %-8s %9.1f %% %9.1f %% %9.1f %%", role,
-		percent(span->sums.on_cpu_ns, span->span_ns),
-		percent(span->sums.runq_ns, span->span_ns),
-		percent(span->sums.blocked_ns, span->span_ns));
+	l.at = fprintf(f, "  %-8s %9.1f %% %9.1f %% %9.1f %%", role,
+		       percent(span->sums.on_cpu_ns, span->span_ns),
+		       percent(span->sums.runq_ns, span->span_ns),
+		       percent(span->sums.blocked_ns, span->span_ns));
+	l.indent = l.at + 2;
 	for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ") {
-		fprintf(f, "%sbehind ", sep);
-		print_clean(span->behind[i].comm, SCOPE_COMM_LEN, f);
-		fprintf(f, "[%u]", span->behind[i].tgid);
+		snprintf(part, sizeof(part), "behind %.*s[%u]", SCOPE_COMM_LEN,
+			 span->behind[i].comm, span->behind[i].tgid);
+		clean(part);
+		put_part(&l, sep, part);
 	}
-	if (span->nblocked_in && span->sums.blocked_ns)
-		fprintf(f, "%sin %s", sep, sched_why_name(span->blocked_in[0].why));
+	if (span->nblocked_in && span->sums.blocked_ns) {
+		snprintf(part, sizeof(part), "in %s", sched_why_name(span->blocked_in[0].why));
+		put_part(&l, sep, part);
+	}
 	fprintf(f, "\n");
 }
 
@@ -239,17 +272,27 @@ static void print_sched(const struct summary *s, FILE *f)
 
 static void print_worst(const struct summary_flow *w, FILE *f)
 {
-	fprintf(f, "  %s", w->name);
-	if (w->peer >= 0)
-		fprintf(f, ", rank %d with rank %d", w->rank, w->peer);
-	if (w->needed >= WORTH_TELLING)
-		fprintf(f, ": %u segments sent again", w->needed);
-	if (w->rwnd_ns * 4 >= w->busy_ns + 1)
-		fprintf(f, ": held up by its receiver for %.0f %% of its time",
-			percent(w->rwnd_ns, w->busy_ns));
-	if (w->sndbuf_ns * 4 >= w->busy_ns + 1)
-		fprintf(f, ": held up by its send buffer for %.0f %% of its time",
-			percent(w->sndbuf_ns, w->busy_ns));
+	struct line l = {.f = f, .at = fprintf(f, "  %s", w->name), .indent = 4};
+	char part[96];
+
+	if (w->peer >= 0) {
+		snprintf(part, sizeof(part), "rank %d with rank %d", w->rank, w->peer);
+		put_part(&l, ", ", part);
+	}
+	if (w->needed >= WORTH_TELLING) {
+		snprintf(part, sizeof(part), "%u segments sent again", w->needed);
+		put_part(&l, ": ", part);
+	}
+	if (w->rwnd_ns * 4 >= w->busy_ns + 1) {
+		snprintf(part, sizeof(part), "held up by its receiver for %.0f %% of its time",
+			 percent(w->rwnd_ns, w->busy_ns));
+		put_part(&l, ": ", part);
+	}
+	if (w->sndbuf_ns * 4 >= w->busy_ns + 1) {
+		snprintf(part, sizeof(part), "held up by its send buffer for %.0f %% of its time",
+			 percent(w->sndbuf_ns, w->busy_ns));
+		put_part(&l, ": ", part);
+	}
 	fprintf(f, "\n");
 }
 

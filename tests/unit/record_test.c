@@ -18,6 +18,7 @@
 #include "job.h"
 #include "out.h"
 #include "recorder.h"
+#include "summary.h"
 
 #define K UINT64_C(1024)
 #define M (1024 * K)
@@ -183,12 +184,46 @@ static void test_no_parent(void **state)
 	assert_int_equal(status_of(check_dir, there), EXIT_OK);
 }
 
+/* What it prints at its end is not wider than the report: names of the longest that there are. */
+static void summary_fits(void **state)
+{
+	struct summary s = {.flows = 1, .nworst = 1};
+	char *text = NULL, *line, *rest;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	s.worst[0] = (struct summary_flow){.name = "255.255.255.255:65535>255.255.255.255:65535",
+					   .rank = 1023,
+					   .peer = 1022,
+					   .needed = 99999,
+					   .busy_ns = 100,
+					   .rwnd_ns = 50,
+					   .sndbuf_ns = 50};
+	s.proxy.span_ns = s.proxy.sums.blocked_ns = 100;
+	s.proxy.nbehind = 2;
+	strcpy(s.proxy.behind[0].comm, "qemu-system-x86");
+	strcpy(s.proxy.behind[1].comm, "python3\033worker");
+	s.proxy.behind[0].tgid = s.proxy.behind[1].tgid = 4194303;
+	s.proxy.nblocked_in = 1;
+	summary__print(&s, "d", f);
+	fclose(f);
+	assert_non_null(strstr(text, "behind qemu-system-x86[4194303],"));
+	assert_non_null(strstr(text, "behind python3?worker[4194303], in "));
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		if (strlen(line) > 100)
+			fail_msg("%zu columns: %s", strlen(line), line);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_no_parent),
+		cmocka_unit_test(summary_fits),	 cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_backlog),	 cmocka_unit_test(test_no_command),
+		cmocka_unit_test(test_replaced), cmocka_unit_test(test_no_parent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
