@@ -92,8 +92,8 @@ Every line of $dir/trace_*.jsonl is one record; docs/trace.md explains them. Whi
 began at different times, by how much (us), and who came last?
 
   cat $dir/trace_*.jsonl | jq -sc 'map(select(.type == "ncclProfileColl"))
-    | group_by(.details.seq) | map(sort_by(.start.ts)
-    | {seq: .[0].details.seq, late: (.[-1].start.ts - .[0].start.ts | round), rank: .[-1].rank})
+    | group_by([.commHash, .func, .details.seq]) | map(sort_by(.start.ts)
+    | {comm: .[0].commHash, seq: .[0].details.seq, late: (.[-1].start.ts - .[0].start.ts | round), rank: .[-1].rank})
     | sort_by(-.late)[:5][]'
 
 Your own job: $scope record -- CMD. More: man man/ncclscope-record.1, README.md.

@@ -76,6 +76,14 @@ d "four-files" [ "$(traces "$tmp/demo")" = 4 ]
 sed -n '/^  cat /,/^$/p' "$tmp/said" | sed "s,cat [^ ]*,cat $tmp/demo/trace_*.jsonl," >"$tmp/next"
 sh "$tmp/next" >"$tmp/late" 2>&1
 d "next" [ "$(jq 'select(.seq == 9 and .rank == 2).late >= 50000' "$tmp/late")" = true ]
+# beside a job that ran an hour later, and numbers its operations from 0 as well
+mkdir "$tmp/two"
+cp "$tmp"/demo/trace_*.jsonl "$tmp/two/"
+for file in "$tmp"/demo/trace_*.jsonl; do
+	jq -c 'select(.type == "ncclProfileColl") | .commHash = "0x1" | .start.ts += 3600e6' "$file" >"$tmp/two/trace_1_${file##*_}"
+done
+sed "s,$tmp/demo/,$tmp/two/," "$tmp/next" | sh >"$tmp/late" 2>&1
+d "next of two jobs" [ "$(jq -s 'length == 5 and all(.late < 10e6)' "$tmp/late")" = true ]
 find "$tmp/demo" -name 'trace_*' >"$tmp/before"
 demo "$tmp/demo"
 d "again" [ $status = 0 ]
