@@ -75,11 +75,11 @@ static int print(const struct top *t)
 	top_text__recorders(t, line);
 	puts(line);
 	if (t->nrows) {
-		top_text__titles(line);
+		top_text__titles(TOP_LINE, line);
 		puts(line);
 	}
 	for (i = 0; i < t->nrows; i++) {
-		top_text__row(&t->rows[i], line);
+		top_text__row(&t->rows[i], TOP_LINE, line);
 		puts(line);
 	}
 	puts("");

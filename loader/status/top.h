@@ -74,8 +74,9 @@ void top__free(struct top *t);
 /* Lines of at most TOP_LINE - 1 bytes, printable ASCII only. */
 void top_text__head(const struct top *t, char line[TOP_LINE]);
 void top_text__recorders(const struct top *t, char line[TOP_LINE]);
-void top_text__titles(char line[TOP_LINE]);
-void top_text__row(const struct top_row *row, char line[TOP_LINE]);
+/* As many columns as a terminal of that width has room for. */
+void top_text__titles(int width, char line[TOP_LINE]);
+void top_text__row(const struct top_row *row, int width, char line[TOP_LINE]);
 
 /* Until somebody quits, or `n` times (0: no end). An exit status. */
 int top_screen__run(struct top *t, uint64_t delay_ns, uint64_t n);

@@ -69,10 +69,10 @@ static void draw(struct screen *s)
 	put(0, t->lost_new ? A_BOLD : A_NORMAL, line);
 	top_text__recorders(t, line);
 	put(1, A_NORMAL, line);
-	top_text__titles(line);
+	top_text__titles(COLS, line);
 	put(HEAD - 1, A_REVERSE, line);
 	for (i = 0; i < n && s->first + i < t->nrows; i++) {
-		top_text__row(&t->rows[s->first + i], line);
+		top_text__row(&t->rows[s->first + i], COLS, line);
 		put(HEAD + (int)i, how_row(s, &t->rows[s->first + i]), line);
 	}
 	snprintf(line, sizeof(line), "%s%s  by %s", s->paused ? "PAUSED  " : "", keys,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Lines of `ncclscope top`: what matters lies in the first 80 columns; see top.h. */
+/* Lines of `ncclscope top`: what matters lies in the first 80 columns, or as many as there are; see top.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,23 @@
 #include "top.h"
 
 #define BEHIND_US 2000000
-#define ROW	  "%-10.10s %6s %7s %6s %6s %4s %4s %4s %5s %6s %s"
+
+enum cell { COMM, RANK, PID, OPS, BUSBW, CPU, RUNQ, SLP, RETX, PEND, WHY, CELLS };
+
+/* Of a row. On a narrow terminal go first those of 1, then those of 2 and so on; those of 0 stay: who is waited for is what people look for. */
+struct column {
+	const char *title;
+	int width; /* of the last one at least: "WAITED FOR" */
+	int goes;
+};
+
+static const struct column columns[CELLS] = {
+	[COMM] = {"COMM", 10, 0}, [RANK] = {"RANK", 6, 0},   [PID] = {"PID", 7, 5},
+	[OPS] = {"OP/S", 6, 4},	  [BUSBW] = {"BUSBW", 6, 3}, [CPU] = {"CPU", 4, 1},
+	[RUNQ] = {"RUNQ", 4, 1},  [SLP] = {"SLP", 4, 1},     [RETX] = {"RETX", 5, 2},
+	[PEND] = {"PEND", 6, 0},  [WHY] = {"WHY", 10, 0},
+};
+#define LEVELS 6 /* and all that may go is gone */
 
 /* What a cell of that many columns has room for. */
 static const char *rate(char buf[16], double v)
@@ -68,13 +84,51 @@ void top_text__recorders(const struct top *t, char line[TOP_LINE])
 		 t->behind_us >= BEHIND_US ? human__time(behind, t->behind_us) : "");
 }
 
-void top_text__titles(char line[TOP_LINE])
+static bool is_shown(int i, int level)
 {
-	snprintf(line, TOP_LINE, ROW, "COMM", "RANK", "PID", "OP/S", "BUSBW", "CPU", "RUNQ", "SLP",
-		 "RETX", "PEND", "WHY");
+	return !columns[i].goes || columns[i].goes > level;
 }
 
-void top_text__row(const struct top_row *r, char line[TOP_LINE])
+/* What has to go for a row to fit. */
+static int level_for(int width)
+{
+	int level, need, i;
+
+	for (level = 0; level < LEVELS - 1; level++) {
+		need = -1; /* a space less than there are cells */
+		for (i = 0; i < CELLS; i++)
+			need += is_shown(i, level) ? columns[i].width + 1 : 0;
+		if (need <= width)
+			break;
+	}
+	return level;
+}
+
+static void put_row(const char *const cells[CELLS], int width, char line[TOP_LINE])
+{
+	int level = level_for(width), n, i;
+
+	n = snprintf(line, TOP_LINE, "%-*.*s", columns[COMM].width, columns[COMM].width,
+		     cells[COMM]);
+	for (i = COMM + 1; i < WHY; i++)
+		if (is_shown(i, level) && n < TOP_LINE)
+			n += snprintf(line + n, (size_t)(TOP_LINE - n), " %*s", columns[i].width,
+				      cells[i]);
+	if (n < TOP_LINE)
+		snprintf(line + n, (size_t)(TOP_LINE - n), " %s", cells[WHY]);
+}
+
+void top_text__titles(int width, char line[TOP_LINE])
+{
+	const char *cells[CELLS];
+	int i;
+
+	for (i = 0; i < CELLS; i++)
+		cells[i] = columns[i].title;
+	put_row(cells, width, line);
+}
+
+void top_text__row(const struct top_row *r, int width, char line[TOP_LINE])
 {
 	char rank[24], pid[16], ops[16], busbw[16], cpu[16], runq[16], slp[16], retx[16];
 	char pending[HUMAN_CELL], why[96];
@@ -88,7 +142,16 @@ void top_text__row(const struct top_row *r, char line[TOP_LINE])
 		strcpy(pending, "-");
 	snprintf(why, sizeof(why), "%s%s%s", r->waited_for ? "WAITED FOR" : "",
 		 r->waited_for && *r->why ? ", " : "", r->why);
-	snprintf(line, TOP_LINE, ROW, r->name, rank, pid, rate(ops, r->ops), rate(busbw, r->busbw),
-		 share(cpu, r->sched, r->on_cpu), share(runq, r->sched, r->runq),
-		 share(slp, r->sched, r->blocked), rate(retx, r->retrans), pending, why);
+	put_row((const char *[CELLS]){[COMM] = r->name,
+				      [RANK] = rank,
+				      [PID] = pid,
+				      [OPS] = rate(ops, r->ops),
+				      [BUSBW] = rate(busbw, r->busbw),
+				      [CPU] = share(cpu, r->sched, r->on_cpu),
+				      [RUNQ] = share(runq, r->sched, r->runq),
+				      [SLP] = share(slp, r->sched, r->blocked),
+				      [RETX] = rate(retx, r->retrans),
+				      [PEND] = pending,
+				      [WHY] = why},
+		width, line);
 }

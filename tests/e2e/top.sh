@@ -163,7 +163,10 @@ t "terminal: s sorts" until_true 3 shows "by busbw"
 tmux send-keys Space
 t "terminal: space stops" until_true 3 shows "^PAUSED"
 tmux send-keys Space
+tmux resize-window -x 60
+t "terminal: narrow, what stays is who is waited for" until_true 3 shows "^COMM +RANK +PID +OP/S +BUSBW +PEND WHY"
 tmux resize-window -x 40 -y 8
+t "terminal: and in half of one" until_true 3 shows "^COMM +RANK +PEND WHY"
 t "terminal: small" until_true 3 shows "0/2"
 tmux resize-window -x 100 -y 30
 tmux send-keys q
