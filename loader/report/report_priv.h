@@ -34,6 +34,14 @@ static inline int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* Ranks of a job lie behind each other, and of these those of a communicator. */
+static inline int report_compare_groups(const struct report_proc *a, const struct report_proc *b)
+{
+	if (a->job != b->job)
+		return a->job->index < b->job->index ? -1 : 1;
+	return (a->within > b->within) - (a->within < b->within);
+}
+
 static inline int64_t part_ns(const struct report_part *p)
 {
 	return p->stop - p->start;

@@ -139,7 +139,10 @@ static int cmp_row(const void *a, const void *b)
 {
 	const struct heat_row *x = *(struct heat_row *const *)a, *y = *(struct heat_row *const *)b;
 	int32_t i = report_rank(x->proc, x->key.rank), k = report_rank(y->proc, y->key.rank);
+	int order = report_compare_groups(x->proc, y->proc);
 
+	if (order)
+		return order;
 	return i != k ? (i < k ? -1 : 1) : (x->nr > y->nr) - (x->nr < y->nr);
 }
 

@@ -1036,7 +1036,10 @@ static int cmp_proc(const void *a, const void *b)
 {
 	const struct report_proc *x = *(struct report_proc *const *)a,
 				 *y = *(struct report_proc *const *)b;
+	int order = report_compare_groups(x, y);
 
+	if (order)
+		return order;
 	return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : x->index < y->index ? -1 : 1;
 }
 

@@ -10,6 +10,43 @@
 
 /* ---- Ranks and threads -------------------------------------------------------------------------------------------- */
 
+/* Ranks of several communicators, of each its largest: their numbers say which one only with that. */
+struct group {
+	bool several, begun;
+	uint64_t within;
+};
+
+static struct group group_begin(const struct report *r)
+{
+	const struct report_proc *p, *first = NULL;
+	struct group g = {0};
+
+	for (p = r->procs; p; p = p->next) {
+		if (!p->within)
+			continue;
+		first = first ?: p;
+		g.several |= p->within != first->within;
+	}
+	return g;
+}
+
+/* Above the first of its ranks. */
+static void put_group(struct group *g, const struct report *r, const struct report_proc *p, FILE *f)
+{
+	const struct report_comm *c;
+
+	if (!g->several || (g->begun && g->within == p->within))
+		return;
+	g->begun = true;
+	g->within = p->within;
+	HASH_FIND(hh, r->comms, &p->within, sizeof(p->within), c);
+	if (c)
+		fprintf(f, "0x%llx%s%s, %d ranks:\n", (unsigned long long)c->hash,
+			c->name ? " " : "", words__name(r, c->name, 40), report_nranks(c));
+	else
+		fprintf(f, "of no communicator:\n");
+}
+
 /* "-" where nothing tells: without the scheduler's context, of operations without ProxyOps, or over something else than TCP. */
 static const char *span_if(bool known, int64_t ns)
 {
@@ -56,6 +93,7 @@ void report_text_ranks(const struct report *r, FILE *f)
 {
 	uint32_t n, i;
 	struct report_row *list = list_procs(r, true, &n);
+	struct group group = group_begin(r);
 
 	if (!list) {
 		words__no_memory(f);
@@ -68,8 +106,10 @@ void report_text_ranks(const struct report *r, FILE *f)
 			"GPU");
 	}
 	report_pick_rows(r, list, n, ROWS_MAX);
-	for (i = 0; i < n && i < ROWS_MAX; i++)
+	for (i = 0; i < n && i < ROWS_MAX; i++) {
+		put_group(&group, r, list[i].proc, f);
 		rank_row(r, list[i].proc, f);
+	}
 	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "rank", f);
 	free(list);
 }
@@ -171,6 +211,7 @@ void report_text_threads(const struct report *r, FILE *f)
 {
 	uint32_t n, i;
 	struct thread_row *list = list_threads(r, &n);
+	struct group group = group_begin(r);
 
 	if (!list) {
 		words__no_memory(f);
@@ -183,8 +224,10 @@ void report_text_threads(const struct report *r, FILE *f)
 	}
 	if (n > ROWS_MAX)
 		pick_threads(r, list, n);
-	for (i = 0; i < n && i < ROWS_MAX; i++)
+	for (i = 0; i < n && i < ROWS_MAX; i++) {
+		put_group(&group, r, list[i].proc, f);
 		thread_row(r, &list[i], f);
+	}
 	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "thread", f);
 	free(list);
 }
@@ -298,6 +341,7 @@ static void put_rows_left(const struct report *r, uint32_t more, FILE *f)
 void report_text_heat(const struct report *r, FILE *f)
 {
 	uint32_t rows = report_heat_rows(r), row, col, used = 0, i;
+	struct group group = group_begin(r);
 	struct report_row *list;
 
 	for (row = 0; row < rows; row++)
@@ -315,8 +359,10 @@ void report_text_heat(const struct report *r, FILE *f)
 	}
 	report_pick_rows(r, list, rows, ROWS_MAX);
 	fprintf(f, "%4s %s\n", "rank", "host");
-	for (i = 0; i < rows && i < ROWS_MAX; i++)
+	for (i = 0; i < rows && i < ROWS_MAX; i++) {
+		put_group(&group, r, list[i].proc, f);
 		heat_line(r, list[i].nr, used, f);
+	}
 	free(list);
 	put_rows_left(r, rows > ROWS_MAX ? rows - ROWS_MAX : 0, f);
 	fprintf(f, "%21s  %s\n", "",

@@ -3797,6 +3797,43 @@ static void put_numbered(int rank, const char *version, const char *common, int 
 	}
 }
 
+/* Of two jobs the second of each pair of processes: the tables have the ranks of each by themselves, below its name. */
+static void jobs_side_by_side(void **state)
+{
+	char *text, *at, *next;
+	struct report r;
+	int pid, i;
+
+	(void)state;
+	text_begin();
+	for (pid = 1; pid <= 4; pid++) {
+		fprintf(text_file,
+			"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\","
+			"\"pid\":%d,"
+			"\"hostPid\":%d,\"comm\":\"job\"}\n",
+			pid, pid);
+		for (i = 0; i < 20; i++)
+			put_coll(text_file, pid % 2 ? "0xb" : "0xa", (pid - 1) / 2, i,
+				 1000 + 10 * i, 0, false);
+	}
+	text_read(&r);
+	text = text_of(&r);
+	at = strstr(text, "\nrank  process");
+	assert_non_null(at);
+	at = strstr(at, "\n0xb, 2 ranks:\n0     job[1] ");
+	assert_non_null(at);
+	at = strstr(at, "\n1     job[3] ");
+	assert_non_null(at);
+	next = strstr(at, "\n0xa, 2 ranks:\n0     job[2] ");
+	assert_non_null(next);
+	assert_ptr_equal(strstr(next, "job[1]"), NULL);
+	at = strstr(next, "\nrank host\n0xb, 2 ranks:\n   0 n ");
+	assert_non_null(at);
+	assert_non_null(strstr(at, "\n0xa, 2 ranks:\n   0 n "));
+	free(text);
+	report_free(&r);
+}
+
 static const struct report_comm *comm_a(const struct report *r)
 {
 	const struct report_comm *c;
@@ -5998,6 +6035,7 @@ int main(void)
 		cmocka_unit_test(evidence_is_cut),
 		cmocka_unit_test(evidence_is_wrapped),
 		cmocka_unit_test(lines_fit),
+		cmocka_unit_test(jobs_side_by_side),
 		cmocka_unit_test(many_ranks),
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
