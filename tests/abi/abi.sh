@@ -127,7 +127,7 @@ old_libc() {
 # fclose; statvfs, of /dev/shm. At init or at the first callback of a thread: the pthread_ functions, mmap, sched_yield.
 allowed="__errno_location clock_gettime dladdr1 dlclose dlopen dlsym fclose fgets fopen getenv getpid madvise mmap munmap
 pthread_key_create pthread_once pthread_setspecific sched_yield statvfs strncpy strnlen strtoul syscall
-memcpy memmove memset __memcpy_chk __memmove_chk __memset_chk __strncpy_chk __fgets_chk strchr strcspn strlen strrchr strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
+memcpy memmove memset __memcpy_chk __memmove_chk __memset_chk __strncpy_chk __fgets_chk strchr strcspn strlen strrchr strcmp strncmp __stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable
 _ITM_registerTMCloneTable"
 
 imports() {
