@@ -49,11 +49,11 @@ static void print_untimed(const struct report_class *k, FILE *f)
 /* GB/s: two places, or as many as three figures take. */
 static const char *bandwidth(double v, char *at, size_t len)
 {
-	int places = v > 0 && v < 0.1 ? 4 : 2;
-	double of;
+	static const double below[] = {0.1, 0.01, 0.001};
+	int places = 2, i;
 
-	for (of = 10 * v; places >= 4 && places < 6 && of < 0.1; of *= 10)
-		places++;
+	for (i = 0; i < 3 && v > 0; i++)
+		places = v < below[i] ? 4 + i : places;
 	snprintf(at, len, "%.*f", places, v);
 	return at;
 }
