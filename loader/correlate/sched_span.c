@@ -465,6 +465,29 @@ static void cut_excess(struct sched_span *span)
 	}
 }
 
+/* Most first, no more than `max` ns together. */
+#define CUT_LIST(list, n, max)                                                                     \
+	do {                                                                                       \
+		uint64_t left_ = (max);                                                            \
+		uint32_t i_;                                                                       \
+                                                                                                   \
+		for (i_ = 0; i_ < (n) && left_; i_++) {                                            \
+			if ((list)[i_].ns > left_)                                                 \
+				(list)[i_].ns = left_;                                             \
+			left_ -= (list)[i_].ns;                                                    \
+		}                                                                                  \
+		(n) = i_;                                                                          \
+	} while (0)
+
+/* What the slices say of a time may be more than sums of which one mark was told from what is near to it. */
+static void cut_lists(struct sched_span *span)
+{
+	CUT_LIST(span->behind, span->nbehind, span->sums.runq_ns);
+	CUT_LIST(span->blocked_in, span->nblocked_in, span->sums.blocked_ns);
+	CUT_LIST(span->woken_by, span->nwoken_by, span->sums.blocked_ns);
+	CUT_LIST(span->files, span->nfiles, span->sums.blocked_ns);
+}
+
 /*
  * A mark that was set when the state at its time was not known, or was taken for what it turned out not to be: the slice
  * that it lay in has ended before.
@@ -506,6 +529,7 @@ static void span_of(const struct sched *s, const struct sched_thread *t,
 	span_walk(s, t, from, to, most, &b);
 	span_rank(span, &b);
 	span_rank_files(span, &b.files);
+	cut_lists(span);
 }
 
 void sched__span(const struct sched *s, const struct sched_thread *t, const struct sched_mark *from,
