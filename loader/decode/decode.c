@@ -678,7 +678,7 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 		x.p->clock = c->clock;
 	}
 	count_unbuffered(x.p, c);
-	if (c->limited_recs > x.p->limited_recs) /* one read from outside does not say */
+	if (c->limited_recs > x.p->limited_recs)
 		x.p->limited_recs = c->limited_recs;
 	skip = chunk_overlap(x.p, x.stream, c);
 	note_outside(x.p, x.stream, c);

@@ -424,22 +424,44 @@ static void read_streams(struct recorder *r, struct proc *p, uint64_t now, uint6
 	free(reads);
 }
 
-/* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
-static bool is_behind_gap(struct recorder *r, const struct scope_ev_chunk *c)
+/* What BPF knows of p. False: nothing, or it is another process' by now. */
+static bool stat_of(const struct recorder *r, const struct proc *p, struct scope_proc_stat *stat)
 {
-	const struct proc *p = proc__get(&r->s, &c->h, false);
-	const struct stream *st = NULL;
+	if (!attach__proc_stat(r->attach, p->key.tgid, stat) && stat->start_ns == p->key.start_ns)
+		return true;
+	*stat = (struct scope_proc_stat){0};
+	return false;
+}
 
-	if (p)
-		HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
-	return st && (c->pos > st->pos ||
-		      (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos));
+/* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
+static bool is_behind_gap(const struct stream *st, const struct scope_ev_chunk *c)
+{
+	return c->pos > st->pos ||
+	       (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos);
+}
+
+/* The ring may have told meanwhile that another thread has the buffer, and what was lost for its process' share. */
+static void chunk_stamp_again(const struct recorder *r, const struct proc *p,
+			      const struct stream *st, struct scope_ev_chunk *c)
+{
+	struct scope_proc_stat stat;
+
+	if (c->h.tid != st->host_tid) {
+		c->h.ns_tid = st->tid;
+		c->h.tid = st->host_tid;
+		c->sched_seq = 0;
+	}
+	if (stat_of(r, p, &stat))
+		c->limited_recs = stat.limited_recs;
 }
 
 /* What the kernel did while the records were made lies in the ring: first that, or they would miss it. So many were left, behind a gap. */
 static int decode_outside(struct recorder *r, struct outside *o, bool gaps)
 {
 	uint64_t read_ns = monotonic_ns();
+	struct scope_ev_chunk *c;
+	struct stream *st;
+	struct proc *p;
 	int behind = 0;
 	size_t i;
 
@@ -447,11 +469,18 @@ static int decode_outside(struct recorder *r, struct outside *o, bool gaps)
 	/* All that was handed in before they were read has come: what is missing still is lost. */
 	gaps |= attach__known_ns(r->attach) >= read_ns;
 	for (i = 0; i < o->n; i++) {
-		if (!gaps && is_behind_gap(r, o->chunks[i]))
+		c = o->chunks[i];
+		st = NULL;
+		p = proc__get(&r->s, &c->h, false);
+		if (p)
+			HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
+		if (st)
+			chunk_stamp_again(r, p, st, c);
+		if (st && !gaps && is_behind_gap(st, c))
 			behind++;
 		else
-			feed__outside(r, o->chunks[i]);
-		free(o->chunks[i]);
+			feed__outside(r, c);
+		free(c);
 	}
 	free(o->chunks);
 	return behind;
@@ -536,15 +565,6 @@ void follow__count_tail(struct recorder *r)
 		in = (struct input_counted){.tid = t->tid, .seq = task.seq};
 		pipeline__feed(&r->s, INPUT_COUNTED, &in, sizeof(in));
 	}
-}
-
-/* What BPF knows of p. False: nothing, or it is another process' by now. */
-static bool stat_of(const struct recorder *r, const struct proc *p, struct scope_proc_stat *stat)
-{
-	if (!attach__proc_stat(r->attach, p->key.tgid, stat) && stat->start_ns == p->key.start_ns)
-		return true;
-	*stat = (struct scope_proc_stat){0};
-	return false;
 }
 
 /*

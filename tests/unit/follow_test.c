@@ -22,8 +22,9 @@ static uint64_t ring_full;
 static struct scope_proc_stat stat;
 static struct input_end told; /* tgid 0: nothing was */
 static uint32_t forgotten, unwatched;
-static struct input_proc placed; /* in time, as it was told last */
-static int outside;		 /* chunks of the kind that were fed */
+static struct input_proc placed;  /* in time, as it was told last */
+static int outside;		  /* chunks of the kind that were fed */
+static struct scope_ev_chunk fed; /* the last of them */
 
 uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which);
 int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s);
@@ -64,6 +65,8 @@ int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *d
 	if (kind == INPUT_PROC)
 		memcpy(&placed, data, sizeof(placed));
 	outside += kind == INPUT_OUTSIDE;
+	if (kind == INPUT_OUTSIDE)
+		memcpy(&fed, data, sizeof(fed));
 	if (kind == INPUT_PROC || kind == INPUT_RING || kind == INPUT_OUTSIDE)
 		return 0;
 	assert_int_equal(kind, INPUT_END);
@@ -144,6 +147,7 @@ void __wrap_attach__drain(struct attach *a)
 	if (comes_in) {
 		comes_in->pos = lies.pos;
 		comes_in->rec_pos = lies.rec_pos;
+		comes_in->host_tid = 9; /* another thread has it, and handed that in */
 	}
 }
 
@@ -347,6 +351,8 @@ static void test_outside_behind_gap(void **state)
 	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		st.pos = 64;
 		st.rec_pos = 2;
+		st.host_tid = 8;
+		stat.limited_recs = 4;
 		outside = 0;
 		lies = (struct scope_ev_chunk){
 			.tbuf = 1, .pos = at[i].pos, .rec_pos = at[i].rec_pos, .len = at[i].len};
@@ -363,6 +369,8 @@ static void test_outside_behind_gap(void **state)
 		known_ns = 0;
 		assert_int_equal(follow__read_outside(&r, S, 0, false), 0);
 		assert_int_equal(outside, 3 + !at[i].behind);
+		assert_int_equal(fed.h.tid, 9);
+		assert_int_equal(fed.limited_recs, 4);
 	}
 	HASH_CLEAR(hh, p.streams);
 }
