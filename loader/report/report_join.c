@@ -448,7 +448,7 @@ static void add_alone(struct report *r, const struct report_op_info *info, struc
 static void add_joined(struct report *r, const struct report_op_info *info,
 		       struct report_part *part)
 {
-	int64_t at = part->stop + part->proc->offset;
+	int64_t at = part->stop + part->beyond + part->proc->offset;
 	struct pending *p = pending_of(r, info);
 	struct report_op *op;
 	int life = p ? is_other_life(r, p, part) : 0;

@@ -484,7 +484,7 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 {
 	struct report_message m = {
 		.called = info->called, .start = start, .stop = part->stop, .peer = info->peer};
-	int64_t at = part->stop + part->proc->offset;
+	int64_t at = part->stop + part->beyond + part->proc->offset;
 	bool sure = !part->loss_near; /* else one before it may have been lost */
 	struct report_proc *proc = part->proc;
 	int32_t rank = part->rank;

@@ -737,7 +737,8 @@ bool report_stands_still(const struct report_op *op)
 
 	for (i = 0; i < op->nparts; i++)
 		if (op->parts[i]->unfinished &&
-		    (op->parts[i]->quiet >= HUNG_NS || was_reset_in(op->parts[i])))
+		    (op->parts[i]->quiet + op->parts[i]->beyond >= HUNG_NS ||
+		     was_reset_in(op->parts[i])))
 			return true;
 	return false;
 }
@@ -774,6 +775,14 @@ static bool hangs_apart(const struct report_comm *c, const struct report_op *op,
 	return m && m->hung == op && !report_part_of(c->hung, rank);
 }
 
+/* It has been judged by the last word of it; its rank was in it for as long as its recording goes on. */
+static void go_on(struct report_part *p)
+{
+	p->stop += p->beyond;
+	p->quiet += p->beyond;
+	p->beyond = 0;
+}
+
 /* Up to when they were seen last. Those that came after them, and wait behind them, would be the same time again. */
 static void sum_hung(struct report *r, const struct report_comm *c)
 {
@@ -782,8 +791,10 @@ static void sum_hung(struct report *r, const struct report_comm *c)
 
 	for (op = c->hung; op; op = op->next)
 		for (i = 0; i < op->nparts; i++)
-			if (op == c->hung || hangs_apart(c, op, op->parts[i]->rank))
+			if (op == c->hung || hangs_apart(c, op, op->parts[i]->rank)) {
+				go_on(op->parts[i]);
 				sum_proc(r, op->parts[i]);
+			}
 }
 
 /* Remembers when a process was stopped: it may be late for the next operation because of that. */

@@ -22,7 +22,7 @@ static struct group group_begin(const struct report *r)
 	struct group g = {0};
 
 	for (p = r->procs; p; p = p->next) {
-		if (!p->within)
+		if (!p->within || p->self != p)
 			continue;
 		first = first ?: p;
 		g.several |= p->within != first->within;
@@ -278,6 +278,8 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 		clean);
 }
 
+#define AT_THE_END ": what the ranks' first threads were in at the end"
+
 void report_text_still(const struct report *r, FILE *f)
 {
 	double lost = words__much_lost(r);
@@ -296,11 +298,10 @@ void report_text_still(const struct report *r, FILE *f)
 	if (lost > 0)
 		words__heading(r, f,
 			       "No operation began or ended in what is left: %.0f %% of the "
-			       "records were lost",
-			       lost);
+			       "records were lost%s",
+			       lost, n ? AT_THE_END : "");
 	else
-		words__heading(r, f, "No operation began or ended%s",
-			       n ? ": what the ranks' first threads were in at the end" : "");
+		words__heading(r, f, "No operation began or ended%s", n ? AT_THE_END : "");
 	if (n)
 		fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
 	for (i = 0; i < n && i < ROWS_MAX; i++)

@@ -68,13 +68,26 @@ const char *words__span_like(int64_t ns, int64_t like)
 
 #define MUCH_LOST 10 /* % */
 
+/* Lines of a trace that such a loss takes. Two callbacks make one at least; what the kernel tells of threads and flows is in lines that are there. */
+static double lines_lost(const struct report *r, const struct lost_cause *l)
+{
+	const char *cause = names__text(r->names, l->name);
+
+	if (!strcmp(cause, "write-error"))
+		return (double)l->n;
+	if (!strcmp(cause, "ring-full") || !strcmp(cause, "thread-buffer") ||
+	    !strcmp(cause, "rate-limit"))
+		return (double)l->n / 2;
+	return 0;
+}
+
 double words__much_lost(const struct report *r)
 {
 	const struct lost_cause *l, *tmp;
 	double lost = 0, of;
 
 	HASH_ITER (hh, r->losses, l, tmp)
-		lost += (double)l->n;
+		lost += lines_lost(r, l);
 	of = lost + (double)r->totals.records;
 	return 100 * lost >= MUCH_LOST * of && lost > 0 ? 100 * lost / of : 0;
 }

@@ -1039,5 +1039,7 @@ void report_judge(const struct report_op *op, const struct report_cause *causes,
 		v->confidence = 0.99;
 	if (lasts(best))
 		go_on(op, v);
+	else
+		v->duration += report_op_beyond(op);
 	report_tell(op, best, names, v);
 }

@@ -2561,6 +2561,12 @@ static void nothing_in_what_is_left(void **state)
 		 "\nWhy it was slow: nothing stands out\n");
 	MUST_SAY(HEADER("1") COLL("0", "1", "1000.000", "2000.000") LOST("27"),
 		 "\nWhy it was slow: cannot tell, as 90 % of the records were lost\n");
+	/* what the kernel told of threads and flows is in no line of its own */
+	MUST_SAY(HEADER("1") COLL("0", "1", "1000.000",
+				  "2000.000") "{\"recordType\":\"lost\",\"ts\":2000.000,\"cause\":"
+					      "\"context-ring-full\","
+					      "\"n\":27}\n",
+		 "\nWhy it was slow: nothing stands out\n");
 	MUST_SAY(HEADER("1") LOST("38"),
 		 "\nNo operation began or ended in what is left: 95 % of the records were lost\n");
 }
@@ -4007,9 +4013,9 @@ static void open_where_file_breaks_off(void **state)
 	put_coll(text_file, "0xa", 0, 2, 2000, 0, true);
 	fputs(RESET("9000000.000"), text_file);
 	text_read(&r);
-	assert_int_equal(comm_a(&r)->hung->parts[0]->stop, 4000 * MS);
-	assert_int_equal(comm_a(&r)->hung->parts[0]->quiet, 1990 * MS);
-	assert_int_equal(comm_a(&r)->hung->parts[0]->beyond, 5000 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->stop, 9000 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->quiet, 6990 * MS);
+	assert_int_equal(comm_a(&r)->hung->parts[0]->beyond, 0);
 	assert_non_null(r.finds);
 	assert_int_equal(r.finds->key.code, CODE_RESET);
 	assert_int_equal(comm_a(&r)->hung->class->slow[0].duration, 7000 * MS);
@@ -4046,6 +4052,9 @@ static void asleep_where_file_breaks_off(void **state)
 	assert_int_equal(r.finds->key.code, CODE_BLOCKED);
 	assert_int_equal(r.finds->slow_ns, 1200 * MS);
 	assert_true(r.finds->slow_conf > 0.59 && r.finds->slow_conf < 0.61);
+	/* and its rank was in it to the end */
+	assert_int_equal(r.procs->next->rank, 1);
+	assert_true(r.procs->next->op_ns >= 7000 * MS);
 	report_free(&r);
 }
 
