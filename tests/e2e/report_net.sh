@@ -144,7 +144,7 @@ wanted sndbuf && faults sndbuf sender-limited 0 "$(flow 0 1)" with_small_buffer
 wanted rate && faults_blind rate bandwidth-limited '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_rate
 wanted queue && faults queue net-loss '0|2' "^10.213.9.[13]:.*>10.213.9.[24]:" with_queue
 wanted rdma-clean && faults rdma-clean none '.*' '.*' quiet_rdma
-wanted rdma-loss && faults rdma-loss rdma-loss - '^ib0:1$' with_rdma_loss
+wanted rdma-loss && faults rdma-loss rdma-loss - '^ib0:1_on_' with_rdma_loss
 wanted rdma-late && faults rdma-late late-rank 1 '.*' with_rdma_late
 # Who resets its own connection, and then exits for it, has failed first: what tells of either end is right.
 wanted reset && faults reset 'connection-reset|missing-collective' '2|3|1' '^(10|-)' with_reset
