@@ -557,8 +557,7 @@ struct report_proc {
 	int32_t rank;	 /* in the largest of its communicators, of these the first; -1 before */
 	int32_t of;	 /* so many ranks has that */
 	uint64_t within; /* that one's hash */
-	struct report_proc
-		*job; /* at the end: the same one for all of its job; report_note_jobs() */
+	struct report_proc *job; /* at the end: one that all of its job have */
 	bool several; /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
 	/*
@@ -665,8 +664,7 @@ struct report_comm {
 	uint32_t name;
 	int32_t nranks; /* 0: not told */
 	int32_t max_rank;
-	struct report_proc
-		*first; /* who came first, whether there was room for it among the members or not */
+	struct report_proc *first;     /* that came, also where there is no room for members */
 	struct report_member *members; /* owned: ranks that the input has */
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;
@@ -802,8 +800,7 @@ struct report_find {
 	int64_t cost;
 	double conf;
 	struct report_together together;
-	struct report_find
-		*in; /* while findings are weighed: what it is told in, if that is named */
+	struct report_find *in; /* while they are weighed: what it is told in */
 	UT_hash_handle hh;
 };
 

@@ -5,8 +5,6 @@
 #include "human.h"
 #include "report_text_priv.h"
 
-#define COLUMNS 100
-
 /* ---- The verdicts ------------------------------------------------------------------------------------------ */
 
 static void put_rank(const struct report *r, const struct report_find *f, char *to, size_t len)
@@ -56,7 +54,7 @@ static void put_evidence(FILE *out, const char *before, const char *evidence)
 
 	report_clean(text, sizeof(text), evidence);
 	do {
-		n = line_len(at, COLUMNS - strlen(indent) - strlen(before));
+		n = line_len(at, REPORT_COLUMNS - strlen(indent) - strlen(before));
 		fprintf(out, "%s%s%.*s\n", indent, before, (int)n, at);
 		at += n + (at[n] == ' ');
 		before = "";

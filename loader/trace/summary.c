@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What `record` prints at its end; see summary.h. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "human.h"
@@ -157,10 +158,15 @@ uint64_t summary__lost(const struct summary *s)
 }
 
 /* Job text on a terminal: what is not plain ASCII could steer it, and becomes '?'. */
+static char plain(char c)
+{
+	return (char)((unsigned char)c < 0x20 || (unsigned char)c > 0x7e ? '?' : c);
+}
+
 static void print_clean(const char *s, size_t max, FILE *f)
 {
 	for (; max && *s; s++, max--)
-		fputc((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e ? '?' : *s, f);
+		fputc(plain(*s), f);
 }
 
 static void print_events(const struct summary *s, FILE *f)
@@ -212,10 +218,19 @@ struct line {
 	int at, indent;
 };
 
-static void put_part(struct line *l, const char *sep, const char *part)
+__attribute__((format(printf, 3, 4))) static void put_part(struct line *l, const char *sep,
+							   const char *fmt, ...)
 {
-	int len = (int)(strlen(sep) + strlen(part));
+	char part[96], *c;
+	va_list ap;
+	int len;
 
+	va_start(ap, fmt);
+	vsnprintf(part, sizeof(part), fmt, ap);
+	va_end(ap);
+	for (c = part; *c; c++)
+		*c = plain(*c);
+	len = (int)(strlen(sep) + strlen(part));
 	if (l->at + len < COLUMNS) { /* and a comma */
 		fprintf(l->f, "%s%s", sep, part);
 		l->at += len;
@@ -225,17 +240,10 @@ static void put_part(struct line *l, const char *sep, const char *part)
 	}
 }
 
-static void clean(char *s)
-{
-	for (; *s; s++)
-		*s = (char)((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e ? '?' : *s);
-}
-
 static void print_role(const char *role, const struct sched_span *span, FILE *f)
 {
 	struct line l = {.f = f};
 	const char *sep = "  ";
-	char part[64];
 	uint32_t i;
 
 	if (!span->span_ns)
@@ -245,16 +253,11 @@ static void print_role(const char *role, const struct sched_span *span, FILE *f)
 		       percent(span->sums.runq_ns, span->span_ns),
 		       percent(span->sums.blocked_ns, span->span_ns));
 	l.indent = l.at + 2;
-	for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ") {
-		snprintf(part, sizeof(part), "behind %.*s[%u]", SCOPE_COMM_LEN,
-			 span->behind[i].comm, span->behind[i].tgid);
-		clean(part);
-		put_part(&l, sep, part);
-	}
-	if (span->nblocked_in && span->sums.blocked_ns) {
-		snprintf(part, sizeof(part), "in %s", sched_why_name(span->blocked_in[0].why));
-		put_part(&l, sep, part);
-	}
+	for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ")
+		put_part(&l, sep, "behind %.*s[%u]", SCOPE_COMM_LEN, span->behind[i].comm,
+			 span->behind[i].tgid);
+	if (span->nblocked_in && span->sums.blocked_ns)
+		put_part(&l, sep, "in %s", sched_why_name(span->blocked_in[0].why));
 	fprintf(f, "\n");
 }
 
@@ -273,26 +276,17 @@ static void print_sched(const struct summary *s, FILE *f)
 static void print_worst(const struct summary_flow *w, FILE *f)
 {
 	struct line l = {.f = f, .at = fprintf(f, "  %s", w->name), .indent = 4};
-	char part[96];
 
-	if (w->peer >= 0) {
-		snprintf(part, sizeof(part), "rank %d with rank %d", w->rank, w->peer);
-		put_part(&l, ", ", part);
-	}
-	if (w->needed >= WORTH_TELLING) {
-		snprintf(part, sizeof(part), "%u segments sent again", w->needed);
-		put_part(&l, ": ", part);
-	}
-	if (w->rwnd_ns * 4 >= w->busy_ns + 1) {
-		snprintf(part, sizeof(part), "held up by its receiver for %.0f %% of its time",
+	if (w->peer >= 0)
+		put_part(&l, ", ", "rank %d with rank %d", w->rank, w->peer);
+	if (w->needed >= WORTH_TELLING)
+		put_part(&l, ": ", "%u segments sent again", w->needed);
+	if (w->rwnd_ns * 4 >= w->busy_ns + 1)
+		put_part(&l, ": ", "held up by its receiver for %.0f %% of its time",
 			 percent(w->rwnd_ns, w->busy_ns));
-		put_part(&l, ": ", part);
-	}
-	if (w->sndbuf_ns * 4 >= w->busy_ns + 1) {
-		snprintf(part, sizeof(part), "held up by its send buffer for %.0f %% of its time",
+	if (w->sndbuf_ns * 4 >= w->busy_ns + 1)
+		put_part(&l, ": ", "held up by its send buffer for %.0f %% of its time",
 			 percent(w->sndbuf_ns, w->busy_ns));
-		put_part(&l, ": ", part);
-	}
 	fprintf(f, "\n");
 }
 
