@@ -161,12 +161,13 @@ static void known(const struct correlate *c, const struct corr_span *s, const st
 	forget_unknown(span);
 }
 
+/* All of them, for each event, would take longer than the rest of it. */
 static void join_clear(struct sched_join *join)
 {
-	sched_span__clear(&join->all);
-	sched_span__clear(&join->app);
-	sched_span__clear(&join->proxy);
-	sched_span__clear(&join->before);
+	join->all.threads = 0;
+	join->app.threads = 0;
+	join->proxy.threads = 0;
+	join->before.threads = 0;
 	join->unfinished_in = NULL;
 }
 

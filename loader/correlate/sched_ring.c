@@ -20,12 +20,26 @@ bool ring_grows(const struct sched *s, uint32_t size, size_t item, uint32_t max)
 	       (!s->room_max || size + more <= RING_FLOOR || s->room + more * item <= s->room_max);
 }
 
+/* What lies from `first` to `end` in a ring, in one of another size. A size is a power of two. */
+static void ring_move(char *to, uint32_t to_size, const char *from, uint32_t from_size,
+		      uint64_t first, uint64_t end, size_t item)
+{
+	uint32_t at, was, n;
+
+	for (; first < end; first += n) {
+		at = first & (to_size - 1);
+		was = first & (from_size - 1);
+		n = to_size - at < from_size - was ? to_size - at : from_size - was;
+		n = n < end - first ? n : (uint32_t)(end - first);
+		memcpy(to + at * item, from + was * item, n * item);
+	}
+}
+
 bool ring_room(struct sched *s, void **at, uint32_t *size, uint64_t *first, uint64_t end,
 	       size_t item, uint32_t max)
 {
 	uint32_t grown = *size ? *size * 2 : RING_MIN;
 	char *fresh;
-	uint64_t i;
 
 	if (end - *first < *size)
 		return true;
@@ -36,8 +50,8 @@ bool ring_room(struct sched *s, void **at, uint32_t *size, uint64_t *first, uint
 	fresh = malloc(grown * item);
 	if (!fresh)
 		return false;
-	for (i = *first; *size && i < end; i++)
-		memcpy(fresh + (i % grown) * item, (char *)*at + (i % *size) * item, item);
+	if (*size)
+		ring_move(fresh, grown, *at, *size, *first, end, item);
 	free(*at);
 	*at = fresh;
 	s->room += (grown - *size) * item;
@@ -50,15 +64,13 @@ void ring_shrink(struct sched *s, void **at, uint32_t *size, uint64_t first, uin
 {
 	uint32_t less = *size / 2;
 	char *fresh;
-	uint64_t i;
 
 	if (less < RING_FLOOR || end - first > *size / 8)
 		return;
 	fresh = malloc(less * item);
 	if (!fresh)
 		return;
-	for (i = first; i < end; i++)
-		memcpy(fresh + (i % less) * item, (char *)*at + (i % *size) * item, item);
+	ring_move(fresh, less, *at, *size, first, end, item);
 	free(*at);
 	*at = fresh;
 	*size = less;

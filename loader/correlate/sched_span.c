@@ -219,26 +219,38 @@ static void tally_begin(struct tally *y, struct blamed *sum, uint64_t first)
 	blamed_clear(sum);
 }
 
-/* The one that is nearest, or that nobody has asked for the longest time, begun anew. */
+/* That nobody has asked for the longest time. */
+static struct tally *tally_oldest(struct sched_tallies *all)
+{
+	struct tally *y, *old = all->at;
+
+	for (y = all->at; y < all->at + TALLIES; y++)
+		old = y->asked < old->asked ? y : old;
+	return old;
+}
+
+/* The one that is nearest, or the oldest, begun anew. */
 static struct tally *tally_of(struct sched_tallies *all, const struct sched_thread *t,
 			      uint64_t first, uint64_t end)
 {
-	struct tally *y, *near = NULL, *old = all->at;
+	struct tally *y, *near = NULL;
 	uint64_t steps, least = end - first;
 
 	for (y = all->at; y < all->at + TALLIES; y++) {
-		old = y->asked < old->asked ? y : old;
+		if (y->t != t)
+			continue;
 		steps = distance(y->first, first) + distance(y->end, end);
-		if (y->t != t || steps >= least || !is_whole(y))
+		if (steps >= least || !is_whole(y))
 			continue;
 		near = y;
 		least = steps;
 	}
 	if (near)
 		return near;
-	old->t = t;
-	tally_begin(old, &all->sums[old - all->at], first);
-	return old;
+	y = tally_oldest(all);
+	y->t = t;
+	tally_begin(y, &all->sums[y - all->at], first);
+	return y;
 }
 
 /* Less first: so there are never more culprits than there were, or will be. */

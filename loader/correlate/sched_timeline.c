@@ -184,13 +184,15 @@ static void cursor_mark(const struct sched_thread *t, const struct sched_mark *c
 /* Whether the slice at `ns` is forgotten, and this its mark. */
 static bool forgotten_mark(const struct sched_thread *t, uint64_t ns, struct sched_mark *mark)
 {
-	struct sched_mark oldest = t->oldest;
-	struct sched_point next = {.ns = slice_at(t, t->slices.first)->start_ns};
+	uint64_t first_ns = slice_at(t, t->slices.first)->start_ns;
+	struct sched_point next;
+	struct sched_mark oldest;
 
-	if (ns >= next.ns || t->past.first == t->past.end)
+	if (ns >= first_ns || t->past.first == t->past.end)
 		return false;
+	oldest = t->oldest;
 	cursor_catch_irqs(t, &oldest);
-	next.sums = oldest.sums;
+	next = (struct sched_point){.ns = first_ns, .sums = oldest.sums};
 	return past__mark(&t->past, &next, ns, mark);
 }
 

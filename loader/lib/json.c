@@ -11,35 +11,6 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 
 static const char hex[] = "0123456789abcdef";
 
-/* How many digits it has: where to begin, so that they are written once, in their place. */
-static uint32_t digits(uint64_t v)
-{
-	static const uint64_t powers[] = {0ull,
-					  10ull,
-					  100ull,
-					  1000ull,
-					  10000ull,
-					  100000ull,
-					  1000000ull,
-					  10000000ull,
-					  100000000ull,
-					  1000000000ull,
-					  10000000000ull,
-					  100000000000ull,
-					  1000000000000ull,
-					  10000000000000ull,
-					  100000000000000ull,
-					  1000000000000000ull,
-					  10000000000000000ull,
-					  100000000000000000ull,
-					  1000000000000000000ull,
-					  10000000000000000000ull};
-	/* 1233 / 4096 is log10(2), as precisely as 64 bits need it */
-	uint32_t n = ((64 - (uint32_t)__builtin_clzll(v | 1)) * 1233) >> 12;
-
-	return n + (v >= powers[n]);
-}
-
 #define EACH(byte) (0x0101010101010101ull * (byte))
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -73,29 +44,33 @@ static uint64_t eight_hex(uint32_t v)
 	return x + EACH('0') + letters * ('a' - '0' - 10);
 }
 
+/* Below 10^8, without zeros in front, and without a branch by how long it is; writes eight bytes all the same. */
+static void short_u64(struct json *j, uint32_t v)
+{
+	uint64_t x = eight_digits(v);
+	/* the last digit is one in any case */
+	uint32_t zeros = (uint32_t)__builtin_ctzll((x - EACH('0')) | 1ull << 56) & ~7u;
+
+	x >>= zeros;
+	memcpy(j->at, &x, sizeof(x));
+	j->at += sizeof(x) - zeros / 8;
+}
+
 void json_u64(struct json *j, uint64_t v)
 {
-	uint32_t n = digits(v);
-	char *p = j->at + n;
 	uint64_t eight;
 
-	j->at = p;
-	for (; v >= 100000000; v /= 100000000) {
-		eight = eight_digits((uint32_t)(v % 100000000));
-		p -= sizeof(eight);
-		memcpy(p, &eight, sizeof(eight));
+	if (v < 10) {
+		json_char(j, (char)('0' + v));
+		return;
 	}
-	while (v >= 100) {
-		p -= 2;
-		memcpy(p, pairs + 2 * (v % 100), 2);
-		v /= 100;
+	if (v < 100000000) {
+		short_u64(j, (uint32_t)v);
+		return;
 	}
-	if (v >= 10) {
-		p -= 2;
-		memcpy(p, pairs + 2 * v, 2);
-	} else {
-		*--p = (char)('0' + v);
-	}
+	json_u64(j, v / 100000000);
+	eight = eight_digits((uint32_t)(v % 100000000));
+	json_raw(j, (const char *)&eight, sizeof(eight));
 }
 
 void json_i64(struct json *j, int64_t v)

@@ -45,6 +45,7 @@ static inline void json_char(struct json *j, char c)
 	*j->at++ = c;
 }
 
+/* Takes 8 bytes of room, however short it is. */
 void json_u64(struct json *j, uint64_t v);
 void json_i64(struct json *j, int64_t v);
 
