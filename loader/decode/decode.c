@@ -303,11 +303,13 @@ static uint64_t gap_records(const struct proc *p, const struct stream *st,
 	return 1;
 }
 
-/* What the stream lacks is parts of steps alone, in bytes that were read from outside. A buffer amid its flush shows the same. */
+/*
+ * What the stream lacks is parts of steps alone, in bytes that were read from outside. A buffer amid its flush shows the same: of that a
+ * recorder tells once the ring has been emptied.
+ */
 static bool lacks_parts(const struct stream *st, const struct scope_ev_chunk *c)
 {
-	return st->outside && c->pos == st->pos && c->rec_pos > st->rec_pos &&
-	       (c->len || c->reason != SCOPE_FLUSH_OUTSIDE);
+	return st->outside && c->pos == st->pos && c->rec_pos > st->rec_pos;
 }
 
 /*
@@ -721,8 +723,8 @@ void decode__untold_loss(struct session *s, uint64_t lost_recs, uint64_t limited
 	s->summary.lost[LOSS_RING_FULL] += lost_recs - limited;
 }
 
-/* Each thread that a signal kills hands in its buffer at last: what was read from there and has not come since had no room. */
-static void note_killed(struct proc *p)
+/* A process that ends hands in all its buffers at last, itself or by BPF: what was read from there and has not come since had no room. */
+static void note_ended(struct proc *p)
 {
 	struct stream *st, *tmp;
 
@@ -746,8 +748,7 @@ void decode__end(struct proc *p, int status, bool exec, uint64_t lost_recs)
 {
 	char how[32];
 
-	if (!exec && WIFSIGNALED(status))
-		note_killed(p);
+	note_ended(p);
 	decode__tail_loss(p, lost_recs);
 	if (exec) {
 		proc__end(p, "exec", false, 0);

@@ -436,8 +436,7 @@ static bool stat_of(const struct recorder *r, const struct proc *p, struct scope
 /* What is between comes through the ring, or is lost: bytes, or parts of steps in bytes that were read from outside. */
 static bool is_behind_gap(const struct stream *st, const struct scope_ev_chunk *c)
 {
-	return c->pos > st->pos ||
-	       (st->outside && c->len && c->pos == st->pos && c->rec_pos > st->rec_pos);
+	return c->pos > st->pos || (st->outside && c->pos == st->pos && c->rec_pos > st->rec_pos);
 }
 
 /* The ring may have told meanwhile that another thread has the buffer, and what was lost for its process' share. */

@@ -724,6 +724,7 @@ static void test_step_outside(void **arg)
  */
 static void test_step_outside_lost(void **arg)
 {
+	static const struct chunk none;
 	struct chunk one = {0}, ten = {0}, next = {0};
 	struct proc *p;
 	uint32_t i;
@@ -737,12 +738,21 @@ static void test_step_outside_lost(void **arg)
 		p = begin_anew(i);
 		reason = SCOPE_FLUSH_OUTSIDE;
 		send(&one, 0, 0);
-		send_as(&next, one.len, one.n + 1, 0, 0,
-			sizeof(struct scope_ev_chunk)); /* being flushed */
-		assert_int_equal(p->lost[LOSS_RING_FULL], 0);
 		reason = SCOPE_FLUSH_FULL;
 		send(&next, one.len, one.n + 1);
 		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+		send(&next, one.len, one.n + 1);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+
+		/* Or by the buffer, which is empty since. */
+		p = begin_anew(i);
+		reason = SCOPE_FLUSH_OUTSIDE;
+		send(&one, 0, 0);
+		send(&none, one.len, one.n + 1);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+		decode__tail_loss(p, one.n + 1);
+		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
+		reason = SCOPE_FLUSH_FULL;
 		send(&next, one.len, one.n + 1);
 		assert_int_equal(p->lost[LOSS_RING_FULL], 1);
 
@@ -760,15 +770,19 @@ static void test_step_outside_lost(void **arg)
 static void test_outside_then_lost(void **arg)
 {
 	struct chunk a = {0}, b = {0}, next = {0};
+	static const struct {
+		int status;
+		bool exec;
+	} ends[] = {{SIGKILL, false}, {1 << 8, false}, {0, true}};
 	struct proc *p;
-	int killed;
+	size_t i;
 
 	(void)arg;
 	put_event(&a, 1);
 	put_event(&b, 2);
 	put_event(&b, 3);
 	put_event(&next, 4);
-	for (killed = 0; killed < 2; killed++) {
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		p = begin_anew(false);
 		reason = SCOPE_FLUSH_OUTSIDE;
 		send(&a, 0, 0);
@@ -780,13 +794,13 @@ static void test_outside_then_lost(void **arg)
 		decode__tail_loss(p, a.n + b.n + 3);
 		assert_int_equal(p->lost[LOSS_RING_FULL], b.n + 3);
 
-		/* All of a process that a signal kills is handed in, at last; else it may be in its buffer still. */
+		/* All of a process that ends is handed in, at last. */
 		p = begin_anew(false);
 		reason = SCOPE_FLUSH_OUTSIDE;
 		send(&a, 0, 0);
 		reason = SCOPE_FLUSH_FULL;
-		decode__end(p, killed ? SIGKILL : 1 << 8, false, a.n + 3);
-		assert_int_equal(s->summary.lost[LOSS_RING_FULL], killed ? 3 : a.n + 3);
+		decode__end(p, ends[i].status, ends[i].exec, a.n + 3);
+		assert_int_equal(s->summary.lost[LOSS_RING_FULL], 3);
 	}
 	/* Read behind a gap: what comes through the ring then was never lost. */
 	p = begin_anew(false);

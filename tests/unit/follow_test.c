@@ -342,7 +342,7 @@ static void test_outside_behind_gap(void **state)
 		uint32_t len;
 		int behind;
 	} at[] = {{64, 2, 24, 0}, {32, 1, 56, 0}, {64, 2, 0, 0},
-		  {64, 5, 0, 0},  {88, 3, 24, 1}, {64, 5, 24, 1}};
+		  {64, 5, 0, 1},  {88, 3, 24, 1}, {64, 5, 24, 1}};
 	size_t i;
 
 	(void)state;
