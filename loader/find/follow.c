@@ -440,27 +440,25 @@ static bool is_behind_gap(const struct stream *st, const struct scope_ev_chunk *
 }
 
 /* The ring may have told meanwhile that another thread has the buffer, and what was lost for its process' share. */
-static void chunk_stamp_again(const struct recorder *r, const struct proc *p,
-			      const struct stream *st, struct scope_ev_chunk *c)
+static void chunk_stamp_again(struct scope_ev_chunk *c, const struct stream *st,
+			      uint64_t limited_recs)
 {
-	struct scope_proc_stat stat;
-
 	if (c->h.tid != st->host_tid) {
 		c->h.ns_tid = st->tid;
 		c->h.tid = st->host_tid;
 		c->sched_seq = 0;
 	}
-	if (stat_of(r, p, &stat))
-		c->limited_recs = stat.limited_recs;
+	c->limited_recs = limited_recs;
 }
 
 /* What the kernel did while the records were made lies in the ring: first that, or they would miss it. So many were left, behind a gap. */
 static int decode_outside(struct recorder *r, struct outside *o, bool gaps)
 {
 	uint64_t read_ns = monotonic_ns();
+	struct scope_proc_stat stat = {0};
+	struct proc *p, *of = NULL; /* whose `stat` is: its buffers follow one another */
 	struct scope_ev_chunk *c;
 	struct stream *st;
-	struct proc *p;
 	int behind = 0;
 	size_t i;
 
@@ -473,8 +471,12 @@ static int decode_outside(struct recorder *r, struct outside *o, bool gaps)
 		p = proc__get(&r->s, &c->h, false);
 		if (p)
 			HASH_FIND(hh, p->streams, &c->tbuf, sizeof(c->tbuf), st);
+		if (st && p != of) {
+			stat_of(r, p, &stat);
+			of = p;
+		}
 		if (st)
-			chunk_stamp_again(r, p, st, c);
+			chunk_stamp_again(c, st, stat.limited_recs);
 		if (st && !gaps && is_behind_gap(st, c))
 			behind++;
 		else

@@ -20,6 +20,7 @@
 
 static uint64_t ring_full;
 static struct scope_proc_stat stat;
+static int asked;	      /* for that */
 static struct input_end told; /* tgid 0: nothing was */
 static uint32_t forgotten, unwatched;
 static struct input_proc placed;  /* in time, as it was told last */
@@ -42,6 +43,7 @@ int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope
 {
 	(void)a;
 	(void)tgid;
+	asked++;
 	*s = stat;
 	return stat.start_ns ? 0 : -ENOENT;
 }
@@ -375,6 +377,27 @@ static void test_outside_behind_gap(void **state)
 	HASH_CLEAR(hh, p.streams);
 }
 
+/* What BPF knows of a process is asked for once, however many buffers it has. */
+static void test_outside_asks_once(void **state)
+{
+	struct stream st[3] = {{.tbuf = 1}, {.tbuf = 2}, {.tbuf = 3}};
+	int i;
+
+	(void)state;
+	p.id = (struct scope_ev_hdr){.abi = SCOPE_ABI, .start_ns = 5, .tgid = 4711};
+	for (i = 0; i < 3; i++)
+		HASH_ADD(hh, p.streams, tbuf, sizeof(st[i].tbuf), &st[i]);
+	lies = (struct scope_ev_chunk){.tbuf = 2};
+	stat.limited_recs = 6;
+	comes_in = NULL;
+	asked = outside = 0;
+	follow__read_outside(&r, S, 0, true);
+	assert_int_equal(outside, 3);
+	assert_int_equal(fed.limited_recs, 6);
+	assert_int_equal(asked, 1);
+	HASH_CLEAR(hh, p.streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +409,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_looks_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_placed_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outside_behind_gap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outside_asks_once, setup, teardown),
 	};
 
 	log_level = LOG_ERR;
