@@ -57,8 +57,11 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 static int apply(pid_t pid, uint32_t mask)
 {
 	struct target t;
-	int err = target__find(&t, pid);
+	int err;
 
+	if (target__is_thread(pid))
+		return EXIT_FAILED;
+	err = target__find(&t, pid);
 	if (!err)
 		err = target__want(&t, SCOPE_OWNER_MANUAL, mask, 0);
 	target__close(&t);

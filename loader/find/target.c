@@ -79,6 +79,16 @@ const char *target__advice(int err)
 	}
 }
 
+bool target__is_thread(pid_t tid)
+{
+	pid_t pid;
+
+	if (pid_stat__process(tid, &pid) || pid == tid)
+		return false;
+	pr_err("%d is a thread of process %d: -p %d\n", tid, pid, pid);
+	return true;
+}
+
 void target__close(struct target *t)
 {
 	if (t->mem >= 0)

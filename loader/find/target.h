@@ -29,6 +29,9 @@ struct target {
 	struct elf_file_id file;
 };
 
+/* /proc has threads by their numbers as well. Whether that is one, not its process' first: that, and which one's, is said then. */
+bool target__is_thread(pid_t tid);
+
 /*
  * All that follows and reads a process can also return -ETIMEDOUT: it hangs, the target is closed, and asking again soon
  * would hang again; that was said then. -EBUSY: as many as may be of that user's hang already, or they were waited for too long.

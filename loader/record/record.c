@@ -471,17 +471,6 @@ static int attach_pid(struct recorder *r, pid_t pid)
 	return err && !has_just_ended(r, pid) ? explain_attach(pid, err) : EXIT_OK;
 }
 
-/* /proc has threads by their numbers as well, and the end of one would never come. */
-static bool is_thread(pid_t tid)
-{
-	pid_t pid;
-
-	if (pid_stat__process(tid, &pid) || pid == tid)
-		return false;
-	pr_err("%d is a thread of process %d: -p %d\n", tid, pid, pid);
-	return true;
-}
-
 /* A number may be another process' later; what has ended until then is no mistake. */
 static int open_pids(struct recorder *r)
 {
@@ -493,7 +482,7 @@ static int open_pids(struct recorder *r)
 		if (r->pidfds[i].fd >= 0)
 			continue;
 		err = -errno;
-		if (err != -ESRCH && is_thread(r->opt.pids[i]))
+		if (err != -ESRCH && target__is_thread(r->opt.pids[i]))
 			return EXIT_FAILED;
 		if (err != -ESRCH)
 			continue; /* without one its end is not seen, and that is all */

@@ -268,6 +268,10 @@ static int look_at(const struct options *o, json_t *all)
 	json_t *doc;
 
 	for (i = 0; i < o->npids; i++) {
+		if (target__is_thread(o->pids[i])) {
+			status = EXIT_FAILED;
+			continue;
+		}
 		err = look(o->pids[i], &doc);
 		if (!err) {
 			json_array_append_new(all, doc);

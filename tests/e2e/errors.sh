@@ -98,6 +98,12 @@ a_thread() {
 until_true 10 a_thread
 record tid -p "$tid" -d 1s
 t "-p of a thread: of which process" says tid 1 "$tid is a thread of process ${ranks[0]}" "-p ${ranks[0]}"
+for cmd in arm disarm status; do
+	timeout 20 "$scope" $cmd -p "$tid" >"$tmp/tid.out" 2>"$tmp/tid.err"
+	rc=$?
+	t "$cmd -p of a thread: the same" says tid 1 "$tid is a thread of process ${ranks[0]}: -p ${ranks[0]}"
+	is "$cmd -p of a thread: nothing more" "$(cat "$tmp/tid.out")$(wc -l <"$tmp/tid.err")" 1
+done
 # What a kernel has that calls itself older than 6.12, where one process' uprobe is perf's.
 if setarch --uname-2.6 true 2>/dev/null; then
 	setarch --uname-2.6 setpriv --bounding-set=-sys_admin timeout 30 "$scope" record --plugin "$plugin" -o "$tmp/perf" -d 300ms -p "${ranks[0]}" 2>"$tmp/perf.err"
