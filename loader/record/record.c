@@ -205,7 +205,7 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	tick_status(r, now);
 }
 
-/* Each process that makes collectives has made as many as were asked for. */
+/* Each process that makes collectives has made as many as were asked for. What was there before a command is none of its. */
 static bool has_enough(const struct recorder *r)
 {
 	const struct proc *p;
@@ -214,6 +214,8 @@ static bool has_enough(const struct recorder *r)
 	if (!r->opt.collectives)
 		return false;
 	for (p = r->s.procs; p; p = p->hh.next) {
+		if (p->key.start_ns < r->job_ns)
+			continue;
 		if (p->corr.colls && p->corr.colls < r->opt.collectives && !p->ended_ns)
 			return false;
 		any |= p->corr.colls >= r->opt.collectives;

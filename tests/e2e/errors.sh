@@ -161,6 +161,9 @@ t "CMD that did not load the plugin, beside a job that did: said as well" says c
 	"ncclscope: 'env' $none" "ncclscope: 'env' $hint; with NCCL_DEBUG=INFO"
 t "beside another job: who is recorded is said at the beginning" says cbeside 0 \
 	"Recording env and all other processes of this node that have the plugin, end with Ctrl-C" "2 processes have the plugin now"
+# shellcheck disable=SC2016
+record cenough --no-report --collectives 2 -- sh -c 'sleep 1; "$@"' sh "${small[@]}"
+t "--collectives beside another job: that has made as many is no matter, CMD has to" says cenough 0 "of 4 processes in"
 record ctwo --no-report -- "${small[@]}"
 t "CMD that loaded it, beside another job: not blamed" not_blamed ctwo
 # shellcheck disable=SC2016
