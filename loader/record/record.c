@@ -833,13 +833,19 @@ static void print_rdma(const struct rdma_sampler *s, const struct rdma *r)
 			RDMA_DEVICES_MAX, RDMA_PORTS_MAX, RDMA_COUNTERS_MAX);
 }
 
-/* What is most often forgotten: NCCL goes on without a plugin that it is not told of, or does not find. */
+/* What is most often forgotten: NCCL goes on without a plugin that it is not told of, or does not find. A command need not use NCCL at all. */
 static void print_how_to_load(const struct recorder *r)
 {
-	pr_info("%s%s%s NCCL_PROFILER_PLUGIN=%s; with NCCL_DEBUG=INFO, too, NCCL tells whether it "
-		"has loaded that\n",
-		r->opt.cmd ? "'" : "", r->opt.cmd ? r->opt.cmd[0] : "Start jobs",
-		r->opt.cmd ? "' was started with" : " with", r->plugin);
+	if (r->opt.cmd)
+		pr_info("'%s' was started with NCCL_PROFILER_PLUGIN=%s: nothing is wrong if it "
+			"does "
+			"not use NCCL; if it does, with NCCL_DEBUG=INFO, too, NCCL tells whether "
+			"it has loaded that\n",
+			r->opt.cmd[0], r->plugin);
+	else
+		pr_info("Start jobs with NCCL_PROFILER_PLUGIN=%s; with NCCL_DEBUG=INFO, too, NCCL "
+			"tells whether it has loaded that\n",
+			r->plugin);
 }
 
 /*

@@ -140,15 +140,16 @@ is "CMD is looked for in PATH" "$rc" 0
 record cdash -- sh -c 'echo "$0 $*"' -- -o x --mask
 is "CMD keeps its options" "$(cat "$tmp/cdash.out")" "-- -o x --mask"
 t "CMD that is no NCCL job: said" grep -q 'no process with the plugin' "$tmp/cdash.err"
+hint="was started with NCCL_PROFILER_PLUGIN=$plugin"
+either=": nothing is wrong if it does not use NCCL; if it does, with NCCL_DEBUG=INFO, too, NCCL tells"
 record cenv -- env -u NCCL_PROFILER_PLUGIN "${small[@]}"
 t "CMD that did not load the plugin: what it was started with, and how to see why" says cenv 0 "Trace: none" \
-	"ncclscope: 'env' was started with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
+	"ncclscope: 'env' $hint$either"
 record cnone -d 200ms
 t "no job at all: how one is to be started" says cnone 0 "Trace: none" "ncclscope: Start jobs with NCCL_PROFILER_PLUGIN=$plugin; with NCCL_DEBUG=INFO"
 t "no job yet: said at the beginning" grep -qF "ncclscope: No process has the plugin yet, and those that run without it are not recorded: start jobs with NCCL_PROFILER_PLUGIN=$plugin" "$tmp/cnone.err"
 is "no job yet: not said of a command that is to begin" "$(grep -c 'has the plugin' "$tmp/cenv.err")" 0
 # Beside a job that was there before CMD, which is recorded as well: what that has loaded says nothing of CMD.
-hint="was started with NCCL_PROFILER_PLUGIN=$plugin"
 none="started none of the processes that were recorded: all of them began before it"
 # not_blamed NAME: CMD and another job were recorded, or CMD goes on, and nothing is said of how to load the plugin.
 not_blamed() {
@@ -158,7 +159,7 @@ job_bg jbeside --ranks 2 --bytes 64K --iters 100000 --sleep-us 2000 --no-check
 ranks_of 2
 record cbeside --no-report -- env -u NCCL_PROFILER_PLUGIN "${small[@]}"
 t "CMD that did not load the plugin, beside a job that did: said as well" says cbeside 0 "of 2 processes in" \
-	"ncclscope: 'env' $none" "ncclscope: 'env' $hint; with NCCL_DEBUG=INFO"
+	"ncclscope: 'env' $none" "ncclscope: 'env' $hint$either"
 t "beside another job: who is recorded is said at the beginning" says cbeside 0 \
 	"Recording env and all other processes of this node that have the plugin, end with Ctrl-C" "2 processes have the plugin now"
 # shellcheck disable=SC2016
