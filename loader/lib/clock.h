@@ -64,7 +64,10 @@ uint64_t clock_fit__to_ns(struct clock_fit *fit, uint8_t source, uint64_t ticks)
 /* Whether what was made until `ns` lies within the pairs; else add another before it is converted. */
 bool clock_fit__covers(const struct clock_fit *fit, uint64_t ns);
 
+/* CLOCK_MONOTONIC of the node, which is what the kernel stamps with: also where a time namespace has another. */
 uint64_t monotonic_ns(void);
+/* That, for a call that waits until then by CLOCK_MONOTONIC. */
+struct timespec monotonic_until(uint64_t ns);
 
 /* Any other clock of the kernel's, as CLOCK_THREAD_CPUTIME_ID, in ns; 0: there is no such clock. */
 uint64_t clock_ns(clockid_t clock);

@@ -117,8 +117,7 @@ static void tell(struct reader *d, uint64_t begin_ns, uint64_t took_ns, bool any
 /* Has the lock. Until there is another question, or it is time. */
 static void wait_turn(struct reader *d)
 {
-	const struct timespec due = {.tv_sec = (time_t)(d->r.next_ns / NSEC_PER_SEC),
-				     .tv_nsec = (long)(d->r.next_ns % NSEC_PER_SEC)};
+	const struct timespec due = monotonic_until(d->r.next_ns);
 	int err = 0;
 
 	while (d->seen == all.questions && !err) {

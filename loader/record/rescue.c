@@ -83,8 +83,7 @@ static void *look_main(void *arg)
 	rescue__raise(0); /* allowed: it has been tried */
 	for (;;) {
 		next += LOOK_NS;
-		until = (struct timespec){.tv_sec = (time_t)(next / NSEC_PER_SEC),
-					  .tv_nsec = (long)(next % NSEC_PER_SEC)};
+		until = monotonic_until(next);
 		if (!sem_clockwait(&rescue.stop, CLOCK_MONOTONIC, &until))
 			return NULL;
 		look(monotonic_ns());

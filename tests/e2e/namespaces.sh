@@ -202,6 +202,13 @@ if unshare -T true 2>/dev/null; then
 	t "time namespace: as always" good time
 	t "time namespace: times are the node's" holds time 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
 		--argjson b "$((begin - 5))000000"
+	# The recorder is in one as well, with all that it starts.
+	timeout 60 unshare -T --monotonic 1000000 --fork "$scope" record --plugin "$plugin" -o "$tmp/ours" -- "$job" "${opts[@]}" >"$tmp/ours.out" 2>"$tmp/ours.err"
+	rc=$?
+	t "the recorder's time namespace: as always" good ours
+	t "the recorder's time namespace: times are the node's" holds ours 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
+		--argjson b "$((begin - 5))000000"
+	is "the recorder's time namespace: the job is seen as CMD's" "$(grep -c 'started none' "$tmp/ours.err")" 0
 fi
 
 finish

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* loader/lib/clock.c: one monotone function, near the truth while the rate changes, and the machine's own. */
+#include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "clock.h"
@@ -199,13 +205,69 @@ static void test_this_machine(void **state)
 	assert_true(error < MS);
 }
 
-int main(void)
+/* ---- A time namespace -------------------------------------------------------------------------- */
+
+/* In a namespace whose clock is an hour ahead: this program anew, which writes what it takes for the time to `fd`. */
+static void in_namespace(int fd)
+{
+	static const char ahead[] = "monotonic 3600 0";
+	char arg[16];
+	int offsets;
+
+	if (unshare(CLONE_NEWTIME))
+		_exit(77);
+	offsets = open("/proc/self/timens_offsets", O_WRONLY);
+	if (write(offsets, ahead, strlen(ahead)) != (ssize_t)strlen(ahead))
+		_exit(77);
+	snprintf(arg, sizeof(arg), "%d", fd);
+	if (!fork()) /* who has unshared it is not in there itself */
+		execl("/proc/self/exe", "clock_test", arg, NULL);
+	wait(NULL);
+	_exit(0);
+}
+
+static int tell_time(int fd)
+{
+	uint64_t begin = monotonic_ns(), all[2] = {begin};
+	struct timespec until = monotonic_until(begin + 20 * MS);
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	all[1] = monotonic_ns();
+	return write(fd, all, sizeof(all)) != (ssize_t)sizeof(all);
+}
+
+/* BPF has the node's clock, and so have we wherever we run. */
+static void test_time_namespace(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), told[2];
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (!pid)
+		in_namespace(fds[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(fds[1]);
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(read(fds[0], told, sizeof(told)), sizeof(told));
+	close(fds[0]);
+	assert_in_range(told[0], begin, clock_ns(CLOCK_MONOTONIC));
+	assert_in_range(told[1], told[0] + 20 * MS, clock_ns(CLOCK_MONOTONIC));
+}
+
+int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_rate_changes), TEST(test_stable),	 TEST(test_long),
-		TEST(test_hostile),	 TEST(test_begins_anew), TEST(test_this_machine),
+		TEST(test_rate_changes),   TEST(test_stable),	   TEST(test_long),
+		TEST(test_hostile),	   TEST(test_begins_anew), TEST(test_this_machine),
+		TEST(test_time_namespace),
 	};
 
+	if (argc > 1)
+		return tell_time(atoi(argv[1]));
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }
