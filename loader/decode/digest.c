@@ -67,6 +67,8 @@ struct digest {
 	/* The other's, who puts. */
 	uint32_t settled_asked, asked;
 	uint64_t next_turn_ns;
+	void (*waits)(void *arg);
+	void *arg;
 };
 
 /* ---- The thread ---------------------------------------------------------------------------------- */
@@ -166,7 +168,7 @@ static bool is_ready(const struct digest *d)
 	return atomic_load_explicit(&d->ready, memory_order_acquire);
 }
 
-static void waits(void *arg)
+static void on_full(void *arg)
 {
 	struct digest *d = arg;
 	uint64_t now = monotonic_ns();
@@ -175,9 +177,12 @@ static void waits(void *arg)
 		pace__raise(&d->pace);
 	rescue__here(now);
 	notify__tick(now);
+	if (d->waits)
+		d->waits(d->arg);
 }
 
-struct digest *digest__new(const struct session *like, uint64_t backlog_max)
+struct digest *digest__new(const struct session *like, uint64_t backlog_max,
+			   void (*waits)(void *arg), void *arg)
 {
 	struct digest *d = calloc(1, sizeof(*d));
 
@@ -185,9 +190,11 @@ struct digest *digest__new(const struct session *like, uint64_t backlog_max)
 		return NULL;
 	session_init(&d->s, like);
 	d->backlog_max = backlog_max;
+	d->waits = waits;
+	d->arg = arg;
 	d->dir = like->dir ? out_dir_open(like->dir, true, like->uid, like->gid)
 			   : open(".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-	d->backlog = backlog__new(d->dir, backlog_max, waits, d);
+	d->backlog = backlog__new(d->dir, backlog_max, on_full, d);
 	if (d->backlog)
 		return d;
 	digest__free(d);

@@ -17,9 +17,11 @@ struct session;
 
 /*
  * For a recording with the options of `like`, whose inputs are put from now on. backlog_max: bytes on the disk for what is not
- * digested, beside the traces where those have a directory already, else where we are. NULL: no memory.
+ * digested, beside the traces where those have a directory already, else where we are. `waits`: called
+ * again and again while there is no room for more, by the one who puts; or NULL. NULL: no memory.
  */
-struct digest *digest__new(const struct session *like, uint64_t backlog_max);
+struct digest *digest__new(const struct session *like, uint64_t backlog_max,
+			   void (*waits)(void *arg), void *arg);
 
 /* The thread begins; what was put before waits for it. 0 or -errno. A thread keeps the privileges that it is born with. */
 int digest__start(struct digest *d);

@@ -598,6 +598,14 @@ static int prepare(struct recorder *r)
 	return r->retain ? EXIT_OK : no_memory();
 }
 
+/* The backlog is full, for as long as a slow disk takes: we are there all the same. */
+static void turn_of_wait(void *arg)
+{
+	struct recorder *r = arg;
+
+	status_self__waits(&r->status, r, monotonic_ns());
+}
+
 static int setup(struct recorder *r)
 {
 	struct attach_features features = wanted(&r->opt);
@@ -615,7 +623,7 @@ static int setup(struct recorder *r)
 	if (status)
 		return status;
 	if (!r->raw || r->opt.dir) {
-		r->s.digest = digest__new(&r->s, r->opt.backlog_bytes);
+		r->s.digest = digest__new(&r->s, r->opt.backlog_bytes, turn_of_wait, r);
 		if (!r->s.digest)
 			return no_memory();
 	}

@@ -379,6 +379,14 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 	return killed;
 }
 
+void status_self__waits(struct status_self *s, const struct recorder *r, uint64_t now)
+{
+	if (s->dirfd < 0 || !s->session || now < s->next_ns)
+		return;
+	write_file(s, r);
+	s->next_ns = now + WRITE_NS;
+}
+
 void status_self__close(struct status_self *s)
 {
 	if (!s->tried || s->dirfd < 0)

@@ -26,6 +26,9 @@ struct status_self { /* zero at first */
  */
 bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
 
+/* The same while we wait for who makes the traces: what that has told stays as it is. */
+void status_self__waits(struct status_self *s, const struct recorder *r, uint64_t now);
+
 /*
  * What is known of the traces and of whose they are: an object of JSON, the caller's to free; NULL: no memory. By the thread whose session
  * it is.

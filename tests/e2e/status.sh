@@ -240,6 +240,20 @@ if [ -w /dev/fuse ]; then
 	until_true 20 ended "$recorder"
 	wait "$recorder"
 	kill_job
+	mkdir "$tmp/full" "$tmp/full.disk"
+	"$build/e2e/slow_fs" "$tmp/full.disk" 1000 "$tmp/full" &
+	disk=$!
+	until_true 10 mountpoint -q "$tmp/full"
+	job_bg full --ranks 2 --bytes 8K --iters 10000000 --no-check
+	record_bg full --net off --backlog 1M
+	until_true 60 mine '.backlog.bytes > 29e6'
+	sleep 10
+	t "no room for more: the recorder waits, and says that it runs" mine '.state == "running" and .backlog.bytes > 29e6'
+	kill -KILL "$disk"
+	wait "$disk" 2>/dev/null
+	kill -KILL "$recorder"
+	wait "$recorder" 2>/dev/null
+	kill_job
 else
 	skip "traces behind" "no /dev/fuse"
 fi

@@ -183,7 +183,7 @@ static void test_digest(void **state)
 	const struct session *s;
 	struct raw_reader r;
 	struct raw_rec rec;
-	struct digest *d = digest__new(like, 1 << 20);
+	struct digest *d = digest__new(like, 1 << 20, NULL, NULL);
 	char *early, *late = NULL;
 
 	(void)state;
