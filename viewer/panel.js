@@ -300,29 +300,40 @@ function stateSums(a, b)
 
 /*
  * Of events of one thread, in order of their start: what it did while any of them was under way. Those that cover a time together, as steps do,
- * tell of the same time: so their shares are averaged there, whatever else each of them covers.
+ * tell of the same time: so their shares are averaged there, whatever else each of them covers. There may be a million: none gets an object.
  */
 function sweepShares(list, a, b)
 {
-	const e = trace.events, sum = {run: 0, runq: 0, blocked: 0, unknown: 0, irq: 0}, now = {...sum};
+	const {start} = trace.events, parts = PARTS.map(key => trace.events[key]), sum = new Float64Array(PARTS.length), now = new Float64Array(PARTS.length);
+	const ends = Float64Array.from(list, sharesTo), byEnd = Uint32Array.from(list, (_, n) => n).sort((x, y) => ends[x] - ends[y]);
 	let under = 0, at = a, next = 0;
-	const move = (to, {i, all}, by) => {
-		const ns = Math.max(0, Math.min(b, to) - at);
+	const move = (to, i, by) => {
+		const ns = Math.max(0, Math.min(b, to) - at), all = sharesOf(i);
 
-		for (const key of PARTS) {
-			sum[key] += under ? now[key] / under * ns : 0;
-			now[key] = under + by ? Math.max(0, now[key] + by * e[key][i] / all) : 0;
+		for (let k = 0; k < parts.length; k++) {
+			sum[k] += under ? now[k] / under * ns : 0;
+			now[k] = under + by ? Math.max(0, now[k] + by * parts[k][i] / all) : 0;
 		}
 		at += ns;
 		under += by;
 	};
 
-	for (const o of [...list].sort((x, y) => x.to - y.to)) {
-		for (; next < list.length && list[next].from <= o.to; next++)
-			move(list[next].from, list[next], 1);
-		move(o.to, o, -1);
+	for (const n of byEnd) {
+		for (; next < list.length && start[list[next]] <= ends[n]; next++)
+			move(start[list[next]], list[next], 1);
+		move(ends[n], list[n], -1);
 	}
-	return sum;
+	return Object.fromEntries(PARTS.map((key, k) => [key, sum[k]]));
+}
+
+/* Until when an event tells of its thread, and of how much time. */
+const sharesTo = i => Math.min(stoppedAt(i), schedTo(i));
+
+function sharesOf(i)
+{
+	const e = trace.events;
+
+	return e.run[i] + e.runq[i] + e.blocked[i] + e.unknown[i];
 }
 
 /* Of threads without slices, by the sums of events, as if each had been spread evenly over its event. */
@@ -331,13 +342,15 @@ function eventShares(a, b)
 	const e = trace.events, by = new Map();
 
 	for (const i of trace.byStart) {
-		const from = e.start[i], to = Math.min(stoppedAt(i), schedTo(i)), all = e.run[i] + e.runq[i] + e.blocked[i] + e.unknown[i];
+		const from = e.start[i];
 
-		if (!(e.flags[i] & F_SCHED) || to <= Math.max(a, from) || from >= b || !all || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
+		if (from >= b)
+			break;
+		if (!(e.flags[i] & F_SCHED) || sharesTo(i) <= Math.max(a, from) || !sharesOf(i) || TYPES[e.type[i]].op || trace.threads[e.thread[i]].slices || !matches(i))
 			continue;
 		if (!by.has(e.thread[i]))
 			by.set(e.thread[i], []);
-		by.get(e.thread[i]).push({i, from, to, all});
+		by.get(e.thread[i]).push(i);
 	}
 	return new Map([...by].map(([t, list]) => [t, sweepShares(list, a, b)]));
 }
