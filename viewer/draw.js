@@ -245,7 +245,7 @@ function drawLabel(ctx, lane, top)
 		triangle(ctx, indent - 4, y, lane.closed);
 	ctx.font = font + FONT;
 	ctx.fillStyle = head ? colour.text : colour.dim;
-	ctx.fillText(lane.label.length > room ? lane.label.slice(0, room - 1) + '\u2026' : lane.label, indent + (head ? 6 : 0), y + .5);
+	ctx.fillText(shorten(lane.label, room), indent + (head ? 6 : 0), y + .5);
 }
 
 function triangle(ctx, x, y, closed)

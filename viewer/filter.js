@@ -45,7 +45,7 @@ function choices()
 			funcs.add(e.func[i]);
 	}
 	return {
-		comm: [...trace.comms.values()].filter(c => c.hash !== '0x0').map(c => [String(c.index), clean(c.name || c.hash, 40)]),
+		comm: [...trace.comms.values()].filter(c => c.hash !== '0x0').map(c => [String(c.index), c.label]),
 		rank: [...ranks].filter(r => r >= 0).sort((a, b) => a - b).map(r => [String(r), String(r)]),
 		type: [...types].filter(t => t !== T_LIFE && t !== TYPE_OTHER).sort((a, b) => a - b).map(t => [TYPES[t].short, TYPES[t].short]),
 		func: [...funcs].map(f => [texts[f], clean(texts[f], 40)]).sort((a, b) => a[1] < b[1] ? -1 : 1),

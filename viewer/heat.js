@@ -191,9 +191,33 @@ function drawHeatNames(ctx)
 	ctx.textBaseline = 'middle';
 	ctx.fillStyle = colour.dim;
 	ctx.fillText('waiting for others, by rank', 10, 8);
-	if (heat.rowH < 9)
-		return;
-	heat.rows.forEach((row, r) => ctx.fillText(row.rank < 0 ? '[' + row.proc.pid + ']' : 'rank ' + row.rank, 21, 16.5 + (r + .5) * heat.rowH));
+	const several = new Set(heat.rows.map(row => row.proc.within)).size > 1, at = n => 16.5 + n * heat.rowH;
+
+	if (heat.rowH >= 9)
+		heat.rows.forEach((row, r) => ctx.fillText(heatName(row, several), 21, at(r + .5)));
+	else if (several)
+		eachGroup((name, from, to) => ctx.fillText(name, 21, at((from + to) / 2)));
+}
+
+/* Ranks of several jobs have the same numbers: there with the communicator in which that is their rank. */
+function heatName({proc, rank}, several)
+{
+	if (rank < 0)
+		return '[' + proc.pid + ']';
+	return 'rank ' + rank + (several && proc.within >= 0 ? ' of ' + shorten(trace.commList[proc.within].label, 24) : '');
+}
+
+/* Where there is no room for ranks' names: fn(communicator, its first row, the one behind its last) of those that have room for theirs. */
+function eachGroup(fn)
+{
+	for (let from = 0, to; from < heat.rows.length; from = to) {
+		const {within} = heat.rows[from].proc;
+
+		for (to = from + 1; to < heat.rows.length && heat.rows[to].proc.within === within;)
+			to++;
+		if (within >= 0 && (to - from) * heat.rowH >= 9)
+			fn(shorten(trace.commList[within].label, 32), from, to);
+	}
 }
 
 /* Where slow operations are. */

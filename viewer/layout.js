@@ -252,7 +252,7 @@ function pushUnit({proc: p, rank}, by, depth, place)
 	push({kind: 'gap', h: H.gap, depth, label: ''});
 }
 
-/* Nodes, and on each its processes' ranks in their order; @filtered: those that the filters let through. */
+/* Nodes, and on each its processes' ranks in their order, those of a job behind each other; @filtered: those that the filters let through. */
 function nodesOf(filtered)
 {
 	const nodes = new Map(), several = new Set(trace.procs.map(p => p.clock)).size > 1;
@@ -269,7 +269,7 @@ function nodesOf(filtered)
 				nodes.get(key).units.push({proc: p, rank});
 	}
 	for (const node of nodes.values())
-		node.units.sort((a, b) => (a.rank < 0) - (b.rank < 0) || a.rank - b.rank || a.proc.pid - b.proc.pid);
+		node.units.sort((a, b) => (a.rank < 0) - (b.rank < 0) || a.proc.within - b.proc.within || a.rank - b.rank || a.proc.pid - b.proc.pid);
 	return nodes;
 }
 

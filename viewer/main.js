@@ -125,6 +125,7 @@ function *changed()
 	const all = view.all;
 
 	trace.commList = [...trace.comms.values()];
+	nameComms();
 	nameRanks();
 	fillFilters();
 	yield* arrange();

@@ -85,16 +85,27 @@ const byWhom = v => v.culprit !== undefined ? (CULPRIT_WORD.get(v.code) || 'by')
 /* Of an operation: of which rank it is known, and what held that up. */
 const who = v => v.rank === undefined ? clean(v.culprit ?? '', 120) : ['rank ' + v.rank, byWhom(v)].filter(Boolean).join(', ');
 
+/* The process that it is on, if that is in the trace. */
+const procOf = v => trace.procs.find(p => p.host === v.host && p.pid === v.pid);
+
+/* Of a process that is several ranks the communicator in which it is that one, if people do not know it by that anyway. */
+function withinOf(v, p)
+{
+	const c = trace.comms.get(v.commHash);
+
+	return v.commHash === undefined || (p && p.within === c?.index) ? '' : ' of ' + (c ? c.label : clean(v.commHash, 40));
+}
+
 /* Of the whole job, as report has it. */
 function whose(v)
 {
-	const p = trace.procs.find(p => p.host === v.host && p.pid === v.pid), on = v.host !== undefined ? ' on ' + clean(v.host, 60) : '';
+	const p = procOf(v), on = v.host !== undefined ? ' on ' + clean(v.host, 60) : '';
 
 	if (v.ranks)
 		return count(num(v.ranks)) + ' ranks in turn';
 	if (v.rank === undefined)
 		return v.culprit !== undefined ? 'port ' + clean(v.culprit, 120) : '';
-	return 'rank ' + v.rank + (p ? ', ' + clean(p.comm, 24) + '[' + p.pid + ']' : v.pid !== undefined ? ', process ' + num(v.pid) : '') + on;
+	return 'rank ' + v.rank + withinOf(v, p) + (p ? ', ' + clean(p.comm, 24) + '[' + p.pid + ']' : v.pid !== undefined ? ', process ' + num(v.pid) : '') + on;
 }
 
 const sure = v => num(v.confidence) > 0 ? percent(num(v.confidence)) + ' sure' : '';
@@ -119,10 +130,15 @@ function verdictCard(v)
 	return card;
 }
 
-/* Of what a verdict is on, the first of the slow ones, of which those that hang come first; the report lists the longest of a kind only. */
+/*
+ * Of what a verdict is on, the first of the slow ones, of which those that hang come first; the report lists the longest of a kind only. Another
+ * job's rank of that number is another one.
+ */
 function worstOf(v)
 {
-	return trace.slow.find(s => s.op && s.verdict.code === v.code && s.verdict.rank === v.rank && s.verdict.culprit === v.culprit)?.op;
+	const p = procOf(v), its = op => v.commHash !== undefined ? op.verdict.commHash === v.commHash : !p || p.rankIn.has(trace.events.comm[op.parts[0]]);
+
+	return trace.slow.find(s => s.op && s.verdict.code === v.code && s.verdict.rank === v.rank && s.verdict.culprit === v.culprit && its(s.op))?.op;
 }
 
 /* No button: its text is to be marked and copied, which is no click. */
@@ -166,13 +182,15 @@ function longest()
 	return list.sort((a, b) => b.ns - a.ns).slice(0, 32);
 }
 
+/* Each communicator counts its own. */
 function opTitle(s)
 {
-	const i = s.op?.parts[0];
+	const i = s.op?.parts[0], comm = s.op ? trace.commList[trace.events.comm[i]] : trace.comms.get(String(s.verdict.commHash));
+	const of = comm && trace.commList.filter(c => c.hash !== '0x0').length > 1 ? ' of ' + comm.label : '';
 
 	if (s.op)
-		return (trace.events.type[i] === T_P2P ? 'rank ' + trace.events.rank[i] + ': ' : '') + eventName(i);
-	return clean(s.verdict.func, 60) + ' #' + s.verdict.seq;
+		return (trace.events.type[i] === T_P2P ? 'rank ' + trace.events.rank[i] + ': ' : '') + eventName(i) + of;
+	return clean(s.verdict.func, 60) + ' #' + s.verdict.seq + of;
 }
 
 function opButton(s)

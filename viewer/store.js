@@ -36,7 +36,7 @@ function newProc(file, head)
 {
 	const p = {
 		index: trace.procs.length, file, head, pid: head.pid, host: head.host, boot: head.bootId, clock: head.clock || head.bootId, comm: head.comm,
-		shift: 0, rank: -1, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), flowNamed: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
+		shift: 0, rank: -1, within: -1 /* the communicator that this is in */, ranks: new Set(), rankIn: new Map(), many: false, threads: new Map(), flows: new Map(), flowNamed: new Map(), lost: [], signals: [], gpus: new Map(), held: [], footer: null, events: 0,
 		seqCommon: true, // of its collectives, where they do not say
 		open: new Map() /* records, by event */, recordings: [] /* of each: where its header is, and its last record's time */,
 	};
@@ -149,7 +149,7 @@ function commOf(hash)
 	let c = trace.comms.get(hash);
 
 	if (!c) {
-		c = {index: trace.comms.size, hash, name: '', nranks: 0};
+		c = {index: trace.comms.size, hash, name: '', nranks: 0, label: ''};
 		trace.comms.set(hash, c);
 	}
 	return c;
@@ -476,8 +476,20 @@ function nameRanks()
 			if (rank >= 0 && sizes[comm] > of) {
 				of = sizes[comm];
 				p.rank = rank;
+				p.within = comm;
 			}
 	}
+}
+
+/* What people call communicators: by their names, those that have none or share it by their hash. */
+function nameComms()
+{
+	const names = new Map();
+
+	for (const c of trace.commList)
+		names.set(c.name, (names.get(c.name) || 0) + 1);
+	for (const c of trace.commList)
+		c.label = clean(c.name && names.get(c.name) === 1 ? c.name : c.hash, 40);
 }
 
 /* What people know an event's rank by; one process may be several. */

@@ -22,6 +22,7 @@ function add(parent, ...children)
 	return parent;
 }
 
+const shorten = (s, max) => s.length > max ? s.slice(0, max - 1) + '\u2026' : s;
 const TEXT_MAX = 300;
 
 /* Names of a trace may have 10 kB and control characters. */

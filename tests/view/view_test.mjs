@@ -1600,6 +1600,60 @@ await t('the map of ranks has all of them, and whoever does not wait is seen', a
 	await p.close();
 });
 
+/* Two jobs, of `ranks` ranks each: on the map, in the list of communicators, and what a verdict leads to. */
+const twoJobs = (dir, ranks) => [['0xabc', 100], ['0xdef', 200]].flatMap(([commHash, pid]) =>
+	Array.from({length: ranks}, (_, rank) => ofRank(tmp + '/' + dir, rank, pid + rank, [[pid, pid + 50, numbered, {commHash}]])));
+const named = (file, pid, commHash, commName) => {
+	appendFileSync(file, JSON.stringify({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash, rank: 0, start: {ts: 1e6, pid, tid: pid}, stop: {ts: 1e6}, details: {commName, nranks: 2}}) + '\n');
+};
+const mapSays = {first: () => {
+	const fill = CanvasRenderingContext2D.prototype.fillText;
+
+	window.said = {};
+	CanvasRenderingContext2D.prototype.fillText = function (words, ...at) {
+		(window.said[this.canvas.id] ??= new Map()).set(at.join(), words);
+		fill.call(this, words, ...at);
+	};
+}};
+const mapNames = p => p.evaluate(() => [...window.said.heat.values()].slice(1));
+
+await t('ranks of two jobs are told apart on the map, and those of each lie behind each other', async () => {
+	const files = twoJobs('jobs', 2), p = await open(browser, view('jobs', ...files), mapSays), own = {pid: 200, host: 'n', rank: 0, code: 'late-rank'};
+
+	same(await mapNames(p), ['rank 0 of 0xabc', 'rank 1 of 0xabc', 'rank 0 of 0xdef', 'rank 1 of 0xdef']);
+	same((await lanes(p)).filter(l => l.kind === 'proc').map(l => l.label.replace(/.*\[/, '[')), ['[100]', '[101]', '[200]', '[201]']);
+	await p.screenshot({path: out + '/jobs.png'});
+	await p.close();
+	named(files[0], 100, '0xabc', 'default_pg');
+	const q = await open(browser, view('jobs', ...files), mapSays);
+
+	same((await mapNames(q)).slice(0, 2), ['rank 0 of default_pg', 'rank 1 of default_pg']);
+	same(await q.$$eval('#slow .what', list => list.map(e => e.textContent)), ['AllReduce #7 of default_pg', 'AllReduce #7 of 0xdef']);
+	await q.close();
+	named(files[2], 200, '0xdef', 'default_pg'); // which tells nothing any more
+	const slow = [['0xabc', 100], ['0xdef', 200]].map(([commHash, pid]) => ({commHash, func: 'AllReduce', seq: 7, duration: 50e3, expected: 1, code: 'late-rank', rank: 0, pid}));
+	const r = await open(browser, withReport('jobs2', view('jobs', ...files), {verdicts: [own, {...own, commHash: '0xdef'}, {...own, commHash: '0xabc'}].map(v => ({ops: 1, slow: 1, cost: 1, ...v})), slow}), mapSays);
+
+	same(await mapNames(r), ['rank 0 of 0xabc', 'rank 1 of 0xabc', 'rank 0 of 0xdef', 'rank 1 of 0xdef']);
+	same(await r.$$eval('#filter-comm option', list => list.map(o => o.label)), ['all', '0xabc', '0xdef']);
+	same(await r.$$eval('#pane .verdict div', list => list.map(e => e.textContent)), ['rank 0, job[200] on n', 'rank 0, job[200] on n', 'rank 0 of 0xabc, job[200] on n']);
+	for (const n of [0, 1]) {
+		await key(r, '0');
+		await (await r.$$('#pane .verdict'))[n].click();
+		await settle(r);
+		ok((await info(r)).t0 - (await info(r)).from > 50e6, 'the operation of the other job');
+	}
+	await r.close();
+});
+
+await t('where the map has no room for ranks, it names jobs', async () => {
+	const p = await open(browser, view('jobs3', ...twoJobs('jobs3', 30)), mapSays);
+
+	same(await mapNames(p), ['0xabc', '0xdef']);
+	await p.screenshot({path: out + '/jobs3.png'});
+	await p.close();
+});
+
 await t('a search finds what is on a node that is folded', async () => {
 	const dir = tmp + '/folded', files = ['a', 'b'].map((host, rank) => {
 		const file = ofRank(dir, rank, 10 + rank, [[0, 1, {func: rank ? 'Reduce' : 'Broadcast', seq: 1}]]);
