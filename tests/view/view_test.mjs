@@ -1720,6 +1720,17 @@ await t('threads of a process that has several ranks are nobody\u2019s', async (
 	await p.close();
 });
 
+await t('in a narrow window nothing of what is above the lanes is cut off', async () => {
+	const p = await open(browser, view('narrow2', oneRank(tmp + '/narrow2.jsonl', [[0, 100]])));
+
+	for (const width of [1280, 800, 640]) {
+		await p.setViewport({width, height: 700});
+		await settle(p);
+		same(await p.$$eval('#bar button, #filters select', list => list.filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.id)), [], `${width} pixels`);
+	}
+	await p.close();
+});
+
 await t('in a narrow window nothing is cut off that says what was lost, nor what the keys are', async () => {
 	const file = oneRank(tmp + '/narrow.jsonl', [[0, 100]]);
 
