@@ -25,14 +25,15 @@ struct top_row {
 	double ops;	   /* a second */
 	double busbw;	   /* GB/s; 0: no operation ended */
 	bool sched;	   /* the shares are known */
-	double on_cpu, runq, blocked, throttled;
+	double on_cpu, runq, blocked;
+	double throttled, irq; /* of runq, of on_cpu */
 	double retrans; /* segments that had to be sent again, a second; of the whole process */
 	uint64_t pending;
 	uint64_t pending_us; /* the oldest, for how long */
 	char func[24];
 	uint64_t seq;	 /* of the collective it called last; 0: none yet */
 	bool waited_for; /* others on this node have called one that it has not */
-	char why[48];	 /* behind whom, or in what: most of the time not on a CPU; "" */
+	char why[48];	 /* behind whom, or in what, or interrupts: most of what it lost; "" */
 };
 
 /* A process as one of its recorders has it. */

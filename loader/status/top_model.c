@@ -144,7 +144,7 @@ static void name_row(struct top_row *row, const json_t *proc, const json_t *rank
 	row->pid = (uint32_t)num(proc, "hostPid");
 }
 
-/* A quota; who had the CPU, if it was ready for longer than it slept; else in what it slept. */
+/* A quota; interrupts, if they took more than the rest; who had the CPU, if it was ready for longer than it slept; else in what it slept. */
 static void explain(struct top_row *row, const json_t *live)
 {
 	const json_t *behind = get(live, "behind"), *in = get(live, "blockedIn");
@@ -152,6 +152,9 @@ static void explain(struct top_row *row, const json_t *live)
 
 	if (row->throttled > row->runq / 2 && row->throttled >= 0.05)
 		snprintf(row->why, sizeof(row->why), "held by a CPU quota");
+	else if (row->irq > row->runq && row->irq > row->blocked && row->irq >= 0.05)
+		snprintf(row->why, sizeof(row->why), "interrupts %.0f%%",
+			 (row->irq < 1 ? row->irq : 1) * 100);
 	else if (row->runq >= row->blocked && row->runq >= 0.05 && behind)
 		snprintf(row->why, sizeof(row->why), "behind %s[%u]",
 			 human__clean(buf, status_field__string(behind, "comm"), 15, false),
@@ -183,6 +186,7 @@ static void fill_sched(struct top_row *row, const json_t *live, const json_t *wa
 	row->runq = grown(live, was, "runqUs") / span;
 	row->blocked = grown(live, was, "blockedUs") / span;
 	row->throttled = grown(live, was, "throttledUs") / span;
+	row->irq = grown(live, was, "irqUs") / span;
 	explain(row, live);
 }
 

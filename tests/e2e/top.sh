@@ -64,6 +64,15 @@ two_ranks() {
 	grep -c "WAITED FOR" "$tmp/top"
 }
 is "who has called less is waited for, but where the number says nothing" "$(two_ranks ',"seq":4') $(two_ranks)" "1 0"
+# kept_by FIELDS: of a rank, of a second in which its progress thread was on a CPU for 900 ms: what WHY says.
+kept_by() {
+	odd "\"startedUs\":$((now_us - 60000000)),\"processes\":[{\"hostPid\":7,\"ranks\":[{\"commHash\":\"0x1\",\"rank\":0,\"nranks\":2,
+		\"live\":{\"spanUs\":1000000,\"onCpuUs\":900000,$1}}]}]" >/dev/null
+	awk '$2 == "0/2"' "$tmp/top" | cut -c69- | xargs
+}
+is "interrupts on its CPU are told, unless it was without one for longer, or they are few" \
+	"$(kept_by '"irqUs":400000,"runqUs":100000,"blockedUs":0') $(kept_by '"irqUs":90000,"runqUs":100000,"behind":{"comm":"x","pid":3}') $(kept_by '"irqUs":40000')" \
+	"interrupts 40% behind x[3] "
 # What a recorder that records in windows tells begins anew with each of them.
 # tells FIELDS, as of then
 told_at() {
