@@ -202,7 +202,7 @@ function drawWords(ctx)
 	for (const [x, y, w, s, ink] of words) {
 		const n = Math.floor(w / glyph), cut = s.length > n ? s.slice(0, Math.max(1, n - 2)) + '\u2026' : s; // as wide as two
 
-		ctx.fillStyle = ink === 'plain' ? colour.text : ink === 'faint' ? colour.dim : '#10161d';
+		ctx.fillStyle = ink === 'plain' ? colour.text : '#10161d';
 		ctx.fillText(cut, x, y);
 	}
 }
@@ -237,15 +237,18 @@ function drawLabels(ctx)
 /* Of heads that have nothing beside them the label may be as long as it is. */
 function drawLabel(ctx, lane, top)
 {
-	const indent = 10 + lane.depth * 11, head = lane.key !== undefined, y = top + Math.min(lane.h, 24) / 2;
+	const indent = 10 + lane.depth * 11, head = lane.key !== undefined, flow = lane.kind === 'flow', y = top + (flow ? 7 : Math.min(lane.h, 24) / 2);
 	const [font, glyphs] = lane.kind === 'proc' ? ['600 12px ', 6.7] : head ? ['11.5px ', 6.2] : ['10.5px ', 5.7];
 	const room = Math.floor(((head && !lane.row ? view.w : view.gutter) - indent - 14) / glyphs);
 
 	if (head)
 		triangle(ctx, indent - 4, y, lane.closed);
 	ctx.font = font + FONT;
-	ctx.fillStyle = head ? colour.text : colour.dim;
+	ctx.fillStyle = head || flow ? colour.text : colour.dim;
 	ctx.fillText(shorten(lane.label, room), indent + (head ? 6 : 0), y + .5);
+	ctx.fillStyle = colour.dim;
+	if (flow)
+		peakWords(flowPeaks(lane.flow)).forEach((s, n) => ctx.fillText(s, indent, y + 11.5 * (n + 1)));
 }
 
 function triangle(ctx, x, y, closed)

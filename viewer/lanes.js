@@ -254,13 +254,13 @@ function drawFlow(lane, top)
 	for (let i = lowerBound(f.resent.t, f.resent.n, view.t0), x = -1; i < f.resent.n && f.resent.t[i] <= view.t1; i++)
 		if (px(f.resent.t[i]) !== x || !f.resent.needless[i])
 			markResent(x = px(f.resent.t[i]), top, y0, f.resent.needless[i]);
-	say(view.gutter + 4, top + 6, 260, peakWords(peak), 'faint');
 	for (const drop of f.drops)
 		if (drop.t >= view.t0 && drop.t <= view.t1)
 			mark(px(drop.t), top, y1);
 }
 
-const peakWords = p => [p.rate > 1e-8 ? 'up to ' + bytes(p.rate * 1e9) + '/s' : '', p.rtt > 1 ? 'round trip up to ' + span(p.rtt) : ''].filter(Boolean).join(', ');
+/* What the height of a flow's lane stands for. */
+const peakWords = p => [p.rate > 1e-8 ? 'up to ' + bytes(p.rate * 1e9) + '/s' : '', p.rtt > 1 ? 'round trip up to ' + span(p.rtt) : ''].filter(Boolean);
 
 /* Segments were sent again, all of them needlessly or not: when, or in which record if the trace tells no more. */
 function markResent(x, top, y0, needless)
