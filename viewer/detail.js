@@ -238,7 +238,7 @@ function flowPane(f)
 	const sum = col => sumOf(p, col), retrans = sum('retrans'), needless = sum('needless');
 	const facts = [
 		['moved', bytes(f.bytes)], ['sent', bytes(sum('tx'))], ['received', bytes(sum('rx'))],
-		['sent again', count(retrans) + ' segments' + (needless ? ', ' + count(needless) + ' of them needlessly' : '')],
+		['sent again', countOf(retrans, 'segment') + (needless ? ', ' + count(needless) + ' of them needlessly' : '')],
 		['out of order', count(sum('ooo'))], ['dropped here', count(f.drops.reduce((n, d) => n + d.n, 0))], ['rank', procLabel(f.proc)],
 	];
 

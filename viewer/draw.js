@@ -35,6 +35,7 @@ function draw()
 	view.w = Math.max(view.gutter + 50, box.width);
 	view.h = box.height;
 	view.scroll = Math.max(0, Math.min(view.scroll, layout.height - view.h + view.axis + 40));
+	hideStaleTip();
 	const ctx = fitCanvas(canvas, view.w, view.h);
 
 	rasterSize(canvas.width, canvas.height);

@@ -8,7 +8,7 @@ const KEYS = [
 	['F', 'zoom to what is selected, or to the ruler'], ['0', 'all of the trace'], ['/', 'search'], ['N, Shift + N', 'next and previous hit'],
 	['J, K', 'next and previous slow operation'], ['[, ]', 'previous and next event of the row'], ['P', 'panel'], ['Esc', 'nothing selected, no ruler'], ['?', 'this'],
 ];
-const mouse = {x: 0, y: 0, drag: null};
+const mouse = {x: 0, y: 0, drag: null, tip: '' /* what was in sight when it was shown */};
 const held = new Set(); // of W, A, S and D
 let fast = false; // with Shift
 
@@ -357,7 +357,7 @@ function tipText(h)
 		if (h.lane.flow.isPort)
 			return clean(h.lane.flow.name, 80) + '\n' + bytes((p.tx[n] + p.rx[n]) / Math.max(p.dt[n], 1) * 1e9) + '/s' + (p.retrans[n] ? '\nerrors: ' + count(p.retrans[n]) : '');
 		return clean(h.lane.flow.name, 80) + (p.dt[n] > 0 ? '\n' + bytes((p.tx[n] + p.rx[n]) / p.dt[n] * 1e9) + '/s' : '') + ', round trip ' + span(p.rtt[n]) +
-			(p.retrans[n] ? '\n' + p.retrans[n] + ' segments sent again, ' + p.needless[n] + ' needlessly' : '');
+			(p.retrans[n] ? '\n' + countOf(p.retrans[n], 'segment') + ' sent again, ' + count(p.needless[n]) + ' needlessly' : '');
 	}
 	return h.lane.label && h.lane.label.length > 24 ? h.lane.label : '';
 }
@@ -371,6 +371,7 @@ function tip(x, y)
 		hideTip();
 		return;
 	}
+	mouse.tip = inSight();
 	box.hidden = false;
 	box.textContent = s;
 	const top = $('lanes').offsetTop + y;
@@ -379,9 +380,18 @@ function tip(x, y)
 	box.style.top = (y + box.offsetHeight + 24 < view.h ? top + 16 : top - box.offsetHeight - 10) + 'px';
 }
 
+const inSight = () => [view.t0, view.t1, view.scroll, view.h, layout.height].join();
+
 function hideTip()
 {
 	$('tip').hidden = true;
+}
+
+/* What the mouse was on may have moved away below it, by a key or a search. */
+function hideStaleTip()
+{
+	if (!$('tip').hidden && mouse.tip !== inSight())
+		hideTip();
 }
 
 /* ---- The heat map: click to go there, drag for what is to be in sight -------------------------------------- */

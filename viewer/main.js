@@ -58,7 +58,7 @@ function showNotice(list)
 
 	close.addEventListener('click', () => showNotice([]));
 	$('notice').hidden = !list.length;
-	$('notice').replaceChildren(add(el('div'), ...list.slice(0, NOTICES_MAX).map(words => el('p', '', words)), ...more > 0 ? [el('p', '', 'and ' + more + ' more files')] : []), close);
+	$('notice').replaceChildren(add(el('div'), ...list.slice(0, NOTICES_MAX).map(words => el('p', '', words)), ...more > 0 ? [el('p', '', 'and ' + countOf(more, 'more file'))] : []), close);
 }
 
 function showProgress()

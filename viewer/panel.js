@@ -451,7 +451,7 @@ function gpuTrouble(g)
 	if (g.lost)
 		out.unshift('lost');
 	if (g.errors)
-		out.push(count(g.errors) + ' errors');
+		out.push(countOf(g.errors, 'error'));
 	return out.join(', ');
 }
 
@@ -475,7 +475,7 @@ function tracePane()
 	if (trace.unreadable)
 		out.push(el('p', '', count(trace.unreadable) + (trace.unreadable === 1 ? ' line could' : ' lines could') + ' not be read: torn off, or no records.'));
 	if (trace.truncated)
-		out.push(el('p', '', count(trace.truncated) + ' blocks or files are damaged and left out.'));
+		out.push(el('p', '', countOf(trace.truncated, 'block') + ' or ' + (trace.truncated === 1 ? 'file is' : 'files are') + ' damaged and left out.'));
 	if (trace.lost.size)
 		out.push(el('h3', '', 'Lost while recording'), table([...trace.lost].slice(0, 500).map(([cause, n]) => [clean(cause, 60), {n: count(n)}])));
 	out.push(el('h3', '', 'Processes'));
@@ -498,6 +498,6 @@ function tracePane()
 		add(files, el('li', '', clean(f.name, 200) + (f.error ? ': ' + f.error : '')));
 	out.push(files);
 	out.push(el('h3', '', 'Communicators'));
-	out.push(table([...trace.comms.values()].filter(c => c.hash !== '0x0').slice(0, 500).map(c => [clean(c.name || '-', 60), clean(c.hash, 40), c.nranks > 0 ? c.nranks + ' ranks' : ''])));
+	out.push(table([...trace.comms.values()].filter(c => c.hash !== '0x0').slice(0, 500).map(c => [clean(c.name || '-', 60), clean(c.hash, 40), c.nranks > 0 ? countOf(c.nranks, 'rank') : ''])));
 	return out;
 }

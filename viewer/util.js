@@ -67,6 +67,7 @@ function bytes(n)
 }
 
 const count = n => n.toLocaleString('en-US');
+const countOf = (n, what) => count(n) + ' ' + what + (n === 1 ? '' : 's');
 const percent = x => (100 * x).toFixed(x < .1 ? 1 : 0) + ' %';
 
 /* The first of a[0..n) that is not below x. */

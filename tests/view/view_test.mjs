@@ -1549,10 +1549,10 @@ await t('what is not known of a thread is told as that: at the lower edge, in th
 });
 
 await t('of a connection nothing is told between two windows', async () => {
-	const line = o => JSON.stringify(o) + '\n', head = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}), file = tmp + '/gap.jsonl';
+	const line = o => JSON.stringify(o) + '\n', head = line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid: 1, hostPid: 1, comm: 'job'}), file = tmp + '/gap.jsonl', resent = {txBytes: 1e9, rxBytes: 0, retrans: 1};
 	const flow = (s, delta) => line({recordType: 'flow', ts: (1 + s) * 1e6, tid: 1, flow: 'a>b', netns: 1, why: delta ? 'sample' : 'found', delta, tcp: {rtt: 93.3}}), moved = {txBytes: 1e9, rxBytes: 0};
 
-	writeFileSync(file, head + flow(0) + flow(1, moved) + head + flow(9) + flow(10, moved));
+	writeFileSync(file, head + flow(0) + flow(1, moved) + head + flow(9) + flow(10, resent));
 	const p = await open(browser, view('gap', file)), closed = (await lanes(p)).find(l => l.kind === 'flows');
 
 	await clickAt(p, 32, closed.y + 8);
@@ -1565,6 +1565,10 @@ await t('of a connection nothing is told between two windows', async () => {
 
 	for (const s of [.5, 9.5])
 		ok((await told(s)).includes('1.00 GB/s, round trip 93.3'), `${s} s: ${await told(s)}`);
+	ok((await told(9.5)).endsWith('1 segment sent again, 0 needlessly'), await told(9.5));
+	await key(p, 'w');
+	ok(await p.$eval('#tip', e => e.hidden), 'a tip of what is not below the mouse any more');
+	await key(p, '0');
 	same(await told(5), '');
 	const [ink, rtt] = await inkAt(p, (await lanes(p)).findIndex(l => l.kind === 'flow'), 5e9, '--rtt');
 
