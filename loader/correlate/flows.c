@@ -84,15 +84,20 @@ static void tuple_del(struct flows *f, struct flow *flow)
 		}
 }
 
+static void counts_set(struct flow_counts *c, const struct scope_tcp_use *u)
+{
+	c->retrans = u->total_retrans;
+	c->lost = u->lost;
+	c->dsack = u->dsack_dups;
+	c->rx_ooo = u->rcv_ooopack;
+	c->busy = u->busy;
+	c->rwnd = u->rwnd_limited;
+	c->sndbuf = u->sndbuf_limited;
+}
+
 static void point_set(struct flow_point *p, const struct scope_tcp_use *u)
 {
-	p->c.retrans = u->total_retrans;
-	p->c.lost = u->lost;
-	p->c.dsack = u->dsack_dups;
-	p->c.rx_ooo = u->rcv_ooopack;
-	p->c.busy = u->busy;
-	p->c.rwnd = u->rwnd_limited;
-	p->c.sndbuf = u->sndbuf_limited;
+	counts_set(&p->c, u);
 	p->srtt_us = u->srtt_us;
 	p->rtt_min_us = u->rtt_min_us;
 	p->cwnd = u->snd_cwnd;
@@ -198,6 +203,20 @@ void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *leas
 	c->busy += moved(c->busy, c->rwnd + c->sndbuf); /* which are parts of it */
 }
 
+void flow_counts__since_known(struct flow_counts *c, const struct flow *flow)
+{
+	const struct flow_counts *before = &flow->before;
+
+	c->retrans = moved(before->retrans, c->retrans);
+	c->lost = moved(before->lost, c->lost);
+	c->dsack = moved(before->dsack, c->dsack);
+	c->rx_ooo = moved(before->rx_ooo, c->rx_ooo);
+	c->busy = moved(before->busy, c->busy);
+	c->rwnd = moved(before->rwnd, c->rwnd);
+	c->sndbuf = moved(before->sndbuf, c->sndbuf);
+	c->busy += moved(c->busy, c->rwnd + c->sndbuf);
+}
+
 /* ---- Points ------------------------------------------------------------------------------------- */
 
 /* Of the older half every other one goes; counters only grow, so nothing but sharpness in time is lost. */
@@ -299,6 +318,8 @@ struct flow *flows__get(struct flows *f, const struct scope_ev_flow *ev)
 	if (p)
 		point_set(p, &ev->tcp.use);
 	flow->resent_told = ev->tcp.use.total_retrans;
+	if (ev->why != SCOPE_FLOW_OPEN) /* of which nothing was before */
+		counts_set(&flow->before, &ev->tcp.use);
 	return flow;
 }
 

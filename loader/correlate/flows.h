@@ -19,7 +19,7 @@
 #define FLOW_RESENT_NS	100000000ULL /* until then it is known which ones were needless */
 #define FLOW_NAME_MAX	112	     /* "[...]:65535>[...]:65535" */
 
-/* All of it only grows; the 32-bit ones are the kernel's and wrap. */
+/* All of it only grows; the 32-bit ones are the kernel's, since the connection began, and wrap. */
 struct flow_counts {
 	uint64_t bytes[2];    /* by enum scope_dir: moved by calls since the flow is known */
 	uint64_t empty_ns[2]; /* calls found no room, no data */
@@ -88,7 +88,8 @@ struct flow {
 	uint32_t ndrops, drops_cap;
 	struct flow_resent *resent; /* in order of time, FLOW_RESENT_MAX; NULL: never any */
 	uint32_t nresent;
-	uint32_t resent_told; /* the total of the last one that was told */
+	uint32_t resent_told;	   /* the total of the last one that was told */
+	struct flow_counts before; /* what TCP had counted when the flow became known */
 	/* What of it is in the trace; the owner's. */
 	struct flow_counts told;
 	struct scope_tcp told_tcp;
@@ -201,5 +202,8 @@ void flow_figures__clip(struct flow_figures *fig, uint64_t span_ns);
 
 /* A reading that was made while counters moved may lie a little behind one before it. */
 void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *least);
+
+/* Of a flow's totals, what was counted since it is known: a connection may be older than the recording. */
+void flow_counts__since_known(struct flow_counts *c, const struct flow *flow);
 
 #endif

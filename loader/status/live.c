@@ -231,14 +231,18 @@ void live__count_flows(const struct session *s)
 	const struct flow *flow, *ftmp;
 	const struct flow_point *at;
 	struct proc *p, *tmp;
+	struct flow_counts c;
 
 	HASH_ITER (hh, s->procs, p, tmp)
 		memset(&p->flows_now, 0, sizeof(p->flows_now));
 	HASH_ITER (hh, s->net.flows.by_key, flow, ftmp) {
 		at = flow->gone ? NULL : flow__last(flow);
 		p = at ? proc__of_tgid(s, flow->tgid, flow->key.since_ns) : NULL;
-		if (p)
-			add_flow(&p->flows_now, &at->c);
+		if (!p)
+			continue;
+		c = at->c;
+		flow_counts__since_known(&c, flow);
+		add_flow(&p->flows_now, &c);
 	}
 }
 

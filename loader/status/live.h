@@ -28,7 +28,7 @@ struct live {
 
 struct flow_counts;
 
-/* One of the process' is over: these are its last figures. */
+/* One of the process' is over: these are its last figures, since the flow is known. */
 void live__flow_end(struct proc *p, const struct flow_counts *c);
 
 /* An operation is being written. */

@@ -339,6 +339,14 @@ static void put_resent(struct json *j, struct flow *flow, uint32_t nr, uint64_t 
 	json_char(j, ']');
 }
 
+/* Its last record has the connection's totals; sums are the recording's. */
+static void sum_up(struct proc *p, const struct flow *flow, struct flow_counts c)
+{
+	flow_counts__since_known(&c, flow);
+	summary__flow(&p->session->summary, flow, &c, p->session->net.flows.jiffy_ns);
+	live__flow_end(p, &c);
+}
+
 void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns)
 {
 	static const struct flow_counts none;
@@ -382,10 +390,8 @@ void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns
 	}
 	json_char(&j, '}');
 	trace_end(p, &j, OUT_FLOW);
-	if (end) {
-		summary__flow(&p->session->summary, flow, &now, jiffy_ns);
-		live__flow_end(p, &now);
-	}
+	if (end)
+		sum_up(p, flow, now);
 	flow__resent_forget(flow, nresent);
 	flow->told = now;
 	flow->told_tcp = flow->tcp;

@@ -81,6 +81,42 @@ loss() {
 loss "loss of packets" 1 1 1
 loss "loss of large packets" 0.98 1.02
 
+# ---- Loss before the recording, and in it
+
+# again: what both namespaces have sent again.
+again() {
+	echo $(($(retrans_of "$ns_a") + $(retrans_of "$ns_b")))
+}
+# lose N: as many segments again, by loss that is over then.
+lose() {
+	local until=$(($(again) + $1))
+	drop_at "$ns_b" ip daddr "${ip_of[1]}" meta length ">" 200 numgen random mod 100 "<" 3
+	until_true 20 eval "[ \$(again) -gt $until ]"
+	in_net "$ns_b" nft delete table ip scope
+	sleep 1.5
+}
+status_tells() {
+	told=$("$scope" status --json | jq '[.recorders[].processes[].net.retrans // 0] | add')
+	between "$told" $((last - begun)) $(($(again) - first))
+}
+net_up
+net_args old
+NCCL_PROFILER_PLUGIN=$plugin taskset -c "$cpu" "$job" "${args[@]}" --ranks 2 --bytes 1M --iters 1000000 --sleep-us 5000 >"$tmp/old.out" 2>"$tmp/old.job-err" &
+starter=$!
+ranks_of 2
+lose 200
+first=$(again)
+record_bg old -p "${ranks[0]}" -p "${ranks[1]}"
+sleep 0.5
+begun=$(again)
+lose 20
+last=$(again)
+t "loss before: status tells of what was sent again since ($first, then $((last - begun)))" until_true 20 status_tells
+kill_job
+until_true 10 ended "$recorder" || stop_recorder INT
+told=$(sed -n 's/^  \([0-9]*\) segments* .* dropped on this.*/\1/p' "$tmp/old.err")
+t "loss before: so does the summary" between "$told" $((last - begun)) $(($(again) - first))
+
 # ---- (b) A slow reader
 
 net_up

@@ -55,7 +55,7 @@ static void tell_flow(const struct conn *c, uint16_t why)
 }
 
 /* Number n's: 10.0.0.1:41000+n/2 > 10.0.0.2:5000+n/2, or the other end of that if n is odd. */
-static struct conn *connect_it(uint32_t n, uint32_t tgid, uint16_t why)
+static struct conn *conn_new(uint32_t n, uint32_t tgid)
 {
 	struct conn *c = &conns[n];
 	uint8_t here[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1},
@@ -68,6 +68,13 @@ static struct conn *connect_it(uint32_t n, uint32_t tgid, uint16_t why)
 	c->tuple.remote_port = (uint16_t)((n % 2 ? 41000 : 5000) + n / 2);
 	c->tcp.state = 1;
 	c->tcp.mss = 1448;
+	return c;
+}
+
+static struct conn *connect_it(uint32_t n, uint32_t tgid, uint16_t why)
+{
+	struct conn *c = conn_new(n, tgid);
+
 	tell_flow(c, why);
 	return c;
 }
@@ -1015,6 +1022,37 @@ static void test_live(void **state)
 	finish();
 }
 
+/* What TCP counted before a connection was known is in its records, but nothing that the recording tells of. */
+static void test_counts_of_before(void **state)
+{
+	const struct scope_tcp_use before = {
+		.total_retrans = 3000, .dsack_dups = 10, .busy = 1000, .rwnd_limited = 900};
+	struct summary *sum = &s->summary;
+	struct conn *c;
+
+	(void)state;
+	at(100 * MS);
+	c = conn_new(0, JOB);
+	c->tcp.use = before;
+	tell_flow(c, SCOPE_FLOW_FOUND);
+	look_on(500 * MS);
+	must_tell(1, 0, 0, 0);
+	used(c, proxy, SCOPE_TX, 1000);
+	retrans(c, 20);
+	c->tcp.use.dsack_dups += 4;
+	c->tcp.use.busy += 100;
+	c->tcp.use.rwnd_limited += 30;
+	look_on(1000 * MS);
+	must_tell(1, 1000, 0, 20);
+	finish();
+	must_have(line_with("\"detached\"", 0), "\"retrans\":3020,");
+	assert_int_equal(sum->again, 20);
+	assert_int_equal(sum->needed, 16);
+	assert_int_equal(sum->nworst, 1);
+	assert_int_equal(sum->worst[0].busy_ns, 100 * 4 * MS);
+	assert_int_equal(sum->worst[0].rwnd_ns, 30 * 4 * MS);
+}
+
 /* --net=flows: with every sample, while it moves. */
 static void test_flows_mode(void **state)
 {
@@ -1548,6 +1586,7 @@ int main(void)
 		TEST(test_resent_lost),
 		TEST(test_flow_lines),
 		TEST(test_live),
+		TEST(test_counts_of_before),
 		TEST_WITH(test_flows_mode, setup_flows),
 		TEST(test_short_flows),
 		TEST(test_cut_reading),
