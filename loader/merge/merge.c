@@ -314,7 +314,6 @@ static void tell(const struct merge *m)
 	char text[32], clocks[64] = "";
 	uint32_t unknown = 0, i;
 	int64_t worst = 0;
-	uint64_t procs;
 
 	if (m->torn)
 		pr_warn("%" PRIu64 " torn line%s: the recording broke off there, left out\n",
@@ -342,9 +341,9 @@ static void tell(const struct merge *m)
 		snprintf(clocks, sizeof(clocks), ", clocks within %s",
 			 span_text(text, worst, false));
 	}
-	procs = m->procs - m->copies.n;
 	pr_info("%u node%s, %" PRIu64 " process%s, %" PRIu64 " line%s%s\n", m->nnodes,
-		human__s(m->nnodes), procs, human__es(procs), m->lines, human__s(m->lines), clocks);
+		human__s(m->nnodes), m->procs, human__es(m->procs), m->lines, human__s(m->lines),
+		clocks);
 	if (m->ties)
 		pr_info("%" PRIu64 " connection%s other end on another of these nodes\n", m->ties,
 			m->ties == 1 ? " has its" : "s have their");

@@ -114,7 +114,8 @@ struct merge {
 	struct merge_flow *flows;
 	uint64_t resent; /* entries of all ends */
 	struct merge_origin *origins;
-	struct merge_learner *learner;				 /* of merge_read.c */
+	struct merge_learner *learner; /* of merge_read.c */
+	uint64_t recordings;	       /* of processes, those of copies too */
 	uint64_t procs, headless, lines, torn, skipped, unknown; /* unknown: kinds of records */
 	struct copies copies;
 	uint64_t pxn, pxn_lost; /* PXN ProxyOps and steps; without their origin */

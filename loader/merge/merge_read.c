@@ -8,8 +8,8 @@
 #include "merge_read.h"
 #include "seq.h"
 
-#define HOST_LEN  256
-#define PROCS_MAX 65536
+#define HOST_LEN       256
+#define RECORDINGS_MAX 65536
 
 /* ---- Processes ------------------------------------------------------------------------------------------- */
 
@@ -111,9 +111,9 @@ static struct merge_proc *new_proc(struct merge_reader *rd)
 {
 	struct merge_proc *p;
 
-	if (rd->m->procs == PROCS_MAX) {
-		pr_err("'%s' and those before it are of more than %d processes\n", rd->path,
-		       PROCS_MAX);
+	if (rd->m->recordings == RECORDINGS_MAX) {
+		pr_err("'%s' and those before it are more than %d recordings of processes\n",
+		       rd->path, RECORDINGS_MAX);
 		rd->m->err = -E2BIG;
 		return NULL;
 	}
@@ -130,18 +130,8 @@ static struct merge_proc *new_proc(struct merge_reader *rd)
 		rd->proc->next = p;
 	else
 		rd->first = p;
-	rd->m->procs++;
+	rd->m->recordings++;
 	return rd->proc = p;
-}
-
-/* Its header, which has been taken already, is of a copy. */
-static void leave_out(struct merge_reader *rd)
-{
-	struct merge_proc *p = rd->proc;
-
-	if (!p->is_copy && p->node != MERGE_NO_NODE)
-		rd->m->nodes[p->node].procs--;
-	p->is_copy = true;
 }
 
 static int end_proc(struct merge_reader *rd)
@@ -185,7 +175,6 @@ static int take_header(struct merge_reader *rd, node_t rec)
 		rd->m->headless++;
 		return rd->m->err;
 	}
-	rd->m->nodes[p->node].procs++;
 	rd->offset = rd->m->nodes[p->node].base.offset;
 	rd->began = INT64_MAX;
 	return 0;
@@ -244,7 +233,7 @@ static int learn_line(void *reader, const char *s, size_t len, bool whole)
 	if (what < 0)
 		return rd->m->err = what;
 	if (what == COPIES_LEAVE)
-		leave_out(rd);
+		rd->proc->is_copy = true; /* and its header, which has been taken already */
 	if (what == COPIES_LEAVE || rd->proc->node == MERGE_NO_NODE)
 		return 0;
 	if (jn_is(kind, "event"))
@@ -310,6 +299,42 @@ static void end_stream(void *reader)
 	free(rd);
 }
 
+static int by_process(const void *pa, const void *pb)
+{
+	const struct merge_proc *a = *(const struct merge_proc *const *)pa;
+	const struct merge_proc *b = *(const struct merge_proc *const *)pb;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->host_pid != b->host_pid)
+		return a->host_pid < b->host_pid ? -1 : 1;
+	return (a->started > b->started) - (a->started < b->started);
+}
+
+/* A process has a recording of each window. */
+static int count_procs(struct merge *m)
+{
+	const struct merge_proc **all = calloc(m->recordings + 1, sizeof(*all)), *p;
+	uint32_t n = 0, i;
+
+	if (!all)
+		return -ENOMEM;
+	for (i = 0; i < m->nstreams; i++)
+		for (p = m->streams[i]; p; p = p->next)
+			if (!p->is_copy)
+				all[n++] = p;
+	qsort(all, n, sizeof(*all), by_process);
+	for (i = 0; i < n; i++) {
+		if (i && merge_same_proc(all[i], all[i - 1]))
+			continue;
+		m->procs++;
+		if (all[i]->node != MERGE_NO_NODE)
+			m->nodes[all[i]->node].procs++;
+	}
+	free(all);
+	return 0;
+}
+
 int merge_read(struct merge *m, struct streams *files)
 {
 	static const struct streams_ops ops = {.what = "Reading",
@@ -325,5 +350,6 @@ int merge_read(struct merge *m, struct streams *files)
 	m->learner = NULL;
 	messages__settle(m, &all);
 	ends__settle(m, &all);
+	m->err = m->err ?: count_procs(m);
 	return m->err ?: err;
 }

@@ -357,6 +357,22 @@ window()
 		same "$(wc -l <merged.jsonl)" "$(cat "$traces/good.jsonl" window.jsonl b0.jsonl | wc -l)"
 }
 t "another recording of the same process is no copy" window
+# processes OF-ALL OF-EACH-NODE TRACE...: in what is said at the end, in the table and in JSON.
+processes()
+{
+	local all=$1 each=$2
+	shift 2
+	same "$("$tool" merge "$@" 2>&1 >/dev/null | grep -o '[0-9]* process[es]*, ')" "$all, " && same "$("$tool" merge --clocks "$@" 2>err | awk 'NR > 1 { print $2 }' | sort | xargs)" "$each" &&
+		same "$("$tool" merge --clocks --json "$@" 2>err | jq '.nodes[].processes' | sort | xargs)" "$each"
+}
+windows()
+{
+	sed '1s/"startTime":[0-9]*/"startTime":77/' window.jsonl >other.jsonl
+	head -n 1 window.jsonl >bare.jsonl
+	grep -q '"startTime":77' other.jsonl && processes "1 process" 1 "$traces/good.jsonl" window.jsonl &&
+		processes "2 processes" "1 1" "$traces/good.jsonl" b0.jsonl window.jsonl bare.jsonl "$traces/good.jsonl" && processes "3 processes" "1 2" "$traces/good.jsonl" b0.jsonl other.jsonl
+}
+t "windows are of one process, which counts once" windows
 
 # two recorders at once: the second began later, and saw the process' events then
 at_once()
