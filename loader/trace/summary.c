@@ -65,6 +65,7 @@ void summary__event(struct summary *s, const struct proc *p, const struct corr_e
 {
 	s->events[ev->what]++;
 	s->unfinished += ev->unfinished && !ev->silent;
+	s->silent += ev->unfinished && ev->silent;
 	s->orphans += ev->orphan;
 	/* Only where something tells when it really ended, or that it did not. */
 	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&
@@ -181,6 +182,8 @@ static void print_events(const struct summary *s, FILE *f)
 	fprintf(f, "  %-24s %12llu\n", "states", (unsigned long long)s->states);
 	if (s->unfinished)
 		fprintf(f, "  %-24s %12llu\n", "unfinished", (unsigned long long)s->unfinished);
+	if (s->silent)
+		fprintf(f, "  %-24s %12llu\n", "silent", (unsigned long long)s->silent);
 }
 
 static void print_slowest(const struct summary *s, FILE *f)

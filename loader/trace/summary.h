@@ -36,7 +36,8 @@ struct summary_flow {
 
 struct summary {
 	uint64_t events[SCOPE_NTYPES];
-	uint64_t unfinished, orphans, states;
+	uint64_t unfinished, silent; /* apart: the trace has the latter as unfinished as well */
+	uint64_t orphans, states;
 	uint64_t hung,
 		hung_ns; /* events that did not move for a second, and for how long at most */
 	struct summary_op slowest[SUMMARY_SLOWEST]; /* longest first */

@@ -46,6 +46,8 @@ silent() {
 	is "$name ProxyOps: unfinished, in no state" "$(fact ops)" '[[[true,"",true],16]]'
 	is "$name ProxyOps: no steps" "$(fact steps)" 0
 	is "$name ProxyOps: their operations are not open" "$(fact colls)" "[[[\"$source\",null],4]]"
+	is "$name ProxyOps: the summary tells of all that are unfinished, and which are silent" \
+		"$(awk '$1 == "unfinished" || $1 == "silent" { sum += $2; n[$1] = $2 } END { print n["silent"], sum }' "$tmp/$name.err")" "16 $(q "$name" '[events[] | select(.unfinished)] | length')"
 	is "$name ProxyOps: nothing hangs" "$(grep -c 'seemed hung' "$tmp/$name.err")" 0
 	is "$name ProxyOps: none is told to" "$("$scope" report --json "$tmp/$name" | jq -c '[.verdicts[] | select(.hung)]')" '[]'
 }
