@@ -242,6 +242,12 @@ struct scope_rec_ce_batch { /* h.u8 useIntraSync, h.u32 numOps */
 #define SCOPE_COMM_NAME_MAX 64 /* with the terminating 0; longer names are cut */
 #define SCOPE_GPU_UUID_LEN  36 /* as nvidia-smi prints it after "GPU-", not terminated */
 
+/* Why there is no KernelCh in a communicator's mask, though somebody wanted it when it was made. */
+enum scope_no_kernels {
+	SCOPE_KERNELS_MAY_HANG = 1, /* NCCL may wait for good with it */
+	SCOPE_KERNELS_SHM_FULL = 2, /* NCCL may find no memory for it */
+};
+
 struct scope_comm {
 	__u64 ctx;			   /* 0: slot free */
 	__u64 hash;			   /* commHash / commId */
@@ -254,7 +260,8 @@ struct scope_comm {
 	__u32 mask;			   /* the activation mask when init returned */
 	char gpu_uuid[SCOPE_GPU_UUID_LEN]; /* all 0: unknown */
 	char name[SCOPE_COMM_NAME_MAX];
-	__u8 pad[4];
+	__u8 no_kernels; /* enum scope_no_kernels; 0: none of these */
+	__u8 pad[3];
 };
 
 struct scope_rec_comm {

@@ -117,13 +117,17 @@ static void area_unlock(struct scope_area *area)
 
 /* Longer is no mask either. */
 static char env_mask[64];
+static bool env_no_allgatherv;
 
 /* When NCCL loads us, and not at each init: before glibc 2.41 getenv() crashes beside another thread's setenv(). */
 __attribute__((constructor)) void area_read_env(void)
 {
 	const char *env = getenv("NCCL_PROFILE_EVENT_MASK");
+	char *end;
 
 	strncpy(env_mask, env ? env : "", sizeof(env_mask) - 1);
+	env = getenv("NCCL_ALLGATHERV_ENABLE"); /* NCCL has put nccl.conf's there */
+	env_no_allgatherv = env && *env && !strtoul(env, &end, 0) && !*end;
 }
 
 /* False: it is not set, or no mask. */
@@ -143,6 +147,11 @@ bool area_env_wants(uint32_t types)
 	uint32_t mask;
 
 	return env_value(&mask) && mask & types;
+}
+
+bool area_env_no_allgatherv(void)
+{
+	return env_no_allgatherv;
 }
 
 /* Ceiling from the environment: the variable is the user's, not the loader's. */
@@ -305,21 +314,21 @@ static uint32_t disarmed_in;
  * NCCL shares one mask word between all communicators, and RAS may have set it: a later init must not
  * turn it back. Only the first finds it 0.
  */
-static uint32_t mask_at_init(struct scope_area *area, int *mask, bool room)
+static uint32_t mask_at_init(struct scope_area *area, int *mask, bool kernels)
 {
 	uint32_t allowed = area->ceiling, was, now, stays;
 	bool in_use = mask_in_use(area, (uintptr_t)mask);
 
 	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
 	/* Nor may this communicator bring it back under others that have done without. */
-	if (!room || !area->kernel_ch_ok || (!(was & KERNELS) && in_use))
+	if (!kernels || !area->kernel_ch_ok || (!(was & KERNELS) && in_use))
 		allowed &= ~(uint32_t)KERNELS;
 	stays = in_use ? kernels_kept(area, was) : 0;
 	if (!sems_read().all && !manual_arm())
 		now = stays;
 	else if (!(now & ~KERNELS)) /* or what the recorder before has left */
 		now = (mask_wanted() & allowed) | stays;
-	if (!in_use) /* nor may what the communicators before had room for bring it to this one */
+	if (!in_use) /* nor may what the communicators before were allowed bring it to this one */
 		now &= allowed | ~(uint32_t)KERNELS;
 	if (now)
 		__atomic_store_n(&disarmed_in, 0, __ATOMIC_RELAXED);
@@ -435,7 +444,7 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 	struct scope_area *area = area_get();
 	uint64_t base = 0;
 	uint32_t ceiling;
-	bool room;
+	bool kernels;
 
 	if (!area) {
 		if (logfn)
@@ -452,12 +461,16 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
 	ceiling = mask_ceiling(comm->api, logfn);
-	room = area_wanted() & KERNELS && kernels_room(comm, logfn);
+	kernels = area_wanted() & ceiling & KERNELS;
+	if (kernels)
+		comm->no_kernels = kernels_refused(comm, logfn);
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {
 		mask_publish(area, mask, base);
-		comm->mask = mask_at_init(area, mask, room);
+		comm->mask = mask_at_init(area, mask, kernels && !comm->no_kernels);
+		if (comm->mask & KERNELS) /* by those before it */
+			comm->no_kernels = 0;
 	}
 	comm_publish(area, comm);
 	area_unlock(area);

@@ -20,7 +20,8 @@
  *
  * Broadcasts have no mask from interface 6 on: the GPU writes nothing in their places, nor does the host count them if a group has several
  * roots (2.29.2 to 2.30.7: allgatherv_sched.cc; from interface 7 on it counts none). Once it has counted less than the GPU, what is
- * waited for in such a place is there when 64 more with KernelCh have written: then they stay on.
+ * waited for in such a place is there when 64 more with KernelCh have written: then they stay on. And where these do not come,
+ * whoever destroys the communicator waits for good: so from interface 6 on they come on only where the user says so.
  */
 #include <sys/statvfs.h>
 #include "plugin.h"
@@ -53,31 +54,51 @@ uint32_t kernels_kept(const struct scope_area *area, uint32_t mask)
 	return __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) ? mask & KERNELS : 0;
 }
 
+/* Broadcasts are collectives like others where NCCL makes no AllGatherV of them (2.29.2 to 2.30.7: collTaskAppend() of enqueue.cc). */
+static bool may_hang(const struct scope_comm *comm, ncclDebugLogger_t logfn)
+{
+	if (comm->api < 6 || area_env_no_allgatherv())
+		return false;
+	if (logfn)
+		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
+		      "ncclscope: no KernelCh events, with which NCCL 2.29 and newer may wait for "
+		      "good after Broadcasts; NCCL_ALLGATHERV_ENABLE=0 has them without that, "
+		      "NCCL_PROFILE_EVENT_MASK=0x7fff all the same");
+	return true;
+}
+
 /*
  * The pool of operations of a proxy: in each process for each communicator, in shared memory, all of it at once. Those of one node over NVLink have
  * none but for KernelCh, and where there is no room NCCL follows a NULL (NVIDIA/nccl#2326).
  */
-bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn)
+static bool shm_full(const struct scope_comm *comm, ncclDebugLogger_t logfn)
 {
 	uint64_t ranks = RANKS, free = 0;
 	struct statvfs st;
 
-	if (area_env_wants(KERNELS))
-		return true;
 	if (comm->nnodes > 0 && comm->nranks > 0)
 		ranks = ((uint64_t)comm->nranks + (uint64_t)comm->nnodes - 1) /
 			(uint64_t)comm->nnodes;
 	if (!statvfs(SHM, &st))
 		free = (uint64_t)st.f_bavail * st.f_frsize;
 	if (free >= ranks * ROOM)
-		return true;
+		return false;
 	if (logfn)
 		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
 		      "ncclscope: no KernelCh events, for which NCCL needs room in " SHM
 		      ": %llu MiB are free, of %llu; NCCL_PROFILE_EVENT_MASK=0x7fff has them all "
 		      "the same",
 		      (unsigned long long)free >> 20, (unsigned long long)(ranks * ROOM) >> 20);
-	return false;
+	return true;
+}
+
+uint8_t kernels_refused(const struct scope_comm *comm, ncclDebugLogger_t logfn)
+{
+	if (area_env_wants(KERNELS))
+		return 0;
+	if (may_hang(comm, logfn))
+		return SCOPE_KERNELS_MAY_HANG;
+	return shm_full(comm, logfn) ? SCOPE_KERNELS_SHM_FULL : 0;
 }
 
 void kernels_work(bool stays)

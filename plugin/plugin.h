@@ -185,10 +185,12 @@ struct scope_area *area_peek(void);
 
 /* Nobody listens any more: NCCL's masks to 0, unless `ncclscope arm` asked to stay. */
 void area_disarm(void);
-/* The user's event mask, when the plugin is loaded; tests have more of them. */
+/* What the user's environment says when the plugin is loaded; tests have more of them. */
 void area_read_env(void);
-/* Whether it names one of `types`. */
+/* Whether the user's event mask names one of `types`. */
 bool area_env_wants(uint32_t types);
+/* NCCL makes no AllGatherV of Broadcasts. */
+bool area_env_no_allgatherv(void);
 /* Types that somebody wants now; 0: nobody listens. All until a loader has said. */
 uint32_t area_wanted(void);
 /* What NCCL's masks have on, together. */
@@ -210,8 +212,8 @@ bool comm_finalize(uint64_t ctx);
 
 /* What of a mask has to stay on though nobody wants it. */
 uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
-/* Whether NCCL has the memory that it takes for them; the user may say so by the event mask. Says so where it has not. */
-bool kernels_room(const struct scope_comm *comm, ncclDebugLogger_t logfn);
+/* enum scope_no_kernels, and says so: why they would do harm; 0: not, or the user has them all the same by the event mask. */
+uint8_t kernels_refused(const struct scope_comm *comm, ncclDebugLogger_t logfn);
 /* NCCL has work: for which they stay on, as for a graph's capture, or not. Before ABI 5 there is no more to be known, and they stay on. */
 void kernels_work(bool stays);
 /* A GroupApi begins: the thread is in a group. `depth` is NCCL's. */

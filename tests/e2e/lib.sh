@@ -9,7 +9,7 @@ here=$top/tests/e2e
 build=$(realpath "${BUILD:-$top/build}")
 self=$(basename "$0")
 rc=0
-unset NCCLSCOPE_PLUGIN NCCL_PROFILER_PLUGIN NCCL_PROFILE_EVENT_MASK NCCL_DEBUG
+unset NCCLSCOPE_PLUGIN NCCL_PROFILER_PLUGIN NCCL_PROFILE_EVENT_MASK NCCL_ALLGATHERV_ENABLE NCCL_DEBUG
 # The plugin asks for KernelCh where NCCL would have room for it; our jobs need none.
 shm=$(($(stat -f -c '%a * %S' /dev/shm 2>/dev/null || echo 0)))
 [ $shm -ge $((16 << 30)) ] || export NCCL_PROFILE_EVENT_MASK=0x7fff

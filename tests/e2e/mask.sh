@@ -33,8 +33,22 @@ record all -- "${small[@]}"
 is "all by default" "$(types all)" "Coll CollApi Group GroupApi KernelCh KernelLaunch ProxyCtrl ProxyOp ProxyStep"
 masks='[lifecycle("ProfilerInit")[] | .details.eventMask] | unique | tojson'
 is "mask of API 5 by default" "$(q all "$masks")" "[4095]"
-record all6 -- "${small[@]}" --api 6
-is "mask of API 6 by default" "$(q all6 "$masks")" "[32767]"
+
+# ---- From API 6 on NCCL may wait for good with KernelCh: only where the job says so
+
+# has NAME: its mask and KernelChs.
+has() {
+	q "$1" '"\([lifecycle("ProfilerInit")[].details.eventMask] | unique | tojson) \(events | of("KernelCh") | length > 0)"'
+}
+NCCL_PROFILE_EVENT_MASK='' NCCL_DEBUG=INFO record all6 -- "${small[@]}" --api 6
+is "API 6: no KernelCh by default" "$(has all6)" '[32703] false'
+is "API 6: NCCL's log says how to have it" \
+	"$(grep -c 'no KernelCh events,.* NCCL_ALLGATHERV_ENABLE=0 .* NCCL_PROFILE_EVENT_MASK=0x7fff' "$tmp/all6.err")" 2
+NCCL_ALLGATHERV_ENABLE=0 record off6 -- "${small[@]}" --api 6
+is "API 6, NCCL_ALLGATHERV_ENABLE=0: KernelCh" "$(has off6)" '[32767] true'
+NCCL_PROFILE_EVENT_MASK=0x7fff record env6 -- "${small[@]}" --api 6
+is "API 6, the user's mask: KernelCh" "$(has env6)" '[32767] true'
+t "API 6: clean" eval 'clean all6 && clean off6 && clean env6'
 
 # ---- The user's ceiling
 

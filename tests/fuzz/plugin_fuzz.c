@@ -810,6 +810,8 @@ int main(int argc, char **argv)
 	CHECK(seen);
 	my_tag = area_get()->tag;
 	run_phase(PHASE_ON, n / 5 * 2, nthreads, &r);
+	setenv("NCCL_ALLGATHERV_ENABLE", "0", 1); /* from here on KernelCh with each interface */
+	area_read_env();
 	run_phase(PHASE_CHAOS, n / 5 * 2, nthreads, &r);
 	run_phase(PHASE_OFF, n - n / 5 * 4, nthreads, &r);
 	calm(1);

@@ -30,10 +30,15 @@ typedef ncclProfilerEventDescr_v7_t descr;
 static const uint32_t descr_size[] = {0, 120, 128, 120, 104, 112, 112, 136};
 static const uint32_t descr_types[] = {0, 6, 6, 8, 8, 12, 15, 16};
 
+static void set_env(const char *name, const char *text)
+{
+	setenv(name, text, 1);
+	area_read_env();
+}
+
 static void set_env_mask(const char *text)
 {
-	setenv("NCCL_PROFILE_EVENT_MASK", text, 1);
-	area_read_env();
+	set_env("NCCL_PROFILE_EVENT_MASK", text);
 }
 
 void __wrap_probe_start(uint64_t id, uint64_t type, const void *rec);
@@ -66,6 +71,7 @@ static int setup(void **state)
 			   __ATOMIC_RELAXED); /* strings are told anew */
 	tbuf_flush(tbuf_get(), SCOPE_FLUSH_FULL);
 	set_env_mask("");
+	set_env("NCCL_ALLGATHERV_ENABLE", "0"); /* KernelCh with each interface */
 	return 0;
 }
 
@@ -1024,6 +1030,8 @@ int statvfs(const char *path, struct statvfs *st)
 	return shm_free ? 0 : -1;
 }
 
+static int no_kernels; /* what init has told of it */
+
 static int init_mask(int api, int before)
 {
 	static int mask;
@@ -1045,6 +1053,7 @@ static int init_mask(int api, int before)
 			    : &ncclProfiler_v7)
 			->init(&ctx, 1, &mask, "c", 1, 2, 0, log_fn);
 	assert_int_equal(SCOPE_ID_WHAT((uintptr_t)ctx), SCOPE_ID_WHAT_CTX);
+	no_kernels = area_get()->comms[0].no_kernels;
 	ncclProfiler_v7.finalize(ctx);
 	return mask;
 }
@@ -1112,12 +1121,60 @@ static void test_mask_room(void **state)
 	shm_free = 1ULL << 40;
 }
 
+/* From interface 6 on NCCL may wait for good with KernelCh, but not without AllGatherV; and the user may know better. */
+static void test_mask_waits(void **state)
+{
+	static const char *const on[] = {"", "1", "-1", "0x1", "off", "0 "}, *const off[] = {"0",
+											     "0x0",
+											     "00"};
+	uint32_t i;
+	int api;
+
+	(void)state;
+	for (i = 0; i < sizeof(on) / sizeof(*on); i++) {
+		set_env("NCCL_ALLGATHERV_ENABLE", on[i]);
+		for (api = 1; api <= 7; api++) {
+			assert_int_equal(init_mask(api, 0), api < 6 ? 0xfff : 0x7fff & ~0x40);
+			assert_int_equal(no_kernels, api < 6 ? 0 : SCOPE_KERNELS_MAY_HANG);
+		}
+		assert_int_equal(init_mask(6, 0x7fff),
+				 0x7fff & ~0x40); /* left by whoever was before */
+	}
+	for (i = 0; i < sizeof(off) / sizeof(*off); i++) {
+		set_env("NCCL_ALLGATHERV_ENABLE", off[i]);
+		for (api = 1; api <= 7; api++) {
+			assert_int_equal(init_mask(api, 0), api < 6 ? 0xfff : 0x7fff);
+			assert_int_equal(no_kernels, 0);
+		}
+	}
+	unsetenv("NCCL_ALLGATHERV_ENABLE");
+	set_env_mask("0x7fff");
+	assert_int_equal(init_mask(6, 0), 0x7fff);
+	set_env_mask("0xffff");
+	assert_int_equal(init_mask(7, 0), 0xffff);
+	set_env_mask("0x3f");
+	assert_int_equal(init_mask(7, 0), 0x3f);
+	assert_int_equal(no_kernels, 0); /* the user does not want them */
+	set_env_mask("");
+	/* Who asks for it by hand gets it no more than a recorder. */
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x42, .owner = SCOPE_OWNER_MANUAL};
+	scope_sems.all = 0;
+	assert_int_equal(init_mask(6, 0), 0x2);
+	assert_int_equal(init_mask(5, 0), 0x42);
+	ncclscope_control.want[0].mask = 0x2;
+	assert_int_equal(init_mask(6, 0), 0x2);
+	assert_int_equal(no_kernels, 0); /* nobody does */
+	memset(ncclscope_control.want, 0, sizeof(ncclscope_control.want));
+	setup(NULL);
+}
+
 /* What the mask has from communicators that have ended is no reason to have it where there is no room by now. */
 static void test_mask_room_gone(void **state)
 {
 	(void)state;
 	shm_free = 64ULL << 20;
 	assert_int_equal(init_mask(7, 0x7fff), 0x7fff & ~0x40);
+	assert_int_equal(no_kernels, SCOPE_KERNELS_SHM_FULL);
 	assert_int_equal(init_mask(4, 0xfff), 0xfff & ~0x40);
 	set_env_mask("0x7fff");
 	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
@@ -1733,6 +1790,7 @@ int main(void)
 		TEST(test_mask_wanted),
 		TEST(test_mask_kernel_ch),
 		TEST(test_mask_room),
+		TEST(test_mask_waits),
 		TEST(test_mask_room_gone),
 		TEST(test_kernels_off),
 		TEST(test_kernels_nested),
