@@ -332,6 +332,7 @@ static const struct type t_etype = {"eventType", "an event type of NCCL", NULL, 
 static const struct type t_last_state = {"lastState", "the name of an NCCL state, or empty", NULL,
 					 last_states, NULL};
 WORDS(t_exec_source, NULL, "proxy", "kernel", "enqueue");
+WORDS(t_no_kernel_ch, NULL, "may-hang", "shm-full");
 WORDS(t_net_type, NULL, "ib", "socket");
 WORDS(t_clock_source, NULL, "tsc", "cntvct", "clock_gettime");
 WORDS(t_merged_by, NULL, "reference", "messages", "realtime");
@@ -451,7 +452,7 @@ OBJECT(d_kernel_phase, "details.KernelPhase", {"channel", &t_u64, REQ}, {"phaseI
        {"gpuStart", &t_moment, 0}, {"gpuStop", &t_moment, 0}, {"gpuError", &t_time, 0});
 OBJECT(d_lifecycle, "details.ProfilerLifecycle", {"nranks", &t_u64, 0}, {"nNodes", &t_u64, 0},
        {"commName", &t_string, 0}, {"eventMask", &t_u64, 0}, {"ncclApi", &t_api, 0},
-       {"parentComm", &t_hash, 0});
+       {"noKernelCh", &t_no_kernel_ch, 0}, {"parentComm", &t_hash, 0});
 
 static const struct object *const details[NR_ETYPES] = {
 	[ET_GROUP_API] = &d_group_api,

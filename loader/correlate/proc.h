@@ -119,6 +119,7 @@ struct proc {
 	struct interned strings[SCOPE_STRINGS];
 	uint32_t comms_made, comms_finalized;
 	uint32_t mask; /* of its first communicator */
+	uint8_t no_kernels; /* enum scope_no_kernels of its last communicator that has one, if we wanted them */
 	uint32_t nccl_version;
 	uint8_t clock; /* enum scope_clock of its records */
 	uint64_t recs; /* decoded, each part of a step; of a capture alone as they lie there */

@@ -119,6 +119,8 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 
 void summary__proc_end(struct summary *s, const struct proc *p)
 {
+	s->may_hang += p->no_kernels == SCOPE_KERNELS_MAY_HANG;
+	s->shm_full += p->no_kernels == SCOPE_KERNELS_SHM_FULL;
 	s->late += p->corr.counts.late;
 	s->malformed += p->corr.counts.malformed;
 	s->evicted += p->corr.counts.evicted;
@@ -170,6 +172,13 @@ static void print_clean(const char *s, size_t max, FILE *f)
 		fputc(plain(*s), f);
 }
 
+static void print_no_kernels(const char *why, uint32_t procs, FILE *f)
+{
+	if (procs)
+		fprintf(f, "  no KernelCh of %u process%s: %s (docs/limits.md)\n", procs,
+			human__es(procs), why);
+}
+
 static void print_events(const struct summary *s, FILE *f)
 {
 	uint32_t what;
@@ -184,6 +193,8 @@ static void print_events(const struct summary *s, FILE *f)
 		fprintf(f, "  %-24s %12llu\n", "unfinished", (unsigned long long)s->unfinished);
 	if (s->silent)
 		fprintf(f, "  %-24s %12llu\n", "silent", (unsigned long long)s->silent);
+	print_no_kernels("with it NCCL may wait for good", s->may_hang, f);
+	print_no_kernels("/dev/shm may be too small for it", s->shm_full, f);
 }
 
 static void print_slowest(const struct summary *s, FILE *f)

@@ -51,6 +51,7 @@ struct summary {
 	uint64_t skipped;	  /* runs of our BPF programs, by the kernel, as far as it tells */
 	uint64_t records, traced; /* of processes that have ended, as these have recs and events */
 	uint32_t procs, files;
+	uint32_t may_hang, shm_full;	/* processes without KernelCh, by enum scope_no_kernels */
 	uint32_t unwritten;		/* processes without a file, since none could be written, */
 	int unwritten_err;		/* and why, of the first */
 	char example[256];		/* a trace's path */

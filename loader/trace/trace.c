@@ -498,11 +498,25 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 	trace_end(p, &j, OUT_STATE);
 }
 
+/* Why NCCL's mask has no KernelCh, which we wanted; NULL. */
+static const char *no_kernel_ch(struct proc *p, const struct scope_comm *c)
+{
+	static const char *const why[] = {
+		[SCOPE_KERNELS_MAY_HANG] = "may-hang", [SCOPE_KERNELS_SHM_FULL] = "shm-full"};
+
+	if (!c->no_kernels || c->no_kernels > SCOPE_KERNELS_SHM_FULL ||
+	    !(p->session->keep & 1u << SCOPE_KERNEL_CH))
+		return NULL;
+	p->no_kernels = c->no_kernels;
+	return why[c->no_kernels];
+}
+
 void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,
 		      const struct corr_thread *thread)
 {
 	const struct scope_comm *c = &comm->info;
 	struct proc *p = arg;
+	const char *why = no_kernel_ch(p, c);
 	struct json j;
 
 	if (init)
@@ -537,6 +551,8 @@ void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64
 	KEY_STR(&j, "commName", c->name, strnlen(c->name, sizeof(c->name)));
 	KEY_U64(&j, "eventMask", c->mask);
 	KEY_U64(&j, "ncclApi", c->api);
+	if (why)
+		KEY_STR(&j, "noKernelCh", why, strlen(why));
 	json_lit(&j, "}}");
 	trace_end(p, &j, OUT_EVENT);
 }

@@ -36,19 +36,26 @@ is "mask of API 5 by default" "$(q all "$masks")" "[4095]"
 
 # ---- From API 6 on NCCL may wait for good with KernelCh: only where the job says so
 
-# has NAME: its mask and KernelChs.
+# has NAME: its mask and KernelChs, what it says of why, and how often the summary does.
 has() {
-	q "$1" '"\([lifecycle("ProfilerInit")[].details.eventMask] | unique | tojson) \(events | of("KernelCh") | length > 0)"'
+	q "$1" '"\([lifecycle("ProfilerInit")[].details | [.eventMask, .noKernelCh]] | unique | tojson) \(events | of("KernelCh") | length > 0)"'
+	grep -c 'no KernelCh of 2 processes: with it NCCL may wait for good' "$tmp/$1.err"
 }
 NCCL_PROFILE_EVENT_MASK='' NCCL_DEBUG=INFO record all6 -- "${small[@]}" --api 6
-is "API 6: no KernelCh by default" "$(has all6)" '[32703] false'
+is "API 6: no KernelCh by default" "$(has all6)" '[[32703,"may-hang"]] false
+1'
 is "API 6: NCCL's log says how to have it" \
 	"$(grep -c 'no KernelCh events,.* NCCL_ALLGATHERV_ENABLE=0 .* NCCL_PROFILE_EVENT_MASK=0x7fff' "$tmp/all6.err")" 2
 NCCL_ALLGATHERV_ENABLE=0 record off6 -- "${small[@]}" --api 6
-is "API 6, NCCL_ALLGATHERV_ENABLE=0: KernelCh" "$(has off6)" '[32767] true'
+is "API 6, NCCL_ALLGATHERV_ENABLE=0: KernelCh" "$(has off6)" '[[32767,null]] true
+0'
 NCCL_PROFILE_EVENT_MASK=0x7fff record env6 -- "${small[@]}" --api 6
-is "API 6, the user's mask: KernelCh" "$(has env6)" '[32767] true'
-t "API 6: clean" eval 'clean all6 && clean off6 && clean env6'
+is "API 6, the user's mask: KernelCh" "$(has env6)" '[[32767,null]] true
+0'
+NCCL_PROFILE_EVENT_MASK='' record coll6 --mask coll -- "${small[@]}" --api 6
+is "API 6, nobody wants KernelCh: nothing is said" "$(has coll6)" '[[32703,null]] false
+0'
+t "API 6: clean" eval 'clean all6 && clean off6 && clean env6 && clean coll6'
 
 # ---- The user's ceiling
 

@@ -154,6 +154,7 @@ broken S good 9 key-value "key 'eventAddr' is \"0x0\", not an id .*" '9s/"eventA
 broken S good 9 key-value "key 'eventAddr' is \"0x2A\", not an id .*" '9s/"eventAddr":"[^"]*"/"eventAddr":"0x2A"/'
 broken S good 9 key-value "key 'details.stream' is \"0x\", not an id .* or \"null\"" '9s/"stream":"[^"]*"/"stream":"0x"/'
 broken S good 9 key-value "key 'details' is an array, not an object" '9s/"details":\{[^}]*\}/"details":[]/'
+broken S good 2 key-value "key 'details.noKernelCh' is \"x\", not .*" '2s/("ncclApi":[0-9])/\1,"noKernelCh":"x"/'
 broken S good 47 key-value "key 'func' is \"Finalize\", not \"ProfilerInit\" or \"ProfilerFinalize\"" '47s/ProfilerFinalize/Finalize/'
 broken S good 17 key-value "key 'sched.behind.us' is \"x\", not a time .*" '17s/"us":4.000/"us":"x"/'
 broken S good 17 key-value "key 'sched.cpus' is 3, not an array" '17s/"cpus":\[3\]/"cpus":3/'
