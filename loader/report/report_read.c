@@ -45,6 +45,7 @@ struct steps {
 	int64_t waited;	  /* such waits of all steps that ended */
 	uint64_t op;	 /* of a ProxyOp that receives and has not ended: its operation's address */
 	int64_t told_to; /* and up to when it is known what its open steps wait for */
+	struct report_receiving still; /* what that operation has of it */
 	int64_t recv, stall;	  /* such waits of steps without a flow: all of them, the longest */
 	int64_t gpu_from, gpu_to; /* the first wait of `gpu` */
 	UT_hash_handle hh;
@@ -56,7 +57,7 @@ struct links {
 	uint32_t n;
 	bool open; /* one of them never ended */
 	struct report_receiving over,
-		still;		     /* those that ended; and those that did not, as told last */
+		still; /* those that ended; and those that did not, each as told last */
 	struct report_kernel kernel; /* the first of the operation's */
 	struct report_link link[REPORT_LINKS];
 	UT_hash_handle hh;
@@ -261,12 +262,12 @@ static size_t waiting_bytes(const struct report_part *part)
 }
 
 /* What never ended tells for how long it has been so behind its operation. */
-static void take_still(struct report_reader *rd, const struct waiting *w)
+static void take_still(struct report_reader *rd, uint64_t addr, struct report_part *part)
 {
-	const struct links *ls = entry_of(rd->links, struct links, w->addr, false);
+	const struct links *ls = entry_of(rd->links, struct links, addr, false);
 
-	if (ls && w->part->unfinished)
-		report_receiving_add(&w->part->receiving, &ls->still);
+	if (ls && part->unfinished)
+		report_receiving_add(&part->receiving, &ls->still);
 }
 
 static void give_waiting(struct report_reader *rd, struct waiting *w)
@@ -275,7 +276,7 @@ static void give_waiting(struct report_reader *rd, struct waiting *w)
 		w->part->unfinished = true;
 		w->part->known = true;
 	}
-	take_still(rd, w);
+	take_still(rd, w->addr, w->part);
 	rd->r->open_bytes -= waiting_bytes(w->part);
 	HASH_DEL(rd->waiting, w);
 	give_part(rd, &w->info, w->part);
@@ -835,6 +836,18 @@ static int64_t stretch_span(struct stretch *s, int64_t after, int64_t stop)
 	return most(s->to - s->from, 0);
 }
 
+/* It has ended, or is told again; an operation whose address came again has nothing of it. */
+static void withdraw_still(struct report_reader *rd, struct steps *sums)
+{
+	struct links *ls = sums->op ? entry_of(rd->links, struct links, sums->op, false) : NULL;
+
+	if (ls) {
+		ls->still.ns = most(ls->still.ns - sums->still.ns, 0);
+		ls->still.wait = most(ls->still.wait - sums->still.wait, 0);
+	}
+	sums->still = (struct report_receiving){.ns = 0};
+}
+
 /*
  * A ProxyOp that receives and has been under way for @ns. What its connection tells is of waits that data has ended; what its steps still
  * wait comes behind it.
@@ -849,13 +862,13 @@ static void take_still_op(struct report_reader *rd, node_t rec, int64_t ns)
 
 	if (!sums || !ls)
 		return;
+	withdraw_still(rd, sums);
 	sums->op = parent;
 	sums->told_to = sums->received;
-	report_receiving_add(&ls->still,
-			     &(struct report_receiving){
-				     .ns = ns,
-				     .wait = no_data ? get_span(rd, get(rd, rec, "net"), "noData")
-						     : sums->waited});
+	sums->still = (struct report_receiving){
+		.ns = ns,
+		.wait = no_data ? get_span(rd, get(rd, rec, "net"), "noData") : sums->waited};
+	report_receiving_add(&ls->still, &sums->still);
 }
 
 /* A step that has not ended, and has waited for data up to @stop, if it was in that last. */
@@ -875,6 +888,7 @@ static void take_still_step(struct report_reader *rd, node_t rec, int64_t start,
 	recv = s->recv; /* it may go on */
 	more.wait = stretch_span(&recv, most(start, sums->told_to), stop);
 	sums->told_to = most(sums->told_to, recv.to);
+	report_receiving_add(&sums->still, &more);
 	report_receiving_add(&ls->still, &more);
 }
 
@@ -994,8 +1008,10 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	if (sums) {
 		take_sums(sums, &l);
 		waited = sums->waited;
-		if (!open)
+		if (!open) {
+			withdraw_still(rd, sums);
 			forget_entry(rd->step_sums, sums);
+		}
 	}
 	if (is_foreign(rd, rec))
 		return;
@@ -1005,8 +1021,6 @@ static void take_proxy_op(struct report_reader *rd, node_t rec, int64_t start, i
 	ls = entry_of(rd->links, struct links, parent, true);
 	if (!ls)
 		return;
-	if (open && !ls->open)
-		ls->still = (struct report_receiving){.ns = 0}; /* as it was told before */
 	ls->open |= open;
 	if (net)
 		take_net(rd, net, &l);
@@ -1151,8 +1165,6 @@ static struct report_part *new_part(struct report_reader *rd, node_t rec, uint64
 	if (ls) {
 		part->kernel = ls->kernel;
 		part->receiving = ls->over;
-		if (ls->open)
-			report_receiving_add(&part->receiving, &ls->still);
 	}
 	part->nlinks = n;
 	if (n)
@@ -1251,6 +1263,7 @@ static void take_op(struct report_reader *rd, node_t rec, bool coll, int64_t sta
 		return;
 	part->start = start;
 	set_stop(rd, rec, part, stop);
+	take_still(rd, addr, part);
 	if (part->known && !part->unfinished)
 		rd->proc->op_ended = most(rd->proc->op_ended, part->stop);
 	if (w && (part->unfinished || (!part->known && part->stop < w->part->stop))) {
@@ -1276,7 +1289,6 @@ static void take_open(struct report_reader *rd, node_t rec)
 	struct report_op_info info;
 	struct report_part *part;
 	struct waiting *w;
-	struct links *ls;
 	int64_t ts, start;
 
 	if (!get_point(rd, rec, "ts", &ts) || !get_point(rd, get(rd, rec, "start"), "ts", &start) ||
@@ -1292,9 +1304,6 @@ static void take_open(struct report_reader *rd, node_t rec)
 	w = told_open(rd, addr);
 	if (w)
 		forget_open(rd, w);
-	ls = entry_of(rd->links, struct links, addr, false);
-	if (ls)
-		ls->still = (struct report_receiving){.ns = 0};
 	take_info(rd, rec, coll, &info);
 	info.called = call_of(rd, rec, start, false);
 	part = new_part(rd, rec, addr);

@@ -2485,6 +2485,10 @@ static void exited_after_a_reset(void **state)
 	STILL("Coll", "0x0", "0x12", us)                                                           \
 	STILL("ProxyOp", "0x12", "0x2", us)                                                        \
 	STILL("ProxyStep", "0x2", "0x3", us) STILL("ProxyStep", "0x2", "0x4", us)
+#define STILL_OP                                                                                   \
+	RECV_WAIT("0x3", "751000.000")                                                             \
+	STILL("ProxyOp", "0x12", "0x2", "1501000.000")                                             \
+	STILL("ProxyStep", "0x2", "0x3", "1501000.000")
 
 /* For how long its only rank waits, by the table and by the map. */
 static void must_wait(const char *text, size_t len, int64_t ns)
@@ -2523,6 +2527,13 @@ static void waits_of_what_hangs(void **state)
 		  1800 * MS);
 	/* its recording breaks off */
 	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "201000.000") STILL_ALL("2001000.000"), 1800 * MS);
+	/* and its ProxyOp had been told of before: half of its time; three quarters, as it is told again; what has ended counts once */
+	MUST_WAIT(HEADER("1") STILL_OP STILL("Coll", "0x0", "0x12", "3001000.000"), 1500 * MS);
+	MUST_WAIT(HEADER("1") STILL_OP STILL_ALL("3001000.000"), 2250 * MS);
+	MUST_WAIT(HEADER("1") STILL_OP RECV_STEP("0x3", "\"stop\":{\"ts\":2001000.000}")
+			  RECV_OP("\"stop\":{\"ts\":2001000.000}")
+				  STILL("Coll", "0x0", "0x12", "3001000.000"),
+		  1875 * MS);
 	/* where no connection tells, as over RDMA, RecvWait counts for what has ended as well */
 	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "3000.000")
 			  RECV_STEP("0x3", "\"stop\":{\"ts\":9000.000}")
