@@ -678,6 +678,7 @@ struct report_comm {
 	uint64_t ops;
 	uint64_t alone;	 /* collectives whose seq is not that of other ranks: each is one rank's */
 	uint32_t killed; /* of its members, those whose process is */
+	uint32_t go_by;	 /* at the end: processes of which it is the largest, `within` */
 	/* At so many of its operations what its members were at was forgotten, and at the last one how late they came; report_chain.c. */
 	uint64_t forgot;
 	int64_t forgot_lag;

@@ -140,7 +140,7 @@ void report_tell_reset_before(const struct report_proc *p, const struct names *n
 void report_gpu_note(const struct report *r, struct report_find *f, const struct report_op *op,
 		     const struct report_part *part);
 
-/* All input has been read: which processes are of one job. */
+/* All input has been read: which processes are of one job, and of communicators of one size which one its ranks go by. */
 void report_note_jobs(struct report *r);
 
 /* Of signals: report_signals.c. */

@@ -3851,6 +3851,30 @@ static void jobs_side_by_side(void **state)
 	report_free(&r);
 }
 
+/* Two communicators of both ranks, to which they come in different order: one job, that has no need of names. */
+static void two_of_one_size(void **state)
+{
+	char *text;
+	struct report r;
+	int rank, i;
+
+	(void)state;
+	text_begin();
+	for (rank = 0; rank < 2; rank++) {
+		fprintf(text_file, HEADER("%d"), rank + 1, rank + 1);
+		for (i = 0; i < 40; i++)
+			put_coll(text_file, i % 2 == rank ? "0xa" : "0xb", rank, i / 2,
+				 1000 + 10 * i, 0, false);
+	}
+	text_read(&r);
+	assert_int_equal(r.procs->within, r.procs->next->within);
+	text = text_of(&r);
+	assert_non_null(strstr(text, "\nrank  process"));
+	assert_null(strstr(text, ", 2 ranks:\n"));
+	free(text);
+	report_free(&r);
+}
+
 static const struct report_comm *comm_a(const struct report *r)
 {
 	const struct report_comm *c;
@@ -6056,6 +6080,7 @@ int main(void)
 		cmocka_unit_test(evidence_is_wrapped),
 		cmocka_unit_test(lines_fit),
 		cmocka_unit_test(jobs_side_by_side),
+		cmocka_unit_test(two_of_one_size),
 		cmocka_unit_test(many_ranks),
 		cmocka_unit_test(called_ahead),
 		cmocka_unit_test(carried_into_another),
