@@ -35,6 +35,7 @@ struct pending {
 	struct come *come; /* owned */
 	struct report_op *op;
 	int64_t newest; /* by the real clock */
+	int64_t since;	/* report_waits_since(), of its parts the last */
 	uint64_t bytes; /* that r->waiting_bytes counts */
 	uint64_t nr;	/* of those that ended at the same time, which came first */
 	int64_t due;	/* no sooner than then it has waited for long enough */
@@ -76,7 +77,7 @@ static int64_t due_of(const struct pending *p)
 {
 	bool all = p->op->nparts >= HASH_COUNT(p->op->comm->members);
 
-	return p->newest + (all ? REPORT_WAIT_NS : REPORT_GIVE_UP_NS);
+	return p->since + (all ? REPORT_WAIT_NS : REPORT_GIVE_UP_NS);
 }
 
 /* A part of it has come. That ranks have come that it lacks makes it due later, which is seen when it seems to be. */
@@ -289,7 +290,7 @@ static struct pending *pending_of(struct report *r, const struct report_op_info 
 		return NULL;
 	}
 	p->key = key;
-	p->newest = INT64_MIN;
+	p->newest = p->since = INT64_MIN;
 	p->due_at = NOT_DUE;
 	p->op = report_op_new(r, info);
 	if (p->op)
@@ -480,6 +481,7 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	add_bytes(r, p, report_part_bytes(part) + sizeof(part));
 	r->npending++;
 	p->newest = at > p->newest ? at : p->newest;
+	p->since = most(p->since, report_waits_since(part));
 	if (op->comm->nranks > 0 && op->nparts >= (uint32_t)op->comm->nranks)
 		complete(r, p);
 	else

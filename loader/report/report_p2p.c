@@ -78,6 +78,7 @@ struct report_exchange {
 	uint64_t seq;	    /* the least of its messages', each by its connection and direction */
 	struct report_awaited awaited;
 	int64_t newest; /* by the real clock */
+	int64_t since;	/* report_waits_since(), of its parts the last */
 	struct report_exchange *prev, *next;
 };
 
@@ -129,7 +130,7 @@ static struct side *new_side(struct report *r, const struct side_key *key, struc
 	x->nsides = 1;
 	x->ranks[key->rank / 64 % 16] |= UINT64_C(1) << key->rank % 64;
 	x->seq = UINT64_MAX;
-	x->newest = INT64_MIN;
+	x->newest = x->since = INT64_MIN;
 	DL_APPEND(x->sides, s);
 	DL_APPEND(r->settling, x);
 	r->npending++;
@@ -331,6 +332,7 @@ static void tie(struct report *r, struct report_exchange *a, struct report_excha
 	more->waits += less->waits;
 	more->seq = more->seq < less->seq ? more->seq : less->seq;
 	more->newest = most(more->newest, less->newest);
+	more->since = most(more->since, less->since);
 	await_all(&more->awaited, &less->awaited);
 	free(less);
 	list = list_of(r, more);
@@ -484,7 +486,8 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 {
 	struct report_message m = {
 		.called = info->called, .start = start, .stop = part->stop, .peer = info->peer};
-	int64_t at = part->stop + part->beyond + part->proc->offset;
+	int64_t at = part->stop + part->beyond + part->proc->offset,
+		since = report_waits_since(part);
 	bool sure = !part->loss_near; /* else one before it may have been lost */
 	struct report_proc *proc = part->proc;
 	int32_t rank = part->rank;
@@ -493,6 +496,7 @@ void report_p2p_add(struct report *r, const struct report_op_info *info, struct 
 	if (!m.side)
 		return;
 	m.side->in->newest = most(m.side->in->newest, at);
+	m.side->in->since = most(m.side->in->since, since);
 	*(info->send ? &m.side->sent : &m.side->received) += info->bytes;
 	*(info->send ? &m.side->nsent : &m.side->nreceived) += 1;
 	m.conn = conn_of(r, info, rank, report_window_of(r, proc, at));
@@ -635,8 +639,8 @@ void report_p2p_expire(struct report *r, int64_t ns)
 	}
 	for (x = r->awaiting; x; x = tmp) {
 		tmp = x->next;
-		if (x->newest + REPORT_WAIT_NS < ns &&
-		    (x->newest + REPORT_GIVE_UP_NS < ns || !may_come(r, x)))
+		if (x->since + REPORT_WAIT_NS < ns &&
+		    (x->since + REPORT_GIVE_UP_NS < ns || !may_come(r, x)))
 			complete(r, x);
 	}
 }

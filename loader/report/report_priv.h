@@ -42,6 +42,12 @@ static inline int report_compare_groups(const struct report_proc *a, const struc
 	return (a->within > b->within) - (a->within < b->within);
 }
 
+/* By the real clock, when others are waited for since: the last one of a recording comes as that has been read to its end, maybe long after it. */
+static inline int64_t report_waits_since(const struct report_part *p)
+{
+	return most(p->stop + p->beyond, p->proc->last - REPORT_SETTLED) + p->proc->offset;
+}
+
 static inline int64_t part_ns(const struct report_part *p)
 {
 	return p->stop - p->start;

@@ -5836,6 +5836,53 @@ static void many_that_wait(void **state)
 	report_free(&r);
 }
 
+/* From rank 0 to rank 1. */
+static void end_of_message(struct report *r, struct report_proc *proc, int32_t rank)
+{
+	struct report_op_info info = {
+		.comm = 7, .bytes = 4096, .p2p = true, .send = !rank, .peer = 1 - rank};
+	struct report_part *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	info.func = names__printf(r->names, "%s", rank ? "Recv" : "Send");
+	*p = (struct report_part){.proc = proc,
+				  .rank = rank,
+				  .start = 2000 * MS,
+				  .stop = 2001 * MS,
+				  .gap = -1,
+				  .known = true};
+	report_add_part(r, &info, p);
+}
+
+/* The last one of each rank comes when its recording has been read to the end, which may go on for long: its ranks meet all the same. */
+static void last_ones_meet(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	int rank;
+
+	(void)state;
+	groups_begin(&r, list, 2);
+	report_comm(&r, 7)->nranks = 2;
+	for (rank = 0; rank < 2; rank++) {
+		list[rank]->last = (200000 + rank) * MS;
+		report_expire(&r, list[rank]->last);
+		group_part(&r, list[rank], 7, rank, 0, 1000 * MS, 1001 * MS);
+	}
+	report_expire(&r, 300000 * MS);
+	assert_int_equal(r.totals.ops, 1);
+	for (rank = 0; rank < 2; rank++) {
+		list[rank]->last = (400000 + 2000 * rank) * MS;
+		report_expire(&r, list[rank]->last);
+		list[rank]->window = -1;
+		end_of_message(&r, list[rank], rank);
+	}
+	report_expire(&r, 500000 * MS);
+	assert_int_equal(r.totals.ops, 2);
+	report_end(&r);
+	report_free(&r);
+}
+
 #define MANY_OF_ONE  REPORT_PARTS
 #define MANY_LACKING 20000
 
@@ -6140,6 +6187,7 @@ int main(void)
 		cmocka_unit_test(json_of_many_comms),
 		cmocka_unit_test(chosen_ids),
 		cmocka_unit_test(many_that_wait),
+		cmocka_unit_test(last_ones_meet),
 		cmocka_unit_test(real_clocks_far_apart),
 		cmocka_unit_test(not_all_clocks_are_here),
 		cmocka_unit_test(many_that_lack_ranks),
