@@ -321,13 +321,29 @@ static bool tell_stop(const struct report_cause *c, int64_t until, const struct 
 	return true;
 }
 
-/* How it ended, and what may have made it do so. */
-static void tell_end(const struct report_proc *p, const struct names *names,
-		     struct report_verdict *v)
+/* What is reset as it ends follows from that. */
+static void tell_reset_before(const struct report_proc *p, const struct names *names, char *at,
+			      size_t len)
 {
-	uint32_t at = report_tell_end(p, names, v->evidence[1], sizeof(v->evidence[1])) ? 2 : 1;
+	int64_t ns = report_died_at(p, names) - p->reset_ns - p->offset;
+	int32_t rank = p->reset_by && !p->reset_by->several ? p->reset_by->rank : -1;
+	bool in = !strcmp(names__text(names, p->reset_why), "reset-in");
 
-	report_tell_reset_before(p, names, v->evidence[at], sizeof(v->evidence[at]));
+	*at = 0;
+	if (!p->reset_ns || ns < 0 || ns > REPORT_FAILS)
+		return;
+	snprintf(at, len, "%s before its end, its connection", words__span(ns));
+	if (rank >= 0)
+		append(at, len, " to rank %d", rank);
+	append(at, len, " was reset, by %s", in ? "the other end" : "itself");
+}
+
+void report_tell_failed(const struct report_proc *p, const struct names *names,
+			char (*evidence)[256])
+{
+	uint32_t at = report_tell_end(p, names, evidence[1], sizeof(evidence[1])) ? 2 : 1;
+
+	tell_reset_before(p, names, evidence[at], sizeof(evidence[at]));
 }
 
 static void tell_missing(const struct report_op *op, const struct report_cause *c,
@@ -352,7 +368,7 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 	if (c->code == CODE_STOPPED)
 		tell_stop(c, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
 	else if (c->died || had_exited(op, c->proc))
-		tell_end(c->proc, names, v);
+		report_tell_failed(c->proc, names, v->evidence);
 	else
 		tell_asleep(c->proc->self, names, v->evidence[1], sizeof(v->evidence[1]));
 }
@@ -382,23 +398,6 @@ void report_tell_reset(const struct report_proc *p, const struct names *names, c
 	tell_reset_end(p, at, len);
 	if (strchr(at, ':') && p->reset_host)
 		append(at, len, " on %.24s", names__text(names, p->reset_host));
-}
-
-/* What is reset as it ends follows from that. */
-void report_tell_reset_before(const struct report_proc *p, const struct names *names, char *at,
-			      size_t len)
-{
-	int64_t ns = report_died_at(p, names) - p->reset_ns - p->offset;
-	int32_t rank = p->reset_by && !p->reset_by->several ? p->reset_by->rank : -1;
-	bool in = !strcmp(names__text(names, p->reset_why), "reset-in");
-
-	*at = 0;
-	if (!p->reset_ns || ns < 0 || ns > REPORT_FAILS)
-		return;
-	snprintf(at, len, "%s before its end, its connection", words__span(ns));
-	if (rank >= 0)
-		append(at, len, " to rank %d", rank);
-	append(at, len, " was reset, by %s", in ? "the other end" : "itself");
 }
 
 void report_tell(const struct report_op *op, const struct report_cause *c, struct names *names,

@@ -138,9 +138,9 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 /* Evidence: which end of a connection did so, and who that is, if the trace knows. */
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at,
 		       size_t len);
-/* Evidence of one that failed: that a connection of it was reset not long before; it may have done so for that. */
-void report_tell_reset_before(const struct report_proc *p, const struct names *names, char *at,
-			      size_t len);
+/* Evidence of one that failed, behind the first line: how it ended, and that a connection of it was reset not long before, if one was. */
+void report_tell_failed(const struct report_proc *p, const struct names *names,
+			char (*evidence)[256]);
 
 /* The part of @op that is the finding's: how its GPU did then, beside its peers'. */
 void report_gpu_note(const struct report *r, struct report_find *f, const struct report_op *op,

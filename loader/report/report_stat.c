@@ -1006,8 +1006,7 @@ static void tell_exit(struct report *r, const struct report_proc *p)
 		 "it was the first of %u processes to fail, within %s, and no operation was seen "
 		 "under way",
 		 n + 1, words__span(last - p->died));
-	report_tell_end(p, r->names, f->evidence[1], sizeof(f->evidence[1]));
-	report_tell_reset_before(p, r->names, f->evidence[2], sizeof(f->evidence[2]));
+	report_tell_failed(p, r->names, f->evidence);
 }
 
 /* A job that failed after a connection was reset may have had no operation under way just then. */
