@@ -166,10 +166,11 @@ static char plain(char c)
 	return (char)((unsigned char)c < 0x20 || (unsigned char)c > 0x7e ? '?' : c);
 }
 
-static void print_clean(const char *s, size_t max, FILE *f)
+static void print_column(const char *s, int width, FILE *f)
 {
-	for (; max && *s; s++, max--)
+	for (; width && *s; s++, width--)
 		fputc(plain(*s), f);
+	fprintf(f, "%*s", width, "");
 }
 
 static void print_no_kernels(const char *why, uint32_t procs, FILE *f)
@@ -200,25 +201,28 @@ static void print_events(const struct summary *s, FILE *f)
 static void print_slowest(const struct summary *s, FILE *f)
 {
 	const struct summary_op *op;
+	bool open = false;
 	uint32_t i;
 
 	if (!s->nslowest)
 		return;
 	fprintf(f,
 		"\nSlowest operations, by execution time (to the end of their last child)\n"
-		"  %12s  %-14s %6s %12s  %-13s %5s %8s  %s\n",
+		"  %12s  %-13s %7s %12s  %-14s %5s %7s  %s\n",
 		"exec ms", "func", "seq", "count", "datatype", "rank", "pid", "communicator");
 	for (i = 0; i < s->nslowest; i++) {
 		op = &s->slowest[i];
-		fprintf(f, "  %12.3f  ", (double)op->duration_ns / 1e6);
-		print_clean(op->func, sizeof(op->func), f);
-		fprintf(f, "%*s %6llu %12llu  ", (int)(14 - (int)strnlen(op->func, 14)), "",
-			(unsigned long long)op->seq, (unsigned long long)op->count);
-		print_clean(op->datatype, sizeof(op->datatype), f);
-		fprintf(f, "%*s %5d %8u  0x%llx%s\n", (int)(13 - (int)strnlen(op->datatype, 13)),
-			"", op->rank, op->pid, (unsigned long long)op->comm_hash,
-			op->open ? "  still open" : "");
+		open |= op->open;
+		fprintf(f, "%c %12.3f  ", op->open ? '>' : ' ', (double)op->duration_ns / 1e6);
+		print_column(op->func, 13, f);
+		fprintf(f, " %7llu %12llu  ", (unsigned long long)op->seq,
+			(unsigned long long)op->count);
+		print_column(op->datatype, 14, f);
+		fprintf(f, " %5d %7u  0x%llx\n", op->rank, op->pid,
+			(unsigned long long)op->comm_hash);
 	}
+	if (open)
+		fprintf(f, "> still open\n");
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -294,7 +298,8 @@ static void print_worst(const struct summary_flow *w, FILE *f)
 	if (w->peer >= 0)
 		put_part(&l, ", ", "rank %d with rank %d", w->rank, w->peer);
 	if (w->needed >= WORTH_TELLING)
-		put_part(&l, ": ", "%u segments sent again", w->needed);
+		put_part(&l, ": ", "%u segments sent again, %u of them needlessly", w->again,
+			 w->again - w->needed);
 	if (w->rwnd_ns * 4 >= w->busy_ns + 1)
 		put_part(&l, ": ", "held up by its receiver for %.0f %% of its time",
 			 percent(w->rwnd_ns, w->busy_ns));

@@ -187,7 +187,7 @@ static void test_no_parent(void **state)
 /* What it prints at its end is not wider than the report: names of the longest that there are. */
 static void summary_fits(void **state)
 {
-	struct summary s = {.flows = 1, .nworst = 1};
+	struct summary s = {.flows = 1, .nworst = 1, .nslowest = 1};
 	char *text = NULL, *line, *rest;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
@@ -197,10 +197,20 @@ static void summary_fits(void **state)
 	s.worst[0] = (struct summary_flow){.name = "255.255.255.255:65535>255.255.255.255:65535",
 					   .rank = 1023,
 					   .peer = 1022,
-					   .needed = 99999,
+					   .again = 99999,
+					   .needed = 88888,
 					   .busy_ns = 100,
 					   .rwnd_ns = 50,
 					   .sndbuf_ns = 50};
+	s.slowest[0] = (struct summary_op){.duration_ns = UINT64_C(99999999999000),
+					   .seq = 9999999,
+					   .comm_hash = UINT64_MAX,
+					   .count = UINT64_C(999999999999),
+					   .rank = 99999,
+					   .pid = 4194303,
+					   .open = true,
+					   .func = "ReduceScatter",
+					   .datatype = "ncclFloat8e4m3"};
 	s.proxy.span_ns = s.proxy.sums.blocked_ns = 100;
 	s.proxy.nbehind = 2;
 	strcpy(s.proxy.behind[0].comm, "qemu-system-x86");
@@ -211,6 +221,9 @@ static void summary_fits(void **state)
 	fclose(f);
 	assert_non_null(strstr(text, "behind qemu-system-x86[4194303],"));
 	assert_non_null(strstr(text, "behind python3?worker[4194303], in "));
+	assert_non_null(strstr(text, "99999 segments sent again, 11111 of them needlessly"));
+	assert_non_null(strstr(text, "\n> 99999999.999  ReduceScatter "));
+	assert_non_null(strstr(text, "\n> still open"));
 	rest = text;
 	while ((line = strsep(&rest, "\n")))
 		if (strlen(line) > 100)
