@@ -516,6 +516,7 @@ static int open_raw(struct recorder *r)
 static void close_raw(struct recorder *r)
 {
 	uint64_t bytes;
+	int err;
 
 	if (!r->raw)
 		return;
@@ -526,12 +527,17 @@ static void close_raw(struct recorder *r)
 	}
 	raw_writer__flush(r->raw);
 	bytes = raw_writer__bytes(r->raw);
-	if (raw_writer__close(r->raw))
-		r->lost = true;
-	else
+	err = raw_writer__close(r->raw);
+	r->raw = NULL;
+	if (!err) {
 		pr_info("Capture: %llu bytes in %s, for 'ncclscope convert'\n",
 			(unsigned long long)bytes, r->opt.raw);
-	r->raw = NULL;
+		return;
+	}
+	pr_info("Capture: %llu bytes in %s, cut off: %s\n", (unsigned long long)bytes, r->opt.raw,
+		strerror(-err));
+	r->lost = true;
+	r->failed |= !r->opt.dir || !bytes;
 }
 
 static int no_memory(void)
@@ -903,7 +909,7 @@ static void print_result(const struct recorder *r, const struct session *s)
 	print_stats(r, s);
 	print_rdma(&r->rdma, &r->s.rdma);
 	if (log_level >= LOG_INFO && s->live)
-		summary__print_capture(&s->summary, stderr);
+		summary__print_capture(&s->summary, raw_writer__flush(r->raw) != 0, stderr);
 	else if (log_level >= LOG_INFO)
 		summary__print(&s->summary, d ? d->path : "", stderr);
 	print_unrecorded(r, &s->summary);

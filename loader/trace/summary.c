@@ -349,14 +349,17 @@ static void print_loss(const struct summary *s, FILE *f)
 			(unsigned long long)s->skipped, human__s(s->skipped));
 }
 
-void summary__print_capture(const struct summary *s, FILE *f)
+void summary__print_capture(const struct summary *s, bool cut, FILE *f)
 {
 	if (s->procs)
 		fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n",
 			(unsigned long long)s->records, s->procs, human__es(s->procs));
 	else
 		fprintf(f, "\nRecords: none, no process with the plugin made a communicator\n");
-	print_loss(s, f);
+	if (cut)
+		fprintf(f, "\nLoss: not known, as the capture was cut off\n");
+	else
+		print_loss(s, f);
 }
 
 bool summary__nothing_written(const struct summary *s)

@@ -73,8 +73,8 @@ uint64_t summary__lost(const struct summary *s);
 /* There was something to write, and all of it is lost. */
 bool summary__nothing_written(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);
-/* Of a recording that nobody has decoded. */
-void summary__print_capture(const struct summary *s, FILE *f);
+/* Of a recording that nobody has decoded; `cut`: its capture ends before it does. */
+void summary__print_capture(const struct summary *s, bool cut, FILE *f);
 void summary__free(struct summary *s);
 
 #endif

@@ -212,4 +212,18 @@ else
 	skip "full at close" "no /dev/fuse"
 fi
 
+# ---- A disk that is full from the beginning
+
+mkdir "$tmp/full"
+mount -t tmpfs -o size=256k none "$tmp/full"
+head -c 300k /dev/zero >"$tmp/full/fill" 2>/dev/null
+recorder_bg nothing --raw "$tmp/full/nothing.raw"
+job_bg filler --ranks 2 --iters 100
+wait "$starter"
+stop_recorder INT
+is "a full disk: nothing is kept, which is a failure" "$rc $(stat -c %s "$tmp/full/nothing.raw")" "1 0"
+is "a full disk: what there is, and that nobody knows the loss" "$(grep -cE '^ncclscope: Capture: 0 bytes in .*nothing.raw, cut off: No space left on device$|^Loss: not known, as' "$tmp/nothing.err") $(
+	grep -c '^Loss: 0' "$tmp/nothing.err")" "2 0"
+umount "$tmp/full"
+
 finish
