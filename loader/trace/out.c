@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "human.h"
 #include "log.h"
 #include "out.h"
 #include "out_threads.h"
@@ -250,15 +251,18 @@ void out_batch__write(struct out_batch *batch)
 static void count_dropped(struct out_file *f, const struct out_batch *batch)
 {
 	uint64_t n = count_lines(batch->kinds);
+	char without[64] = "";
 	int i;
 
 	for (i = 0; i < OUT_KINDS; i++)
 		f->counts[i] -= batch->kinds[i];
 	f->write_lost += n;
+	if (n) /* else it was the header */
+		snprintf(without, sizeof(without), ", continuing without %llu line%s",
+			 (unsigned long long)n, human__s(n));
 	if (!f->failing)
-		pr_warn("Failed to write '%s': %s, continuing without %llu lines; lost lines are "
-			"counted\n",
-			f->path, strerror(-batch->err), (unsigned long long)n);
+		pr_warn("Failed to write '%s': %s%s; lost lines are counted\n", f->path,
+			strerror(-batch->err), without);
 }
 
 void out_batch__account(const struct out_batch *batch)

@@ -224,6 +224,9 @@ stop_recorder INT
 is "a full disk: nothing is kept, which is a failure" "$rc $(stat -c %s "$tmp/full/nothing.raw")" "1 0"
 is "a full disk: what there is, and that nobody knows the loss" "$(grep -cE '^ncclscope: Capture: 0 bytes in .*nothing.raw, cut off: No space left on device$|^Loss: not known, as' "$tmp/nothing.err") $(
 	grep -c '^Loss: 0' "$tmp/nothing.err")" "2 0"
+"$scope" convert "$tmp/all.raw" -o "$tmp/full/t" >"$tmp/nothing.say" 2>&1
+is "a full disk: a trace without a line is not said to go on without 0 of them" "$(grep -cE "^ncclscope: warning: Failed to write .*: No space left on device; lost lines are counted$" "$tmp/nothing.say") $(
+	grep -c 'without 0' "$tmp/nothing.say")" "2 0"
 umount "$tmp/full"
 
 finish
