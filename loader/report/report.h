@@ -560,6 +560,9 @@ struct report_proc {
 	struct report_proc *job; /* at the end: one that all of its job have */
 	bool several; /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
+	bool no_ops;	  /* by its header: operations were not to be recorded */
+	bool launched;	  /* a group of calls has ended, whose operations there would be */
+	bool has_engines; /* operations of copy engines (CeColl) */
 	/*
 	 * Its last operation, of whatever communicator: when that ended, if that is known; and how much later it comes for all
 	 * that operations are told to have taken too long so far, its own and those of ranks that it waited for.
@@ -963,9 +966,19 @@ bool report_has_ended(const struct report_proc *p, const struct names *names);
 /* How it did so beyond that: whose the signal was, or its status; false: nothing is known. */
 bool report_how_ended(const struct report_proc *p, const struct names *names, char *at, size_t len);
 
+/* Why an input has no operation. */
+enum report_without {
+	WITHOUT_ANY,	/* there was none */
+	WITHOUT_ASKING, /* none were to be recorded: --mask, or NCCL_PROFILE_EVENT_MASK */
+	WITHOUT_OTHERS, /* but those of copy engines, which are not looked at */
+};
+
+/* Of one without. */
+enum report_without report_without(const struct report *r);
+
 /*
- * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. Owned by the caller
- * (free); NULL: no memory.
+ * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. None where
+ * there were operations all the same. Owned by the caller (free); NULL: no memory.
  */
 struct report_still *report_stills(const struct report *r, uint32_t *n);
 

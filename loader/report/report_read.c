@@ -12,6 +12,7 @@
 #include "lines.h"
 #include "log.h"
 #include "nccl_names.h"
+#include "nccl_profiler.h"
 #include "recent.h"
 #include "report_priv.h"
 #include "seq.h"
@@ -355,6 +356,15 @@ static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t 
 		rd->r->err = -ENOMEM;
 }
 
+/* Older traces do not tell what was asked for. */
+static bool has_no_ops(const struct report_reader *rd, node_t features)
+{
+	const uint32_t ops = ncclProfileColl | ncclProfileP2p | ncclProfileCeColl;
+
+	return get(rd, features, "maskAsked") &&
+	       !(event_mask_closure(get_count(rd, features, "maskAsked")) & ops);
+}
+
 static void take_header(struct report_reader *rd, node_t rec)
 {
 	node_t boot = get(rd, rec, "bootId");
@@ -374,6 +384,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 		p->key.started = -1;
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
+	p->no_ops = has_no_ops(rd, get(rd, rec, "features"));
 	rd->no_data = get_bool(rd, get(rd, rec, "features"), "noData");
 	rd->common = seq__of_header(rd->doc, rec);
 	take_clock(rd, get(rd, rec, "clock"));
@@ -1127,6 +1138,13 @@ static void take_call(struct report_reader *rd, node_t rec, int64_t start)
 		c->start = start;
 }
 
+/* What a group has called is launched when it ends, or later, by a graph that it is captured in. */
+static void take_group(struct report_reader *rd, node_t rec)
+{
+	rd->proc->launched |= get(rd, rec, "stop") && !get_bool(rd, rec, "unfinished") &&
+			      !get_bool(rd, get(rd, rec, "details"), "graphCaptured");
+}
+
 /* When what began @start was called; @ended: nothing asks for that again. */
 static int64_t call_of(struct report_reader *rd, node_t rec, int64_t start, bool ended)
 {
@@ -1364,6 +1382,10 @@ static void take_event(struct report_reader *rd, node_t rec)
 		take_op(rd, rec, false, from, to);
 	else if (jn_is(type, "ncclProfileP2pApi"))
 		take_call(rd, rec, from);
+	else if (jn_is(type, "ncclProfileGroupApi"))
+		take_group(rd, rec);
+	else if (jn_is(type, "ncclProfileCeColl"))
+		rd->proc->has_engines = true;
 	else if (jn_is(type, "ncclProfileKernelCh"))
 		take_kernel(rd, rec, to);
 	else if (jn_is(type, "ProfilerLifecycle"))

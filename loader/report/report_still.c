@@ -72,6 +72,21 @@ static void find_apart(struct report_still *list, uint32_t n)
 		list[i].apart = i < most_at || i >= most_at + most;
 }
 
+enum report_without report_without(const struct report *r)
+{
+	bool asked = !r->procs, launched = false, engines = false;
+	const struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next) {
+		asked |= !p->no_ops;
+		launched |= p->launched && !p->lost;
+		engines |= p->has_engines;
+	}
+	if (engines)
+		return WITHOUT_OTHERS;
+	return launched || !asked ? WITHOUT_ASKING : WITHOUT_ANY;
+}
+
 struct report_still *report_stills(const struct report *r, uint32_t *n)
 {
 	struct report_still *list = calloc(r->nprocs + 1, sizeof(*list));
@@ -80,7 +95,9 @@ struct report_still *report_stills(const struct report *r, uint32_t *n)
 	uint32_t tid;
 
 	*n = 0;
-	for (p = r->procs; p && list && !r->totals.ops; p = p->next) {
+	if (r->totals.ops || report_without(r))
+		return list;
+	for (p = r->procs; p && list; p = p->next) {
 		tid = (uint32_t)p->pid;
 		HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
 		if (p->self != p || p->rank < 0 || !t)

@@ -280,9 +280,30 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 
 #define AT_THE_END ": what the ranks' first threads were in at the end"
 
+/* Above them. */
+static void still_heading(const struct report *r, uint32_t n, FILE *f)
+{
+	enum report_without without = report_without(r);
+	double lost = words__much_lost(r);
+
+	if (without == WITHOUT_ASKING)
+		words__heading(r, f,
+			       "Operations were not recorded (--mask, NCCL_PROFILE_EVENT_MASK)");
+	else if (without == WITHOUT_OTHERS)
+		words__heading(r, f,
+			       "No operations but those of copy engines (CeColl), of which "
+			       "nothing more is told");
+	else if (lost > 0)
+		words__heading(r, f,
+			       "No operation began or ended in what is left: %.0f %% of the "
+			       "records were lost%s",
+			       lost, n ? AT_THE_END : "");
+	else
+		words__heading(r, f, "No operation began or ended%s", n ? AT_THE_END : "");
+}
+
 void report_text_still(const struct report *r, FILE *f)
 {
-	double lost = words__much_lost(r);
 	uint32_t n, apart = 0, i;
 	struct report_still *list;
 
@@ -295,13 +316,7 @@ void report_text_still(const struct report *r, FILE *f)
 	}
 	for (i = 0; i < n; i++)
 		apart += list[i].apart;
-	if (lost > 0)
-		words__heading(r, f,
-			       "No operation began or ended in what is left: %.0f %% of the "
-			       "records were lost%s",
-			       lost, n ? AT_THE_END : "");
-	else
-		words__heading(r, f, "No operation began or ended%s", n ? AT_THE_END : "");
+	still_heading(r, n, f);
 	if (n)
 		fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
 	for (i = 0; i < n && i < ROWS_MAX; i++)

@@ -74,6 +74,20 @@ done <<-'EOT'
 	-1:coll:4095:Coll CollApi Group GroupApi
 EOT
 
+# ---- A job whose operations are left out is not told to hang
+
+while IFS=: read -r env list; do
+	NCCL_PROFILE_EVENT_MASK=$env record out --mask "$list" -- "${small[@]}"
+	is "ceiling $env, --mask $list: no operations, which is no hang" \
+		"$(grep -cx 'Operations were not recorded (--mask, NCCL_PROFILE_EVENT_MASK)' "$tmp/out.err") $(
+			grep -c 'No operation' "$tmp/out.err") $("$scope" report --json "$tmp/out" | jq -c .still)" "1 0 []"
+	rm -rf "$tmp/out"
+done <<-'EOT'
+	0xffff:collapi
+	0xffff:p2p
+	4:all
+EOT
+
 # ---- Nobody there: mask 0, no callbacks, not a word
 
 job_bg idle --ranks 2 --bytes 64K --iters 1000000 --sleep-us 2000 --check

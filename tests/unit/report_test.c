@@ -1703,6 +1703,63 @@ static void nothing_moves(void **state)
 	report_free(&r);
 }
 
+#define HEADER_OF_MASK(mask)                                                                       \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":1,"       \
+	"\"comm\":\"job\",\"features\":{\"maskAsked\":" mask "}}\n"
+#define API(type, more)                                                                            \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfile" type "\",\"start\":{\"ts\":2.5}" more   \
+	"}\n"
+#define HAS_ENDED  ",\"stop\":{\"ts\":3.5}"
+#define OF_A_GRAPH ",\"details\":{\"graphCaptured\":true}"
+
+static void must_tell_still(const char *text, size_t len, const char *want, uint32_t want_n)
+{
+	struct report r;
+	char *said;
+	uint32_t n;
+
+	read_text(&r, text, len);
+	free(report_stills(&r, &n));
+	said = text_of(&r);
+	if (n != want_n || !strstr(said, want))
+		fail_msg("%u, not %u, or no '%s' in:\n%s", n, want_n, want, said);
+	free(said);
+	report_free(&r);
+}
+
+/* Of a job that does well nothing is still: its operations were not asked for, or NCCL was not to tell them. */
+static void operations_are_left_out(void **state)
+{
+	static const char none[] =
+		"\nOperations were not recorded (--mask, NCCL_PROFILE_EVENT_MASK)\n";
+	static const char hangs[] = "\nNo operation began or ended: what";
+	static const char engines[] = "\nNo operations but those of copy engines (CeColl)";
+#define SLEEPER INIT("0") THREAD("1", ASLEEP("1000000.000", "futex"))
+	static const char by_mask[] = HEADER_OF_MASK("512") SLEEPER API("CollApi", HAS_ENDED);
+	static const char by_mask_none[] = HEADER_OF_MASK("32") SLEEPER;
+	static const char by_ceiling[] = HEADER_OF_MASK("65535") SLEEPER API("GroupApi", HAS_ENDED);
+	static const char by_one[] = HEADER_OF_MASK("32") SLEEPER HEADER("2");
+	/* a parent of what was asked for; a first operation that hangs as it connects; what is only captured */
+	static const char steps[] = HEADER_OF_MASK("16") SLEEPER;
+	static const char connects[] =
+		HEADER_OF_MASK("65535") SLEEPER API("GroupApi", ",\"unfinished\":true")
+			API("GroupApi", HAS_ENDED ",\"unfinished\":true") API("CollApi", HAS_ENDED);
+	static const char captured[] =
+		HEADER_OF_MASK("65535") SLEEPER API("GroupApi", HAS_ENDED OF_A_GRAPH);
+	static const char by_engines[] =
+		HEADER_OF_MASK("65535") SLEEPER API("CeColl", HAS_ENDED) API("GroupApi", HAS_ENDED);
+
+	(void)state;
+	must_tell_still(by_mask, sizeof(by_mask) - 1, none, 0);
+	must_tell_still(by_mask_none, sizeof(by_mask_none) - 1, none, 0);
+	must_tell_still(by_ceiling, sizeof(by_ceiling) - 1, none, 0);
+	must_tell_still(by_one, sizeof(by_one) - 1, hangs, 1);
+	must_tell_still(steps, sizeof(steps) - 1, hangs, 1);
+	must_tell_still(connects, sizeof(connects) - 1, hangs, 1);
+	must_tell_still(captured, sizeof(captured) - 1, hangs, 1);
+	must_tell_still(by_engines, sizeof(by_engines) - 1, engines, 0);
+}
+
 /* ---- Quantiles ------------------------------------------------------------------------------------------------ */
 
 static int cmp(const void *a, const void *b)
@@ -6159,6 +6216,7 @@ int main(void)
 		cmocka_unit_test(never_came),
 		cmocka_unit_test(where_it_sleeps),
 		cmocka_unit_test(nothing_moves),
+		cmocka_unit_test(operations_are_left_out),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
