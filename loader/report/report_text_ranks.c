@@ -2,6 +2,7 @@
 /* The report for people, who did it: tables of ranks and of threads, and the map of who waited when. */
 #include <stdlib.h>
 #include <string.h>
+#include "clock.h"
 #include "human.h"
 #include "report_text_priv.h"
 
@@ -252,6 +253,18 @@ static void tell_awake(const struct report_thread *t, char *at, size_t len)
 		snprintf(at, len, "not known");
 }
 
+#define ASKED_NS (2 * NSEC_PER_SEC) /* after so long the recorder has asked, if the kernel tells */
+
+/* What it sleeps in, or slept in before it `ended`. */
+static void tell_asleep(const struct report *r, const struct report_thread *t, bool ended, char *at,
+			size_t len)
+{
+	report_tell_sleep(t, r->names, at, len);
+	if (!*at && !ended)
+		snprintf(at, len, "not known%s",
+			 t->all_asleep && t->asleep < ASKED_NS ? " yet: record 3 s or longer" : "");
+}
+
 static void still_row(const struct report *r, const struct report_still *s, FILE *f)
 {
 	const struct report_thread *t = s->thread;
@@ -265,7 +278,7 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 		snprintf(asleep, sizeof(asleep), "%s%s", t->all_asleep ? "> " : "",
 			 words__span(t->asleep));
 	if (t->asleep)
-		report_tell_sleep(t, r->names, in, 256);
+		tell_asleep(r, t, ended, in, 256);
 	else if (!ended)
 		tell_awake(t, in, sizeof(in));
 	if (ended && *in)

@@ -1760,6 +1760,25 @@ static void operations_are_left_out(void **state)
 	must_tell_still(by_engines, sizeof(by_engines) - 1, engines, 0);
 }
 
+/* The call is asked for two seconds after a recording began, and told where the kernel lets us see it. */
+static void a_call_is_not_known_yet(void **state)
+{
+#define NOT_TOLD(from, since)                                                                      \
+	HEADER_OF_MASK("65535")                                                                    \
+	INIT("0")                                                                                  \
+	THREAD("1", ",\"since\":" from                                                             \
+		    ",\"blocked\":8000000.000,\"state\":\"blocked\",\"stateSince\":" since)
+	static const char short_one[] = NOT_TOLD("8100000.000", "8100000.000");
+	static const char long_one[] = NOT_TOLD("1000000.000", "1000000.000");
+	static const char short_sleep[] = NOT_TOLD("1000000.000", "8100000.000");
+
+	(void)state;
+	must_tell_still(short_one, sizeof(short_one) - 1,
+			" > 900.0 ms   not known yet: record 3 s or longer\n", 1);
+	must_tell_still(long_one, sizeof(long_one) - 1, "> 8.00 s   not known\n", 1);
+	must_tell_still(short_sleep, sizeof(short_sleep) - 1, " 900.0 ms   not known\n", 1);
+}
+
 /* ---- Quantiles ------------------------------------------------------------------------------------------------ */
 
 static int cmp(const void *a, const void *b)
@@ -6217,6 +6236,7 @@ int main(void)
 		cmocka_unit_test(where_it_sleeps),
 		cmocka_unit_test(nothing_moves),
 		cmocka_unit_test(operations_are_left_out),
+		cmocka_unit_test(a_call_is_not_known_yet),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),
 		cmocka_unit_test(other_profilers_traces),
