@@ -42,6 +42,7 @@
 #define NODE_NS	       NSEC_PER_SEC
 #define HUNG_NS	       (250 * 1000000ull) /* whether something does not move is asked so often, */
 #define HUNG_SILENT_NS (100 * 1000000ull) /* of threads that have handed in nothing for so long */
+#define SILENT_NS      (3 * NSEC_PER_SEC) /* within that those are asked that hand in nothing */
 #define DRAIN_NS       (500 * 1000000ull) /* for processes of a job that has ended */
 #define SETTLE_NS      (2 * NSEC_PER_SEC) /* for operations in flight when the recording ends */
 #define JOB_END_NS     (500 * 1000000ull) /* for a command that was told to end when we were */
@@ -862,17 +863,30 @@ static void print_how_to_load(const struct recorder *r)
 			r->plugin);
 }
 
+/* Nothing came: of whom, and why. */
+static void print_none(const struct recorder *r)
+{
+	uint32_t n = r->opt.npids ? (uint32_t)r->opt.npids : scan__users(&r->scan);
+	bool brief = monotonic_ns() - r->s.attach_ns < SILENT_NS;
+
+	if (n)
+		pr_info("%u process%s the plugin, and nothing happened in %s%s\n", n,
+			n > 1 ? "es have" : " has", n > 1 ? "them" : "it",
+			brief ? ": of a job that hangs or idles record 3 s or longer (-d 10s)"
+			      : "; without a communicator there is nothing to record");
+	if (!r->opt.npids && !r->job_seen && (!n || r->job_ended))
+		print_how_to_load(r);
+}
+
 /*
  * Other jobs' events say nothing of our command's. Parents and environment do not tell whose a process is (daemons, containers, srun): only that
  * what was there before the command is none that it has started.
  */
 static void print_unrecorded(const struct recorder *r, const struct summary *s)
 {
-	if (r->opt.npids || r->job_seen)
-		return;
 	if (!s->procs && !s->unwritten) {
-		print_how_to_load(r);
-	} else if (r->job_ended) {
+		print_none(r);
+	} else if (r->job_ended && !r->job_seen) {
 		pr_info("'%s' started none of the processes that were recorded: all of them began "
 			"before it\n",
 			r->opt.cmd[0]);

@@ -355,7 +355,7 @@ void summary__print_capture(const struct summary *s, bool cut, FILE *f)
 		fprintf(f, "\nRecords: %llu of %u process%s, not decoded\n",
 			(unsigned long long)s->records, s->procs, human__es(s->procs));
 	else
-		fprintf(f, "\nRecords: none, no process with the plugin made a communicator\n");
+		fprintf(f, "\nRecords: none, no process with the plugin told anything\n");
 	if (cut)
 		fprintf(f, "\nLoss: not known, as the capture was cut off\n");
 	else
@@ -385,7 +385,7 @@ static void print_files(const struct summary *s, const char *dir, FILE *f)
 		fprintf(f, "Trace: none, of %u process%s nothing was to be recorded\n", s->procs,
 			human__es(s->procs));
 	else if (!s->files)
-		fprintf(f, "Trace: none, no process with the plugin made a communicator\n");
+		fprintf(f, "Trace: none, no process with the plugin told anything\n");
 }
 
 void summary__print(const struct summary *s, const char *dir, FILE *f)

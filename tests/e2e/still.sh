@@ -88,4 +88,23 @@ t "--sched=off: clean, lossless" eval 'clean off && lossless off'
 is "--sched=off: of no thread what it is in" "$(q off '[records("thread")[] | has("state")] | unique | tojson')" '[false]'
 kill_job
 
+# ---- Recorded for less than a second: nothing is known of it, but that it is there
+
+job_bg brief --ranks 2 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=4:ms=100000
+ranks_of 2
+sleep 1
+# short NAME OPTION...: too short to ask those that hand in nothing. They have the plugin all the same.
+short() {
+	record "$@" -d 700ms
+	is "hung, for less than a second, $1: none has no plugin" "$rc $(
+		grep -c "Start jobs with\|made a communicator" "$tmp/$1.err") $(
+		grep -cE '^ncclscope: [0-9]+ process(es have| has) the plugin, and nothing happened in (them|it): of a job that hangs or idles record 3 s or longer' "$tmp/$1.err")" "0 0 1"
+}
+short brief
+short brief-pid -p "${ranks[1]}"
+recorder_bg brief-raw --raw "$tmp/brief.raw" -d 700ms
+until_true 20 ended "$recorder"
+is "hung, for less than a second, captured: none has no plugin" "$(grep -c "Start jobs with\|made a communicator" "$tmp/brief-raw.err")" 0
+kill_job
+
 finish
