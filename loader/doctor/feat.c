@@ -15,7 +15,8 @@
 #define PLUGIN	  "plugin"
 
 static const char run_as_root[] =
-	"Run ncclscope as root (sudo), or give it CAP_SYS_ADMIN and CAP_SYS_PTRACE.";
+	"Run ncclscope as root (sudo), or give it CAP_SYS_ADMIN and CAP_SYS_PTRACE, and for other "
+	"users' jobs CAP_DAC_OVERRIDE and CAP_CHOWN.";
 
 static const char newer_or_config[] =
 	"Boot a kernel from 5.10 on with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and "

@@ -457,6 +457,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	err = target__find(&t, p->pid);
 	if (err == -EAGAIN) /* as many processes as we may have */
 		err = -EBUSY;
+	p->hidden = err == -EPERM || err == -EACCES;
 	/* One that cannot be looked into now still has what it had: its file's probe is not for us to take away. */
 	if (!err || err == -ENOENT || err == -ESRCH)
 		proc_leaves_file(p);
@@ -665,6 +666,16 @@ uint32_t scan__users(const struct scan *s)
 
 	for (p = s->procs; p; p = p->hh.next)
 		n += p->file && !p->bare;
+	return n;
+}
+
+uint32_t scan__hidden(const struct scan *s)
+{
+	const struct scan_proc *p;
+	uint32_t n = 0;
+
+	for (p = s->procs; p; p = p->hh.next)
+		n += p->hidden;
 	return n;
 }
 

@@ -53,6 +53,7 @@ struct scan_proc {
 	uint64_t first_id; /* struct target's, when we first asked it for events; 0: not yet */
 	struct scan_file *file; /* NULL: it has none that we record */
 	bool bare;		/* and no probe can be on what it has mapped of it */
+	bool hidden;		/* we may not look into it */
 	UT_hash_handle hh;
 };
 
@@ -89,6 +90,9 @@ void scan__tick(struct recorder *r, uint64_t now);
 
 /* How many processes have a file of the plugin that is recorded, as of the last look at each. */
 uint32_t scan__users(const struct scan *s);
+
+/* How many may not be looked into, likewise: nobody knows what they have. */
+uint32_t scan__hidden(const struct scan *s);
 
 /*
  * When the probe of the file behind an open target was put on, in ns; 0: not known. What started later

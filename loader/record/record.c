@@ -863,6 +863,17 @@ static void print_how_to_load(const struct recorder *r)
 			r->plugin);
 }
 
+/* As with some capabilities and not others: what others' processes have is not known then. */
+static void print_hidden(const struct recorder *r)
+{
+	uint32_t n = scan__hidden(&r->scan);
+
+	if (n)
+		pr_info("%u process%s may not be looked into%s: whether they have the plugin is "
+			"not known\n",
+			n, human__es(n), geteuid() ? ", but by root" : "");
+}
+
 /* Nothing came: of whom, and why. */
 static void print_none(const struct recorder *r)
 {
@@ -874,6 +885,7 @@ static void print_none(const struct recorder *r)
 			n > 1 ? "es have" : " has", n > 1 ? "them" : "it",
 			brief ? ": of a job that hangs or idles record 3 s or longer (-d 10s)"
 			      : "; without a communicator there is nothing to record");
+	print_hidden(r);
 	if (!r->opt.npids && !r->job_seen && (!n || r->job_ended))
 		print_how_to_load(r);
 }
@@ -908,11 +920,13 @@ static void print_who_has_it(const struct recorder *r)
 		pr_info("%u process%s the plugin now; 'ncclscope status' lists them\n", n,
 			n > 1 ? "es have" : " has");
 	else
-		pr_info("No process has the plugin yet, and those that run without it are not "
+		pr_info("No process%s has the plugin yet, and those that run without it are not "
 			"recorded: "
 			"start jobs with NCCL_PROFILER_PLUGIN=%s; 'ncclscope status' lists those "
 			"that have it\n",
-			r->plugin);
+			scan__hidden(&r->scan) ? " that may be looked into" : "", r->plugin);
+	if (!r->opt.cmd)
+		print_hidden(r);
 }
 
 /* `s`: whose traces they are, or the recorder's own where there are none. */

@@ -109,6 +109,20 @@ t "recorder of another user with just that: other users' jobs, running and new" 
 try bound setpriv "--bounding-set=$(set_of $kept)"
 t "recorder of root with just that: other users' jobs, running and new" complete bound
 
+# ---- With what it starts with, and no more: other users' jobs that run already are hidden from it
+
+users_job hidden --ranks 2 --bytes 64K --iters 100000 --sleep-us 2000 --no-check &
+starter=$!
+until_true 10 pgrep -P $starter scope-job >/dev/null
+sleep 1
+# shellcheck disable=SC2046
+$(ambient sys_admin sys_ptrace) timeout 30 "$scope" record --plugin "$plugin" -o "$tmp/nobody.d/hidden" -d 500ms >"$tmp/hidden.say" 2>"$tmp/hidden.err"
+is "recorder without CAP_DAC_OVERRIDE: does not say that nobody has the plugin" "$? $(grep -c 'No process has the plugin' "$tmp/hidden.err") $(
+	grep -c 'No process that may be looked into has the plugin yet' "$tmp/hidden.err") $(
+	grep -cE '^ncclscope: [0-9]+ processes? may not be looked into, but by root: ' "$tmp/hidden.err")" "0 0 1 2"
+pkill -INT -P $starter
+wait $starter 2>/dev/null
+
 # ---- With CAP_SYS_ADMIN in place of those that were split off from it: it stays
 
 admin="sys_admin sys_ptrace dac_override chown"

@@ -399,6 +399,30 @@ static void test_copied_up_no_room(void **state)
 	scan__free(&r.scan);
 }
 
+/* Whether it has the plugin is not known: that is told, until it can be looked into. */
+static void test_hidden(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	int asked;
+
+	(void)state;
+	plugin.find = -EACCES;
+	pass(&r, &asked);
+	assert_int_equal(scan__hidden(&r.scan), 1);
+	plugin.find = -EPERM;
+	p = pass(&r, &asked);
+	p->vsize = 0;
+	pass(&r, &asked);
+	assert_int_equal(scan__hidden(&r.scan), 1);
+	plugin.find = 0;
+	p->vsize = 0;
+	pass(&r, &asked);
+	assert_int_equal(scan__hidden(&r.scan), 0);
+	assert_int_equal(scan__users(&r.scan), 1);
+	scan__free(&r.scan);
+}
+
 /* It came before the file was changed, and we after: what we attach to by its mapping is the changed file, and nothing is asked of it. */
 static void test_unreachable(void **state)
 {
@@ -562,19 +586,13 @@ static void test_not_yet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hangs),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_first_id),
-		cmocka_unit_test(test_says_once),
-		cmocka_unit_test(test_says_of_some),
-		cmocka_unit_test(test_remapped),
-		cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_copied_up),
-		cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_not_yet),
-		cmocka_unit_test(test_unreachable),
-		cmocka_unit_test(test_copied_up_no_room),
+		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
+		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
+		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_copied_up), cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_not_yet),	  cmocka_unit_test(test_unreachable),
+		cmocka_unit_test(test_hidden),	  cmocka_unit_test(test_copied_up_no_room),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
