@@ -9,18 +9,24 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "hash.h"
 #include "log.h"
 #include "out.h"
 #include "retain.h"
 
 #define BLOCK_BYTES 4096 /* what a file takes of the disk at least, and in steps of */
 
+struct inode {
+	uint64_t dev, ino;
+};
+
 struct trace_file {
 	struct trace_file *next;
-	dev_t dev;
-	ino_t ino;
+	struct recording *rec;
+	struct inode inode;
 	uint64_t bytes;	  /* when it was whole */
 	const char *name; /* in path, behind the directory */
+	UT_hash_handle hh;
 	char path[];
 };
 
@@ -44,16 +50,23 @@ struct retain {
 	uint32_t max_files, nfiles;
 	bool own_dirs;
 	struct recording *now, *oldest, *newest; /* newest: of those that have ended */
+	struct trace_file *files;		 /* of all, by inode */
 	struct retain_deleted deleted;
 };
 
-static void recording_free(struct recording *rec)
+static void file_free(struct retain *r, struct trace_file *f)
+{
+	HASH_DEL(r->files, f);
+	free(f);
+}
+
+static void recording_free(struct retain *r, struct recording *rec)
 {
 	struct trace_file *f, *next;
 
 	for (f = rec ? rec->files : NULL; f; f = next) {
 		next = f->next;
-		free(f);
+		file_free(r, f);
 	}
 	free(rec);
 }
@@ -76,12 +89,34 @@ void retain__free(struct retain *r)
 
 	if (!r)
 		return;
-	recording_free(r->now);
+	recording_free(r, r->now);
 	for (rec = r->oldest; rec; rec = next) {
 		next = rec->next;
-		recording_free(rec);
+		recording_free(r, rec);
 	}
 	free(r);
+}
+
+/* Whoever had the inode of a file that has just been made is gone, and no file of ours any more. */
+static void inode_taken(struct retain *r, const struct inode *inode)
+{
+	struct trace_file **at, *f;
+	struct recording *rec;
+
+	HASH_FIND(hh, r->files, inode, sizeof(*inode), f);
+	if (!f)
+		return;
+	rec = f->rec;
+	for (at = &rec->files; *at != f; at = &(*at)->next)
+		;
+	*at = f->next;
+	if (rec != r->now) { /* of that one nothing has been counted */
+		rec->bytes -= f->bytes;
+		rec->nfiles--;
+		r->bytes -= f->bytes;
+		r->nfiles--;
+	}
+	file_free(r, f);
 }
 
 void retain__add(struct retain *r, const char *path, int fd)
@@ -97,11 +132,17 @@ void retain__add(struct retain *r, const char *path, int fd)
 		f = calloc(1, sizeof(*f) + len);
 	if (!f)
 		return; /* it stays on the disk */
+	f->inode = (struct inode){st.st_dev, st.st_ino};
+	inode_taken(r, &f->inode);
+	HASH_ADD(hh, r->files, inode, sizeof(f->inode), f);
+	if (!HASH_ADDED(hh, f)) {
+		free(f);
+		return;
+	}
 	memcpy(f->path, path, len);
 	slash = strrchr(f->path, '/');
 	f->name = slash ? slash + 1 : f->path;
-	f->dev = st.st_dev;
-	f->ino = st.st_ino;
+	f->rec = r->now;
 	f->next = r->now->files;
 	r->now->files = f;
 }
@@ -147,14 +188,14 @@ static int look(struct place *at, const struct trace_file *f, uint64_t *bytes)
 		err = -errno;
 	if (err)
 		return err == -ENOTDIR ? -ENOENT : err;
-	if (st.st_dev != f->dev || st.st_ino != f->ino)
+	if (st.st_dev != f->inode.dev || st.st_ino != f->inode.ino)
 		return -ENOENT;
 	*bytes = ((uint64_t)st.st_size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	return 0;
 }
 
 /* What is there now; what somebody has taken away is none of ours any more. */
-static void measure(struct place *at, struct recording *rec)
+static void measure(struct retain *r, struct place *at, struct recording *rec)
 {
 	struct trace_file **at_file = &rec->files, *f;
 
@@ -162,7 +203,7 @@ static void measure(struct place *at, struct recording *rec)
 	while ((f = *at_file)) {
 		if (look(at, f, &f->bytes) == -ENOENT) {
 			*at_file = f->next;
-			free(f);
+			file_free(r, f);
 			continue;
 		}
 		rec->bytes += f->bytes;
@@ -179,10 +220,10 @@ static void measure_again(struct retain *r, struct place *at)
 	r->bytes = r->nfiles = 0;
 	r->newest = NULL;
 	while ((rec = *at_rec)) {
-		measure(at, rec);
+		measure(r, at, rec);
 		if (!rec->nfiles) {
 			*at_rec = rec->next;
-			recording_free(rec);
+			recording_free(r, rec);
 			continue;
 		}
 		r->newest = rec;
@@ -226,7 +267,7 @@ static void delete_oldest(struct retain *r, struct place *at)
 	r->nfiles -= rec->nfiles;
 	r->deleted.recordings++;
 	r->oldest = rec->next;
-	recording_free(rec);
+	recording_free(r, rec);
 }
 
 void retain__end_recording(struct retain *r, bool links, uid_t uid)
@@ -236,9 +277,9 @@ void retain__end_recording(struct retain *r, bool links, uid_t uid)
 
 	r->now = NULL;
 	if (rec)
-		measure(&at, rec);
+		measure(r, &at, rec);
 	if (!rec || !rec->nfiles) { /* nobody ran: what was before is still the newest */
-		recording_free(rec);
+		recording_free(r, rec);
 		place_leave(&at);
 		return;
 	}

@@ -277,6 +277,63 @@ static void test_moved_away(void **state)
 	end(r);
 }
 
+/*
+ * Somebody has deleted a trace, and the next one has its name and, as ext4 gives them out again, its inode: it is of the newest recording, and counts
+ * once.
+ */
+static void test_inode_again(void **state)
+{
+	struct retain *r = begin(4 * 8192, 100, false);
+	int i, fd;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		trace(r, name(i, 1), 8192);
+		end_recording(r);
+	}
+	fd = open(
+		name(1, 1),
+		O_WRONLY |
+			O_TRUNC); /* in place of a new one: which inode that has is the file system's choice */
+	assert_true(fd >= 0);
+	retain__add(r, name(1, 1), fd);
+	assert_int_equal(ftruncate(fd, 2 * 8192), 0);
+	close(fd);
+	end_recording(r);
+	assert_deleted(r, 0, 0, 0);
+	trace(r, name(3, 1), 8192);
+	end_recording(r);
+	assert_true(is_there(name(1, 1)));
+	assert_deleted(r, 1, 1, 8192);
+	assert_false(is_there(name(0, 1)));
+	trace(r, name(4, 1), 2 * 8192);
+	end_recording(r);
+	assert_false(is_there(name(2, 1)) || is_there(name(1, 1)));
+	assert_deleted(r, 3, 3, 4 * 8192);
+	end(r);
+}
+
+/* As before, and the one that is deleted and made again is of the same recording. */
+static void test_inode_again_within(void **state)
+{
+	struct retain *r = begin(3 * 8192, 100, false);
+	int fd;
+
+	(void)state;
+	trace(r, name(0, 1), 8192);
+	end_recording(r);
+	trace(r, name(1, 1), 8192);
+	fd = open(name(1, 1), O_WRONLY);
+	assert_true(fd >= 0);
+	retain__add(r, name(1, 1), fd);
+	close(fd);
+	trace(r, name(1, 2), 8192);
+	end_recording(r);
+	assert_deleted(r, 0, 0, 0);
+	assert_true(is_there(name(0, 1)));
+	end(r);
+}
+
 static int enter(void **state)
 {
 	(void)state;
@@ -301,6 +358,8 @@ int main(void)
 		cmocka_unit_test(test_directories),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_moved_away),
+		cmocka_unit_test(test_inode_again),
+		cmocka_unit_test(test_inode_again_within),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);
