@@ -28,6 +28,11 @@ is "installed, for the program that is installed" "$(grep -o '^ExecStart=[^ ]*' 
 	"ExecStart=/opt/n/bin/ncclscope"
 is "installed, not enabled" "$(find "$tmp/inst" -name '*.wants')" ""
 
+# ---- A wrong option
+
+"$scope" record --plugin "$plugin" --keep 1G 2>"$tmp/wrong.err"
+is "an option that is wrong: it ends, and is not started again" "$? $(of RestartPreventExitStatus)" "2 2"
+
 # ---- In a sandbox like the unit's
 
 caps=$(of CapabilityBoundingSet)
