@@ -22,15 +22,16 @@
 #include "streams.h"
 #include "zst.h"
 
-#define BUFFER (64 << 10) /* of each; a quarter where there are many */
-#define AHEAD  (64 << 10) /* of what is closed in between: opening takes its time */
-#define STREAMS_MAX                                                                                \
-	4096 /* read side by side; of pieces of files, a file's last one takes what is beyond */
-#define FILES_MAX  4096 /* descriptors */
-#define FILES_REST 64	/* for the rest of the program, which has few */
-#define MANY	   256
-#define STEP_NS	   INT64_C(20000000)
-#define STEP_BYTES (1 << 20)
+#define BUFFER	    (64 << 10) /* of each; a quarter where there are many */
+#define AHEAD	    (64 << 10) /* of what is closed in between: opening takes its time */
+#define FIRST_BYTES (64 << 10) /* a header and the first time behind it */
+#define STREAMS_MAX 4096       /* read side by side */
+#define PIECES_MAX  65536      /* of files; a file's last one takes what is beyond */
+#define FILES_MAX   4096       /* descriptors */
+#define FILES_REST  64	       /* for the rest of the program, which has few */
+#define MANY	    256
+#define STEP_NS	    INT64_C(20000000)
+#define STEP_BYTES  (1 << 20)
 
 struct stream {
 	char *path;
@@ -49,20 +50,22 @@ struct stream {
 	bool eof, too_long;
 	bool told; /* what went wrong has been; read once more, it will again */
 	void *reader;
-	int64_t now; /* how far its reader has come, when it was last asked */
+	int64_t now;   /* how far its reader has come, when it was last asked */
+	int64_t first; /* where it begins, in us of the real clock; 0: not known */
 };
 
 struct streams {
 	struct streams_options opt;
 	struct streams_totals totals;
 	struct stream *list;
-	uint32_t n;
-	uint32_t files_max; /* descriptors that are kept */
-	uint32_t files;	    /* that there are */
+	uint32_t n, cap;
+	struct stream **order; /* owned: who begins first; NULL: they are STREAMS_MAX at most */
+	uint32_t files_max;    /* descriptors that are kept */
+	uint32_t files;	       /* that there are */
 	/* while they are read */
 	struct heap
 		begun; /* owned: who is behind is first. Not in it: the one that is read just now */
-	uint32_t next; /* of the list, to begin */
+	uint32_t next; /* to begin */
 	const struct streams_ops *ops;
 	void *to;
 	uint64_t began_ns;
@@ -84,12 +87,17 @@ static void say_error(const struct streams *f, const char *path, int err)
 
 static int add_stream(struct streams *f, const char *path, off_t at, off_t end)
 {
-	struct stream *s = reallocarray(f->list, f->n + 1, sizeof(*s));
+	uint32_t cap = f->cap ? 2 * f->cap : 64;
+	struct stream *s;
 
-	if (!s)
-		return -ENOMEM;
-	f->list = s;
-	s += f->n;
+	if (f->n == f->cap) {
+		s = reallocarray(f->list, cap, sizeof(*s));
+		if (!s)
+			return -ENOMEM;
+		f->list = s;
+		f->cap = cap;
+	}
+	s = &f->list[f->n];
 	memset(s, 0, sizeof(*s));
 	s->path = strdup(path);
 	if (!s->path)
@@ -109,7 +117,7 @@ static int split_at(struct streams *f, const char *path, const char *buf, size_t
 	const char *hit = buf;
 	int err = 0;
 
-	while (!err && f->n < STREAMS_MAX &&
+	while (!err && f->n < PIECES_MAX &&
 	       (hit = memmem(hit, len - (size_t)(hit - buf), begin, sizeof(begin) - 1))) {
 		off_t off = buf_at + (hit - buf);
 
@@ -363,6 +371,78 @@ static ssize_t read_text(struct streams *f, struct stream *s, char *to, size_t w
 	return n == -EBADF ? read_again(f, s, to, want) : n;
 }
 
+/* ---- Which one begins first ----------------------------------------------------------------------------- */
+
+static int64_t number_behind(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+}
+
+/* By the header of what it begins with, and the first time behind that. */
+static int64_t first_in(const char *text)
+{
+	const char *behind = strchr(text, '\n');
+	int64_t us;
+
+	if (!behind || __builtin_add_overflow(number_behind(text, "\"realtimeOffset\":"),
+					      number_behind(behind, "\"ts\":"), &us))
+		return 0;
+	return us;
+}
+
+/* What it begins with, as text. What cannot be read is told when its turn comes. */
+static void read_first(const struct streams *f, const struct stream *s, char *text)
+{
+	int fd = s->again ? open(s->path, open_flags(f)) : -1;
+	struct zst_text zst = {0};
+	size_t len = 0, want = FIRST_BYTES;
+	ssize_t n;
+
+	if (s->end >= 0 && s->end - s->begin < FIRST_BYTES)
+		want = (size_t)(s->end - s->begin);
+	while (fd >= 0 && len < want) {
+		n = s->end < 0 ? zst_text__read(&zst, fd, text + len, want - len)
+			       : pread(fd, text + len, want - len, s->begin + (off_t)len);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	text[len] = 0;
+	zst_text__end(&zst);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int begins_first(const void *pa, const void *pb)
+{
+	const struct stream *a = *(struct stream *const *)pa, *b = *(struct stream *const *)pb;
+
+	return a->first != b->first ? (a->first < b->first ? -1 : 1) : (a > b) - (a < b);
+}
+
+/* Of more than can be read side by side those wait that begin later, in whichever order they are given. */
+static int put_in_order(struct streams *f)
+{
+	char *text = malloc(FIRST_BYTES + 1);
+	uint32_t i;
+
+	f->order = calloc(f->n, sizeof(struct stream *));
+	if (!text || !f->order) {
+		free(text);
+		return -ENOMEM;
+	}
+	for (i = 0; i < f->n; i++) {
+		f->order[i] = &f->list[i];
+		read_first(f, &f->list[i], text);
+		f->list[i].first = first_in(text);
+	}
+	qsort(f->order, f->n, sizeof(struct stream *), begins_first);
+	free(text);
+	return 0;
+}
+
 /* ---- Lines ---------------------------------------------------------------------------------------------- */
 
 static void close_stream(struct streams *f, struct stream *s)
@@ -486,6 +566,13 @@ static int put_back(struct streams *f, struct stream *s)
 	return heap__push(&f->begun, s, is_behind);
 }
 
+static struct stream *next_to_begin(struct streams *f)
+{
+	uint32_t i = f->next++;
+
+	return f->order && f->ops->now ? f->order[i] : &f->list[i];
+}
+
 /* The stream that is behind the others; @next: how far that is which is behind next. */
 static struct stream *behind(struct streams *f, int64_t *next, int *err)
 {
@@ -493,7 +580,7 @@ static struct stream *behind(struct streams *f, int64_t *next, int *err)
 	struct stream *s;
 
 	while (f->begun.n < max && f->next < f->n) {
-		s = &f->list[f->next++];
+		s = next_to_begin(f);
 		*err = open_stream(f, s);
 		if (!*err)
 			*err = put_back(f, s);
@@ -600,6 +687,10 @@ struct streams *streams__new(char *const *paths, const struct streams_options *o
 		one = opt->brief ? add_file(f, *paths) : lines_visit(*paths, false, add_file, f);
 		*err = one ? one : *err;
 	}
+	if (f->n > STREAMS_MAX && put_in_order(f)) {
+		streams__free(f);
+		return NULL;
+	}
 	return f;
 }
 
@@ -651,6 +742,7 @@ void streams__free(struct streams *f)
 	for (i = 0; i < f->n; i++)
 		free(f->list[i].path);
 	free(f->list);
+	free(f->order);
 	free(f->begun.at);
 	free(f);
 }

@@ -2,7 +2,8 @@
 /*
  * Lines of many traces, read side by side, so that what ranks did at a time comes one soon after the other, and only what is
  * open need be kept. A stream is a piece of a file, from one header to the next: a file that cat made of several is several. Of
- * what is compressed, or no regular file, no pieces are known: it is one stream, in which several headers may come.
+ * what is compressed, or no regular file, no pieces are known: it is one stream, in which several headers may come. Of more
+ * streams than can be read side by side (4,096) those come first that begin first.
  */
 #ifndef NCCLSCOPE_STREAMS_H
 #define NCCLSCOPE_STREAMS_H

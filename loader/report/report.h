@@ -690,6 +690,7 @@ struct report_comm {
 	int64_t last; /* when the last of these ended, by the real clock */
 	/* The number after the last one that waited in vain, and the clock of ranks that it has. */
 	uint64_t in_vain, in_vain_clock;
+	uint64_t given_up; /* likewise, whichever clocks they have */
 	UT_hash_handle hh;
 };
 
@@ -825,6 +826,7 @@ struct report_totals {
 	uint64_t hurried;   /* operations that waited no longer for ranks, for want of room */
 	uint64_t
 		too_late; /* whose other ranks came, of another clock, when nobody waited for them any more */
+	uint64_t read_late;  /* likewise, as their recordings were not read side by side */
 	uint64_t kmsg_left;  /* lines of kernels' logs, likewise */
 	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
 	uint64_t gpus_left;  /* samples of GPUs, likewise */

@@ -178,6 +178,7 @@ static void give_up(struct report *r, struct pending *p)
 {
 	struct report_comm *c = p->op->comm;
 
+	c->given_up = p->op->seq >= c->given_up ? p->op->seq + 1 : c->given_up;
 	if (p->op->nparts && p->op->seq >= c->in_vain && is_of_one_clock(p->op)) {
 		c->in_vain = p->op->seq + 1;
 		c->in_vain_clock = p->op->parts[0]->proc->clock;
@@ -446,6 +447,18 @@ static void add_alone(struct report *r, const struct report_op_info *info, struc
 	report_finish(r, op);
 }
 
+/* The first part of an operation, which ended @at: others may have waited for it in vain. */
+static void note_late(struct report *r, const struct report_op *op, const struct report_part *part,
+		      int64_t at)
+{
+	const struct report_comm *c = op->comm;
+
+	if (op->seq < c->given_up && at + REPORT_GIVE_UP_NS < r->came_to)
+		r->totals.read_late++;
+	else if (op->seq < c->in_vain && part->proc->clock != c->in_vain_clock)
+		r->totals.too_late++;
+}
+
 static void add_joined(struct report *r, const struct report_op_info *info,
 		       struct report_part *part)
 {
@@ -467,9 +480,8 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 		return;
 	}
 	op = p->op;
-	if (!op->nparts && op->seq < op->comm->in_vain &&
-	    part->proc->clock != op->comm->in_vain_clock)
-		r->totals.too_late++;
+	if (!op->nparts)
+		note_late(r, op, part, at);
 	report_member(r, op->comm, part->rank, part->proc);
 	report_queue(op->comm, info, part);
 	if (note_part(r, p, part))

@@ -394,6 +394,13 @@ static void print_notes(const struct report *r, FILE *f)
 			"count as another\noperation: real clocks seem to be too far apart. "
 			"'ncclscope merge' first.\n",
 			(unsigned long long)t->too_late, human__s(t->too_late));
+	if (t->read_late)
+		fprintf(f,
+			"Of %llu operation%s ranks were read when nobody waited for them any more, "
+			"and count as another\noperation: more than 4,096 recordings of one time "
+			"are not read side by side, nor are the\nprocesses of standard input or of "
+			"one compressed file.\n",
+			(unsigned long long)t->read_late, human__s(t->read_late));
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",
 			(unsigned long long)t->unjoined);

@@ -160,6 +160,66 @@ stays_open()
 }
 t "report: all stay open where they may" stays_open
 
+# ---- Of more recordings than are read side by side
+
+# Of 64 ranks 68 windows each, five minutes apart, in each three AllReduces.
+python3 - <<'GEN' || exit 1
+import os
+ranks, windows, real = 64, 68, 1763600000000000
+
+def event(kind, rank, start, stop, more):
+    where = '{"ts":%d.000,"pid":%d,"tid":%d}'
+    return ('{"recordType":"event","type":"%s","func":"AllReduce","gpuUuid":"g%d","commId":5,"commHash":"0xc0ffee","rank":%d,"start":%s,"stop":%s,'
+            '"duration":%d.000,"myPid":%d,%s}\n' % (kind, rank, rank, where % (start, 1000 + rank, 1000 + rank),
+                                                  where % (stop, 1000 + rank, 1000 + rank), stop - start, 1000 + rank, more))
+
+os.mkdir("windows")
+for rank in range(ranks):
+    node, pid, boot = rank // 8, 1000 + rank, 5000000000 + rank // 8 * 1000000
+    for w in range(windows):
+        begin = boot + w * 300000000
+        with open("windows/trace_1_pid%04d_%02d.jsonl" % (rank, w), "w") as f:
+            f.write('{"recordType":"header","schema":1,"tool":"ncclscope","version":"0.1.0","host":"n%d","bootId":"11111111-2222-3333-4444-%012d",'
+                    '"kernel":"6.18.0","arch":"x86_64","pid":%d,"hostPid":%d,"uid":1000,"comm":"python3","startTime":1000.000,"cmdline":["python3"],'
+                    '"ncclVersion":"2.28.9","mask":4095,"clock":{"source":"tsc","realtimeOffset":%d.000,"realtimeError":1.500},"features":{}}\n'
+                    % (node, node, pid, pid, real - boot))
+            f.write(event("ProfilerLifecycle", rank, begin, begin, '"ctx":"0x1","details":{"nranks":%d,"nNodes":8,"commName":"dp"}' % ranks)
+                    .replace('"func":"AllReduce"', '"func":"ProfilerInit"'))
+            for i in range(3):
+                t = begin + 1000000 * (i + 1)
+                f.write(event("ncclProfileColl", rank, t + rank, t + rank + 20, '"parentObj":"null","eventAddr":"0x%x","ctx":"0x1","details":{"func":'
+                              '"AllReduce","seq":%d,"algo":"RING","proto":"SIMPLE","channels":1,"warps":4,"count":1024,"root":0,"dtype":"ncclFloat32"},'
+                              '"exec":{"stop":%d.000,"duration":%d.000,"source":"kernel"}'
+                              % (4096 + i, 3 * w + i, t + 20000, 20000 - rank)))
+GEN
+cat windows/*.jsonl >windows.jsonl
+
+# in_windows TRACE...: each operation once, with all ranks.
+in_windows()
+{
+	"$tool" report "$@" >out 2>err || { cat err; return 1; }
+	same "$(head -n 1 out | grep -o '[0-9]* operations') $(grep -c 'not in this input' out) $(grep -c 'nobody waited' out)" '204 operations 0 0'
+}
+t "report: of 4,352 recordings, node after node" in_windows windows
+t "report: what cat made of them" in_windows windows.jsonl
+compressed_windows()
+{
+	mkdir windows.zst && zstd -q --output-dir-flat windows.zst windows/*.jsonl && in_windows windows.zst
+}
+t "report: compressed ones" compressed_windows
+merged_windows()
+{
+	"$tool" merge -q -o merged.jsonl windows 2>err && cmp <(jq 'select(.recordType == "header").hostPid' windows.jsonl) <(jq 'select(.recordType == "header").hostPid' merged.jsonl) &&
+		in_windows merged.jsonl
+}
+t "merge: these, in the order in which they were given" merged_windows
+# One stream is read from one end to the other.
+one_stream()
+{
+	"$tool" report - <windows.jsonl >out 2>err && grep -q '^Of [0-9]* operations ranks were read when nobody waited' out || { head -n 8 out; return 1; }
+}
+t "report: from standard input, what ranks came too late for is told" one_stream
+
 # ---- What cannot be written
 
 # unwritten SAYS COMMAND...: fails so, and what was written of it so far is gone.

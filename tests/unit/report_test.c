@@ -5998,6 +5998,40 @@ static void real_clocks_far_apart(void **state)
 	}
 }
 
+/* Of more recordings than are read side by side: all of one rank's parts come when the other's have been waited with for too long. */
+static void one_after_the_other(void **state)
+{
+	static struct report_proc *list[2];
+	struct report r;
+	int64_t at;
+	char *text;
+	int turn, i;
+
+	(void)state;
+	for (turn = 0; turn < 2; turn++) {
+		groups_begin(&r, list, 2);
+		report_comm(&r, 7)->nranks = 2;
+		for (i = 0; i < 3000; i++) {
+			at = i * 100 * MS;
+			group_part(&r, list[0], 7, 0, (uint64_t)i, at, at + MS);
+			if (!turn)
+				group_part(&r, list[1], 7, 1, (uint64_t)i, at, at + MS);
+			report_expire(&r, at);
+		}
+		for (i = 0; turn && i < 3000; i++)
+			group_part(&r, list[1], 7, 1, (uint64_t)i, i * 100 * MS, i * 100 * MS + MS);
+		report_end(&r);
+		text = text_of(&r);
+		assert_int_equal(r.totals.ops,
+				 turn ? 2969 + 3000 : 3000); /* who is alone waits for 3 s */
+		assert_int_equal(!strstr(text, "Of 2099 operations ranks were read when nobody "
+					       "waited for them any more"),
+				 !turn);
+		free(text);
+		report_free(&r);
+	}
+}
+
 /* Of a communicator of four ranks two are here, of two clocks. What one of them has lost is nothing of their clocks. */
 static void not_all_clocks_are_here(void **state)
 {
@@ -6267,6 +6301,7 @@ int main(void)
 		cmocka_unit_test(many_that_wait),
 		cmocka_unit_test(last_ones_meet),
 		cmocka_unit_test(real_clocks_far_apart),
+		cmocka_unit_test(one_after_the_other),
 		cmocka_unit_test(not_all_clocks_are_here),
 		cmocka_unit_test(many_that_lack_ranks),
 		cmocka_unit_test(forgotten_of_many),
