@@ -7,7 +7,7 @@
 #include "recent.h"
 
 #define KEEP_WHOLES 8192		 /* operations as a whole, */
-#define WHOLE_NODES 64			 /* and of each so many nodes */
+#define KEEP_NODES  (1u << 20)		 /* and nodes of all of these */
 #define AGAIN_NS    INT64_C(10000000000) /* what comes again so much later is another one */
 
 /* A ProxyStep that is under way. */
@@ -58,16 +58,19 @@ struct met {
 	UT_hash_handle hh;
 };
 
+/* Of an operation, a node's part in it. */
+struct whole_node {
+	uint32_t node;
+	int64_t start, stop; /* last start and first stop of its ranks */
+};
+
 /* An operation that nobody leaves before all have come, by nodes. It counts when it goes, too. */
 struct whole {
 	uint64_t addr; /* its key */
 	uint32_t gen;  /* the how manieth of that key it is */
-	uint32_t n;
+	uint32_t n, cap;
 	bool several;
-	struct {
-		uint32_t node;
-		int64_t start, stop; /* last start and first stop of that node's ranks */
-	} at[WHOLE_NODES];
+	struct whole_node *at; /* owned */
 	UT_hash_handle hh;
 };
 
@@ -217,15 +220,30 @@ static void meet_op(struct merge_reader *rd, const struct op *op, uint64_t key, 
 		     op->is_send ? op->hops[i].sent : op->hops[i].arrived);
 }
 
+static void pass_both(struct merge *m, const struct whole_node *a, const struct whole_node *b)
+{
+	pass(m, a->node, a->start, b->node, b->stop);
+	pass(m, b->node, b->start, a->node, a->stop);
+}
+
+/* Each with the next one, and with the first: so there are short ways between any two of thousands. */
 static void settle_whole(struct merge *m, const struct whole *w)
 {
-	uint32_t i, next;
+	uint32_t i;
 
-	for (i = 0; i < w->n && w->n > 1 && !w->several; i++) {
-		next = (i + 1) % w->n;
-		pass(m, w->at[i].node, w->at[i].start, w->at[next].node, w->at[next].stop);
-		pass(m, w->at[next].node, w->at[next].start, w->at[i].node, w->at[i].stop);
+	for (i = 1; i < w->n && !w->several; i++) {
+		pass_both(m, &w->at[i - 1], &w->at[i]);
+		if (i > 1)
+			pass_both(m, &w->at[0], &w->at[i]);
 	}
+}
+
+static void drop_whole(struct merge *m, struct merge_learner *all, struct whole *w)
+{
+	settle_whole(m, w);
+	all->whole_nodes -= w->cap;
+	free(w->at);
+	RECENT_FORGET(all->wholes, w);
 }
 
 /* Whether a rank's part in it has come before. One that comes long after is of another one by that name. */
@@ -248,22 +266,41 @@ static bool is_again(struct merge_reader *rd, struct whole *w, int32_t rank, int
 	return false;
 }
 
-static void add_to_whole(struct whole *w, uint32_t node, int64_t start, int64_t stop)
+/* For one node more. Older operations make room for it. */
+static int grow_whole(struct merge *m, struct merge_learner *all, struct whole *w)
 {
-	uint32_t i;
+	uint32_t cap = w->cap ? 2 * w->cap : 4;
+	struct whole_node *at;
+
+	if (w->n < w->cap)
+		return 0;
+	at = reallocarray(w->at, cap, sizeof(*at));
+	if (!at)
+		return -ENOMEM;
+	w->at = at;
+	all->whole_nodes += cap - w->cap;
+	w->cap = cap;
+	while (all->whole_nodes > KEEP_NODES && all->wholes != w)
+		drop_whole(m, all, all->wholes);
+	return 0;
+}
+
+static int add_to_whole(struct merge_reader *rd, struct whole *w, int64_t start, int64_t stop)
+{
+	uint32_t node = rd->proc->node, i;
+	int err;
 
 	for (i = 0; i < w->n && w->at[i].node != node; i++)
 		;
-	if (i == WHOLE_NODES)
-		return;
 	if (i == w->n) {
-		w->at[w->n].node = node;
-		w->at[w->n].start = start;
-		w->at[w->n++].stop = stop;
-		return;
+		err = grow_whole(rd->m, rd->all, w);
+		if (!err)
+			w->at[w->n++] = (struct whole_node){node, start, stop};
+		return err;
 	}
 	w->at[i].start = start > w->at[i].start ? start : w->at[i].start;
 	w->at[i].stop = stop < w->at[i].stop ? stop : w->at[i].stop;
+	return 0;
 }
 
 /* Of an AllReduce nobody has the result before all have given their part, which is none before they have called. */
@@ -274,15 +311,16 @@ static void meet_all(struct merge_reader *rd, uint64_t key, int32_t rank, int64_
 	struct whole *w = RECENT(all->wholes, struct whole, key, false, KEEP_WHOLES, &rd->m->err);
 
 	if (!w && HASH_COUNT(all->wholes) >= KEEP_WHOLES)
-		settle_whole(rd->m, all->wholes); /* the oldest, which goes */
+		drop_whole(rd->m, all,
+			   all->wholes); /* the oldest: RECENT() would leave what it owns */
 	w = RECENT(all->wholes, struct whole, key, true, KEEP_WHOLES, &rd->m->err);
 	start += rd->offset;
 	if (!w)
 		return;
 	if (is_again(rd, w, rank, start))
 		w->several = true;
-	else
-		add_to_whole(w, rd->proc->node, start, stop + rd->offset);
+	else if (add_to_whole(rd, w, start, stop + rd->offset))
+		rd->m->err = -ENOMEM;
 }
 
 void messages__operation(struct merge_reader *rd, node_t rec)
@@ -341,8 +379,7 @@ void messages__settle(struct merge *m, struct merge_learner *all)
 	HASH_ITER (hh, all->met, e, tmp)
 		settle(m, e);
 	HASH_ITER (hh, all->wholes, w, wtmp)
-		settle_whole(m, w);
+		drop_whole(m, all, w);
 	HASH_FREE_ALL(all->met);
-	HASH_FREE_ALL(all->wholes);
 	HASH_FREE_ALL(all->parts);
 }

@@ -18,6 +18,7 @@
 struct merge_learner {
 	struct met *met;
 	struct whole *wholes;
+	uint64_t whole_nodes; /* that there is room for in them */
 	struct part *parts;
 	struct seen *seen;
 };

@@ -207,7 +207,7 @@ resent()
 calls()
 {
 	awk -v node="$1" -v rank="$2" -v pid="$3" -v ahead="$4" -v from="$6" -v nccl="$7" 'BEGIN {
-		printf "{\"recordType\":\"header\",\"host\":\"n%d\",\"bootId\":\"0000000%d-0000-4000-8000-000000000000\",", node, node
+		printf "{\"recordType\":\"header\",\"host\":\"n%d\",\"bootId\":\"%08d-0000-4000-8000-000000000000\",", node, node
 		printf "\"pid\":%d,\"ncclVersion\":\"%s\",\"clock\":{\"realtimeOffset\":1700000000000000.000}}\n", pid, nccl
 		for (i = 0; i < 100; i++) {
 			t = 1e6 + from * 1000 + i * 1000 + ahead + rank * 10
@@ -259,6 +259,19 @@ many()
 	same "$(found many)" '["messages",true,true]'
 }
 t "more processes than files are open as a rule" many
+
+# AllReduces of more nodes than a few, whose real clocks are 5 ms apart.
+many_nodes()
+{
+	local i
+	mkdir nodes
+	for ((i = 0; i < 80; i++)); do
+		calls $((100 + i)) $((i % 10)) 10 $((i * 5000)) i 0 2.28.9 | head -n 61 >nodes/trace_1_pid$((100 + i)).jsonl
+	done
+	"$tool" merge --clocks --json nodes 2>err >out && jq -c '(.nodes[] | select(.by == "reference") | .host[1:] | tonumber) as $ref |
+		[.nodes[] | select(.by == "messages") | .error < 1000 and (.shift - 5000 * ($ref - (.host[1:] | tonumber)) | fabs) <= .error] | [length, all]' out
+}
+is "clocks by AllReduces of 80 nodes" "$(many_nodes)" "[79,true]"
 
 # The real clock is set by 7 s between two windows: what it says since then counts, of the reference as of others.
 clock_set()
