@@ -217,6 +217,7 @@ struct export
 	size_t states_held;		/* bytes of these */
 	uint64_t first_node;
 	struct copies copies;
+	bool newer; /* one of the traces is of a later schema, which has been told */
 	struct copies_trace trace;
 	int64_t base; /* what times are from */
 	bool based;

@@ -12,6 +12,7 @@
 #include "export.h"
 #include "lines.h"
 #include "log.h"
+#include "newer.h"
 #include "seq.h"
 
 #define PENDING_MAX  65536	 /* events of a process whose states have come */
@@ -207,6 +208,7 @@ static void take_header(struct export *x, node_t rec)
 	struct export_proc *p;
 
 	export_end_proc(x);
+	x->newer = x->newer || newer__warn(&x->doc, rec, x->path);
 	if (!new_proc(x))
 		return;
 	p = x->proc;

@@ -395,7 +395,7 @@ static int run(struct merge *m, struct streams *files, const struct options *o, 
 	int err = merge_read(m, files);
 
 	bad = err ? err : bad;
-	if (bad == -ENOMEM || bad == -EALREADY || bad == -E2BIG)
+	if (bad == -ENOMEM || bad == -EALREADY || bad == -ENOTSUP || bad == -E2BIG)
 		return bad;
 	if (!m->nnodes && bad)
 		return bad; /* told */

@@ -130,7 +130,7 @@ struct merge {
 /* One line into @m->doc; 0, -EINVAL if there is nothing in it to go on with, or -ENOMEM. *s and *len are what was taken of it. */
 int merge_parse(struct merge *m, const char **s, size_t *len, bool whole);
 
-/* Reads all of @files and fills what is known. 0, -ENOMEM, -EALREADY if a trace is merged already (told), -E2BIG (told), or a file's error (told). */
+/* Reads all of @files and fills what is known. 0, -ENOMEM, -EALREADY or -ENOTSUP if a trace is merged already or of a later schema (told), -E2BIG (told), or a file's error (told). */
 int merge_read(struct merge *m, struct streams *files);
 /* Sets each node's shift. 0 or -ENOMEM. */
 int merge_fit(struct merge *m);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What lines tell before they can be merged: whose they are, and what they are for. See merge_read.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fnv.h"
 #include "log.h"
 #include "merge_read.h"
+#include "newer.h"
 #include "seq.h"
 
 #define HOST_LEN       256
@@ -152,16 +154,32 @@ static int end_proc(struct merge_reader *rd)
 	return err;
 }
 
-static int take_header(struct merge_reader *rd, node_t rec)
+/* What cannot be merged. */
+static int refuse(const struct merge_reader *rd, node_t rec)
 {
-	struct merge_proc *p;
+	uint64_t schema = newer__schema(&rd->m->doc, rec);
 
+	if (schema) {
+		pr_err("'%s' is of schema %" PRIu64 ", this ncclscope knows %d: update it\n",
+		       rd->path, schema, NEWER_KNOWN);
+		return -ENOTSUP;
+	}
 	if (get(rd, get(rd, rec, "clock"), "merged")) {
 		pr_err("'%s' is merged already: merge the traces that it was made of, all at "
 		       "once\n",
 		       rd->path);
 		return -EALREADY;
 	}
+	return 0;
+}
+
+static int take_header(struct merge_reader *rd, node_t rec)
+{
+	struct merge_proc *p;
+	int err = refuse(rd, rec);
+
+	if (err)
+		return err;
 	messages__forget(rd);
 	p = end_proc(rd) ? NULL : new_proc(rd);
 	if (!p)

@@ -878,6 +878,7 @@ struct report {
 	struct heat *heat;
 	struct lost_cause *losses;
 	struct copies copies;
+	bool newer; /* one of the traces is of a later schema, which has been told */
 	struct report_totals totals;
 	int err; /* -ENOMEM */
 };

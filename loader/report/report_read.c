@@ -13,6 +13,7 @@
 #include "log.h"
 #include "nccl_names.h"
 #include "nccl_profiler.h"
+#include "newer.h"
 #include "recent.h"
 #include "report_priv.h"
 #include "seq.h"
@@ -371,6 +372,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 	struct report_proc *p;
 
 	end_proc(rd);
+	rd->r->newer = rd->r->newer || newer__warn(rd->doc, rec, rd->path);
 	p = new_proc(rd);
 	if (!p)
 		return;

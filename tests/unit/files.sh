@@ -94,6 +94,19 @@ above()
 t "directories below have the traces: said, and how they are named" above above/ ", but directories in it have some: give these, as above/*/"
 t "nor have those: no such advice" above empty ""
 
+# newer COMMAND...: of traces of a later schema one is named.
+newer()
+{
+	"$tool" "$@" later job/trace_1_pid0002.jsonl >out 2>err && same "$(grep -c ' is of schema ' err)" 1 &&
+		grep -q "^ncclscope: warning: 'later/trace_1_pid0000.jsonl' is of schema 3, this ncclscope knows 1" err || { cat err; return 1; }
+}
+mkdir later
+for i in 0 1; do sed '1s/"schema":1/"schema":3/' job/trace_1_pid000$i.jsonl >later/trace_1_pid000$i.jsonl; done
+for command in report "export --to csv -o x.csv" "view -o x.html"; do
+	# shellcheck disable=SC2086
+	t "$command: a later schema is told once" newer $command
+done
+
 compressed()
 {
 	mkdir zst && zstd -q --output-dir-flat zst job/*.jsonl && with_limit 64 zst

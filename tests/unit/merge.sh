@@ -325,6 +325,8 @@ t "over one of the traces" fails 2 "is one of the traces" -o b0.jsonl "$traces/g
 t "a directory without traces" fails 1 "no trace_" "$top/docs"
 t "no header" fails 1 "No trace with a header" "$top/tests/data/nccl-2.28-4xh100-allreduce.jsonl"
 t "merged already" fails 1 "merged already" from_files b0.jsonl
+sed '1s/"schema":1/"schema":2/' "$traces/good.jsonl" >newer.jsonl
+t "of a later schema" fails 1 "error: 'newer.jsonl' is of schema 2, this ncclscope knows 1" b0.jsonl newer.jsonl
 t "nothing to merge" fails 2 "a trace is needed" -q
 t "--json of what is JSON" fails 2 "clocks" --json b0.jsonl
 t "nowhere to write" fails 1 "Failed to write '/nowhere/x'" -o /nowhere/x b0.jsonl
