@@ -321,7 +321,7 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask, bool kernels)
 
 	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
 	/* Nor may this communicator bring it back under others that have done without. */
-	if (!kernels || !area->kernel_ch_ok || (!(was & KERNELS) && in_use))
+	if (!kernels || (!(was & KERNELS) && in_use))
 		allowed &= ~(uint32_t)KERNELS;
 	stays = in_use ? kernels_kept(area, was) : 0;
 	if (!sems_read().all && !manual_arm())
@@ -439,6 +439,40 @@ static void comm_publish(struct scope_area *area, const struct scope_comm *comm)
 	unpublished++;
 }
 
+/* Why those before it, with which it shares a mask, have no KernelCh; 0: they have, or nobody wanted it. Under the lock. */
+static uint8_t no_kernels_before(const struct scope_area *area, uint64_t addr)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_COMMS; i++)
+		if (area->comms[i].ctx && area->comms[i].mask_addr == addr &&
+		    area->comms[i].no_kernels)
+			return area->comms[i].no_kernels;
+	return 0;
+}
+
+/* Under the lock. `kernels`: they are wanted, and can be had. */
+static void comm_mask(struct scope_area *area, struct scope_comm *comm, int *mask, bool kernels)
+{
+	bool in_use = mask_in_use(area, comm->mask_addr);
+
+	comm->mask = mask_at_init(area, mask, kernels && !comm->no_kernels);
+	if (comm->mask & KERNELS) /* by those before it */
+		comm->no_kernels = 0;
+	else if (kernels && in_use)
+		comm->no_kernels = no_kernels_before(area, comm->mask_addr);
+}
+
+static bool mask_used(struct scope_area *area, const int *mask)
+{
+	bool in_use;
+
+	area_lock(area);
+	in_use = mask_in_use(area, (uintptr_t)mask);
+	area_unlock(area);
+	return in_use;
+}
+
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn)
 {
 	struct scope_area *area = area_get();
@@ -461,16 +495,14 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		strncpy(comm->name, name, sizeof(comm->name) - 1);
 	cuda_uuid(comm->gpu_uuid);
 	ceiling = mask_ceiling(comm->api, logfn);
-	kernels = area_wanted() & ceiling & KERNELS;
-	if (kernels)
-		comm->no_kernels = kernels_refused(comm, logfn);
+	kernels = area->kernel_ch_ok && area_wanted() & ceiling & KERNELS;
+	if (kernels) /* where others have decided, the log has it */
+		comm->no_kernels = kernels_refused(comm, mask_used(area, mask) ? NULL : logfn);
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {
 		mask_publish(area, mask, base);
-		comm->mask = mask_at_init(area, mask, kernels && !comm->no_kernels);
-		if (comm->mask & KERNELS) /* by those before it */
-			comm->no_kernels = 0;
+		comm_mask(area, comm, mask, kernels);
 	}
 	comm_publish(area, comm);
 	area_unlock(area);

@@ -1006,18 +1006,20 @@ static void test_step_apart(void **state)
 /* ---- Mask -------------------------------------------------------------------------------------- */
 
 static char log_text[256];
+static char log_kernels[256]; /* what is said of KernelCh */
 
 static void log_fn(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
+	bool kernels = strstr(fmt, "KernelCh");
 	va_list ap;
 
 	(void)flags;
 	(void)file;
 	(void)line;
-	if (level != NCCL_LOG_WARN)
+	if (level != NCCL_LOG_WARN && !kernels)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(log_text, sizeof(log_text), fmt, ap);
+	vsnprintf(kernels ? log_kernels : log_text, sizeof(log_text), fmt, ap);
 	va_end(ap);
 }
 
@@ -1038,7 +1040,7 @@ static int init_mask(int api, int before)
 	void *ctx = NULL;
 
 	mask = before;
-	*log_text = 0;
+	*log_text = *log_kernels = 0;
 	if (api == 1)
 		ncclProfiler_v1.init(&ctx, &mask);
 	else if (api == 2)
@@ -1181,6 +1183,74 @@ static void test_mask_room_gone(void **state)
 	set_env_mask("");
 	shm_free = 1ULL << 40;
 	assert_int_equal(init_mask(7, 0x7fff), 0x7fff);
+}
+
+/* A second communicator of a process, made beside one that stays: its mask, and in `no_kernels` why. */
+static int init_second(int *mask)
+{
+	void *ctx = NULL;
+	int now;
+
+	*log_kernels = 0;
+	ncclProfiler_v5.init(&ctx, 2, mask, "c", 1, 2, 0, log_fn);
+	no_kernels = area_get()->comms[1].no_kernels;
+	now = *mask;
+	ncclProfiler_v5.finalize(ctx);
+	return now;
+}
+
+/* Where those before it were refused KernelCh, a communicator has none for their reason, and not its own. */
+static void test_mask_room_before(void **state)
+{
+	static int mask;
+	void *ctx = NULL;
+
+	(void)state;
+	shm_free = 64ULL << 20;
+	ncclProfiler_v5.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0xfff & ~0x40);
+	shm_free = 1ULL << 40;
+	assert_int_equal(init_second(&mask), 0xfff & ~0x40);
+	assert_int_equal(no_kernels, SCOPE_KERNELS_SHM_FULL);
+	ncclProfiler_v5.finalize(ctx);
+	/* Nor is it told to go without what they have. */
+	mask = 0;
+	ncclProfiler_v5.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	shm_free = 64ULL << 20;
+	assert_int_equal(init_second(&mask), 0xfff);
+	assert_int_equal(no_kernels, 0);
+	assert_string_equal(log_kernels, "");
+	ncclProfiler_v5.finalize(ctx);
+	shm_free = 1ULL << 40;
+}
+
+/* A recorder that has come too late has no KernelCh for that, and no advice would help. */
+static void test_mask_late(void **state)
+{
+	static int mask;
+	void *ctx = NULL;
+
+	(void)state;
+	unsetenv("NCCL_ALLGATHERV_ENABLE");
+	area_read_env();
+	area_get()->kernel_ch_ok = 0;
+	assert_int_equal(init_mask(7, 0), 0x7fff & ~0x40);
+	assert_int_equal(no_kernels, 0);
+	assert_string_equal(log_kernels, "");
+	area_get()->kernel_ch_ok = 1;
+	/* Those before it were made when the recorder wanted none. */
+	mask = 0;
+	shm_free = 64ULL << 20;
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x2, .owner = 1};
+	ncclProfiler_v5.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x2);
+	memset(ncclscope_control.want, 0, sizeof(ncclscope_control.want));
+	assert_int_equal(init_second(&mask), 0x2);
+	assert_int_equal(no_kernels, 0);
+	assert_string_equal(log_kernels, "");
+	ncclProfiler_v5.finalize(ctx);
+	shm_free = 1ULL << 40;
+	setup(NULL);
 }
 
 /* That of the NCCL whose groups these are. */
@@ -1792,6 +1862,8 @@ int main(void)
 		TEST(test_mask_room),
 		TEST(test_mask_waits),
 		TEST(test_mask_room_gone),
+		TEST(test_mask_room_before),
+		TEST(test_mask_late),
 		TEST(test_kernels_off),
 		TEST(test_kernels_nested),
 		TEST(test_kernels_captured_coll),
