@@ -55,16 +55,25 @@ uint32_t kernels_kept(const struct scope_area *area, uint32_t mask)
 }
 
 /* Broadcasts are collectives like others where NCCL makes no AllGatherV of them (2.29.2 to 2.30.7: collTaskAppend() of enqueue.cc). */
-static bool may_hang(const struct scope_comm *comm, ncclDebugLogger_t logfn)
+static bool may_hang(const struct scope_comm *comm)
 {
-	if (comm->api < 6 || area_env_no_allgatherv())
-		return false;
-	if (logfn)
+	return comm->api >= 6 && !area_env_no_allgatherv();
+}
+
+static void say_may_hang(bool all_the_same, ncclDebugLogger_t logfn)
+{
+	if (!logfn)
+		return;
+	if (all_the_same)
+		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
+		      "ncclscope: KernelCh events by NCCL_PROFILE_EVENT_MASK, with which NCCL 2.29 "
+		      "and newer may wait for good after Broadcasts; "
+		      "NCCL_ALLGATHERV_ENABLE=0 as well has them without that");
+	else
 		logfn(NCCL_LOG_INFO, NCCL_PROFILE, __FILE__, __LINE__,
 		      "ncclscope: no KernelCh events, with which NCCL 2.29 and newer may wait for "
 		      "good after Broadcasts; NCCL_ALLGATHERV_ENABLE=0 has them without that, "
 		      "NCCL_PROFILE_EVENT_MASK=0x7fff all the same");
-	return true;
 }
 
 /*
@@ -94,9 +103,13 @@ static bool shm_full(const struct scope_comm *comm, ncclDebugLogger_t logfn)
 
 uint8_t kernels_refused(const struct scope_comm *comm, ncclDebugLogger_t logfn)
 {
-	if (area_env_wants(KERNELS))
+	bool by_env = area_env_wants(KERNELS), hangs = may_hang(comm);
+
+	if (hangs)
+		say_may_hang(by_env, logfn);
+	if (by_env)
 		return 0;
-	if (may_hang(comm, logfn))
+	if (hangs)
 		return SCOPE_KERNELS_MAY_HANG;
 	return shm_full(comm, logfn) ? SCOPE_KERNELS_SHM_FULL : 0;
 }

@@ -1152,6 +1152,13 @@ static void test_mask_waits(void **state)
 	unsetenv("NCCL_ALLGATHERV_ENABLE");
 	set_env_mask("0x7fff");
 	assert_int_equal(init_mask(6, 0), 0x7fff);
+	assert_non_null(strstr(log_kernels, "may wait for good"));
+	assert_int_equal(init_mask(5, 0), 0x7fff);
+	assert_string_equal(log_kernels, "");
+	set_env("NCCL_ALLGATHERV_ENABLE", "0");
+	assert_int_equal(init_mask(6, 0), 0x7fff);
+	assert_string_equal(log_kernels, "");
+	unsetenv("NCCL_ALLGATHERV_ENABLE");
 	set_env_mask("0xffff");
 	assert_int_equal(init_mask(7, 0), 0xffff);
 	set_env_mask("0x3f");
