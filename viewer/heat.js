@@ -191,7 +191,7 @@ function drawHeatNames(ctx)
 	ctx.textBaseline = 'middle';
 	ctx.fillStyle = colour.dim;
 	ctx.fillText('waiting for others, by rank', 10, 8);
-	const several = new Set(heat.rows.map(row => row.proc.within)).size > 1, at = n => 16.5 + n * heat.rowH;
+	const several = new Set(heat.rows.map(row => row.proc.within).filter(comm => comm >= 0)).size > 1, at = n => 16.5 + n * heat.rowH;
 
 	if (heat.rowH >= 9)
 		heat.rows.forEach((row, r) => ctx.fillText(heatName(row, several), 21, at(r + .5)));

@@ -1650,6 +1650,16 @@ await t('ranks of two jobs are told apart on the map, and those of each lie behi
 	await r.close();
 });
 
+await t('a process that is in no communicator is no second job on the map', async () => {
+	const none = ofRank(tmp + '/none', 0, 300, [[0, 1, {func: 'AllReduce', seq: 1}]]), dir = tmp + '/onejob';
+
+	writeFileSync(none, readFileSync(none, 'utf8').replaceAll('"rank":0', '"rank":-1'));
+	const p = await open(browser, view('onejob', none, ...[0, 1].map(rank => ofRank(dir, rank, 100 + rank, [[0, 50, numbered]]))), mapSays);
+
+	same(await mapNames(p), ['rank 0', 'rank 1', '[300]']);
+	await p.close();
+});
+
 await t('where the map has no room for ranks, it names jobs', async () => {
 	const p = await open(browser, view('jobs3', ...twoJobs('jobs3', 30)), mapSays);
 
