@@ -131,14 +131,15 @@ function verdictCard(v)
 }
 
 /*
- * Of what a verdict is on, the first of the slow ones, of which those that hang come first; the report lists the longest of a kind only. Another
- * job's rank of that number is another one.
+ * Of what a verdict is on, the first of the slow ones, of which those that hang come first; the report lists the longest of a kind only. A rank
+ * is its process', as another one may have that number in another communicator.
  */
 function worstOf(v)
 {
-	const p = procOf(v), its = op => v.commHash !== undefined ? op.verdict.commHash === v.commHash : !p || p.rankIn.has(trace.events.comm[op.parts[0]]);
+	const its = s => s.code === v.code && s.host === v.host && s.pid === v.pid && s.rank === v.rank && s.culprit === v.culprit &&
+		(v.commHash === undefined || s.commHash === v.commHash);
 
-	return trace.slow.find(s => s.op && s.verdict.code === v.code && s.verdict.rank === v.rank && s.verdict.culprit === v.culprit && its(s.op))?.op;
+	return trace.slow.find(s => s.op && its(s.verdict))?.op;
 }
 
 /* No button: its text is to be marked and copied, which is no click. */

@@ -187,6 +187,10 @@ static json_t *slow(const struct report *r)
 			if (s->rank >= 0)
 				json_object_set_new(obj, "rank",
 						    json_integer(report_rank(s->who, s->rank)));
+			if (s->who) {
+				json_object_set_new(obj, "host", text_of(r, s->who->host));
+				json_object_set_new(obj, "pid", json_integer(s->who->host_pid));
+			}
 			if (s->culprit)
 				json_object_set_new(obj, "culprit", text_of(r, s->culprit));
 			if (s->hung)

@@ -55,6 +55,7 @@ told()
 
 told want.json job || { cat err; exit 1; }
 is "no limit: the operations and the verdict" "$(jq -c '[.comms[0].ranksSeen, .comms[0].ops[0].n, [.verdicts[] | [.code, .rank]]]' want.json)" '[200,260,[["late-rank",193]]]'
+is "no limit: of slow operations whose doing it is" "$(jq -c '[.slow[] | [.rank, .host, .pid]] | unique' want.json)" '[[193,"n24",1001]]'
 "$tool" merge -o want.jsonl job 2>want.err || { cat want.err; exit 1; }
 
 # with_limit FILES [TRACE...]: so many may be open.

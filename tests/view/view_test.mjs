@@ -1635,7 +1635,7 @@ await t('ranks of two jobs are told apart on the map, and those of each lie behi
 	same(await q.$$eval('#slow .what', list => list.map(e => e.textContent)), ['AllReduce #7 of default_pg', 'AllReduce #7 of 0xdef']);
 	await q.close();
 	named(files[2], 200, '0xdef', 'default_pg'); // which tells nothing any more
-	const slow = [['0xabc', 100], ['0xdef', 200]].map(([commHash, pid]) => ({commHash, func: 'AllReduce', seq: 7, duration: 50e3, expected: 1, code: 'late-rank', rank: 0, pid}));
+	const slow = [['0xabc', 100], ['0xdef', 200]].map(([commHash, pid]) => ({commHash, host: 'n', func: 'AllReduce', seq: 7, duration: 50e3, expected: 1, code: 'late-rank', rank: 0, pid}));
 	const r = await open(browser, withReport('jobs2', view('jobs', ...files), {verdicts: [own, {...own, commHash: '0xdef'}, {...own, commHash: '0xabc'}].map(v => ({ops: 1, slow: 1, cost: 1, ...v})), slow}), mapSays);
 
 	same(await mapNames(r), ['rank 0 of 0xabc', 'rank 1 of 0xabc', 'rank 0 of 0xdef', 'rank 1 of 0xdef']);
@@ -1648,6 +1648,20 @@ await t('ranks of two jobs are told apart on the map, and those of each lie behi
 		ok((await info(r)).t0 - (await info(r)).from > 50e6, 'the operation of the other job');
 	}
 	await r.close();
+});
+
+await t('a verdict leads to no operation of another process that has its rank elsewhere, also where both are in one', async () => {
+	const files = twoJobs('bridged', 2), both = {commHash: '0xb0b'}, own = {pid: 200, host: 'n', rank: 0, code: 'late-rank'};
+
+	for (const [file, pid, rank] of [[files[0], 100, 0], [files[2], 200, 1]])
+		appendFileSync(file, readFileSync(ofRank(tmp + '/bridge', rank, pid, [[300, 380, {func: 'AllReduce', seq: 1}, both], [500, 580, {func: 'AllReduce', seq: 2}, both]]), 'utf8').replace(/.*\n/, ''));
+	const slow = [[1, 90e3, 100], [2, 80e3, 200]].map(([seq, duration, pid]) => ({...own, ...both, func: 'AllReduce', seq, duration, expected: 1, pid}));
+	const p = await open(browser, withReport('bridged1', view('bridged', ...files), {verdicts: [{ops: 1, slow: 1, cost: 1, ...own}], slow}));
+
+	await (await p.$$('#pane .verdict'))[0].click();
+	await settle(p);
+	ok((await info(p)).t0 - (await info(p)).from > 300e6, 'its own operation');
+	await p.close();
 });
 
 await t('a process that is in no communicator is no second job on the map', async () => {
