@@ -12,7 +12,8 @@
 #define PF_KTHREAD 0x00200000 /* a thread of the kernel */
 
 struct pid_stat {
-	uint64_t start; /* clock ticks since boot: with the pid, the process */
+	uint64_t
+		start; /* clock ticks since the node's boot, in a time namespace perhaps one off: with the pid, the process */
 	uint64_t vsize; /* of its address space, in bytes */
 	uint64_t flags; /* PF_... */
 	char state;	/* 'R', 'S', ..., 'Z' */

@@ -31,20 +31,23 @@ uint64_t clock_ns(clockid_t clock)
 	return timespec_ns(&ts);
 }
 
-/* What our time namespace adds. */
-static int64_t ahead_ns;
+/* What our time namespace adds to the clocks. */
+static int64_t ahead_ns, boot_ahead_ns;
 
 /* The file has what our children are in: the same, but where an old kernel has executed us in what our parent was in. */
 __attribute__((constructor)) static void learn_ahead(void)
 {
 	FILE *f = fopen("/proc/self/timens_offsets", "re");
 	struct stat ours, childrens;
-	long long s, ns;
+	long long s, ns, boot_s, boot_ns;
 
 	if (f && !stat("/proc/self/ns/time", &ours) &&
 	    !stat("/proc/self/ns/time_for_children", &childrens) &&
-	    ours.st_ino == childrens.st_ino && fscanf(f, "monotonic %lld %lld", &s, &ns) == 2)
+	    ours.st_ino == childrens.st_ino &&
+	    fscanf(f, "monotonic %lld %lld boottime %lld %lld", &s, &ns, &boot_s, &boot_ns) == 4) {
 		ahead_ns = s * NSEC_PER_SEC + ns;
+		boot_ahead_ns = boot_s * NSEC_PER_SEC + boot_ns;
+	}
 	if (f)
 		fclose(f);
 }
@@ -59,6 +62,11 @@ struct timespec monotonic_until(uint64_t ns)
 	ns += (uint64_t)ahead_ns;
 	return (struct timespec){.tv_sec = (time_t)(ns / NSEC_PER_SEC),
 				 .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+}
+
+int64_t boottime_ahead_ns(void)
+{
+	return boot_ahead_ns;
 }
 
 void sleep_ns(long ns)

@@ -100,6 +100,12 @@ static const char *status_state_name(enum status_state state)
 	return names[state];
 }
 
+/* One of them may be in a time namespace that is ahead by parts of a tick. */
+static bool same_start(uint64_t a, uint64_t b)
+{
+	return a - b + 1 <= 2;
+}
+
 enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 {
 	json_int_t pid = json_integer_value(json_object_get(doc, "pid"));
@@ -111,7 +117,7 @@ enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 		return STATUS_DEAD;
 	/* Where /proc hides other users' processes, there is no more to know than that the pid exists. */
 	if (!pid_stat__read((pid_t)pid, &proc) &&
-	    (proc.start != (uint64_t)start || proc.state == 'Z' || proc.state == 'X'))
+	    (!same_start(proc.start, (uint64_t)start) || proc.state == 'Z' || proc.state == 'X'))
 		return STATUS_DEAD;
 	return updated >= 0 && now_us <= (uint64_t)updated + SILENT_US ? STATUS_RUNNING
 								       : STATUS_SILENT;

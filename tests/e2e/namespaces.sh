@@ -203,11 +203,13 @@ if unshare -T true 2>/dev/null; then
 	t "time namespace: times are the node's" holds time 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
 		--argjson b "$((begin - 5))000000"
 	# The recorder is in one as well, with all that it starts.
-	timeout 60 unshare -T --monotonic 1000000 --fork "$scope" record --plugin "$plugin" -o "$tmp/ours" -- "$job" "${opts[@]}" >"$tmp/ours.out" 2>"$tmp/ours.err"
+	timeout 60 unshare -T --monotonic 1000000 --boottime 2000000 --fork "$scope" record --plugin "$plugin" -o "$tmp/ours" -- \
+		sh -c 'sleep 1.5; nsenter -T/proc/$1/ns/time "$0" status --json >"$2"; shift 2; exec "$@"' "$scope" $$ "$tmp/outside" "$job" "${opts[@]}" >"$tmp/ours.out" 2>"$tmp/ours.err"
 	rc=$?
 	t "the recorder's time namespace: as always" good ours
 	t "the recorder's time namespace: times are the node's" holds ours 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
 		--argjson b "$((begin - 5))000000"
+	is "the recorder's time namespace: outside it is no other process" "$(jq -c '[.recorders[].state]' "$tmp/outside")" '["running"]'
 	is "the recorder's time namespace: the job is seen as CMD's" "$(grep -c 'started none' "$tmp/ours.err")" 0
 fi
 

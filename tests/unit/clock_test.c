@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "clock.h"
+#include "pid_stat.h"
 
 #define HZ 2500000000.0
 #define MS 1000000ULL
@@ -207,11 +208,11 @@ static void test_this_machine(void **state)
 
 /* ---- A time namespace -------------------------------------------------------------------------- */
 
-/* In a namespace whose clock is an hour ahead: this program anew, which writes what it takes for the time to `fd`. */
+/* In a namespace whose clocks are hours ahead: this program anew, which writes what it takes for the time, and for our start, to `fd`. */
 static void in_namespace(int fd)
 {
-	static const char ahead[] = "monotonic 3600 0";
-	char arg[16];
+	static const char ahead[] = "monotonic 3600 0\nboottime 7200 0";
+	char arg[16], pid[16];
 	int offsets;
 
 	if (unshare(CLONE_NEWTIME))
@@ -220,26 +221,31 @@ static void in_namespace(int fd)
 	if (write(offsets, ahead, strlen(ahead)) != (ssize_t)strlen(ahead))
 		_exit(77);
 	snprintf(arg, sizeof(arg), "%d", fd);
+	snprintf(pid, sizeof(pid), "%d", getppid());
 	if (!fork()) /* who has unshared it is not in there itself */
-		execl("/proc/self/exe", "clock_test", arg, NULL);
+		execl("/proc/self/exe", "clock_test", arg, pid, NULL);
 	wait(NULL);
 	_exit(0);
 }
 
-static int tell_time(int fd)
+static int tell_time(int fd, pid_t pid)
 {
-	uint64_t begin = monotonic_ns(), all[2] = {begin};
+	uint64_t begin = monotonic_ns(), all[3] = {begin};
+	struct pid_stat stat = {0};
 	struct timespec until = monotonic_until(begin + 20 * MS);
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	all[1] = monotonic_ns();
+	pid_stat__read(pid, &stat);
+	all[2] = stat.start;
 	return write(fd, all, sizeof(all)) != (ssize_t)sizeof(all);
 }
 
 /* BPF has the node's clock, and so have we wherever we run. */
 static void test_time_namespace(void **state)
 {
-	uint64_t begin = clock_ns(CLOCK_MONOTONIC), told[2];
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), told[3];
+	struct pid_stat self;
 	int fds[2], status;
 	pid_t pid;
 
@@ -256,6 +262,8 @@ static void test_time_namespace(void **state)
 	close(fds[0]);
 	assert_in_range(told[0], begin, clock_ns(CLOCK_MONOTONIC));
 	assert_in_range(told[1], told[0] + 20 * MS, clock_ns(CLOCK_MONOTONIC));
+	assert_int_equal(pid_stat__read(getpid(), &self), 0);
+	assert_int_equal(told[2], self.start);
 }
 
 int main(int argc, char **argv)
@@ -267,7 +275,7 @@ int main(int argc, char **argv)
 		TEST(test_time_namespace),
 	};
 
-	if (argc > 1)
-		return tell_time(atoi(argv[1]));
+	if (argc > 2)
+		return tell_time(atoi(argv[1]), atoi(argv[2]));
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

@@ -103,8 +103,12 @@ static void test_state(void **state)
 	assert_int_equal(state_of(recorder(getpid(), self), NOW_US), STATUS_RUNNING);
 	assert_int_equal(state_of(recorder(getpid(), self), NOW_US + 4000000), STATUS_RUNNING);
 	assert_int_equal(state_of(recorder(getpid(), self), NOW_US + 6000000), STATUS_SILENT);
+	/* a time namespace that is ahead by parts of a tick rounds otherwise */
+	assert_int_equal(state_of(recorder(getpid(), self + 1), NOW_US), STATUS_RUNNING);
+	assert_int_equal(state_of(recorder(getpid(), self - 1), NOW_US), STATUS_RUNNING);
 	/* another process has its number by now */
-	assert_int_equal(state_of(recorder(getpid(), self + 1), NOW_US), STATUS_DEAD);
+	assert_int_equal(state_of(recorder(getpid(), self + 2), NOW_US), STATUS_DEAD);
+	assert_int_equal(state_of(recorder(getpid(), self - 2), NOW_US), STATUS_DEAD);
 	assert_int_equal(state_of(recorder(NO_PID, self), NOW_US), STATUS_DEAD);
 	child = fork();
 	if (!child)
@@ -231,7 +235,7 @@ static void test_read(void **state)
 	clear();
 	put_recorder(getpid(), start_of(getpid()));
 	put_recorder(NO_PID, 1);
-	put_recorder(1, start_of(1) + 1);
+	put_recorder(1, start_of(1) + 2);
 	all = status_dir__read(dir, NOW_US + 3);
 	assert_int_equal(json_array_size(all), 3);
 	first = json_array_get(all, 0); /* in the order of their pids */
@@ -333,7 +337,7 @@ static void test_expire(void **state)
 	clear();
 	put_recorder(getpid(), start_of(getpid()));
 	put_recorder(NO_PID, 1);
-	put_recorder(1, start_of(1) + 1);
+	put_recorder(1, start_of(1) + 2);
 	put("recorder-2147483645.tmp", "{", 1);
 	put("recorder-2147483645.json", "garbage", 7);
 	put("notes.txt", "x", 1);
