@@ -356,9 +356,21 @@ static void write_file(struct status_self *s, const struct recorder *r)
 	free(self);
 }
 
+/* The next time is so much later that this takes its share of a CPU only. */
+static void put_off(struct status_self *s, uint64_t begin, uint64_t now)
+{
+	uint64_t pause;
+
+	s->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	pause = s->cost_ns * COST_SHARE;
+	if (pause < WRITE_NS)
+		pause = WRITE_NS;
+	s->next_ns = now + (pause < WRITE_MAX_NS ? pause : WRITE_MAX_NS);
+}
+
 bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now)
 {
-	uint64_t begin, pause;
+	uint64_t begin;
 	bool killed;
 
 	if (!s->tried)
@@ -371,20 +383,19 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 	write_file(s, r);
 	killed = status_dir__expire(s->dirfd);
 	s->asked_ns = 0;
-	s->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	pause = s->cost_ns * COST_SHARE;
-	if (pause < WRITE_NS)
-		pause = WRITE_NS;
-	s->next_ns = now + (pause < WRITE_MAX_NS ? pause : WRITE_MAX_NS);
+	put_off(s, begin, now);
 	return killed;
 }
 
 void status_self__waits(struct status_self *s, const struct recorder *r, uint64_t now)
 {
+	uint64_t begin;
+
 	if (s->dirfd < 0 || !s->session || now < s->next_ns)
 		return;
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	write_file(s, r);
-	s->next_ns = now + WRITE_NS;
+	put_off(s, begin, now);
 }
 
 void status_self__close(struct status_self *s)
