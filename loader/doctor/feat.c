@@ -379,7 +379,7 @@ const struct feat_desc feat_descs[FEAT_CNT] = {
 	[FEAT_BPF_CLOCK] = {
 		"bpf-clock", CLOCK, false,
 		"one time line for job and kernel",
-		"Run outside the time namespace: its CLOCK_MONOTONIC is not the kernel's."},
+		"Run outside the time namespace: what it adds to CLOCK_MONOTONIC is not known here."},
 	[FEAT_PLUGIN_PATH] = {
 		"plugin-path", PLUGIN, true,
 		"what the job has to load",
