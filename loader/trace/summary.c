@@ -33,7 +33,7 @@ static void op_fill(struct summary_op *op, const struct proc *p, const struct co
 	op->count = ev->what == SCOPE_COLL ? ev->start.coll.count : ev->start.p2p.count;
 	op->comm_hash = ev->comm ? ev->comm->info.hash : 0;
 	op->rank = ev->comm ? ev->comm->info.rank : -1;
-	op->pid = p->id.ns_tgid;
+	op->pid = p->id.tgid; /* the node's: containers count each on their own */
 	if (func < SCOPE_STRINGS)
 		memcpy(op->func, p->strings[func].text,
 		       p->strings[func].len < sizeof(op->func) ? p->strings[func].len

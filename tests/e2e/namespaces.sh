@@ -30,6 +30,9 @@ is "pid namespace: tids" "$(fact tids) $(fact threads)" "[true] true"
 is "pid namespace: not taken for PXN" "$(fact event_pid) $(q pid 'events | map(select(.isPxn)) | length')" "[true] 0"
 is "pid namespace: files are called by the job's pid" "$(find "$tmp/pid" -name '*.jsonl' | sed 's/.*_pid//; s/.jsonl//' | sort -n | jq -sc)" \
 	"$(fact pids)"
+is "pid namespace: record's slowest operations are of the node's pids" \
+	"$(awk '/^Slowest/ { on = 1 } !NF { on = 0 } on && $NF ~ /^0x/ { print $(NF - 1) }' "$tmp/pid.err" "$tmp/pid.out" | sort -nu | jq -sc)" \
+	"$(jq -c '[.files[][1]] | sort' "$tmp/facts")"
 
 # Two jobs with the same pids at the same time: two files each.
 record_bg same
