@@ -258,6 +258,12 @@ __attribute__((format(printf, 3, 4))) static void put_part(struct line *l, const
 	}
 }
 
+/* Most of the time for which it was runnable; who ran meanwhile is not to blame then. */
+static bool held_by_quota(const struct sched_sums *sums)
+{
+	return sums->throttled_ns && sums->throttled_ns * 2 >= sums->runq_ns;
+}
+
 static void print_role(const char *role, const struct sched_span *span, FILE *f)
 {
 	struct line l = {.f = f};
@@ -271,9 +277,15 @@ static void print_role(const char *role, const struct sched_span *span, FILE *f)
 		       percent(span->sums.runq_ns, span->span_ns),
 		       percent(span->sums.blocked_ns, span->span_ns));
 	l.indent = l.at + 2;
-	for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ")
-		put_part(&l, sep, "behind %.*s[%u]", SCOPE_COMM_LEN, span->behind[i].comm,
-			 span->behind[i].tgid);
+	if (held_by_quota(&span->sums)) {
+		put_part(&l, sep, "held by a CPU quota %.1f %%",
+			 percent(span->sums.throttled_ns, span->span_ns));
+		sep = ", ";
+	} else {
+		for (i = 0; i < span->nbehind && i < 2; i++, sep = ", ")
+			put_part(&l, sep, "behind %.*s[%u]", SCOPE_COMM_LEN, span->behind[i].comm,
+				 span->behind[i].tgid);
+	}
 	if (span->nblocked_in && span->sums.blocked_ns)
 		put_part(&l, sep, "in %s", sched_why_name(span->blocked_in[0].why));
 	fprintf(f, "\n");

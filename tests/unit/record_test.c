@@ -231,12 +231,42 @@ static void summary_fits(void **state)
 	free(text);
 }
 
+/* Who ran while a quota kept a thread from running is not to blame. */
+static void summary_of_a_quota(void **state)
+{
+	struct summary s = {.nslowest = 0};
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	s.proxy.span_ns = 200;
+	s.proxy.sums.runq_ns = 100;
+	s.proxy.nbehind = 1;
+	strcpy(s.proxy.behind[0].comm, "cc1");
+	s.proxy.behind[0].tgid = 815;
+	for (i = 49; i <= 50; i++) {
+		f = open_memstream(&text, &len);
+		assert_non_null(f);
+		s.proxy.sums.throttled_ns = (uint64_t)i;
+		summary__print(&s, "d", f);
+		fclose(f);
+		if (i < 50)
+			assert_non_null(strstr(text, "  behind cc1[815]\n"));
+		else
+			assert_non_null(strstr(text, "  held by a CPU quota 25.0 %\n"));
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(summary_fits),	 cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_backlog),	 cmocka_unit_test(test_no_command),
-		cmocka_unit_test(test_replaced), cmocka_unit_test(test_no_parent),
+		cmocka_unit_test(summary_fits),	   cmocka_unit_test(summary_of_a_quota),
+		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_no_parent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
