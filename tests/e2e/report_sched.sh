@@ -45,7 +45,7 @@ with_quota() {
 		wait
 	END
 	chmod +x "$tmp/bin/quota"
-	record "$1" -- "$tmp/bin/quota" --bytes 2M --iters 160 --no-check --json
+	record "${!#}" -- "$tmp/bin/quota" --bytes 2M --iters 160 --no-check --json "${@:1:$#-1}"
 }
 # In the middle of the operations of two ranks; $victim is the pid of rank 1, which is the other one's + 1.
 begin_with_victim() {
@@ -190,6 +190,7 @@ if wanted quota && ! cgroup_new; then
 	skip "quota" "no cgroup with the cpu controller can be made here"
 elif wanted quota; then
 	faults quota cpu-throttled 1 '^-$' with_quota
+	faults quota-containers cpu-throttled 1 '^-$' with_quota --bind 127.0.0.1,127.0.0.2 # each has an address
 fi
 if wanted interrupts && ! command -v nft >/dev/null; then
 	skip "interrupts" "needs nft"

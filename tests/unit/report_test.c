@@ -691,6 +691,16 @@ static void many_ranks(void **state)
 	over();
 }
 
+static struct report_link *queue(uint32_t rank, int64_t rtt)
+{
+	struct report_link *l = &parts[rank]->link[0];
+
+	l->busy = 90 * MS;
+	l->rtt = rtt;
+	l->rtt_min = 20000;
+	return l;
+}
+
 static void lost_segments(void **state)
 {
 	(void)state;
@@ -705,6 +715,49 @@ static void lost_segments(void **state)
 	parts[0]->link[0].lost = 0;
 	parts[0]->link[0].dsack = 5;
 	assert_int_equal(judged(50), CODE_UNKNOWN);
+	over();
+}
+
+/* A receiver that is kept from its CPU confirms late: TCP sends again, and is told that it was needless when the receiver's part is over. */
+static void late_confirmations(void **state)
+{
+	struct report_link *l;
+
+	(void)state;
+	ring(2);
+	parts[0]->link[0].flow = name("127.0.0.1:1>127.0.0.2:2"); /* or of two containers */
+	l = queue(0, 30 * MS);
+	l->busy = 80 * MS;
+	l->retrans = 2;
+	parts[1]->link[1].maybe_wait = 80 * MS;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	parts[1]->proxy.runq = parts[1]->proxy.throttled = 30 * MS;
+	parts[1]->proxy.on -= 30 * MS;
+	assert_int_equal(judged(60), CODE_THROTTLED);
+	assert_int_equal(ns_of(CODE_NET_LOSS), 0);
+	assert_int_equal(ns_of(CODE_BANDWIDTH), 0);
+	/* what this kernel dropped, at whichever end it is told, was lost */
+	parts[1]->link[1].drops = 1;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	parts[1]->link[1].drops = 0;
+	l->drops = 1;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	l->drops = 0;
+	/* a little does not explain it, and between nodes there is a network */
+	parts[1]->proxy.throttled = 10 * MS;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	parts[1]->proxy.throttled = 30 * MS;
+	procs[1].node = 8;
+	assert_int_equal(judged(60), CODE_NET_LOSS);
+	over();
+	/* a receiver that reads late makes the round trip long by itself */
+	ring(3);
+	l = queue(0, 6 * MS);
+	assert_int_equal(judged(60), CODE_BANDWIDTH);
+	parts[1]->proxy.runq = parts[1]->proxy.throttled = 60 * MS;
+	parts[1]->proxy.on -= 60 * MS;
+	assert_int_equal(judged(60), CODE_THROTTLED);
+	assert_int_equal(ns_of(CODE_BANDWIDTH), 0);
 	over();
 }
 
@@ -809,16 +862,6 @@ static void a_slow_gpu_of_a_receiver(void **state)
 	assert_int_equal(ns_of(CODE_INTERRUPTS), 35 * MS);
 	assert_int_equal(judged(60), CODE_RECEIVER);
 	over();
-}
-
-static struct report_link *queue(uint32_t rank, int64_t rtt)
-{
-	struct report_link *l = &parts[rank]->link[0];
-
-	l->busy = 90 * MS;
-	l->rtt = rtt;
-	l->rtt_min = 20000;
-	return l;
 }
 
 /* A queue on the way tells of a link that is too slow only where nothing else makes the flow take so long. */
@@ -6172,6 +6215,7 @@ int main(void)
 		cmocka_unit_test(lost_segments),
 		cmocka_unit_test(lost_by_others),
 		cmocka_unit_test(lost_tails),
+		cmocka_unit_test(late_confirmations),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(a_slow_gpu_of_a_receiver),
 		cmocka_unit_test(queues),
