@@ -24,7 +24,7 @@
 #define LOOK_NS	      (900 * 1000000ull) /* between looks at one process: a pass comes each second */
 #define LOOK_SHARE    100 /* the same, for its mappings: the kernel holds a lock meanwhile */
 #define UNUSED_PASSES 2	  /* a probe holds on to the container's file system: not for long */
-#define TOLD_MAX      16  /* processes of which it is said why they are not recorded, */
+#define TOLD_MAX      16  /* warnings of processes and files that are not recorded, */
 #define TOLD_NS	      (600 * NSEC_PER_SEC) /* in so long */
 
 /* ---- Files ------------------------------------------------------------------------------------- */
@@ -145,13 +145,19 @@ static int file_attach(struct recorder *r, struct scan_file *f)
 	return f->link < 0 ? f->link : 0;
 }
 
+static void link_off(struct recorder *r, int *link)
+{
+	if (*link < 0)
+		return;
+	attach__plugin_off(r->attach, *link);
+	*link = -1;
+	attach__poll(r->attach, 0); /* as in file_attach(): many may go at once */
+}
+
 static void file_detach(struct recorder *r, struct scan_file *f)
 {
-	if (f->link >= 0)
-		attach__plugin_off(r->attach, f->link);
-	if (f->copy >= 0)
-		attach__plugin_off(r->attach, f->copy);
-	f->link = f->copy = -1;
+	link_off(r, &f->link);
+	link_off(r, &f->copy);
 	f->same = (struct timespec){0};
 }
 
@@ -169,15 +175,9 @@ static void file_free(struct scan *s, struct scan_file *f)
 	free(f);
 }
 
-/*
- * Whether to say why it is not recorded: once, and not of each of those that jobs fork for days, with what their parent has
- * loaded.
- */
-static bool may_tell(struct scan *s, struct scan_proc *p)
+/* Not of each of those that jobs fork, or touch, for days. */
+static bool may_tell_more(struct scan *s)
 {
-	if (p->told)
-		return false;
-	p->told = true;
 	if (!s->told)
 		s->tell_ns = monotonic_ns() + TOLD_NS;
 	if (s->told == TOLD_MAX) {
@@ -188,13 +188,22 @@ static bool may_tell(struct scan *s, struct scan_proc *p)
 	return true;
 }
 
+/* Whether to say why it is not recorded: once, and not of each that has what its parent has loaded. */
+static bool may_tell(struct scan *s, struct scan_proc *p)
+{
+	if (p->told)
+		return false;
+	p->told = true;
+	return may_tell_more(s);
+}
+
 static void tell_others(struct scan *s, uint64_t now)
 {
 	if (!s->told || now < s->tell_ns)
 		return;
 	if (s->untold)
-		pr_warn("%u more processes are not recorded, for such reasons; 'ncclscope status' "
-			"lists those that have the plugin\n",
+		pr_warn("%u more such warnings were left out; 'ncclscope status' lists the "
+			"processes that have the plugin\n",
 			s->untold);
 	s->told = s->untold = 0;
 }
@@ -251,6 +260,30 @@ static void look_again(struct scan *s)
 			p->vsize = UINT64_MAX;
 }
 
+/* By its path, or by a process that has it; once in TOLD_NS, and of jobs' own files no more than of other reasons. */
+static void tell_changed(struct recorder *r, struct scan_file *f)
+{
+	static const char advice[] =
+		"breaks processes that have it loaded, if it was written to: replace it (install, "
+		"mv), do not overwrite it; attaching anew";
+	const struct scan_proc *p;
+	uint64_t now = monotonic_ns();
+
+	for (p = r->scan.procs; p && p->file != f; p = p->hh.next)
+		;
+	if ((f->told_ns && now - f->told_ns < TOLD_NS) ||
+	    (!f->keep && (!p || !may_tell_more(&r->scan))))
+		return;
+	f->told_ns = now;
+	if (f->keep)
+		pr_warn("The plugin '%s' was changed (or touched) while it is in use, which %s\n",
+			r->plugin, advice);
+	else
+		pr_warn("The plugin's file that process %d has was changed (or touched) while it "
+			"is in use, which %s\n",
+			p->pid, advice);
+}
+
 /* The file has another content now: probes off, and on again when it has had the same one for a pass. */
 static void file_renew(struct recorder *r, struct scan_file *f)
 {
@@ -261,10 +294,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 		return;
 	if (memcmp(&v, &f->version, sizeof(v))) {
 		if (!f->changed && f->link >= 0)
-			pr_warn("The plugin's file was written to while it is in use, which breaks "
-				"processes that have it "
-				"loaded: replace it (install, mv), do not overwrite it; attaching "
-				"anew\n");
+			tell_changed(r, f);
 		f->changed = true;
 		f->version = v;
 		f->pause_ns = 0;
@@ -415,12 +445,6 @@ static int file_attach_copy(struct recorder *r, struct scan_file *f, const struc
 	return 0;
 }
 
-static void copy_off(struct recorder *r, struct scan_file *f)
-{
-	attach__plugin_off(r->attach, f->copy);
-	f->copy = -1;
-}
-
 /*
  * A file of an image that somebody changes, if only its owner, is copied (overlayfs): who loads it later has another inode, which no
  * probe is on, with the numbers of the one before, size and times as well. What a process has mapped tells them apart. One that had it before
@@ -435,7 +459,7 @@ static int file_cover(struct recorder *r, struct scan_proc *p, struct target *t,
 		copy_err = file_attach_copy(r, p->file, t);
 		err = target__probed(t);
 		if (p->file->copy >= 0 && err == -ENODATA)
-			copy_off(r, p->file);
+			link_off(r, &p->file->copy);
 	}
 	p->bare = err == -ENODATA;
 	if (p->bare && is_passing(copy_err))

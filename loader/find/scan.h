@@ -34,6 +34,7 @@ struct scan_file {
 	bool changed;	      /* and is perhaps still being written to */
 	uint64_t pause_ns,
 		retry_ns; /* it did not attach: when to try again, for the one that is kept; 0: it did */
+	uint64_t told_ns;	     /* when it was said that it changed; 0: never */
 	struct timespec same;	     /* last change of what was attached to as a copy */
 	int fd;			     /* O_PATH, with a link */
 	struct scan_version version; /* what the probe's places are of */

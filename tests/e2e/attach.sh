@@ -167,9 +167,16 @@ NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-over.so "$job" "${run[@]}" >/dev/null
 starters+=($!)
 until_true 10 eval '[ "$(grep -c "Process [0-9]* has the plugin" "$tmp/over.err")" -ge 2 ]'
 dd if="$plugin" of="$tmp/libnccl-profiler-over.so" conv=notrunc status=none # the same bytes: else the job would crash
-t "a file that is written to: said" until_true 10 grep -q "written to while it is in use" "$tmp/over.err"
+t "a file that is written to: said" until_true 10 grep -q "changed (or touched) while it is in use" "$tmp/over.err"
 sleep 3
 NCCL_PROFILER_PLUGIN=$tmp/libnccl-profiler-over.so "$job" --ranks 2 --bytes 64K --iters 5 --delay-ms 2500 --name second >/dev/null 2>&1
+# Whoever owns it can touch it for days.
+for i in 1 2 3; do
+	touch "$tmp/libnccl-profiler-over.so"
+	sleep 2.5
+done
+is "a file that is touched again and again: said once, with a process that has it" "$(grep -c "changed (or touched)" "$tmp/over.err") $(
+	sed -n 's/.*file that process \([0-9]*\) has was changed.*/\1/p' "$tmp/over.err" | grep -cxFf <(sed -n 's/.*Process \([0-9]*\) has the plugin.*/\1/p' "$tmp/over.err"))" "1 1"
 kill -INT "${starters[@]}"
 wait "${starters[@]}" 2>/dev/null
 starters=()
@@ -224,6 +231,26 @@ NCCL_PROFILER_PLUGIN=$tmp/fs/libnccl-profiler-fs.so "$job" --ranks 2 --bytes 64K
 t "a file system with a plugin on it can be unmounted after its processes ended" until_true 10 umount "$tmp/fs"
 stop_recorder INT
 is "its operations were recorded" "$rc $(q held 'events | of("Coll") | length')" "0 6"
+
+# ---- Containers with a copy of the plugin each, which all end at once
+
+job_bg amid "${run[@]/30000/4000}"
+until_true 10 children_ready "$starter" 2
+sleepers=()
+for i in {1..80}; do
+	cp "$plugin" "$tmp/libnccl-profiler-many$i.so"
+	LD_PRELOAD=$tmp/libnccl-profiler-many$i.so sleep 1000 &
+	sleepers+=($!)
+done
+record_bg many -v --ring 16M
+until_true 20 eval '[ "$(grep -c "Attached to another file" "$tmp/many.err")" -ge 80 ]'
+kill "${sleepers[@]}"
+wait "${sleepers[@]}" 2>/dev/null
+sleep 10 # 60 ms for each probe that goes, on 6.18
+kill -INT "$starter"
+wait "$starter"
+stop_recorder INT
+t "80 files that nobody has any more: nothing lost while their probes go" lossless many
 
 # ---- Two recorders on one job, which come and go
 
