@@ -274,9 +274,13 @@ static void take_still(struct report_reader *rd, uint64_t addr, struct report_pa
 
 static void give_waiting(struct report_reader *rd, struct waiting *w)
 {
+	const struct links *ls = entry_of(rd->links, struct links, w->addr, false);
+
 	if (w->open) {
 		w->part->unfinished = true;
 		w->part->known = true;
+		if (ls) /* ProxyOps may have ended since it was told */
+			w->part->receiving = ls->over;
 	}
 	take_still(rd, w->addr, w->part);
 	rd->r->open_bytes -= waiting_bytes(w->part);

@@ -2608,6 +2608,19 @@ static void exited_after_a_reset(void **state)
 	RECV_WAIT("0x3", "751000.000")                                                             \
 	STILL("ProxyOp", "0x12", "0x2", "1501000.000")                                             \
 	STILL("ProxyStep", "0x2", "0x3", "1501000.000")
+#define RECV_ENDS_LATER                                                                            \
+	RECV_WAIT("0x3", "201000.000")                                                             \
+	STILL_ALL("2001000.000")                                                                   \
+	RECV_STEP("0x3", "\"stop\":{\"ts\":2101000.000}")                                          \
+	RECV_OP("\"stop\":{\"ts\":2101000.000}")
+#define SEND_OPEN                                                                                  \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileProxyOp\",\"parentObj\":\"0x12\","        \
+	"\"eventAddr\":\"0x5\",\"start\":{\"ts\":1000.000},\"details\":{\"peer\":1,\"isSend\":"    \
+	"true},\"stop\":null,\"unfinished\":true}\n"
+#define COLL_OPEN                                                                                  \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
+	"\"rank\":0,\"start\":{\"ts\":1000.000},\"stop\":null,\"unfinished\":true,"                \
+	"\"eventAddr\":\"0x12\",\"details\":{\"func\":\"AllReduce\",\"seq\":2}}\n"
 
 /* For how long its only rank waits, by the table and by the map. */
 static void must_wait(const char *text, size_t len, int64_t ns)
@@ -2653,6 +2666,10 @@ static void waits_of_what_hangs(void **state)
 			  RECV_OP("\"stop\":{\"ts\":2001000.000}")
 				  STILL("Coll", "0x0", "0x12", "3001000.000"),
 		  1875 * MS);
+	/* it ended after its operation was told as open, which may come to an end or be told again no more */
+	MUST_WAIT(HEADER("1") RECV_ENDS_LATER, 1900 * MS);
+	MUST_WAIT(HEADER("1") RECV_ENDS_LATER SEND_OPEN COLL_OPEN,
+		  1900 * MS * 20 / 21); /* up to when it was told */
 	/* where no connection tells, as over RDMA, RecvWait counts for what has ended as well */
 	MUST_WAIT(HEADER("1") RECV_WAIT("0x3", "3000.000")
 			  RECV_STEP("0x3", "\"stop\":{\"ts\":9000.000}")
