@@ -878,7 +878,7 @@ static void print_hidden(const struct recorder *r)
 static void print_none(const struct recorder *r)
 {
 	uint32_t n = r->opt.npids ? (uint32_t)r->opt.npids : scan__users(&r->scan);
-	bool brief = monotonic_ns() - r->s.attach_ns < SILENT_NS;
+	bool brief = r->recorded_ns < SILENT_NS;
 
 	if (n)
 		pr_info("%u process%s the plugin, and nothing happened in %s%s\n", n,
@@ -1065,6 +1065,7 @@ static void delete_old(struct recorder *r)
 static int record(struct recorder *r)
 {
 	const struct session *s = &r->s;
+	uint64_t begin;
 	int status;
 
 	notify__say("READY=1");
@@ -1073,7 +1074,9 @@ static int record(struct recorder *r)
 		r->opt.cmd ? " and all other processes of this node that have the plugin" : "");
 	print_who_has_it(r);
 	watch_begin();
+	begin = monotonic_ns();
 	status = loop(r, end_of_window(r));
+	r->recorded_ns = monotonic_ns() - begin;
 	if (stop_signals)
 		notify__say("STOPPING=1");
 	drain(r, stop_signals ? "loader-stopped" : "detached");
