@@ -481,7 +481,8 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	err = target__find(&t, p->pid);
 	if (err == -EAGAIN) /* as many processes as we may have */
 		err = -EBUSY;
-	p->hidden = err == -EPERM || err == -EACCES;
+	/* Without an address space, as a thread of the kernel or a zombie, it has nothing to look into. */
+	p->hidden = p->vsize && (err == -EPERM || err == -EACCES);
 	/* One that cannot be looked into now still has what it had: its file's probe is not for us to take away. */
 	if (!err || err == -ENOENT || err == -ESRCH)
 		proc_leaves_file(p);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "attach.h"
@@ -28,6 +29,7 @@ static struct {
 	int attached;  /* how often, */
 	struct elf_file_id file; /* the last to which */
 	int detached;		 /* how often */
+	pid_t other;		 /* of this process the same is answered */
 } plugin;
 
 static struct elf_file_id file_at(const char *path)
@@ -44,7 +46,7 @@ static struct elf_file_id file_at(const char *path)
 int target__find(struct target *t, pid_t pid)
 {
 	*t = (struct target){.pid = pid, .mem = -1};
-	if (pid != getpid())
+	if (pid != getpid() && pid != plugin.other)
 		return -ENOENT;
 	plugin.asked++;
 	snprintf(t->path, sizeof(t->path), plugin.remapped ? "/proc/self/maps" : "/proc/self/exe");
@@ -423,6 +425,33 @@ static void test_hidden(void **state)
 	scan__free(&r.scan);
 }
 
+/* A zombie, as a thread of the kernel, has nothing that could be looked into, though it is when all are looked into again. */
+static void test_without_memory(void **state)
+{
+	static struct recorder r;
+	struct scan_proc *p;
+	pid_t pid = fork();
+	siginfo_t info;
+	int asked;
+
+	(void)state;
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	plugin.find = -EACCES;
+	plugin.other = pid;
+	pass(&r, &asked);
+	HASH_FIND_INT(r.scan.procs, &pid, p);
+	assert_non_null(p);
+	p->vsize = UINT64_MAX;
+	pass(&r, &asked);
+	assert_int_equal(p->vsize, 0);
+	assert_int_equal(scan__hidden(&r.scan), 1);
+	plugin.find = plugin.other = 0;
+	waitpid(pid, NULL, 0);
+	scan__free(&r.scan);
+}
+
 /* It came before the file was changed, and we after: what we attach to by its mapping is the changed file, and nothing is asked of it. */
 static void test_unreachable(void **state)
 {
@@ -586,13 +615,21 @@ static void test_not_yet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hangs),	  cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_answers),	  cmocka_unit_test(test_first_id),
-		cmocka_unit_test(test_says_once), cmocka_unit_test(test_says_of_some),
-		cmocka_unit_test(test_remapped),  cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_copied_up), cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_not_yet),	  cmocka_unit_test(test_unreachable),
-		cmocka_unit_test(test_hidden),	  cmocka_unit_test(test_copied_up_no_room),
+		cmocka_unit_test(test_hangs),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_first_id),
+		cmocka_unit_test(test_says_once),
+		cmocka_unit_test(test_says_of_some),
+		cmocka_unit_test(test_remapped),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_copied_up),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_not_yet),
+		cmocka_unit_test(test_unreachable),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_copied_up_no_room),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
