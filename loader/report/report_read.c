@@ -361,13 +361,25 @@ static void find_self(struct report_reader *rd, struct report_proc *p, uint64_t 
 		rd->r->err = -ENOMEM;
 }
 
-/* Older traces do not tell what was asked for. */
-static bool has_no_ops(const struct report_reader *rd, node_t features)
+static bool leaves_out_ops(uint32_t mask)
+{
+	const uint32_t ops = ncclProfileColl | ncclProfileP2p;
+
+	return (event_mask_closure(mask) & ops) != ops;
+}
+
+static void take_features(struct report_reader *rd, node_t features)
 {
 	const uint32_t ops = ncclProfileColl | ncclProfileP2p | ncclProfileCeColl;
+	uint32_t mask = get_count(rd, features, "maskAsked");
+	struct report_proc *p = rd->proc;
 
-	return get(rd, features, "maskAsked") &&
-	       !(event_mask_closure(get_count(rd, features, "maskAsked")) & ops);
+	if (get(rd, features, "maskAsked")) { /* older traces do not tell what was asked for */
+		p->no_ops = !(event_mask_closure(mask) & ops);
+		p->lacks_ops = leaves_out_ops(mask);
+	}
+	p->no_calls = get(rd, features, "blockedIn") && !get_bool(rd, features, "blockedIn");
+	rd->no_data = get_bool(rd, features, "noData");
 }
 
 static void take_header(struct report_reader *rd, node_t rec)
@@ -390,8 +402,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 		p->key.started = -1;
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
-	p->no_ops = has_no_ops(rd, get(rd, rec, "features"));
-	rd->no_data = get_bool(rd, get(rd, rec, "features"), "noData");
+	take_features(rd, get(rd, rec, "features"));
 	rd->common = seq__of_header(rd->doc, rec);
 	take_clock(rd, get(rd, rec, "clock"));
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
@@ -1147,8 +1158,8 @@ static void take_call(struct report_reader *rd, node_t rec, int64_t start)
 /* What a group has called is launched when it ends, or later, by a graph that it is captured in. */
 static void take_group(struct report_reader *rd, node_t rec)
 {
-	rd->proc->launched |= get(rd, rec, "stop") && !get_bool(rd, rec, "unfinished") &&
-			      !get_bool(rd, get(rd, rec, "details"), "graphCaptured");
+	rd->proc->self->launched |= get(rd, rec, "stop") && !get_bool(rd, rec, "unfinished") &&
+				    !get_bool(rd, get(rd, rec, "details"), "graphCaptured");
 }
 
 /* When what began @start was called; @ended: nothing asks for that again. */
@@ -1345,7 +1356,11 @@ static void take_lifecycle(struct report_reader *rd, node_t rec)
 	uint64_t hash = comm_of(rd, rec);
 	struct report_comm *c;
 	int32_t rank = get_rank(rd, rec, "rank"), nranks;
+	/* 0: it was made before. KernelCh alone may be what stayed on. */
+	uint32_t mask = get_count(rd, details, "eventMask") &
+			~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase);
 
+	rd->proc->lacks_ops |= mask && leaves_out_ops(mask);
 	if (!hash || rank < 0)
 		return;
 	c = report_comm(rd->r, hash);

@@ -72,19 +72,27 @@ static void find_apart(struct report_still *list, uint32_t n)
 		list[i].apart = i < most_at || i >= most_at + most;
 }
 
+/*
+ * Whose operations are none of those that are recorded: it goes on, and none came. Where all are to be, a group that ended says nothing:
+ * NCCL tells of an operation as a stream comes to it, in what graphs replay and where they are in use, and the stream may hang before.
+ */
+static bool has_others(const struct report_proc *p)
+{
+	return p->lacks_ops && p->self->launched && !p->lost;
+}
+
 enum report_without report_without(const struct report *r)
 {
-	bool asked = !r->procs, launched = false, engines = false;
+	bool asked = !r->procs, engines = false;
 	const struct report_proc *p;
 
 	for (p = r->procs; p; p = p->next) {
-		asked |= !p->no_ops;
-		launched |= p->launched && !p->lost;
+		asked |= !p->no_ops && !has_others(p);
 		engines |= p->has_engines;
 	}
 	if (engines)
 		return WITHOUT_OTHERS;
-	return launched || !asked ? WITHOUT_ASKING : WITHOUT_ANY;
+	return asked ? WITHOUT_ANY : WITHOUT_ASKING;
 }
 
 struct report_still *report_stills(const struct report *r, uint32_t *n)

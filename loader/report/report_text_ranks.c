@@ -253,16 +253,18 @@ static void tell_awake(const struct report_thread *t, char *at, size_t len)
 		snprintf(at, len, "not known");
 }
 
-#define ASKED_NS (2 * NSEC_PER_SEC) /* after so long the recorder has asked, if the kernel tells */
+#define ASKED_NS (1500 * 1000000ll) /* after so long the recorder has asked */
 
 /* What it sleeps in, or slept in before it `ended`. */
-static void tell_asleep(const struct report *r, const struct report_thread *t, bool ended, char *at,
+static void tell_asleep(const struct report *r, const struct report_still *s, bool ended, char *at,
 			size_t len)
 {
+	const struct report_thread *t = s->thread;
+	bool yet = t->all_asleep && t->asleep < ASKED_NS && !s->proc->no_calls;
+
 	report_tell_sleep(t, r->names, at, len);
 	if (!*at && !ended)
-		snprintf(at, len, "not known%s",
-			 t->all_asleep && t->asleep < ASKED_NS ? " yet: record 3 s or longer" : "");
+		snprintf(at, len, "not known%s", yet ? " yet: record 3 s or longer" : "");
 }
 
 static void still_row(const struct report *r, const struct report_still *s, FILE *f)
@@ -278,7 +280,7 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 		snprintf(asleep, sizeof(asleep), "%s%s", t->all_asleep ? "> " : "",
 			 words__span(t->asleep));
 	if (t->asleep)
-		tell_asleep(r, t, ended, in, 256);
+		tell_asleep(r, s, ended, in, 256);
 	else if (!ended)
 		tell_awake(t, in, sizeof(in));
 	if (ended && *in)

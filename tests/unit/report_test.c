@@ -1780,7 +1780,20 @@ static void operations_are_left_out(void **state)
 #define SLEEPER INIT("0") THREAD("1", ASLEEP("1000000.000", "futex"))
 	static const char by_mask[] = HEADER_OF_MASK("512") SLEEPER API("CollApi", HAS_ENDED);
 	static const char by_mask_none[] = HEADER_OF_MASK("32") SLEEPER;
-	static const char by_ceiling[] = HEADER_OF_MASK("65535") SLEEPER API("GroupApi", HAS_ENDED);
+#define SLEEPER_OF_MASK(mask)                                                                      \
+	"{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\","      \
+	"\"commHash\":\"0xabc\",\"rank\":0,\"start\":{\"ts\":1.5},\"details\":{"                   \
+	"\"eventMask\":" mask "}}\n" THREAD("1", ASLEEP("1000000.000", "futex"))
+	static const char by_ceiling[] =
+		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4") API("GroupApi", HAS_ENDED);
+	static const char by_mask_some[] = HEADER_OF_MASK("4") SLEEPER API("GroupApi", HAS_ENDED);
+	/* what was launched hangs before NCCL tells of it; only another process leaves some out */
+	static const char launches[] =
+		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4095") API("GroupApi", HAS_ENDED);
+	static const char was_there[] =
+		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("64") API("GroupApi", HAS_ENDED);
+	static const char of_another[] = HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4095")
+		HEADER_OF_MASK("4") API("GroupApi", HAS_ENDED);
 	static const char by_one[] = HEADER_OF_MASK("32") SLEEPER HEADER("2");
 	/* a parent of what was asked for; a first operation that hangs as it connects; what is only captured */
 	static const char steps[] = HEADER_OF_MASK("16") SLEEPER;
@@ -1796,6 +1809,10 @@ static void operations_are_left_out(void **state)
 	must_tell_still(by_mask, sizeof(by_mask) - 1, none, 0);
 	must_tell_still(by_mask_none, sizeof(by_mask_none) - 1, none, 0);
 	must_tell_still(by_ceiling, sizeof(by_ceiling) - 1, none, 0);
+	must_tell_still(by_mask_some, sizeof(by_mask_some) - 1, none, 0);
+	must_tell_still(launches, sizeof(launches) - 1, hangs, 1);
+	must_tell_still(was_there, sizeof(was_there) - 1, hangs, 1);
+	must_tell_still(of_another, sizeof(of_another) - 1, hangs, 1);
 	must_tell_still(by_one, sizeof(by_one) - 1, hangs, 1);
 	must_tell_still(steps, sizeof(steps) - 1, hangs, 1);
 	must_tell_still(connects, sizeof(connects) - 1, hangs, 1);
@@ -1809,17 +1826,26 @@ static void a_call_is_not_known_yet(void **state)
 #define NOT_TOLD(from, since)                                                                      \
 	HEADER_OF_MASK("65535")                                                                    \
 	INIT("0")                                                                                  \
+	NOT_TOLD_THREAD(from, since)
+#define NOT_TOLD_THREAD(from, since)                                                               \
 	THREAD("1", ",\"since\":" from                                                             \
 		    ",\"blocked\":8000000.000,\"state\":\"blocked\",\"stateSince\":" since)
 	static const char short_one[] = NOT_TOLD("8100000.000", "8100000.000");
 	static const char long_one[] = NOT_TOLD("1000000.000", "1000000.000");
 	static const char short_sleep[] = NOT_TOLD("1000000.000", "8100000.000");
+	static const char asked[] = NOT_TOLD("7400000.000", "7400000.000");
+	static const char old_kernel[] =
+		"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":1,"
+		"\"comm\":\"job\",\"features\":{\"maskAsked\":65535,\"blockedIn\":false}}\n" INIT(
+			"0") NOT_TOLD_THREAD("8100000.000", "8100000.000");
 
 	(void)state;
 	must_tell_still(short_one, sizeof(short_one) - 1,
 			" > 900.0 ms   not known yet: record 3 s or longer\n", 1);
 	must_tell_still(long_one, sizeof(long_one) - 1, "> 8.00 s   not known\n", 1);
 	must_tell_still(short_sleep, sizeof(short_sleep) - 1, " 900.0 ms   not known\n", 1);
+	must_tell_still(asked, sizeof(asked) - 1, "> 1.60 s   not known\n", 1);
+	must_tell_still(old_kernel, sizeof(old_kernel) - 1, "> 900.0 ms   not known\n", 1);
 }
 
 /* ---- Quantiles ------------------------------------------------------------------------------------------------ */
