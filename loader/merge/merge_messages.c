@@ -226,11 +226,22 @@ static void pass_both(struct merge *m, const struct whole_node *a, const struct 
 	pass(m, b->node, b->start, a->node, a->stop);
 }
 
-/* Each with the next one, and with the first: so there are short ways between any two of thousands. */
-static void settle_whole(struct merge *m, const struct whole *w)
+static int by_node(const void *pa, const void *pb)
+{
+	const struct whole_node *a = pa, *b = pb;
+
+	return (a->node > b->node) - (a->node < b->node);
+}
+
+/*
+ * Each with the next one, and with the first: so there are short ways between any two of thousands. In the order of nodes, whichever
+ * came first: of all operations the same ones are bounded by each other.
+ */
+static void settle_whole(struct merge *m, struct whole *w)
 {
 	uint32_t i;
 
+	qsort(w->at, w->n, sizeof(*w->at), by_node);
 	for (i = 1; i < w->n && !w->several; i++) {
 		pass_both(m, &w->at[i - 1], &w->at[i]);
 		if (i > 1)

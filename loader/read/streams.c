@@ -26,6 +26,7 @@
 #define AHEAD	    (64 << 10) /* of what is closed in between: opening takes its time */
 #define FIRST_BYTES (64 << 10) /* a header and the first time behind it */
 #define STREAMS_MAX 4096       /* read side by side */
+#define GAP_US	    2000000    /* those that begin nearer to each other are of one job or window */
 #define PIECES_MAX  65536      /* of files; a file's last one takes what is beyond */
 #define FILES_MAX   4096       /* descriptors */
 #define FILES_REST  64	       /* for the rest of the program, which has few */
@@ -422,6 +423,20 @@ static int begins_first(const void *pa, const void *pb)
 	return a->first != b->first ? (a->first < b->first ? -1 : 1) : (a > b) - (a < b);
 }
 
+/* Who begins with others stays in the order given, in which a node's are together. */
+static void begin_together(struct streams *f)
+{
+	int64_t last = f->order[0]->first, together = last;
+	uint32_t i;
+
+	for (i = 0; i < f->n; i++) {
+		if (f->order[i]->first - last > GAP_US)
+			together = f->order[i]->first;
+		last = f->order[i]->first;
+		f->order[i]->first = together;
+	}
+}
+
 /* Of more than can be read side by side those wait that begin later, in whichever order they are given. */
 static int put_in_order(struct streams *f)
 {
@@ -438,6 +453,8 @@ static int put_in_order(struct streams *f)
 		read_first(f, &f->list[i], text);
 		f->list[i].first = first_in(text);
 	}
+	qsort(f->order, f->n, sizeof(struct stream *), begins_first);
+	begin_together(f);
 	qsort(f->order, f->n, sizeof(struct stream *), begins_first);
 	free(text);
 	return 0;
@@ -701,7 +718,7 @@ static void rewind_all(struct streams *f)
 	f->err = 0;
 	f->begun.n = 0;
 	f->next = 0;
-	f->totals = (struct streams_totals){.files = f->totals.files};
+	f->totals = (struct streams_totals){.files = f->totals.files, .waited = f->order};
 	for (s = f->list; s < f->list + f->n; s++) {
 		s->eof = false;
 		if (s->end >= 0)

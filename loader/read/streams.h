@@ -26,6 +26,7 @@ struct streams_totals {
 	uint64_t bytes, total_bytes; /* read; to be read, as far as that is known */
 	uint64_t too_long;	     /* lines beyond JSON_MAX_LINE, passed over */
 	bool cut;		     /* by limit_ns */
+	bool waited;		     /* there were more streams than are read side by side */
 };
 
 /* What becomes of the lines. */

@@ -833,6 +833,7 @@ struct report_totals {
 	uint64_t ports_left; /* counts of RDMA ports that there was no room for */
 	uint64_t gpus_left;  /* samples of GPUs, likewise */
 	bool cut;	     /* by limit_ns */
+	bool one_by_one;     /* some recordings were read when others had been read */
 };
 
 struct heat; /* rank x time; report_rows.c */

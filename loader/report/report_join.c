@@ -453,7 +453,7 @@ static void note_late(struct report *r, const struct report_op *op, const struct
 {
 	const struct report_comm *c = op->comm;
 
-	if (op->seq < c->given_up && at + REPORT_GIVE_UP_NS < r->came_to)
+	if (op->seq < c->given_up && at + REPORT_WAIT_NS < r->came_to)
 		r->totals.read_late++;
 	else if (op->seq < c->in_vain && part->proc->clock != c->in_vain_clock)
 		r->totals.too_late++;

@@ -1493,6 +1493,7 @@ static void take_text(struct report_reader *rd, const char *s, size_t len)
 	if (rec->kind != JSON_KIND_OBJ || (!get(rd, rec, "recordType") && !get(rd, rec, "type"))) {
 		rd->r->totals.skipped += !rd->trace.is_copy;
 	} else if (jn_is(get(rd, rec, "recordType"), "header")) {
+		rd->r->totals.one_by_one = rd->r->totals.one_by_one || rd->proc;
 		end_trace(rd);
 		if (copies__begin(&rd->trace, s, len))
 			rd->r->err = -ENOMEM;
@@ -1590,6 +1591,7 @@ static void sum_up(struct report_totals *to, const struct streams_totals *read)
 	to->total_bytes = read->total_bytes;
 	to->skipped += read->too_long;
 	to->cut = read->cut;
+	to->one_by_one = to->one_by_one || read->waited;
 }
 
 int report_read(struct report *r, char *const *paths)

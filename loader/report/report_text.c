@@ -394,7 +394,7 @@ static void print_notes(const struct report *r, FILE *f)
 			"count as another\noperation: real clocks seem to be too far apart. "
 			"'ncclscope merge' first.\n",
 			(unsigned long long)t->too_late, human__s(t->too_late));
-	if (t->read_late)
+	if (t->read_late && t->one_by_one)
 		fprintf(f,
 			"Of %llu operation%s ranks were read when nobody waited for them any more, "
 			"and count as another\noperation: more than 4,096 recordings of one time "
