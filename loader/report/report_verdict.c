@@ -465,6 +465,19 @@ static bool receiver_is_held(const struct causes *c, const struct report_part *p
 	return false;
 }
 
+/* The same of its threads alone: that its own connections are slow, or that it came late, makes no other's round trip long. */
+static bool threads_are_held(const struct causes *c, const struct report_part *p, int64_t ns)
+{
+	const struct report_cause *it;
+
+	for (it = c->at; it < c->at + c->n; it++)
+		if (it->part == p && !it->link && it->code != CODE_GPU_WAIT &&
+		    it->code != CODE_INTERRUPTS &&
+		    (it->code == CODE_STOPPED || !is_of_rank(it->code)) && it->odd_ns > ns / 2)
+			return true;
+	return false;
+}
+
 static int64_t median_busy(const struct causes *c, const struct report_link *but)
 {
 	struct figures *f = &c->figures[BUSY];
@@ -572,7 +585,7 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 	if (lossy || l->rtt < 1000000 || l->rtt < 20 * l->rtt_min || within_node(c->names, l->flow))
 		return;
 	ns = l->busy - l->rwnd - l->sndbuf;
-	if (to && receiver_is_held(c, to, ns)) /* and confirms late */
+	if (to && threads_are_held(c, to, ns)) /* and confirms late */
 		return;
 	cause = add_flow(c, CODE_BANDWIDTH, p, l, ns);
 	/* a queue that never drains tells by itself; a shorter one only if other flows have none */

@@ -902,6 +902,13 @@ static void queues(void **state)
 	queue(2, 6 * MS);
 	assert_int_equal(odd(), CODE_BANDWIDTH);
 	over();
+	/* and hides none that is longer, though its sender is the other one's receiver */
+	ring(2);
+	queue(0, 6 * MS)->busy = 60 * MS;
+	queue(1, 6 * MS);
+	assert_int_equal(judged(90), CODE_BANDWIDTH);
+	assert_int_equal(v.cause.rank, 1);
+	over();
 }
 
 static void the_gpu(void **state)
