@@ -243,14 +243,14 @@ for i in {1..80}; do
 	sleepers+=($!)
 done
 record_bg many -v --ring 16M
-until_true 20 eval '[ "$(grep -c "Attached to another file" "$tmp/many.err")" -ge 80 ]'
+t "80 files: attached to" until_true 60 eval '[ "$(grep -c "Attached to another file" "$tmp/many.err")" -ge 80 ]'
 kill "${sleepers[@]}"
 wait "${sleepers[@]}" 2>/dev/null
 sleep 10 # 60 ms for each probe that goes, on 6.18
 kill -INT "$starter"
 wait "$starter"
 stop_recorder INT
-t "80 files that nobody has any more: nothing lost while their probes go" lossless many
+t "80 files that nobody has any more: nothing lost while their probes go" began_amid many
 
 # ---- Two recorders on one job, which come and go
 

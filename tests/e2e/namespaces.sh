@@ -209,7 +209,8 @@ elif unshare -T true 2>/dev/null; then
 		--argjson b "$((begin - 5))000000"
 	# The recorder is in one as well, with all that it starts.
 	timeout 60 unshare -T --monotonic 1000000 --boottime 2000000 --fork "$scope" record --plugin "$plugin" -o "$tmp/ours" -- \
-		sh -c 'sleep 1.5; nsenter -T/proc/$1/ns/time "$0" status --json >"$2"; shift 2; exec "$@"' "$scope" $$ "$tmp/outside" "$job" "${opts[@]}" >"$tmp/ours.out" 2>"$tmp/ours.err"
+		sh -c 'for i in $(seq 40); do sleep 0.5; nsenter -T/proc/$1/ns/time "$0" status --json >"$2"; jq -e ".recorders[0]" "$2" >/dev/null && break; done
+			shift 2; exec "$@"' "$scope" $$ "$tmp/outside" "$job" "${opts[@]}" >"$tmp/ours.out" 2>"$tmp/ours.err"
 	rc=$?
 	t "the recorder's time namespace: as always" good ours
 	t "the recorder's time namespace: times are the node's" holds ours 'events | all(.start.ts > $b and .start.ts < $b + 60e6)' \
