@@ -241,8 +241,10 @@ static void settle_whole(struct merge *m, struct whole *w)
 {
 	uint32_t i;
 
+	if (w->n < 2 || w->several)
+		return;
 	qsort(w->at, w->n, sizeof(*w->at), by_node);
-	for (i = 1; i < w->n && !w->several; i++) {
+	for (i = 1; i < w->n; i++) {
 		pass_both(m, &w->at[i - 1], &w->at[i]);
 		if (i > 1)
 			pass_both(m, &w->at[0], &w->at[i]);

@@ -26,7 +26,8 @@
 #define AHEAD	    (64 << 10) /* of what is closed in between: opening takes its time */
 #define FIRST_BYTES (64 << 10) /* a header and the first time behind it */
 #define STREAMS_MAX 4096       /* read side by side */
-#define GAP_US	    2000000    /* those that begin nearer to each other are of one job or window */
+#define GAP_US	    2000000    /* those that begin nearer to each other are of one job or window, */
+#define SPAN_US	    30000000   /* but not for longer: one may follow another without end */
 #define PIECES_MAX  65536      /* of files; a file's last one takes what is beyond */
 #define FILES_MAX   4096       /* descriptors */
 #define FILES_REST  64	       /* for the rest of the program, which has few */
@@ -430,7 +431,9 @@ static void begin_together(struct streams *f)
 	uint32_t i;
 
 	for (i = 0; i < f->n; i++) {
-		if (f->order[i]->first - last > GAP_US)
+		/* in order; whoever writes a trace chooses its times */
+		if ((uint64_t)f->order[i]->first - (uint64_t)last > GAP_US ||
+		    (uint64_t)f->order[i]->first - (uint64_t)together > SPAN_US)
 			together = f->order[i]->first;
 		last = f->order[i]->first;
 		f->order[i]->first = together;

@@ -447,13 +447,12 @@ static void add_alone(struct report *r, const struct report_op_info *info, struc
 	report_finish(r, op);
 }
 
-/* The first part of an operation, which ended @at: others may have waited for it in vain. */
-static void note_late(struct report *r, const struct report_op *op, const struct report_part *part,
-		      int64_t at)
+/* The first part of an operation: others may have waited for it in vain. */
+static void note_late(struct report *r, const struct report_op *op, const struct report_part *part)
 {
 	const struct report_comm *c = op->comm;
 
-	if (op->seq < c->given_up && at + REPORT_WAIT_NS < r->came_to)
+	if (op->seq < c->given_up && report_waits_since(part) + REPORT_WAIT_NS < r->came_to)
 		r->totals.read_late++;
 	else if (op->seq < c->in_vain && part->proc->clock != c->in_vain_clock)
 		r->totals.too_late++;
@@ -481,7 +480,7 @@ static void add_joined(struct report *r, const struct report_op_info *info,
 	}
 	op = p->op;
 	if (!op->nparts)
-		note_late(r, op, part, at);
+		note_late(r, op, part);
 	report_member(r, op->comm, part->rank, part->proc);
 	report_queue(op->comm, info, part);
 	if (note_part(r, p, part))

@@ -6,7 +6,7 @@ UNIT_DIR    := tests/unit
 UNIT_OUT    := $(BUILD)/tests/unit
 UNIT_SAN    := -O1 -Wno-format-truncation -Wno-maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UNIT_LIB    := $(UNIT_OUT)/loader.a
-UNIT_LOADER := elf correlate decode raw switches report report_p2p export protobuf json clock gpu_clock names out node sched sched_sleeps sched_random sched_trace sched_recordings net_join net_trace signal kmsg gpu rdma rdma_sampler netdev ksyms slab pace patience rescue scan blocks backlog retain status trace_text merge_clock record follow realtime fexit who attach feat
+UNIT_LOADER := elf correlate decode raw switches report report_p2p export protobuf json clock gpu_clock names out node sched sched_sleeps sched_random sched_trace sched_recordings net_join net_trace signal kmsg gpu rdma rdma_sampler netdev ksyms slab pace patience rescue scan blocks backlog retain status streams trace_text merge_clock record follow realtime fexit who attach feat
 UNIT_PROGS  := $(UNIT_LOADER:%=$(UNIT_OUT)/%_test) $(UNIT_OUT)/plugin_test \
 	       $(UNIT_OUT)/cuda_test $(UNIT_OUT)/linker_test $(UNIT_OUT)/target_test $(UNIT_OUT)/out_tsan_test $(UNIT_OUT)/backlog_tsan_test \
 	       $(UNIT_OUT)/check_json_test \
