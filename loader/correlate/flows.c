@@ -185,6 +185,12 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* The times that an end held it up are parts of that. */
+static void hold_parts(struct flow_counts *c)
+{
+	c->busy += moved(c->busy, c->rwnd + c->sndbuf);
+}
+
 void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *least)
 {
 	int dir;
@@ -200,7 +206,7 @@ void flow_counts__at_least(struct flow_counts *c, const struct flow_counts *leas
 	c->busy = least->busy + moved(least->busy, c->busy);
 	c->rwnd = least->rwnd + moved(least->rwnd, c->rwnd);
 	c->sndbuf = least->sndbuf + moved(least->sndbuf, c->sndbuf);
-	c->busy += moved(c->busy, c->rwnd + c->sndbuf); /* which are parts of it */
+	hold_parts(c);
 }
 
 void flow_counts__since_known(struct flow_counts *c, const struct flow *flow)
@@ -214,7 +220,7 @@ void flow_counts__since_known(struct flow_counts *c, const struct flow *flow)
 	c->busy = moved(before->busy, c->busy);
 	c->rwnd = moved(before->rwnd, c->rwnd);
 	c->sndbuf = moved(before->sndbuf, c->sndbuf);
-	c->busy += moved(c->busy, c->rwnd + c->sndbuf);
+	hold_parts(c);
 }
 
 /* ---- Points ------------------------------------------------------------------------------------- */

@@ -161,7 +161,7 @@ static void known(const struct correlate *c, const struct corr_span *s, const st
 	forget_unknown(span);
 }
 
-/* All of them, for each event, would take longer than the rest of it. */
+/* Whoever reads a span looks at `threads` first. */
 static void join_clear(struct sched_join *join)
 {
 	join->all.threads = 0;

@@ -269,10 +269,11 @@ static void tell_changed(struct recorder *r, struct scan_file *f)
 	const struct scan_proc *p;
 	uint64_t now = monotonic_ns();
 
+	if (f->told_ns && now - f->told_ns < TOLD_NS)
+		return;
 	for (p = r->scan.procs; p && p->file != f; p = p->hh.next)
 		;
-	if ((f->told_ns && now - f->told_ns < TOLD_NS) ||
-	    (!f->keep && (!p || !may_tell_more(&r->scan))))
+	if (!f->keep && (!p || !may_tell_more(&r->scan)))
 		return;
 	f->told_ns = now;
 	if (f->keep)

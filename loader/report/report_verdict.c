@@ -453,29 +453,33 @@ static struct report_cause *add_flow(struct causes *c, enum report_code code,
 	return cause;
 }
 
-/* Threads of the receiver that are kept from reading are the cause of a window that is shut. */
-static bool receiver_is_held(const struct causes *c, const struct report_part *p, int64_t ns)
-{
-	uint32_t i;
-
-	for (i = 0; i < c->n; i++)
-		if (c->at[i].part == p && c->at[i].code != CODE_GPU_WAIT &&
-		    c->at[i].code != CODE_INTERRUPTS && c->at[i].odd_ns > ns / 2)
-			return true;
-	return false;
-}
-
-/* The same of its threads alone: that its own connections are slow, or that it came late, makes no other's round trip long. */
-static bool threads_are_held(const struct causes *c, const struct report_part *p, int64_t ns)
+/* Something of the part that `counts` tells of more than @ns. */
+static bool has_cause(const struct causes *c, const struct report_part *p, int64_t ns,
+		      bool (*counts)(const struct report_cause *))
 {
 	const struct report_cause *it;
 
 	for (it = c->at; it < c->at + c->n; it++)
-		if (it->part == p && !it->link && it->code != CODE_GPU_WAIT &&
-		    it->code != CODE_INTERRUPTS &&
-		    (it->code == CODE_STOPPED || !is_of_rank(it->code)) && it->odd_ns > ns / 2)
+		if (it->part == p && it->odd_ns > ns && counts(it))
 			return true;
 	return false;
+}
+
+/* Threads of the receiver that are kept from reading are the cause of a window that is shut. */
+static bool may_hold(const struct report_cause *it)
+{
+	return it->code != CODE_GPU_WAIT && it->code != CODE_INTERRUPTS;
+}
+
+/* Its threads alone: that its own connections are slow, or that it came late, makes no other's round trip long. */
+static bool may_hold_threads(const struct report_cause *it)
+{
+	return may_hold(it) && !it->link && (it->code == CODE_STOPPED || !is_of_rank(it->code));
+}
+
+static bool is_quota(const struct report_cause *it)
+{
+	return it->code == CODE_THROTTLED;
 }
 
 static int64_t median_busy(const struct causes *c, const struct report_link *but)
@@ -530,16 +534,8 @@ static bool confirms_late(const struct causes *c, const struct report_part *from
 			  const struct report_link *l, const struct report_part *to,
 			  const struct report_link *far, int64_t ns)
 {
-	uint32_t i;
-
-	if (!to || !to->proc->node || from->proc->node != to->proc->node || l->drops ||
-	    (far && far->drops))
-		return false;
-	for (i = 0; i < c->n; i++)
-		if (c->at[i].part == to && c->at[i].code == CODE_THROTTLED &&
-		    c->at[i].odd_ns > ns / 4)
-			return true;
-	return false;
+	return to && to->proc->node && from->proc->node == to->proc->node && !l->drops &&
+	       !(far && far->drops) && has_cause(c, to, ns / 4, is_quota);
 }
 
 /* How much later than its sender a stage of a pipeline called: until then nobody was there to read, however usual that is. */
@@ -573,7 +569,7 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 			cause->far = at_peer;
 	}
 	/* who waits for somebody reads nothing */
-	if (!c->lacks && (!to || !receiver_is_held(c, to, l->rwnd))) {
+	if (!c->lacks && (!to || !has_cause(c, to, l->rwnd / 2, may_hold))) {
 		cause = add_flow(c, CODE_RECEIVER, p, l,
 				 l->rwnd - (to ? came_later(c->op, to, p) : 0));
 		if (cause && to) { /* it is the receiver's doing */
@@ -585,7 +581,7 @@ static void add_send(struct causes *c, const struct report_part *p, const struct
 	if (lossy || l->rtt < 1000000 || l->rtt < 20 * l->rtt_min || within_node(c->names, l->flow))
 		return;
 	ns = l->busy - l->rwnd - l->sndbuf;
-	if (to && threads_are_held(c, to, ns)) /* and confirms late */
+	if (to && has_cause(c, to, ns / 2, may_hold_threads)) /* and confirms late */
 		return;
 	cause = add_flow(c, CODE_BANDWIDTH, p, l, ns);
 	/* a queue that never drains tells by itself; a shorter one only if other flows have none */
