@@ -250,7 +250,7 @@ image:
 
 # What uninstall takes away is exactly what install has brought, file by file.
 INST_MAN := $(notdir $(wildcard man/*.1))
-INST_DOC := $(wildcard docs/*.md docs/*.json docs/*.svg) LICENSE LICENSE.GPL-2.0
+INST_DOC := $(wildcard docs/*.md docs/*.json docs/*.svg docs/*.png) LICENSE LICENSE.GPL-2.0
 INST_INC := include/scope_abi.h include/scope_probes.h
 
 install: all

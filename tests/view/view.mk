@@ -12,3 +12,8 @@ $(VIEW_OUT)/ncclscope: $(UNIT_OUT)/loader/main.o $(UNIT_LIB)
 TEST_PROGS += $(VIEW_OUT)/ncclscope
 TESTS_UNIT += "tests/view/view.sh $(BUILD)"
 TESTS_E2E  += "tests/view/perf.sh $(BUILD)"
+
+# Of what `make demo` has left, into docs/view.png.
+.PHONY: picture
+picture:
+	$(Q)$(GIVE_BACK) tests/view/picture.sh $(BUILD)

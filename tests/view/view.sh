@@ -184,6 +184,13 @@ terminal()
 	grep -q 'A page is nothing for a terminal' "$tmp/tty" && same "$(wc -l <"$tmp/tty")" 1
 }
 
+# What `make picture` does, of another page: its name may be in another directory, and the picture's too.
+picture()
+{
+	(cd "$tmp/at" && "$here/picture.sh" "$build" v.html ../p.png) && same "$(head -c 8 "$tmp/p.png" | od -An -tx1)" " 89 50 4e 47 0d 0a 1a 0a" &&
+		! "$here/picture.sh" "$build" "$tmp/none.html" "$tmp/none.png" 2>"$tmp/err" && grep -q "none.html' is not there" "$tmp/err" && [ ! -e "$tmp/none.png" ]
+}
+
 # Standard input is kept until the page is made, as it is read twice.
 nowhere_to_keep()
 {
@@ -213,5 +220,6 @@ t 'no page onto a terminal' terminal
 
 [ "${2:-}" != command ] || exit $failed
 need_browser
+t 'a picture of the page' picture
 node "$here/view_test.mjs" "$out" "$scope" "$browser" "$top" "$tmp" || failed=1
 exit $failed
