@@ -9,8 +9,6 @@
 #include "clock.h"
 #include "pid_stat.h"
 
-#define TICK_NS 10000000 /* the kernel's USER_HZ is 100 on x86 and arm64 */
-
 /* The beginning of a file of /proc/PID, as a string. 0 or -errno. */
 static int slurp(pid_t pid, const char *name, char *buf, size_t size)
 {
@@ -80,7 +78,7 @@ int pid_stat__read(pid_t pid, struct pid_stat *st)
 		   &st->state, &flags, &start, &vsize) != 4)
 		return -EPROTO;
 	st->flags = flags;
-	st->start = start - (uint64_t)(boottime_ahead_ns() / TICK_NS);
+	st->start = start - (uint64_t)(boottime_ahead_ns() / proc_tick_ns());
 	st->vsize = vsize;
 	return 0;
 }

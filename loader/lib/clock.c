@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -67,6 +68,13 @@ struct timespec monotonic_until(uint64_t ns)
 int64_t boottime_ahead_ns(void)
 {
 	return boot_ahead_ns;
+}
+
+int64_t proc_tick_ns(void)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return NSEC_PER_SEC / (hz > 0 ? hz : 100);
 }
 
 void sleep_ns(long ns)

@@ -72,6 +72,9 @@ struct timespec monotonic_until(uint64_t ns);
 /* What our time namespace adds to CLOCK_BOOTTIME, by which /proc/PID/stat has when a process started. */
 int64_t boottime_ahead_ns(void);
 
+/* Of the clock ticks in which files of /proc count. */
+int64_t proc_tick_ns(void);
+
 /* Any other clock of the kernel's, as CLOCK_THREAD_CPUTIME_ID, in ns; 0: there is no such clock. */
 uint64_t clock_ns(clockid_t clock);
 

@@ -173,10 +173,7 @@ const struct node_cpu *node_sample__cpu(const struct node_sample *s, uint32_t cp
 
 void node__init(struct node_sampler *n, const char *root)
 {
-	long hz = sysconf(_SC_CLK_TCK);
-
-	*n = (struct node_sampler){.root = root,
-				   .tick_ns = NSEC_PER_SEC / (hz > 0 ? (uint64_t)hz : 100)};
+	*n = (struct node_sampler){.root = root, .tick_ns = (uint64_t)proc_tick_ns()};
 }
 
 int node__sample(struct node_sampler *n)
