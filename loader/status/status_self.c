@@ -391,8 +391,14 @@ void status_self__waits(struct status_self *s, const struct recorder *r, uint64_
 {
 	uint64_t begin;
 
-	if (s->dirfd < 0 || !s->session || now < s->next_ns)
+	if (!r->attach) /* while it is set up */
 		return;
+	if (!s->tried)
+		start(s);
+	if (s->dirfd < 0 || now < s->next_ns)
+		return;
+	if (!s->session)
+		s->session = nothing_yet(r);
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	write_file(s, r);
 	put_off(s, begin, now);

@@ -26,7 +26,7 @@ struct status_self { /* zero at first */
  */
 bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t now);
 
-/* The same while we wait for who makes the traces: what that has told stays as it is. */
+/* The same while we wait for who makes the traces: what that has told stays as it is; if it has told nothing, that is what is known. */
 void status_self__waits(struct status_self *s, const struct recorder *r, uint64_t now);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * loader/status/status_file.c and loader/status/status_show.c: recorders that live and that were killed, files and names that
- * were made to do harm, and tables that stay tables.
+ * loader/status/status_file.c, loader/status/status_show.c and loader/status/status_self.c: recorders that live and that were killed, files
+ * and names that were made to do harm, tables that stay tables, and a recorder whose traces do not get on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include "log.h"
 #include "pid_stat.h"
+#include "recorder.h"
 #include "status_file.h"
 #include "status_show.h"
 
@@ -602,6 +603,67 @@ static void test_json(void **state)
 	json_decref(doc);
 }
 
+/* ---- A recorder ------------------------------------------------------------------------------------ */
+
+/* BPF's, which is not there. */
+struct ring_pos __wrap_attach__ring(const struct attach *a);
+uint64_t __wrap_attach__stat(const struct attach *a, uint32_t stat);
+
+struct ring_pos __wrap_attach__ring(const struct attach *a)
+{
+	(void)a;
+	return (struct ring_pos){.produced = 4096};
+}
+
+uint64_t __wrap_attach__stat(const struct attach *a, uint32_t stat)
+{
+	(void)a;
+	(void)stat;
+	return 0;
+}
+
+static json_int_t number_in(const json_t *doc, const char *in, const char *key)
+{
+	return json_integer_value(json_object_get(json_object_get(doc, in), key));
+}
+
+/* Who makes the traces stands still, be it before it was ever asked: what waits for it, and that there is a recorder, is told. */
+static void test_waits_from_the_first(void **state)
+{
+	static struct recorder r;
+	const uint64_t first = 5000000000ull;
+	int asked;
+	json_t *all;
+
+	(void)state;
+	setenv("NCCLSCOPE_STATUS_DIR", dir, 1);
+	for (asked = 0; asked < 2; asked++) {
+		clear();
+		r = (struct recorder){0};
+		r.s.digest = digest__new(&r.s, 0, NULL, NULL);
+		assert_non_null(r.s.digest);
+		/* as it is set up, there is nothing yet that could be told */
+		status_self__waits(&r.status, &r, first);
+		r.attach = (struct attach *)&r;
+		r.s.ring_bytes = 8192;
+		if (asked)
+			status_self__tick(&r.status, &r, first);
+		all = status_dir__read(dir, NOW_US);
+		assert_int_equal(json_array_size(all), 0);
+		json_decref(all);
+		digest__put(r.s.digest, INPUT_TICK, "1234567", 8);
+		status_self__waits(&r.status, &r, first + 1);
+		all = status_dir__read(dir, NOW_US);
+		assert_int_equal(json_array_size(all), 1);
+		assert_int_equal(number_in(json_array_get(all, 0), "ring", "used"), 4096);
+		assert_true(number_in(json_array_get(all, 0), "backlog", "bytes") > 0);
+		json_decref(all);
+		status_self__close(&r.status);
+		digest__free(r.s.digest);
+	}
+	unsetenv("NCCLSCOPE_STATUS_DIR");
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -629,7 +691,7 @@ int main(void)
 		cmocka_unit_test(test_masks),	      cmocka_unit_test(test_text),
 		cmocka_unit_test(test_table),	      cmocka_unit_test(test_last_as_of),
 		cmocka_unit_test(test_table_hostile), cmocka_unit_test(test_table_wrong_types),
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json),	      cmocka_unit_test(test_waits_from_the_first),
 	};
 
 	return cmocka_run_group_tests_name("status", tests, setup, teardown);

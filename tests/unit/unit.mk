@@ -53,6 +53,9 @@ $(UNIT_OUT)/attach_test.o: SCOPE_CFLAGS += -DPLUGIN_PATH='"$(abspath $(BUILD)/$(
 $(UNIT_OUT)/attach_test.o: $(BUILD)/scope.skel.h
 $(UNIT_OUT)/attach_test: | $(BUILD)/$(PLUGIN)
 
+# A recorder that is attached to nothing.
+$(UNIT_OUT)/status_test: UNIT_WRAP := attach__ring attach__stat
+
 # What the kernel says of record's programs.
 $(UNIT_OUT)/feat_test: UNIT_WRAP := attach__try
 
