@@ -23,6 +23,7 @@
 #define KEEP_OPS  1024	/* operations of traces that do not tell when they ended; open ones */
 #define RANKS_MAX (1 << 24)
 #define SETTLING  64
+#define GROUP_MAX (KEEP_OPS / 2) /* that wait together; open ones have the rest */
 
 /* A step's time in some of its states: from when it first was in one to when it last was, and whether it still is. */
 struct stretch {
@@ -94,8 +95,8 @@ struct report_reader {
 	struct steps *step_sums;
 	struct links *links;
 	struct call *calls;
-	struct waiting *waiting;
-	int64_t settles; /* when the first of these does */
+	struct waiting *waiting, *last; /* last: the last one of these that came */
+	int64_t settles;		/* when the first of these does */
 	int64_t now;
 	bool no_data; /* the kernel tells of reads that find nothing */
 	bool common;  /* seq of its collectives, as far as its header tells: seq.h */
@@ -272,6 +273,14 @@ static void take_still(struct report_reader *rd, uint64_t addr, struct report_pa
 		report_receiving_add(&part->receiving, &ls->still);
 }
 
+static void unlink_waiting(struct report_reader *rd, struct waiting *w)
+{
+	rd->r->open_bytes -= waiting_bytes(w->part);
+	if (w == rd->last)
+		rd->last = w->hh.prev;
+	HASH_DEL(rd->waiting, w);
+}
+
 static void give_waiting(struct report_reader *rd, struct waiting *w)
 {
 	const struct links *ls = entry_of(rd->links, struct links, w->addr, false);
@@ -283,8 +292,7 @@ static void give_waiting(struct report_reader *rd, struct waiting *w)
 			w->part->receiving = ls->over;
 	}
 	take_still(rd, w->addr, w->part);
-	rd->r->open_bytes -= waiting_bytes(w->part);
-	HASH_DEL(rd->waiting, w);
+	unlink_waiting(rd, w);
 	give_part(rd, &w->info, w->part);
 	free(w);
 }
@@ -408,23 +416,53 @@ static void take_header(struct report_reader *rd, node_t rec)
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
 }
 
+static int64_t settles(const struct waiting *w)
+{
+	return w->part->stop + REPORT_SETTLED;
+}
+
 /*
- * Those of whose children nothing bad can come any more. The @last one stays until another comes: it may be the one that hangs, which
- * its children tell at the end.
+ * The last one that came, if all of its group stays with it: a group is one operation, of which no part is to come when that has been
+ * counted. Not where that would take what others need.
+ */
+static const struct waiting *last_of_group(const struct report_reader *rd, bool last)
+{
+	const struct waiting *w = rd->last;
+
+	if (!w || !w->info.p2p || !w->info.group || (!w->timed && !w->open))
+		return NULL;
+	if (HASH_COUNT(rd->waiting) >= GROUP_MAX || rd->r->open_bytes >= rd->r->open_room / 2)
+		return NULL;
+	return last && settles(w) <= rd->proc->last ? NULL : w;
+}
+
+static bool is_of_group(const struct waiting *w, const struct waiting *of)
+{
+	return of && w->info.p2p && w->info.group == of->info.group;
+}
+
+/*
+ * Those of whose children nothing bad can come any more. The @last one stays until another comes, and its group with it: it may be the one
+ * that hangs, which its children tell at the end.
  */
 static void give_settled(struct report_reader *rd, bool last)
 {
+	const struct waiting *group = last_of_group(rd, last);
 	struct waiting *w, *tmp;
 
 	rd->settles = INT64_MAX;
 	HASH_ITER (hh, rd->waiting, w, tmp) {
-		if (w->open)
+		if (w->open || (!last && is_of_group(w, group)))
 			continue;
 		if (!w->timed || (!last && !w->hh.next))
 			break;
-		if (w->part->stop + REPORT_SETTLED > rd->proc->last &&
-		    HASH_COUNT(rd->waiting) < SETTLING) {
-			rd->settles = w->part->stop + REPORT_SETTLED;
+		/* others may be behind it, but with each that comes is too often to look */
+		if (is_of_group(w, group)) {
+			rd->settles = settles(group);
+			break;
+		}
+		if (settles(w) > rd->proc->last && HASH_COUNT(rd->waiting) < SETTLING) {
+			rd->settles = settles(w);
 			break;
 		}
 		give_waiting(rd, w);
@@ -1236,7 +1274,9 @@ static void wait_on(struct report_reader *rd, uint64_t addr, const struct report
 		free(w);
 		free(part);
 		rd->r->err = -ENOMEM;
+		return;
 	}
+	rd->last = w;
 }
 
 /* What was told of it while it was open; an address may come again (the seed's), then that one is over. */
@@ -1253,8 +1293,7 @@ static struct waiting *told_open(struct report_reader *rd, uint64_t addr)
 
 static void forget_open(struct report_reader *rd, struct waiting *w)
 {
-	rd->r->open_bytes -= waiting_bytes(w->part);
-	HASH_DEL(rd->waiting, w);
+	unlink_waiting(rd, w);
 	free(w->part);
 	free(w);
 }

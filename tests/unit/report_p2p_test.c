@@ -757,6 +757,100 @@ static void windows(void **state)
 	recorded_in_windows(false, true);
 }
 
+/* ---- The last group ------------------------------------------------------------------------------------------------ */
+
+/* Nothing but a connection that lies idle, for so many ms: lines of a kilobyte, so that it takes many readings. */
+static void idles(int i, double from, double ms)
+{
+	double at;
+
+	for (at = from; at < from + ms; at += 200)
+		fprintf(job.f[i],
+			"{\"recordType\":\"flow\",\"flow\":\"a\",\"ts\":%.3f,\"more\":\"%1000s\"}"
+			"\n",
+			at * 1000, "");
+}
+
+/* One of rank @i's in a group of all to all, the @k-th, in an order of its own. */
+static void exchange_line(int i, int k, int ranks, unsigned int group, double ms)
+{
+	int peer = (i + 1 + k / 2) % ranks;
+	bool send = (k + i) % 2;
+
+	message(i, send ? "Send" : "Recv", peer, group, ms, ms + 10);
+}
+
+/*
+ * What comes last may turn out never to have ended, so it waits for the next one, or for the end: and with it all of its group, which
+ * else counts once without it and once more for it. Be it that the job pauses, or that it is over and its recording goes on.
+ */
+static void a_group_before_a_pause(void **state)
+{
+	static const double pauses[] = {0, 10000, 200000};
+	struct report r;
+	size_t p;
+	int i, k, n;
+
+	(void)state;
+	for (n = 2; n <= RANKS; n++) {
+		for (p = 0; p < sizeof(pauses) / sizeof(pauses[0]); p++) {
+			begin();
+			for (i = 0; i < RANKS; i++) {
+				job.absent[i] = i >= n;
+				for (k = 0; k < 2 * (n - 1); k++)
+					exchange_line(i, k, n, 16, 1000);
+				idles(i, 1100, pauses[p]);
+				for (k = 0; k < 2 * (n - 1); k++)
+					exchange_line(i, k, n, 17, 1200 + pauses[p]);
+				idles(i, 1300 + pauses[p], pauses[p]);
+			}
+			end(&r);
+			assert_int_equal(r.totals.ops, 2);
+			assert_int_equal(of_kind(&r, "SendRecv")->op_span / MS, 2 * 10 * n);
+			report_free(&r);
+		}
+	}
+}
+
+/* After one message rank 0 has sent another, and what it receives in the same group never comes: one operation, which hangs. */
+static void a_group_of_which_one_hangs(void **state)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+	double at;
+
+	(void)state;
+	begin();
+	job.absent[2] = job.absent[3] = true;
+	for (n = 0; n < 2; n++)
+		line((int)n, "0xdef", (int)n, "AllReduce", "seq", 0, 0, 800, 810);
+	message(0, "Send", 1, 15, 900, 910);
+	message(1, "Recv", 0, 15, 900, 910);
+	message(0, "Send", 1, 16, 1000, 1010);
+	line(0, "0xdef", 0, "AllReduce", "seq", 1, 0, 1500, 1600); /* it has others, too */
+	for (at = 2200; at < 80000; at += 5000) {
+		fprintf(job.f[0],
+			"{\"recordType\":\"open\",\"eventType\":\"ncclProfileP2p\",\"commHash\":"
+			"\"0xabc\",\"rank\":0,\"ts\":%.3f,\"quiet\":1500000.000,"
+			"\"start\":{\"ts\":1000000.000,\"pid\":1,\"tid\":1},\"eventAddr\":\"0x9\","
+			"\"details\":{\"func\":\"Recv\",\"peer\":1,\"count\":1048576,"
+			"\"dtype\":\"ncclInt8\",\"parentGroup\":\"0x10\"}}\n",
+			at * 1000);
+		idles(0, at, 5000);
+	}
+	message(1, "Recv", 0, 16, 1000, 1010);
+	line(1, "0xdef", 1, "AllReduce", "seq", 1, 0, 1500, 1600);
+	idles(1, 1100, 80000);
+	end(&r);
+	assert_int_equal(r.totals.ops, 4);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(finds[0]->hung, 1);
+	free(finds);
+	report_free(&r);
+}
+
 /* ---- Hostile ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t any(uint64_t *seed, uint32_t n)
@@ -830,6 +924,8 @@ int main(void)
 		cmocka_unit_test(groups_that_hang),
 		cmocka_unit_test(groups_that_are_killed),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(a_group_before_a_pause),
+		cmocka_unit_test(a_group_of_which_one_hangs),
 		cmocka_unit_test(whatever_comes),
 		cmocka_unit_test(more_than_there_is_room_for),
 	};
