@@ -526,16 +526,35 @@ static bool is_lossy(const struct causes *c, const struct report_link *l,
 		(report_needed(l, far) || l->lost || (far && far->peer_lost)));
 }
 
+/* That it was sent again is all: the receiver missed nothing, and the sender gave nothing up for lost. */
+static bool is_resent_only(const struct report_link *l, const struct report_link *far)
+{
+	return far && !l->lost && !far->peer_lost && !far->ooo && !far->loss_wait;
+}
+
+/* For most of @ns its threads were ready, and without a CPU. Steps overlap, so their waits may be more than all the time that there was. */
+static bool is_kept_off(const struct report_part *to, int64_t ns)
+{
+	const struct report_role *role = &to->proxy;
+
+	ns = least(ns, report_per_thread(role->span, role));
+	return ns > 0 && report_per_thread(role->runq, role) >= ns / 4 * 3;
+}
+
 /*
  * The same between two addresses of a node, as of its containers. But what is dropped within a tunnel between these is not told
- * (docs/limits.md), so only of a receiver that a quota held: for a quarter of it, as the sender waits on for its timer.
+ * (docs/limits.md), so only of a receiver that a quota held: for a quarter of it, as the sender waits on for its timer. Or that others kept
+ * from its CPU, which happens to many now and then: for most of it, with nothing that tells of a loss.
  */
 static bool confirms_late(const struct causes *c, const struct report_part *from,
 			  const struct report_link *l, const struct report_part *to,
 			  const struct report_link *far, int64_t ns)
 {
-	return to && to->proc->node && from->proc->node == to->proc->node && !l->drops &&
-	       !(far && far->drops) && has_cause(c, to, ns / 4, is_quota);
+	if (!to || !to->proc->node || from->proc->node != to->proc->node || l->drops ||
+	    (far && far->drops))
+		return false;
+	return has_cause(c, to, ns / 4, is_quota) ||
+	       (is_resent_only(l, far) && is_kept_off(to, ns));
 }
 
 /* How much later than its sender a stage of a pipeline called: until then nobody was there to read, however usual that is. */

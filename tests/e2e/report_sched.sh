@@ -18,11 +18,12 @@ wanted() {
 	grep -qE "$only" <<<"$1"
 }
 
+hog_opts=() # of the job
 with_hog() {
 	local name=${!#} hog
 	taskset -c "$two" "${@:1:$#-1}" >/dev/null &
 	hog=$!
-	pair --bytes 2M --iters 15 "" "$name"
+	pair --bytes 2M --iters 15 "${hog_opts[@]}" "" "$name"
 	kill "$hog"
 	wait "$hog" 2>/dev/null
 }
@@ -172,6 +173,12 @@ if { wanted fifo || wanted farm; } && ! chrt -f 10 true 2>/dev/null; then
 	skip "fifo, farm" "this cgroup gets no real-time"
 else
 	wanted fifo && faults fifo proxy-preempted 1 '^scope-fifo' with_hog chrt -f 10 "$sched_load" hog scope-fifo 2000 2000
+	# An address each: what is confirmed late is sent again, and nothing is lost.
+	hog_opts=(--bind "127.0.0.1,127.0.0.2")
+	wanted fifo && faults fifo-containers proxy-preempted 1 '^scope-fifo' with_hog chrt -f 10 "$sched_load" hog scope-fifo 2000 2000
+	hog_opts=()
+	wanted fifo && t "fifo-containers: nothing was lost" eval \
+		'jq -e "[.verdicts[], .slow[] | select(.code == \"net-loss\")] == []" "$tmp/fifo-containers.report"'
 	wanted farm && faults farm proxy-preempted 1 '^scope-cc1,_[0-9]+_processes|^[0-9]+_processes(_or_more)?,_mostly_scope-cc1$' with_farm
 fi
 for call in nanosleep poll futex; do

@@ -761,6 +761,58 @@ static void late_confirmations(void **state)
 	over();
 }
 
+/* Likewise one that other processes keep from its CPU. What may have been lost all the same, and what was, is loss. */
+static void late_confirmations_of_preempted(void **state)
+{
+	struct report_link *far;
+
+	(void)state;
+	ring(2);
+	parts[0]->link[0].flow = name("127.0.0.1:1>127.0.0.2:2");
+	far = &parts[1]->link[1];
+	far->peer_retrans = 2;
+	far->maybe_wait = 80 * MS;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	runq(1, "stress-ng", 815,
+	     50 * MS); /* some of it was the thread's, and it had no data either */
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	runq(1, "stress-ng", 815, 15 * MS);
+	parts[1]->proxy.behind[0].ns = 65 * MS;
+	assert_int_equal(judged(100), CODE_PREEMPTED);
+	assert_int_equal(ns_of(CODE_NET_LOSS), 0);
+	/* steps that wait at a time have more between them than there is */
+	far->maybe_wait = 95 * MS;
+	assert_int_equal(ns_of(CODE_NET_LOSS), 95 * MS);
+	parts[1]->proxy.span = 80 * MS;
+	assert_int_equal(ns_of(CODE_NET_LOSS), 0);
+	/* that something was missing is more than that it was sent again */
+	far->peer_lost = 1;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	far->peer_lost = 0;
+	parts[0]->link[0].lost = 1;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	parts[0]->link[0].lost = 0;
+	far->loss_wait = 1;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	far->loss_wait = 0;
+	far->ooo = 1;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	far->ooo = 0;
+	far->drops = 1;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	far->drops = 0;
+	assert_int_equal(ns_of(CODE_NET_LOSS), 0);
+	/* of two threads it is what one of them lacked */
+	parts[1]->proxy.threads = 2;
+	parts[1]->proxy.span = 160 * MS;
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	parts[1]->proxy.threads = 1;
+	parts[1]->proxy.span = 80 * MS;
+	procs[1].node = 8; /* between nodes there is a network */
+	assert_int_equal(judged(100), CODE_NET_LOSS);
+	over();
+}
+
 /* Only the receiver is there. */
 static void lost_by_others(void **state)
 {
@@ -6270,6 +6322,7 @@ int main(void)
 		cmocka_unit_test(lost_by_others),
 		cmocka_unit_test(lost_tails),
 		cmocka_unit_test(late_confirmations),
+		cmocka_unit_test(late_confirmations_of_preempted),
 		cmocka_unit_test(limits_of_flows),
 		cmocka_unit_test(a_slow_gpu_of_a_receiver),
 		cmocka_unit_test(queues),
