@@ -400,6 +400,19 @@ struct report_gpu_sample {
 	bool lost;
 };
 
+/* The last ones, in order, each at its number % REPORT_GPU_SAMPLES. */
+struct report_gpu_past {
+	struct report_gpu_sample at[REPORT_GPU_SAMPLES];
+	uint32_t n; /* so many there have been */
+};
+
+/* What a recording tells of a GPU. Others, of other times, are read in between, and operations may be judged when all have been. */
+struct report_gpu_told {
+	struct report_gpu *gpu;
+	struct report_gpu_past past;
+	struct report_gpu_told *next;
+};
+
 struct report_gpu {
 	uint64_t node; /* key, from here */
 	uint32_t uuid; /* name */
@@ -421,10 +434,8 @@ struct report_gpu {
 	int64_t clock_max, width_max; /* of its kind */
 	int64_t usual; /* at the end: the median of the clocks of those of its name */
 	bool lost;
-	bool shared; /* by several processes at a time */
-	struct report_gpu_sample
-		last[REPORT_GPU_SAMPLES]; /* in order, each at its number % REPORT_GPU_SAMPLES */
-	uint32_t nlast;
+	bool shared;		     /* by several processes at a time */
+	struct report_gpu_past past; /* of recordings that have no report_gpu_told */
 	UT_hash_handle hh;
 };
 
@@ -444,6 +455,9 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 /* Which @p tells of. */
 void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
 		    const struct report_gpu_sample *s);
+/* The recording has been read: if there is little room for what others tell, what it told goes to report_gpu.past. */
+void report_gpus_told(struct report *r, struct report_proc *p);
+void report_gpus_told_free(struct report_proc *p);
 /* All input has been read: in order of their place. */
 void report_gpus_end(struct report *r);
 /* Whose it is; -1: not known, or of several, or that process is on others as well. */
@@ -595,6 +609,7 @@ struct report_proc {
 	struct report_gpu *gpu;		   /* that it is on; NULL: not known */
 	bool several_gpus;		   /* it is on others as well */
 	const struct report_gpu *lost_gpu; /* of these the first that was lost; NULL: none */
+	struct report_gpu_told *gpus_told; /* of this recording; owned */
 	/* When a connection of it was reset, the first time since an operation of it had ended; 0: none was. And when the last such ended. */
 	int64_t reset_ns, op_ended;
 	uint32_t reset_flow, reset_why;
@@ -858,6 +873,7 @@ struct report {
 	struct report_port *ports;
 	struct report_kmsg *kmsg; /* at the end in order of time */
 	struct report_gpu *gpus;  /* at the end in order of place */
+	uint32_t ngpus_told;	  /* report_gpu_told of all recordings */
 	uint64_t judged;	  /* operations so far */
 	struct pending *pending;  /* operations that wait for ranks */
 	struct heap due;	  /* the same: that which waits no longer first is first */

@@ -7,7 +7,8 @@
 #include "human.h"
 #include "report_priv.h"
 
-#define GPUS_MAX 4096
+#define GPUS_MAX      4096
+#define GPUS_TOLD_MAX 8192 /* of recordings: 100 MB */
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
@@ -90,16 +91,72 @@ static void note_user(struct report_gpu *g, struct report_proc *p, int64_t at)
 }
 
 /* In its order; of what is older than all that there is room for the newest is kept. */
-static void keep_sample(struct report_gpu *g, const struct report_gpu_sample *s)
+static void keep_sample(struct report_gpu_past *past, const struct report_gpu_sample *s)
 {
-	uint32_t i = g->nlast++;
+	uint32_t i = past->n++;
 
-	for (; i && i + REPORT_GPU_SAMPLES > g->nlast; i--) {
-		if (g->last[(i - 1) % REPORT_GPU_SAMPLES].to <= s->to)
+	for (; i && i + REPORT_GPU_SAMPLES > past->n; i--) {
+		if (past->at[(i - 1) % REPORT_GPU_SAMPLES].to <= s->to)
 			break;
-		g->last[i % REPORT_GPU_SAMPLES] = g->last[(i - 1) % REPORT_GPU_SAMPLES];
+		past->at[i % REPORT_GPU_SAMPLES] = past->at[(i - 1) % REPORT_GPU_SAMPLES];
 	}
-	g->last[i % REPORT_GPU_SAMPLES] = *s;
+	past->at[i % REPORT_GPU_SAMPLES] = *s;
+}
+
+static struct report_gpu_told *told_of(const struct report_proc *p, const struct report_gpu *g)
+{
+	struct report_gpu_told *t = p->gpus_told;
+
+	while (t && t->gpu != g)
+		t = t->next;
+	return t;
+}
+
+/* Where it is kept: of more than there is room for with all others' of the GPU. */
+static struct report_gpu_past *past_of(struct report *r, struct report_proc *p,
+				       struct report_gpu *g)
+{
+	struct report_gpu_told *t = told_of(p, g);
+
+	if (t)
+		return &t->past;
+	if (r->ngpus_told >= GPUS_TOLD_MAX)
+		return &g->past;
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		r->err = -ENOMEM;
+		return &g->past;
+	}
+	t->gpu = g;
+	t->next = p->gpus_told;
+	p->gpus_told = t;
+	r->ngpus_told++;
+	return &t->past;
+}
+
+void report_gpus_told(struct report *r, struct report_proc *p)
+{
+	struct report_gpu_told *t;
+	uint32_t i;
+
+	while ((t = p->gpus_told) && r->ngpus_told > GPUS_TOLD_MAX / 2) {
+		i = (uint32_t)most(0, (int64_t)t->past.n - REPORT_GPU_SAMPLES);
+		for (; i < t->past.n; i++)
+			keep_sample(&t->gpu->past, &t->past.at[i % REPORT_GPU_SAMPLES]);
+		p->gpus_told = t->next;
+		free(t);
+		r->ngpus_told--;
+	}
+}
+
+void report_gpus_told_free(struct report_proc *p)
+{
+	struct report_gpu_told *t;
+
+	while ((t = p->gpus_told)) {
+		p->gpus_told = t->next;
+		free(t);
+	}
 }
 
 void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
@@ -110,6 +167,7 @@ void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *
 	if (s->lost && !p->self->lost_gpu)
 		p->self->lost_gpu = g;
 	note_user(g, p->self, s->to);
+	keep_sample(past_of(r, p, g), s);
 	if (report_spans_have(&g->told, s->to - 1,
 			      s->to)) /* another process on it has told of it */
 		return;
@@ -117,7 +175,6 @@ void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *
 			      &r->totals.gpus_left))
 		return;
 	g->lost |= s->lost;
-	keep_sample(g, s);
 	add_time(&g->time, s->ns);
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
 		add_time(&g->held[i], s->held[i]);
@@ -161,19 +218,33 @@ static const struct report_gpu *gpu_of(const struct report *r, const struct repo
 	return g;
 }
 
-/* The sample that has the time at which the rank came, or the last one before it; NULL: none that tells of it. */
-static const struct report_gpu_sample *sample_at(const struct report_gpu *g,
-						 const struct report_part *p)
+/* The one that has that time, or the last one before it; NULL: none is so near. */
+static const struct report_gpu_sample *sample_in(const struct report_gpu_past *past, int64_t at)
 {
 	const struct report_gpu_sample *s;
 	uint32_t i;
 
-	for (i = 1; g && i <= REPORT_GPU_SAMPLES && i <= g->nlast; i++) {
-		s = &g->last[(g->nlast - i) % REPORT_GPU_SAMPLES];
-		if (s->to - s->ns <= p->start)
-			return p->start - s->to <= STALE_NS ? s : NULL;
+	for (i = 1; i <= REPORT_GPU_SAMPLES && i <= past->n; i++) {
+		s = &past->at[(past->n - i) % REPORT_GPU_SAMPLES];
+		if (s->to - s->ns <= at)
+			return at - s->to <= STALE_NS ? s : NULL;
 	}
 	return NULL;
+}
+
+/* The sample that tells of when the rank came, of its own recording or, if that has left it, of any; NULL: none does. */
+static const struct report_gpu_sample *sample_at(const struct report_gpu *g,
+						 const struct report_part *p)
+{
+	const struct report_gpu_sample *s = NULL;
+	const struct report_gpu_told *t;
+
+	if (!g)
+		return NULL;
+	t = told_of(p->proc, g);
+	if (t)
+		s = sample_in(&t->past, p->start);
+	return s ?: sample_in(&g->past, p->start);
 }
 
 /* What power limits and groups of GPUs that keep step take is how they are meant to work, and who works more comes to the former more often. */

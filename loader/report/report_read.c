@@ -312,8 +312,10 @@ static void end_proc(struct report_reader *rd)
 	forget_entries(rd->step_sums);
 	forget_entries(rd->links);
 	forget_entries(rd->calls);
-	if (rd->proc)
+	if (rd->proc) {
 		report_window_end(rd->r, rd->proc);
+		report_gpus_told(rd->r, rd->proc);
+	}
 	if (rd->proc && rd->proc->header &&
 	    copies__recorded(&rd->r->copies, rd->proc->node, rd->proc->host_pid, &rd->when,
 			     rd->path))

@@ -1164,6 +1164,7 @@ static void free_procs(struct report *r)
 	for (p = r->procs; p; p = next) {
 		next = p->next;
 		HASH_FREE_ALL(p->threads);
+		report_gpus_told_free(p);
 		free(p);
 	}
 }

@@ -3130,6 +3130,83 @@ static void gpus_that_are_slow(void **state)
 	}
 }
 
+/* Of a later attempt of the job: on the same GPUs, for much longer than samples are kept. */
+static void put_later_samples(FILE *f, uint32_t pid, const char *gpu, const char *clock)
+{
+	uint32_t i;
+
+	fprintf(f, HEADER("%u"), pid, pid);
+	for (i = 0; i < 2 * REPORT_GPU_SAMPLES; i++)
+		fprintf(f, GPU("%u000000.000", "%s" COUNTED "\"held\":{}%s"), 1000 + i, gpu, clock);
+}
+
+/* What GPUs did in an attempt of which more is read later, as others of the job's are there as well, is not what they did in these. */
+static void gpus_of_an_earlier_attempt(void **state)
+{
+	static const char soon[] =
+		HEADER("1") TWICE(GPU_A FREE CLOCK("1980", "300000")) COMES_SOON("0"),
+			  late[] = HEADER("2") TWICE(GPU_B FREE CLOCK("1230", "300000"))
+				  COMES_LATE("1");
+	struct report_find **finds;
+	char told[160], *text;
+	struct report r;
+	uint32_t n, i;
+	size_t len;
+	FILE *f;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		f = open_memstream(&text, &len);
+		assert_non_null(f);
+		if (i)
+			fprintf(f, "%s%s", soon, late);
+		put_later_samples(f, 3, GPU_A, CLOCK("1980", "300000"));
+		put_later_samples(f, 4, GPU_B, CLOCK("1980", "300000"));
+		if (!i)
+			fprintf(f, "%s%s", soon, late);
+		fclose(f);
+		read_text(&r, text, len);
+		free(text);
+		finds = report_findings(&r, &n);
+		assert_true(n >= 1);
+		assert_int_equal(finds[0]->key.code, CODE_LATE_RANK);
+		assert_true(report_tell_gpu(finds[0], told, sizeof(told)));
+		assert_string_equal(told, LESS("5", " (1230 MHz, theirs 1980)"));
+		free(finds);
+		report_free(&r);
+	}
+}
+
+/* Where there is little room, recordings that have been read leave theirs to the GPU; where there is none, all do. */
+static void gpus_of_many_recordings(void **state)
+{
+	struct report_proc *p = &procs[0];
+	struct report_gpu *g;
+	struct report r;
+	uint32_t i;
+
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	assert_int_equal(report_init(&r), 0);
+	*p = (struct report_proc){.self = p};
+	g = report_gpu_of(&r, p, names__get(r.names, "a", 1));
+	assert_non_null(g);
+	for (i = 1; i <= 100; i++)
+		report_gpu_add(&r, p, g, &(struct report_gpu_sample){.to = i * MS, .ns = MS});
+	report_gpus_told(&r, p);
+	assert_int_equal(p->gpus_told->past.n, 100);
+	r.ngpus_told = 1000000; /* of others */
+	report_gpus_told(&r, p);
+	assert_null(p->gpus_told);
+	assert_int_equal(r.ngpus_told, 999999);
+	assert_int_equal(g->past.n, REPORT_GPU_SAMPLES);
+	assert_int_equal(g->past.at[0].to, 37 * MS);
+	report_gpu_add(&r, p, g, &(struct report_gpu_sample){.to = 101 * MS, .ns = MS});
+	assert_null(p->gpus_told);
+	assert_int_equal(g->past.at[0].to, 101 * MS);
+	report_free(&r);
+}
+
 #define XID(bus, more) "NVRM: Xid (PCI:" bus "): 79, " more "GPU has fallen off the bus."
 #define TWO_OF(gpu)                                                                                \
 	GPU("1000.000", gpu COUNTED                                                                \
@@ -5029,9 +5106,25 @@ static void attempt(FILE *f, uint32_t pid, uint32_t ms, uint32_t seconds, const 
 	}
 }
 
+/* Samples are found by their order. */
+static void in_order(const struct report_proc *p, uint32_t n)
+{
+	const struct report_gpu_past *past;
+	uint32_t i;
+
+	assert_non_null(p->gpus_told);
+	assert_null(p->gpus_told->next);
+	past = &p->gpus_told->past;
+	assert_int_equal(past->n, n);
+	i = n > REPORT_GPU_SAMPLES ? n - REPORT_GPU_SAMPLES : 0;
+	for (i++; i < n; i++)
+		assert_true(past->at[(i - 1) % REPORT_GPU_SAMPLES].to <
+			    past->at[i % REPORT_GPU_SAMPLES].to);
+}
+
 /*
  * Two attempts, of which the later one is read first, all of it or as much as is read at a time: both count, and who was on the GPU is the
- * same rank each time. Its samples are in their order, by which they are found.
+ * same rank each time. The samples of each are in their order.
  */
 static void attempts(uint32_t seconds, uint32_t first, uint32_t then)
 {
@@ -5039,7 +5132,6 @@ static void attempts(uint32_t seconds, uint32_t first, uint32_t then)
 	char *text = NULL;
 	struct report r;
 	size_t len;
-	uint32_t i;
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
@@ -5057,11 +5149,9 @@ static void attempts(uint32_t seconds, uint32_t first, uint32_t then)
 	assert_int_equal(g->time, 2 * seconds * INT64_C(1000000000));
 	assert_int_equal(report_gpu_rank(g), 0);
 	assert_int_equal(g->proc->pid, first > then ? 2 : 1);
-	assert_int_equal(g->nlast, 2 * seconds);
-	i = g->nlast > REPORT_GPU_SAMPLES ? g->nlast - REPORT_GPU_SAMPLES : 0;
-	for (i++; i < g->nlast; i++)
-		assert_true(g->last[(i - 1) % REPORT_GPU_SAMPLES].to <
-			    g->last[i % REPORT_GPU_SAMPLES].to);
+	in_order(r.procs, seconds);
+	in_order(r.procs->next, seconds);
+	assert_int_equal(g->past.n, 0);
 	report_free(&r);
 }
 
@@ -6380,6 +6470,8 @@ int main(void)
 		cmocka_unit_test(kernels_log),
 		cmocka_unit_test(kernels_log_names),
 		cmocka_unit_test(gpus_that_are_slow),
+		cmocka_unit_test(gpus_of_an_earlier_attempt),
+		cmocka_unit_test(gpus_of_many_recordings),
 		cmocka_unit_test(gpus_in_all),
 		cmocka_unit_test(links_have_a_direction),
 		cmocka_unit_test(held_up_and_late),
