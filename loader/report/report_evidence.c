@@ -67,7 +67,7 @@ static void tell_flow(const struct report_op *op, const struct report_cause *c, 
 		break;
 	default:
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "data was on its way for %s of %s, with neither end in the way",
+			 "data was in flight for %s of %s, and neither end held it up",
 			 words__span(c->ns), words__span(v->duration));
 	}
 }
@@ -89,7 +89,7 @@ static void tell_ports(const struct report_op *op, const struct report_cause *c,
 			 words__span(c->odd_ns));
 	else
 		snprintf(v->evidence[0] + n, sizeof(v->evidence[0]) - n,
-			 "nothing else tells of %s of the %s too much", words__span(c->ns),
+			 "nothing else explains %s of the extra %s", words__span(c->ns),
 			 words__span(v->excess));
 	n = (size_t)snprintf(v->evidence[1], sizeof(v->evidence[1]),
 			     "a port counts for all that use it");
@@ -183,13 +183,13 @@ static void tell_late(const struct report_op *op, const struct report_cause *c,
 {
 	if (report_op_duration(op) - op->own > c->ns / 10)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "took %s longer than its peers from the operation before, which had "
-			 "held ranks up",
+			 "took %s longer than its peers to call this after the operation before, "
+			 "which had held ranks up",
 			 words__span(c->ns));
 	else
 		snprintf(v->evidence[0], sizeof(v->evidence[0]), "came %s after its peers, %s",
 			 words__span(c->ns),
-			 c->trust != 1 ? "by how long each rank was in it"
+			 c->trust != 1 ? "judging by how long each rank was in it"
 			 : c->ns <= report_late_on_node(op)
 				 ? "by their node's clock"
 				 : "by the clock that their nodes were merged into");
@@ -214,7 +214,7 @@ static void tell_late_unseen(const struct report_op *op, const struct report_cau
 		 "for %s",
 		 words__span(v->duration));
 	snprintf(v->evidence[1], sizeof(v->evidence[1]),
-		 "nothing else tells of %s of the %s too much; %u rank%s seen", words__span(c->ns),
+		 "nothing else explains %s of the extra %s; %u rank%s seen", words__span(c->ns),
 		 words__span(v->excess), op->nparts, human__s(op->nparts));
 }
 
@@ -351,19 +351,20 @@ static void tell_missing(const struct report_op *op, const struct report_cause *
 {
 	if (c->code == CODE_STOPPED)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "was %s before it called this operation, in which the others wait for %s",
+			 "was %s before it called this operation; the others have been waiting in "
+			 "it for %s",
 			 c->frozen ? "frozen with its cgroup" : "stopped (SIGSTOP or a debugger)",
 			 words__span(v->duration));
 	else if (c->died && report_by_signal(names, c->proc->end))
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "its process ended by %.40s, the others wait for it",
+			 "its process was ended by %.40s; the others are waiting for it",
 			 names__text(names, c->proc->end));
 	else if (c->died)
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "its process exited, the others wait for it");
+			 "its process exited; the others are waiting for it");
 	else
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "did not call this operation, in which the others wait for %s",
+			 "did not call this operation; the others have been waiting in it for %s",
 			 words__span(v->duration));
 	if (c->code == CODE_STOPPED)
 		tell_stop(c, INT64_MAX, names, v->evidence[1], sizeof(v->evidence[1]));
@@ -391,10 +392,10 @@ static void tell_reset_end(const struct report_proc *p, char *at, size_t len)
 void report_tell_reset(const struct report_proc *p, const struct names *names, char *at, size_t len)
 {
 	if (strcmp(names__text(names, p->reset_why), "reset-in")) {
-		snprintf(at, len, "it was this end that did so");
+		snprintf(at, len, "this end reset it");
 		return;
 	}
-	snprintf(at, len, "it was the other end that did so");
+	snprintf(at, len, "the other end reset it");
 	tell_reset_end(p, at, len);
 	if (strchr(at, ':') && p->reset_host)
 		append(at, len, " on %.24s", names__text(names, p->reset_host));
@@ -430,10 +431,12 @@ void report_tell(const struct report_op *op, const struct report_cause *c, struc
 			return;
 		if (c->part->proxy.span)
 			snprintf(
-				v->evidence[1], sizeof(v->evidence[1]), "meanwhile on a CPU %s; ",
+				v->evidence[1], sizeof(v->evidence[1]),
+				"meanwhile it was on a CPU for %s; ",
 				words__span(report_per_thread(c->part->proxy.on, &c->part->proxy)));
 		append(v->evidence[1], sizeof(v->evidence[1]),
-		       "%.0f %% of its time it waited for others", 100 * report_waiting(c->part));
+		       "it waited for others for %.0f %% of the time",
+		       100 * report_waiting(c->part));
 		if (c->code == CODE_BLOCKED)
 			tell_sleeps(c->part->proc, &c->part->proxy, names, v->evidence[2],
 				    sizeof(v->evidence[2]));

@@ -99,7 +99,7 @@ static void tell_sender(const struct report_proc *p, const struct report_signal 
 	const char *name = names__text(names, s->name), *comm = names__text(names, s->comm);
 
 	if (s->from_pid < 0)
-		snprintf(at, len, "%.20s came from the kernel, on nobody's account", name);
+		snprintf(at, len, "%.20s came from the kernel itself, not from a process", name);
 	else if (by_itself(p, s))
 		snprintf(at, len, "%.20s was its own doing, by its thread %.16s (%d)", name, comm,
 			 s->from_tid);

@@ -1008,7 +1008,7 @@ static void tell_unknown(const struct report_op *op, const struct names *names,
 			 "it never ended, and nothing in the trace says what it waits for");
 	else
 		snprintf(v->evidence[0], sizeof(v->evidence[0]),
-			 "no cause explains %.0f %% or more of the %s too much", 100 * EXPLAINS,
+			 "no single cause explains %.0f %% or more of the extra %s", 100 * EXPLAINS,
 			 words__span(v->excess));
 	if (lacks_ranks(op) && report_nranks(op->comm) > here) {
 		snprintf(v->evidence[1], sizeof(v->evidence[1]),

@@ -198,7 +198,7 @@ static void short_ones(void **state)
 	}
 	report_judge(&op, NULL, 0, 30500, &typical, names, &v);
 	assert_string_equal(v.evidence[0],
-			    "no cause explains 40 % or more of the 30.5 us too much");
+			    "no single cause explains 40 % or more of the extra 30.5 us");
 	parts[0]->link[0].busy = 35000;
 	parts[0]->link[0].rwnd = 20500;
 	assert_int_equal(judged(0), CODE_RECEIVER);
@@ -532,7 +532,7 @@ static void carried(void **state)
 	assert_int_equal(judged(30), CODE_LATE_RANK);
 	assert_int_equal(v.cause.rank, 1);
 	assert_int_equal(v.cause.ns, 30 * MS);
-	assert_non_null(strstr(v.evidence[0], "took 30.0 ms longer than its peers from"));
+	assert_non_null(strstr(v.evidence[0], "took 30.0 ms longer than its peers to call this"));
 	/* so is what that operation was not found to be too long by */
 	parts[1]->gap = 250 * MS;
 	parts[1]->held = 15 * MS;
@@ -1030,7 +1030,7 @@ static void a_gpu_without_threads(void **state)
 	memset(&parts[1]->proxy, 0, sizeof(parts[1]->proxy));
 	parts[1]->link[0].gpu = parts[1]->link[1].gpu = 50 * MS;
 	assert_int_equal(judged(50), CODE_GPU_WAIT);
-	assert_string_equal(v.evidence[1], "0 % of its time it waited for others");
+	assert_string_equal(v.evidence[1], "it waited for others for 0 % of the time");
 	parts[1]->link[1].no_data = 100 * MS;
 	assert_int_equal(judged(50), CODE_UNKNOWN);
 	over();
@@ -1075,7 +1075,7 @@ static void ports_of_an_operation(void **state)
 	assert_int_equal(v.explained, 50 * MS);
 	assert_true(v.confidence > 0.69 && v.confidence < 0.71);
 	assert_string_equal(v.evidence[0], "packet_seq_err 12 meanwhile, on mlx5_3:1; nothing else "
-					   "tells of 50.0 ms of the 50.0 ms too much");
+					   "explains 50.0 ms of the extra 50.0 ms");
 	assert_string_equal(v.evidence[1],
 			    "a port counts for all that use it, out_of_sequence 300");
 	/* the time in which nothing was confirmed says more than how often */
@@ -1632,7 +1632,7 @@ static void exited_and_the_others_ended(void **state)
 	assert_int_equal(judged(100), CODE_MISSING);
 	assert_int_equal(v.cause.rank, 2);
 	assert_true(v.cause.died);
-	assert_string_equal(v.evidence[0], "its process exited, the others wait for it");
+	assert_string_equal(v.evidence[0], "its process exited; the others are waiting for it");
 	assert_string_equal(v.evidence[1], "its process had exited with status 3");
 	/* its connection had failed it: that is told, and nobody who was ended for it */
 	procs[0].along = procs[1].along = true;
@@ -1707,8 +1707,8 @@ static void never_came(void **state)
 	procs[2].is_frozen = true;
 	assert_int_equal(judged(100), CODE_STOPPED);
 	assert_string_equal(v.evidence[0],
-			    "was frozen with its cgroup before it called this operation, "
-			    "in which the others wait for 100.0 ms");
+			    "was frozen with its cgroup before it called this operation; "
+			    "the others have been waiting in it for 100.0 ms");
 	assert_string_equal(v.evidence[1], "");
 	procs[2].is_stopped = true;
 	assert_int_equal(judged(100), CODE_STOPPED);
@@ -2326,7 +2326,7 @@ static void reset_between_operations(void **state)
 	fclose(f);
 	assert_non_null(strstr(said, "connection-reset"));
 	assert_non_null(strstr(said, "in no operation that was recorded"));
-	assert_non_null(strstr(said, "the other end that did so: rank 1, process 2"));
+	assert_non_null(strstr(said, "the other end reset it: rank 1, process 2"));
 	free(said);
 	report_free(&r);
 }
@@ -2381,12 +2381,11 @@ static void who_has_reset(void **state)
 		HEADER("1") COLL("2", "1", "1000.000", "2000.000") RESET_BY("0", "-1");
 
 	(void)state;
-	must_tell_reset(known, sizeof(known) - 1,
-			"it was the other end that did so: rank 1, process 902");
+	must_tell_reset(known, sizeof(known) - 1, "the other end reset it: rank 1, process 902");
 	must_tell_reset(several, sizeof(several) - 1,
-			"it was the other end that did so: rank 0 of its communicator, process 18");
+			"the other end reset it: rank 0 of its communicator, process 18");
 	must_tell_reset(no_pid, sizeof(no_pid) - 1,
-			"it was the other end that did so: rank 0 of its communicator");
+			"the other end reset it: rank 0 of its communicator");
 }
 
 /* The first line of evidence and the second of the only verdict, NULL: there is none. */
@@ -2627,15 +2626,15 @@ static void exited_with_others_under_way(void **state)
 		HEADER("2") COLL("1", "1", "1000.000", "2000.000") FAILED_AT("9200.000")
 	(void)state;
 	MUST_TELL(WAITS(SIGNAL("9400.000", "15", "0", FROM("77")), "15"),
-		  "its process exited, the others wait for it",
+		  "its process exited; the others are waiting for it",
 		  "its process had exited with status 1");
 	MUST_TELL(WAITS(SIGNAL("9400.000", "6", "-6", FROM("1")), "6"),
-		  "its process exited, the others wait for it",
+		  "its process exited; the others are waiting for it",
 		  "its process had exited with status 1");
 	/* not for a process of another job */
 	MUST_TELL(WAITS(SIGNAL("9400.000", "9", "0", FROM("77")), "9") HEADER("3")
 			  OTHER_JOB FAILED_AT("9100.000"),
-		  "its process exited, the others wait for it",
+		  "its process exited; the others are waiting for it",
 		  "its process had exited with status 1");
 }
 
@@ -2834,7 +2833,7 @@ static void senders(void **state)
 		{SIGNAL("2500.000", "15", "0", ENDING("77")) KILLED("2500.500", "15"),
 		 "SIG15 came as x[77] ended"},
 		{SIGNAL("2500.000", "2", "128", "") KILLED("2500.500", "2"),
-		 "SIG2 came from the kernel, on nobody's account"},
+		 "SIG2 came from the kernel itself, not from a process"},
 		/* who sent it first counts, if that was not long ago; another number does not, nor one that stops */
 		{SIGNAL("2500.000", "15", "0", FROM("77")) SIGNAL("2600.000", "15", "-6", FROM("2"))
 			 KILLED("2600.500", "15"),
