@@ -353,12 +353,11 @@ static void print_alone(const struct report *r, FILE *f)
 	if (n)
 		fprintf(f,
 			"NCCL up to 2.25 numbers only what is recorded: %llu collective%s of ranks "
-			"that "
-			"were\nrecorded later than their communicators began are not compared with "
-			"each "
-			"other, and count\nfor each rank. Record such jobs from their start to "
-			"have them "
-			"joined.\n",
+			"that were\n"
+			"recorded later than their communicators began are not compared with each "
+			"other, and count\n"
+			"for each rank. Record such jobs from their start, and not in windows "
+			"(--every), to have\nthem joined.\n",
 			(unsigned long long)n, human__s(n));
 }
 
