@@ -505,7 +505,7 @@ OBJECT(r_header, "header", {"recordType", &t_is_header, REQ}, {"schema", &t_one,
        {"comm", &t_string, REQ}, {"startTime", &t_time, 0}, {"cmdline", &t_string, LIST},
        {"cgroup", &t_string, 0}, {"slurm", &t_slurm, 0}, {"launcher", &t_string, MAP},
        {"ncclVersion", &t_string, 0}, {"ncclBuildId", &t_hex_bytes, 0}, {"mask", &t_u64, REQ},
-       {"clock", &t_header_clock, REQ}, {"features", &t_features, 0});
+       {"maskCeiling", &t_u64, 0}, {"clock", &t_header_clock, REQ}, {"features", &t_features, 0});
 OBJECT(r_thread, "thread", {"recordType", &t_is_thread, REQ}, {"tid", &t_pid, REQ},
        {"hostTid", &t_pid, 0}, {"comm", &t_string, REQ}, {"role", &t_role, REQ},
        {"start", &t_moment, REQ}, {"stop", &t_moment, 0}, {"since", &t_moment, 0},

@@ -118,7 +118,9 @@ struct proc {
 	struct thread *threads;
 	struct interned strings[SCOPE_STRINGS];
 	uint32_t comms_made, comms_finalized;
-	uint32_t mask; /* of its first communicator */
+	uint32_t mask;	  /* of its first communicator */
+	uint16_t ceiling; /* what its environment allows of that, if has_ceiling */
+	bool has_ceiling;
 	uint8_t no_kernels; /* enum scope_no_kernels of its last communicator that has one, if we wanted them */
 	uint32_t nccl_version;
 	uint8_t clock; /* enum scope_clock of its records */

@@ -246,7 +246,9 @@ void feed__proc(struct recorder *r, struct proc *p, bool from_start, uint64_t be
 		in->id = p->id;
 		in->begin_ns = begin_ns;
 		in->first_id = first_id;
-		in->flags = (from_start ? INPUT_FROM_START : 0) | (len ? INPUT_HAS_WHO : 0);
+		in->flags = (from_start ? INPUT_FROM_START : 0) | (len ? INPUT_HAS_WHO : 0) |
+			    (p->target.has_ceiling ? INPUT_CEILING : 0);
+		in->ceiling = p->target.ceiling;
 		memcpy(in->who, who.len, sizeof(in->who));
 		if (who.text)
 			memcpy(in + 1, who.text, len);

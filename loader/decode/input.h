@@ -93,6 +93,7 @@ struct input_clock {
 
 #define INPUT_FROM_START 1u /* it started after the probes were on */
 #define INPUT_HAS_WHO	 2u /* text follows */
+#define INPUT_CEILING	 4u /* `ceiling` is known; not before version 11 of captures */
 
 /* A process, when it has been found, and when its place in time is known better. */
 struct input_proc {
@@ -101,7 +102,7 @@ struct input_proc {
 	uint64_t first_id;	/* older ids are none of ours */
 	uint32_t flags;
 	uint32_t who[WHO_PARTS]; /* bytes, without the 0 behind each */
-	uint32_t pad;
+	uint32_t ceiling;	 /* what its environment allows of NCCL's event types */
 };
 
 /* A communicator that it had before. */

@@ -161,6 +161,10 @@ static int on_proc(struct session *s, const void *data, size_t size)
 	p->from_start = p->corr.from_start = in->flags & INPUT_FROM_START;
 	p->begin_ns = in->begin_ns;
 	p->corr.first_id = in->first_id;
+	if (in->flags & INPUT_CEILING) {
+		p->has_ceiling = true;
+		p->ceiling = (uint16_t)in->ceiling;
+	}
 	return err;
 }
 

@@ -13,7 +13,7 @@
 #include "input.h"
 
 #define RAW_MAGIC      "NCCLRAW" /* with its 0, 8 bytes */
-#define RAW_VERSION    10u
+#define RAW_VERSION    11u
 #define RAW_OLDEST     4u	   /* that is read: before what the kernel skipped was in it */
 #define RAW_RECORD_MAX (64u << 20) /* of a record; NET_SAMPLES_MAX flows are 17 MiB */
 

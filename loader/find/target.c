@@ -456,7 +456,7 @@ static int slot_write(const struct target *t, struct scope_control *ctl, uint32_
 }
 
 /* The masks of every libnccl in the process, from what all owners want together. */
-static int masks_write(const struct target *t, const struct scope_control *ctl)
+static int masks_write(struct target *t, const struct scope_control *ctl)
 {
 	uint32_t want = 0, allowed, now, next;
 	struct scope_area area; /* only its head is read: the tables follow it */
@@ -486,6 +486,9 @@ static int masks_write(const struct target *t, const struct scope_control *ctl)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));
 		n++;
 	}
+	/* Not before the first communicator has a mask: until then it is not the environment's. */
+	t->has_ceiling = n;
+	t->ceiling = n ? (uint16_t)area.ceiling : 0;
 	return err ? err : n ? 0 : -EAGAIN;
 }
 
@@ -551,7 +554,7 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	return ctl.area ? masks_write(t, &ctl) : -EAGAIN;
 }
 
-static int bury(const struct target *t)
+static int bury(struct target *t)
 {
 	struct scope_control ctl;
 	int err = control_read(t, &ctl);
@@ -778,26 +781,40 @@ int target__probed(struct target *t)
 	return t->semaphore ? ask(t, ask_probed, &in, &call, 0) : -ENOENT;
 }
 
+/* What target__want() finds out. */
+struct learned {
+	uint64_t first_id;
+	bool has_ceiling;
+	uint16_t ceiling;
+};
+
 static int ask_want(struct patience_call *call)
 {
 	const struct ask *a = call->in;
 	struct target t = asked(call);
+	struct learned learned;
 	int err;
 
 	turn_begin(&t);
 	err = want(&t, a->owner, a->mask, a->flush_ticks, a->hold);
 	turn_end(&t);
 	/* Also with an error: from which of its ids on it is armed when it has a communicator. */
-	return answer(call, &t.first_id, sizeof(t.first_id)) ?: err;
+	learned = (struct learned){t.first_id, t.has_ceiling, t.ceiling};
+	return answer(call, &learned, sizeof(learned)) ?: err;
 }
 
 static int want_patiently(struct target *t, const struct ask *in)
 {
+	struct learned learned;
 	struct patience_call call;
-	int err = ask(t, ask_want, in, &call, sizeof(t->first_id));
+	int err = ask(t, ask_want, in, &call, sizeof(learned));
 
-	if (call.out_len >= sizeof(t->first_id))
-		memcpy(&t->first_id, call.out, sizeof(t->first_id));
+	if (call.out_len >= sizeof(learned)) {
+		memcpy(&learned, call.out, sizeof(learned));
+		t->first_id = learned.first_id;
+		t->has_ceiling = learned.has_ceiling;
+		t->ceiling = learned.ceiling;
+	}
 	free(call.out);
 	return err;
 }

@@ -24,6 +24,9 @@ struct target {
 	uint64_t semaphore; /* and of the flush probe's; 0: not known */
 	/* Counter from which on ids are younger than target__want(); 1 where there were none. */
 	uint64_t first_id;
+	/* Its own environment's, as of target__want(), where that could write NCCL's masks. */
+	bool has_ceiling;
+	uint16_t ceiling;
 	char path[4096]; /* of the plugin, openable by us: the very file that is mapped, or was */
 	/* Which one that is: the process may have mapped another one by now. */
 	struct elf_file_id file;

@@ -574,7 +574,7 @@ struct report_proc {
 	struct report_proc *job; /* at the end: one that all of its job have */
 	bool several; /* it is several ranks of that one: `rank` says which only with a part */
 	bool header, footer;
-	bool no_ops;	/* by its header: operations were not to be recorded */
+	bool no_ops;	/* by its header: operations were not to be recorded, or cannot be */
 	bool lacks_ops; /* or Coll or P2p were not, or NCCL was not to tell of them */
 	bool no_calls;	/* by its header: the kernel does not tell in which calls threads sleep */
 	bool launched; /* of the first one: a group of calls has ended, whose operations there would be */

@@ -378,12 +378,15 @@ static bool leaves_out_ops(uint32_t mask)
 	return (event_mask_closure(mask) & ops) != ops;
 }
 
-static void take_features(struct report_reader *rd, node_t features)
+static void take_features(struct report_reader *rd, node_t rec)
 {
 	const uint32_t ops = ncclProfileColl | ncclProfileP2p | ncclProfileCeColl;
+	node_t features = get(rd, rec, "features");
 	uint32_t mask = get_count(rd, features, "maskAsked");
 	struct report_proc *p = rd->proc;
 
+	if (get(rd, rec, "maskCeiling"))
+		mask &= (uint32_t)get_count(rd, rec, "maskCeiling");
 	if (get(rd, features, "maskAsked")) { /* older traces do not tell what was asked for */
 		p->no_ops = !(event_mask_closure(mask) & ops);
 		p->lacks_ops = leaves_out_ops(mask);
@@ -412,7 +415,7 @@ static void take_header(struct report_reader *rd, node_t rec)
 		p->key.started = -1;
 	if (boot && boot->kind == JSON_KIND_STR)
 		p->node = p->clock = fnv_more(FNV_BEGIN, boot->s, boot->len);
-	take_features(rd, get(rd, rec, "features"));
+	take_features(rd, rec);
 	rd->common = seq__of_header(rd->doc, rec);
 	take_clock(rd, get(rd, rec, "clock"));
 	find_self(rd, p, hash_list(rd, get(rd, rec, "cmdline")));
@@ -1397,7 +1400,7 @@ static void take_lifecycle(struct report_reader *rd, node_t rec)
 	uint64_t hash = comm_of(rd, rec);
 	struct report_comm *c;
 	int32_t rank = get_rank(rd, rec, "rank"), nranks;
-	/* 0: it was made before. KernelCh alone may be what stayed on. */
+	/* 0: it was made before, and the header knows. KernelCh alone may be what stayed on. */
 	uint32_t mask = get_count(rd, details, "eventMask") &
 			~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase);
 

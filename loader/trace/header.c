@@ -366,6 +366,10 @@ int header__write(struct proc *p)
 	put_nccl(&j, p);
 	key(&j, ",", "mask");
 	json_u64(&j, p->mask);
+	if (p->has_ceiling) {
+		key(&j, ",", "maskCeiling");
+		json_u64(&j, p->ceiling);
+	}
 	put_clock(&j, p);
 	put_features(&j, s);
 	json_char(&j, '}');

@@ -33,6 +33,7 @@ record all -- "${small[@]}"
 is "all by default" "$(types all)" "Coll CollApi Group GroupApi KernelCh KernelLaunch ProxyCtrl ProxyOp ProxyStep"
 masks='[lifecycle("ProfilerInit")[] | .details.eventMask] | unique | tojson'
 is "mask of API 5 by default" "$(q all "$masks")" "[4095]"
+is "its ceiling" "$(q all '[records("header")[].maskCeiling] | unique | tojson')" "[$((${NCCL_PROFILE_EVENT_MASK:-0xfff}))]"
 
 # ---- From API 6 on NCCL may wait for good with KernelCh: only where the job says so
 
@@ -184,6 +185,25 @@ t "one was killed: the other's trace is clean, and nothing lost" eval 'clean sta
 kill -USR1 "$starter"
 wait "$starter"
 is "the job that was recorded seven times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
+
+# ---- One whose mask holds operations back: who joins it says so, and that it hangs of none
+
+for env in 4 0x20 0; do
+	NCCL_PROFILE_EVENT_MASK=$env job_bg held --ranks 2 --bytes 64K --iters 1000000 --sleep-us 2000
+	until_true 10 children_ready "$starter" 2
+	sleep 0.3
+	record joined -d 2500ms
+	is "ceiling $env, joined later: the header has it" \
+		"$(q joined '"\([records("header")[].maskCeiling] | tojson) \([lifecycle("ProfilerInit")[].details.eventMask] | tojson)"')" \
+		"[$((env)),$((env))] [0,0]"
+	is "ceiling $env, joined later: no operations, which is no hang" \
+		"$(grep -cx 'Operations were not recorded (--mask, NCCL_PROFILE_EVENT_MASK)' "$tmp/joined.err") $(
+			"$scope" report --json "$tmp/joined" | jq -c .still)" "1 []"
+	t "ceiling $env, joined later: clean" clean joined
+	kill -USR1 "$starter"
+	wait "$starter"
+	rm -rf "$tmp/joined"
+done
 
 # ---- A job that somebody starts later
 

@@ -1855,6 +1855,18 @@ static void operations_are_left_out(void **state)
 	static const char by_ceiling[] =
 		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4") API("GroupApi", HAS_ENDED);
 	static const char by_mask_some[] = HEADER_OF_MASK("4") SLEEPER API("GroupApi", HAS_ENDED);
+	/* communicators that were made before the recording, and what the job's mask leaves of it */
+#define HEADER_OF_CEILING(asked, ceiling)                                                          \
+	"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":1,"       \
+	"\"comm\":\"job\",\"mask\":0,\"maskCeiling\":" ceiling                                     \
+	",\"features\":{\"maskAsked\":" asked "}}\n"
+	static const char before[] =
+		HEADER_OF_CEILING("65535", "4") SLEEPER_OF_MASK("0") API("GroupApi", HAS_ENDED);
+	static const char before_none[] = HEADER_OF_CEILING("65535", "32") SLEEPER_OF_MASK("0");
+	static const char before_neither[] = HEADER_OF_CEILING("2", "16") SLEEPER_OF_MASK("0");
+	static const char before_nothing[] = HEADER_OF_CEILING("65535", "0") SLEEPER_OF_MASK("0");
+	static const char before_all[] =
+		HEADER_OF_CEILING("65535", "4095") SLEEPER_OF_MASK("0") API("GroupApi", HAS_ENDED);
 	/* what was launched hangs before NCCL tells of it; only another process leaves some out */
 	static const char launches[] =
 		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4095") API("GroupApi", HAS_ENDED);
@@ -1878,6 +1890,11 @@ static void operations_are_left_out(void **state)
 	must_tell_still(by_mask_none, sizeof(by_mask_none) - 1, none, 0);
 	must_tell_still(by_ceiling, sizeof(by_ceiling) - 1, none, 0);
 	must_tell_still(by_mask_some, sizeof(by_mask_some) - 1, none, 0);
+	must_tell_still(before, sizeof(before) - 1, none, 0);
+	must_tell_still(before_none, sizeof(before_none) - 1, none, 0);
+	must_tell_still(before_neither, sizeof(before_neither) - 1, none, 0);
+	must_tell_still(before_nothing, sizeof(before_nothing) - 1, none, 0);
+	must_tell_still(before_all, sizeof(before_all) - 1, hangs, 1);
 	must_tell_still(launches, sizeof(launches) - 1, hangs, 1);
 	must_tell_still(was_there, sizeof(was_there) - 1, hangs, 1);
 	must_tell_still(of_another, sizeof(of_another) - 1, hangs, 1);

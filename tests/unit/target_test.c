@@ -77,6 +77,10 @@ static void job_may_go(void)
 	((struct scope_area *)(uintptr_t)control->area)->mask_bases[0] = 0;
 }
 
+static void no_job(void)
+{
+}
+
 /* A copy of the plugin that is only mapped, as who reads or writes a file does; `prot` and `flags` of mmap(2). */
 static char copy[] = "/tmp/libnccl-profiler-target.XXXXXX";
 
@@ -152,6 +156,27 @@ static int mask_after(void (*fn)(void), uint32_t want, int *err)
 	assert_int_equal(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof(value));
 	child_end(pid);
 	return value;
+}
+
+/* What its environment allows is known with the first mask that can be written. */
+static void test_ceiling(void **state)
+{
+	void (*const jobs[])(void) = {job_coll, job_may_go, no_job};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pid_t pid = victim(jobs[i]);
+		struct target t;
+
+		assert_int_equal(target__find(&t, pid), 0);
+		assert_false(t.has_ceiling);
+		assert_int_equal(target__want(&t, (uint32_t)getpid(), 0x2, 0), i ? -EAGAIN : 0);
+		assert_int_equal(t.has_ceiling, !i);
+		assert_int_equal(t.ceiling, i ? 0 : 0xffff);
+		target__close(&t);
+		child_end(pid);
+	}
 }
 
 /* Neither comes on in a running job, whether or not the other one is on. */
@@ -402,6 +427,7 @@ int main(void)
 		cmocka_unit_test_setup(test_never_on, load),
 		cmocka_unit_test_setup(test_never_off, load),
 		cmocka_unit_test_setup(test_hold, load),
+		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_in_folder),
