@@ -246,6 +246,7 @@ struct scope_rec_ce_batch { /* h.u8 useIntraSync, h.u32 numOps */
 enum scope_no_kernels {
 	SCOPE_KERNELS_MAY_HANG = 1, /* NCCL may wait for good with it */
 	SCOPE_KERNELS_SHM_FULL = 2, /* NCCL may find no memory for it */
+	SCOPE_KERNELS_LATE = 3,	    /* who wants it came too late: only the loader says so */
 };
 
 struct scope_comm {

@@ -332,7 +332,7 @@ static const struct type t_etype = {"eventType", "an event type of NCCL", NULL, 
 static const struct type t_last_state = {"lastState", "the name of an NCCL state, or empty", NULL,
 					 last_states, NULL};
 WORDS(t_exec_source, NULL, "proxy", "kernel", "enqueue");
-WORDS(t_no_kernel_ch, NULL, "may-hang", "shm-full");
+WORDS(t_no_kernel_ch, NULL, "may-hang", "shm-full", "late");
 WORDS(t_net_type, NULL, "ib", "socket");
 WORDS(t_clock_source, NULL, "tsc", "cntvct", "clock_gettime");
 WORDS(t_merged_by, NULL, "reference", "messages", "realtime");

@@ -109,7 +109,7 @@ struct input_proc {
 struct input_comm {
 	uint64_t start_ns; /* with tgid, the process */
 	uint32_t tgid;
-	uint32_t pad;
+	uint32_t kernels_off; /* 1: NCCL's mask has no KernelCh now; since captures' version 11 */
 	struct scope_comm comm;
 };
 

@@ -11,6 +11,7 @@
 #include "digest.h"
 #include "header.h"
 #include "nccl_names.h"
+#include "nccl_profiler.h"
 #include "pipeline.h"
 #include "raw.h"
 #include "trace.h"
@@ -171,6 +172,7 @@ static int on_proc(struct session *s, const void *data, size_t size)
 /* The communicator is as the job's memory has it: where that makes no sense, the input still does. */
 static int on_comm(struct session *s, const struct input_comm *in)
 {
+	const uint32_t kernels = ncclProfileKernelCh | ncclProfileKernelPhase;
 	struct proc *p = proc__find(s, in->tgid, in->start_ns);
 	struct scope_comm comm = in->comm;
 	struct corr_thread thread;
@@ -183,6 +185,8 @@ static int on_comm(struct session *s, const struct input_comm *in)
 		p->corr.counts.malformed++;
 		return 0;
 	}
+	if (!comm.no_kernels && comm.mask & kernels && in->kernels_off)
+		comm.no_kernels = SCOPE_KERNELS_LATE;
 	thread = (struct corr_thread){.tid = p->id.ns_tid, .host_tid = p->id.tid};
 	correlate__comm(&p->corr, &comm, p->begin_ns, &thread);
 	return 0;

@@ -12,6 +12,7 @@
 #include "digest.h"
 #include "feed.h"
 #include "log.h"
+#include "nccl_profiler.h"
 #include "patience.h"
 #include "pipeline.h"
 #include "recorder.h"
@@ -68,7 +69,11 @@ static void tell_comm(void *arg, const struct scope_comm *comm)
 {
 	const struct comm_feeder *f = arg;
 	const struct input_comm in = {
-		.start_ns = f->p->key.start_ns, .tgid = f->p->key.tgid, .comm = *comm};
+		.start_ns = f->p->key.start_ns,
+		.tgid = f->p->key.tgid,
+		.kernels_off =
+			!(f->p->target.mask & (ncclProfileKernelCh | ncclProfileKernelPhase)),
+		.comm = *comm};
 
 	pipeline__feed(&f->r->s, INPUT_COMM, &in, sizeof(in));
 }

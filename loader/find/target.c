@@ -458,7 +458,7 @@ static int slot_write(const struct target *t, struct scope_control *ctl, uint32_
 /* The masks of every libnccl in the process, from what all owners want together. */
 static int masks_write(struct target *t, const struct scope_control *ctl)
 {
-	uint32_t want = 0, allowed, now, next;
+	uint32_t want = 0, all = 0, allowed, now, next;
 	struct scope_area area; /* only its head is read: the tables follow it */
 	const size_t head = offsetof(struct scope_area, tbufs);
 	int i, err, n = 0;
@@ -484,11 +484,13 @@ static int masks_write(struct target *t, const struct scope_control *ctl)
 		next = (want & allowed) | (area.kernels_used ? now & NEVER_TOGGLE : 0);
 		if (next != now)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));
+		all |= next;
 		n++;
 	}
 	/* Not before the first communicator has a mask: until then it is not the environment's. */
 	t->has_ceiling = n;
 	t->ceiling = n ? (uint16_t)area.ceiling : 0;
+	t->mask = (uint16_t)all;
 	return err ? err : n ? 0 : -EAGAIN;
 }
 
@@ -786,6 +788,7 @@ struct learned {
 	uint64_t first_id;
 	bool has_ceiling;
 	uint16_t ceiling;
+	uint16_t mask;
 };
 
 static int ask_want(struct patience_call *call)
@@ -799,7 +802,7 @@ static int ask_want(struct patience_call *call)
 	err = want(&t, a->owner, a->mask, a->flush_ticks, a->hold);
 	turn_end(&t);
 	/* Also with an error: from which of its ids on it is armed when it has a communicator. */
-	learned = (struct learned){t.first_id, t.has_ceiling, t.ceiling};
+	learned = (struct learned){t.first_id, t.has_ceiling, t.ceiling, t.mask};
 	return answer(call, &learned, sizeof(learned)) ?: err;
 }
 
@@ -814,6 +817,7 @@ static int want_patiently(struct target *t, const struct ask *in)
 		t->first_id = learned.first_id;
 		t->has_ceiling = learned.has_ceiling;
 		t->ceiling = learned.ceiling;
+		t->mask = learned.mask;
 	}
 	free(call.out);
 	return err;

@@ -27,6 +27,7 @@ struct target {
 	/* Its own environment's, as of target__want(), where that could write NCCL's masks. */
 	bool has_ceiling;
 	uint16_t ceiling;
+	uint16_t mask;	 /* likewise, what these are then, all together */
 	char path[4096]; /* of the plugin, openable by us: the very file that is mapped, or was */
 	/* Which one that is: the process may have mapped another one by now. */
 	struct elf_file_id file;

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "live.h"
 #include "nccl_names.h"
+#include "nccl_profiler.h"
 #include "session.h"
 #include "trace.h"
 #include "trace_keys.h"
@@ -498,17 +499,33 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
 	trace_end(p, &j, OUT_STATE);
 }
 
+/*
+ * That of the plugin first, which it tells only where it could have been given. We came too late where it is not in the mask
+ * though both we and the job's environment have it, and NCCL does (interface 3).
+ */
+static uint8_t why_no_kernels(const struct proc *p, const struct scope_comm *c)
+{
+	const uint32_t kernels = ncclProfileKernelCh | ncclProfileKernelPhase;
+	uint32_t wanted = p->has_ceiling ? p->session->mask & p->ceiling & kernels : 0;
+
+	if (c->no_kernels || c->api < 3)
+		return c->no_kernels;
+	return wanted && !(c->mask & kernels) ? SCOPE_KERNELS_LATE : 0;
+}
+
 /* Why NCCL's mask has no KernelCh, which we wanted; NULL. */
 static const char *no_kernel_ch(struct proc *p, const struct scope_comm *c)
 {
-	static const char *const why[] = {
-		[SCOPE_KERNELS_MAY_HANG] = "may-hang", [SCOPE_KERNELS_SHM_FULL] = "shm-full"};
+	static const char *const texts[] = {[SCOPE_KERNELS_MAY_HANG] = "may-hang",
+					    [SCOPE_KERNELS_SHM_FULL] = "shm-full",
+					    [SCOPE_KERNELS_LATE] = "late"};
+	uint8_t why = why_no_kernels(p, c);
 
-	if (!c->no_kernels || c->no_kernels > SCOPE_KERNELS_SHM_FULL ||
-	    !(p->session->keep & 1u << SCOPE_KERNEL_CH))
+	if (!why || why > SCOPE_KERNELS_LATE || !(p->session->keep & 1u << SCOPE_KERNEL_CH))
 		return NULL;
-	p->no_kernels = c->no_kernels;
-	return why[c->no_kernels];
+	if (why != SCOPE_KERNELS_LATE) /* no advice would help */
+		p->no_kernels = why;
+	return texts[why];
 }
 
 void trace__lifecycle(void *arg, const struct corr_comm *comm, bool init, uint64_t ts_ns,

@@ -132,10 +132,13 @@ t "-p: the communicator is known" holds one \
 t "-p: events have it" holds one 'lifecycle("ProfilerInit")[0] as $c | events | all(.commHash == $c.commHash and .rank == $c.rank)'
 is "-p: end" "$(q one '[records("footer")[].end] | tojson')" '["detached"]'
 is "-p: no KernelCh, which must not be switched on in a running job" "$(q one 'events | of("KernelCh") | length')" 0
+why='[lifecycle("ProfilerInit")[].details | [.eventMask, .noKernelCh]] | unique | tojson'
+is "-p: no KernelCh: why" "$(q one "$why")" '[[0,"late"]]'
 is "-p: mask afterwards" "$(mask_of "${ranks[0]}") $(mask_of "${ranks[1]}")" "0 0"
 
 record both -p "${ranks[0]}" -p "${ranks[1]}" -d 500ms --mask coll
 is "-p -p: both" "$(q both '[events[].myPid] | unique | tojson')" "[${ranks[0]},${ranks[1]}]"
+is "-p -p --mask coll: nobody wants KernelCh" "$(q both "$why")" '[[0,null]]'
 is "-p -p --mask coll" "$(types both)" "Coll CollApi Group GroupApi"
 t "-p -p: clean" clean both
 
@@ -185,6 +188,22 @@ t "one was killed: the other's trace is clean, and nothing lost" eval 'clean sta
 kill -USR1 "$starter"
 wait "$starter"
 is "the job that was recorded seven times is right" "$? $(said run .ok) $(wc -c <"$tmp/run.job-err")" "0 true 0"
+
+# ---- KernelCh went off with who had it from the start: who comes then says why there is none
+
+record_bg had
+job_bg goes --ranks 2 --bytes 64K --iters 1000000 --sleep-us 2000
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.3
+stop_recorder INT
+t "after a recorder from the start: KernelCh goes off" until_true 5 masks_are "0 0"
+record after -d 700ms
+kill -USR1 "$starter"
+wait "$starter"
+is "from the start: KernelCh" "$(q had "$why") $(q had 'events | of("KernelCh") | length > 0')" "[[$((${NCCL_PROFILE_EVENT_MASK:-0xfff})),null]] true"
+is "after that: none, and why" "$(q after "$why") $(q after 'events | of("KernelCh") | length > 0')" "[[$((${NCCL_PROFILE_EVENT_MASK:-0xfff})),\"late\"]] false"
+t "after a recorder from the start: clean" eval 'clean had && clean after'
 
 # ---- One whose mask holds operations back: who joins it says so, and that it hangs of none
 

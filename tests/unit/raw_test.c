@@ -401,6 +401,60 @@ static void test_job_lies(void **state)
 	}
 }
 
+/* Why there is no KernelCh: who wanted it came too late, unless the plugin has another reason, or nobody is to have it. */
+static void test_no_kernels(void **state)
+{
+	static const struct {
+		uint32_t flags, ceiling, mask, off, api;
+		uint8_t no_kernels;
+		const char *ceiling_told, *why;
+	} cases[] = {
+		{INPUT_CEILING, 0xfff, 0, 0, 5, 0, "4095", "late"},	/* it was made before */
+		{INPUT_CEILING, 0xfff, 0xfbf, 0, 5, 0, "4095", "late"}, /* or others were */
+		{INPUT_CEILING, 0xfff, 0xfff, 1, 5, 0, "4095", "late"}, /* it went off since */
+		{INPUT_CEILING, 0xfff, 0xfff, 0, 5, 0, "4095", NULL},
+		{INPUT_CEILING, 0xfff, 0, 0, 5, SCOPE_KERNELS_MAY_HANG, "4095", "may-hang"},
+		{INPUT_CEILING, 0xfff, 0, 1, 5, SCOPE_KERNELS_SHM_FULL, "4095", "shm-full"},
+		{0, 0, 0, 0, 5, SCOPE_KERNELS_SHM_FULL, NULL, "shm-full"},
+		{INPUT_CEILING, 0xfbf, 0, 0, 5, 0, "4031", NULL}, /* the user does not want it */
+		{INPUT_CEILING, 0, 0, 0, 5, 0, "0", NULL},
+		{INPUT_CEILING, 0xfff, 0, 0, 2, 0, "4095", NULL}, /* nor does NCCL have it */
+		{0, 0xfff, 0, 0, 5, 0, NULL, NULL}};
+	static unsigned char buf[1 << 16];
+	const size_t len = read_raw(buf, sizeof(buf)), hdr = sizeof(struct raw_rec_hdr);
+	const size_t at_proc = place_of(buf, len, INPUT_PROC) + hdr,
+		     at_comm = place_of(buf, len, INPUT_COMM) + hdr;
+	char said[512], key[64], *kept;
+	struct input_proc proc;
+	struct input_comm comm;
+	uint32_t i;
+
+	(void)state;
+	memcpy(&proc, buf + at_proc, sizeof(proc));
+	memcpy(&comm, buf + at_comm, sizeof(comm));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		proc.flags = INPUT_HAS_WHO | cases[i].flags;
+		proc.ceiling = cases[i].ceiling;
+		comm.comm.mask = cases[i].mask;
+		comm.comm.api = cases[i].api;
+		comm.comm.no_kernels = cases[i].no_kernels;
+		comm.kernels_off = cases[i].off;
+		memcpy(buf + at_proc, &proc, sizeof(proc));
+		memcpy(buf + at_comm, &comm, sizeof(comm));
+		assert_int_equal(run_convert(buf, len, said, sizeof(said)), EXIT_OK);
+		kept = NULL;
+		text = &kept;
+		chunks_files(keep_text);
+		snprintf(key, sizeof(key), "\"maskCeiling\":%s,", cases[i].ceiling_told);
+		assert_int_equal(!strstr(kept, cases[i].ceiling_told ? key : "\"maskCeiling\""),
+				 !cases[i].ceiling_told);
+		snprintf(key, sizeof(key), "\"noKernelCh\":\"%s\"", cases[i].why);
+		assert_int_equal(!strstr(kept, cases[i].why ? key : "\"noKernelCh\""),
+				 !cases[i].why);
+		free(kept);
+	}
+}
+
 /* Nobody's file is written over, and the disk may be full. */
 static void test_writer(void **state)
 {
@@ -430,7 +484,7 @@ int main(void)
 		cmocka_unit_test(test_torn),	   cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_foreign),	   cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_senseless),  cmocka_unit_test(test_job_lies),
-		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_no_kernels), cmocka_unit_test(test_writer),
 	};
 
 	return cmocka_run_group_tests_name("raw", tests, setup, teardown);

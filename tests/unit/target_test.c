@@ -174,6 +174,7 @@ static void test_ceiling(void **state)
 		assert_int_equal(target__want(&t, (uint32_t)getpid(), 0x2, 0), i ? -EAGAIN : 0);
 		assert_int_equal(t.has_ceiling, !i);
 		assert_int_equal(t.ceiling, i ? 0 : 0xffff);
+		assert_int_equal(t.mask, i ? 0 : 0x2);
 		target__close(&t);
 		child_end(pid);
 	}
