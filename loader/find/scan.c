@@ -27,6 +27,13 @@
 #define TOLD_MAX      16  /* warnings of processes and files that are not recorded, */
 #define TOLD_NS	      (600 * NSEC_PER_SEC) /* in so long */
 
+/* Not what it is, but that it could not be asked, or attached to: there was no answer, or nobody to ask it, or no room. */
+static bool is_passing(int err)
+{
+	return err == -ETIMEDOUT || err == -EBUSY || err == -EPIPE || err == -ENOMEM ||
+	       err == -EMFILE || err == -ENFILE || err == -ENOSPC;
+}
+
 /* ---- Files ------------------------------------------------------------------------------------- */
 
 /* What leads to the very file of a descriptor. */
@@ -211,7 +218,7 @@ static void tell_others(struct scan *s, uint64_t now)
 /* Opened as it was found, and attached to, if it is one to record. 0, also if it is not, or -errno; *f is NULL if it is not known then. */
 static int file_open(struct recorder *r, const struct target *t, struct scan_file **f)
 {
-	int fd = elf__open_same(t->path, &t->file);
+	int fd = elf__open_same(t->path, &t->file), err;
 
 	/* What the process has done meanwhile says nothing of the file, which others may have, too. */
 	*f = fd < 0 ? NULL : file_add(&r->scan, &t->file);
@@ -220,34 +227,56 @@ static int file_open(struct recorder *r, const struct target *t, struct scan_fil
 	if (!*f)
 		return fd < 0 ? fd : -ENOMEM;
 	(*f)->fd = fd;
-	if (is_wanted(&r->scan, *f))
-		return file_attach(r, *f);
-	file_close(*f);
-	return 0;
+	if (!is_wanted(&r->scan, *f)) {
+		file_close(*f);
+		return 0;
+	}
+	err = file_attach(r, *f);
+	if (is_passing(err)) { /* whoever looks again then is to find it anew */
+		file_free(&r->scan, *f);
+		*f = NULL;
+	}
+	return err;
 }
 
-/* The file of a plugin that was found in a process. */
-static struct scan_file *file_of(struct recorder *r, struct scan_proc *p, const struct target *t)
+/* That there is no room is one thing, however many files and processes wait for it. */
+static bool may_tell_refused(struct scan *s, struct scan_proc *p, int err)
 {
-	struct scan_file *f = file_find(&r->scan, &t->file);
+	uint64_t now = monotonic_ns();
+
+	if (err != -ENOSPC)
+		return may_tell(s, p);
+	if (s->no_room_ns && now - s->no_room_ns < TOLD_NS)
+		return false;
+	s->no_room_ns = now;
+	return true;
+}
+
+/* The file of a plugin that was found in a process. 0, also if it is not to be recorded (*f is NULL if it is not known), or why not now, which may pass. */
+static int file_of(struct recorder *r, struct scan_proc *p, const struct target *t,
+		   struct scan_file **f)
+{
 	int err;
 
-	if (f)
-		return f;
-	err = file_open(r, t, &f);
-	if (err && may_tell(&r->scan, p))
+	*f = file_find(&r->scan, &t->file);
+	if (*f)
+		return 0;
+	err = file_open(r, t, f);
+	if (err && may_tell_refused(&r->scan, p, err))
 		pr_warn("Failed to attach to the plugin of process %d: %s, continuing without "
-			"processes that have this file\n",
-			t->pid, strerror(-err));
-	if (f && f->link >= 0)
+			"processes that have this file%s\n",
+			t->pid,
+			err == -ENOSPC ? "there is no room for another file of it" : strerror(-err),
+			is_passing(err) ? ", and trying again later" : "");
+	if (*f && (*f)->link >= 0)
 		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
-	return f;
+	return is_passing(err) ? err : 0;
 }
 
-/* The file at the plugin's path could not be attached to, which may pass. */
+/* It could not be attached to, which may pass: what is at the plugin's path can be another file by now. */
 static bool is_retry_due(const struct scan_file *f)
 {
-	return f->keep && f->link < 0 && monotonic_ns() >= f->retry_ns;
+	return (f->keep || f->refused) && f->link < 0 && monotonic_ns() >= f->retry_ns;
 }
 
 /* It has the file, which was not wanted, or could not be attached to. */
@@ -316,6 +345,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",
 			err == -EPROTO ? "it is of another version" : strerror(-err));
+	f->refused = is_passing(err);
 	f->pause_ns = err ? patience__pause(f->pause_ns) : 0;
 	f->retry_ns = monotonic_ns() + f->pause_ns;
 }
@@ -333,18 +363,36 @@ static void files_renew(struct recorder *r)
 			file_renew(r, f);
 }
 
+/* Whom there was no room for need not wait any longer. */
+static void room_again(struct scan *s)
+{
+	struct scan_file *f;
+	struct scan_proc *p;
+
+	for (f = s->files; f; f = f->hh.next)
+		if (f->refused)
+			f->retry_ns = 0;
+	for (p = s->procs; p; p = p->hh.next)
+		if (p->no_room)
+			p->look_ns = 0;
+}
+
 /* Probes on files that nobody has loaded any more. */
 static void files_expire(struct recorder *r)
 {
 	struct scan_file *f, *tmp;
+	bool room = false;
 
 	HASH_ITER (hh, r->scan.files, f, tmp) {
 		f->unused = f->users || f->keep ? 0 : f->unused + 1;
 		if (f->unused < UNUSED_PASSES)
 			continue;
+		room |= f->link >= 0 || f->copy >= 0;
 		file_detach(r, f);
 		file_free(&r->scan, f);
 	}
+	if (room)
+		room_again(&r->scan);
 }
 
 /* ---- Processes --------------------------------------------------------------------------------- */
@@ -391,19 +439,13 @@ static bool is_due(const struct scan_proc *p, uint64_t vsize, uint64_t now)
 	return now >= p->look_ns && (p->file ? vsize < p->vsize : vsize != p->vsize);
 }
 
-/* Not what it is, but that it could not be asked, or attached to: there was no answer, or nobody to ask it, or no room. */
-static bool is_passing(int err)
-{
-	return err == -ETIMEDOUT || err == -EBUSY || err == -EPIPE || err == -ENOMEM ||
-	       err == -EMFILE || err == -ENFILE || err == -ENOSPC;
-}
-
 static void set_next_look(struct scan_proc *p, uint64_t now, int err)
 {
 	uint64_t took = monotonic_ns() - now;
 
 	p->look_ns = now + (took * LOOK_SHARE > LOOK_NS ? took * LOOK_SHARE : LOOK_NS);
 	p->hangs = err == -ETIMEDOUT;
+	p->no_room = err == -ENOSPC;
 	p->pause_ns = is_passing(err) ? patience__pause(p->pause_ns) : 0;
 	if (!p->pause_ns)
 		return;
@@ -489,7 +531,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 		proc_leaves_file(p);
 	fresh = !err && !file_find(&r->scan, &t.file);
 	if (!err) {
-		p->file = file_of(r, p, &t);
+		err = file_of(r, p, &t, &p->file);
 		if (p->file && p->file->link < 0)
 			p->file = NULL;
 	}

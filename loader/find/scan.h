@@ -33,7 +33,8 @@ struct scan_file {
 	bool keep;	      /* the one that is at the plugin's path */
 	bool changed;	      /* and is perhaps still being written to */
 	uint64_t pause_ns,
-		retry_ns; /* it did not attach: when to try again, for the one that is kept; 0: it did */
+		retry_ns; /* it did not attach: when to try again, for one that is kept or refused; 0: it did */
+	bool refused;		     /* for now, which may pass */
 	uint64_t told_ns;	     /* when it was said that it changed; 0: never */
 	struct timespec same;	     /* last change of what was attached to as a copy */
 	int fd;			     /* O_PATH, with a link */
@@ -49,6 +50,7 @@ struct scan_proc {
 	uint64_t look_ns;  /* not to be looked at before */
 	uint64_t pause_ns; /* no answer, or no room: it was left alone for so long; 0: neither */
 	bool hangs;	   /* it hung, that is why */
+	bool no_room;	   /* or so many files are attached to already */
 	uint32_t pass;	   /* that last saw it */
 	bool told;	   /* why it is not recorded */
 	uint64_t first_id; /* struct target's, when we first asked it for events; 0: not yet */
@@ -75,6 +77,8 @@ struct scan {
 	uint32_t told,
 		untold;	  /* processes of which it was said why they are not recorded, or not */
 	uint64_t tell_ns; /* when that begins anew */
+	uint64_t
+		no_room_ns; /* when it was said last that there is no room for another file; 0: never */
 };
 
 /*

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -30,7 +32,18 @@ static struct {
 	struct elf_file_id file; /* the last to which */
 	int detached;		 /* how often */
 	pid_t other;		 /* of this process the same is answered */
+	pid_t left;		 /* this one has the plugin no more */
+	const char *path;	 /* of the file; NULL: the program's */
+	const char *other_path;	 /* and of the other one's; NULL: that */
+	void (*polled)(void);	 /* what happens while the ring is read */
 } plugin;
+
+static const char *path_of(pid_t pid)
+{
+	if (pid == plugin.other && plugin.other_path)
+		return plugin.other_path;
+	return plugin.path ? plugin.path : "/proc/self/exe";
+}
 
 static struct elf_file_id file_at(const char *path)
 {
@@ -46,11 +59,12 @@ static struct elf_file_id file_at(const char *path)
 int target__find(struct target *t, pid_t pid)
 {
 	*t = (struct target){.pid = pid, .mem = -1};
-	if (pid != getpid() && pid != plugin.other)
+	if ((pid != getpid() && pid != plugin.other) || pid == plugin.left)
 		return -ENOENT;
 	plugin.asked++;
-	snprintf(t->path, sizeof(t->path), plugin.remapped ? "/proc/self/maps" : "/proc/self/exe");
-	t->file = file_at("/proc/self/exe");
+	snprintf(t->path, sizeof(t->path), "%s",
+		 plugin.remapped ? "/proc/self/maps" : path_of(pid));
+	t->file = file_at(path_of(pid));
 	t->first_id = plugin.first_id;
 	return plugin.find;
 }
@@ -122,6 +136,8 @@ int attach__poll(struct attach *a, int timeout_ms)
 {
 	(void)a;
 	(void)timeout_ms;
+	if (plugin.polled)
+		plugin.polled();
 	return 0;
 }
 
@@ -600,16 +616,68 @@ static void test_not_yet(void **state)
 	plugin.attach = -ENOSPC;
 	pass_with(&r, "P");
 	passes(&r, 3);
-	assert_int_equal(plugin.attached, 1);
+	assert_int_equal(plugin.attached, 2); /* once more when the one before went */
 	for (i = 0; i < 2; i++) {
 		plugin.attach = i ? 0 : -ENOSPC;
 		r.scan.files->retry_ns = 0; /* much later */
 		scan__all(&r);
-		assert_int_equal(plugin.attached, 2 + i);
+		assert_int_equal(plugin.attached, 3 + i);
 	}
 	assert_int_equal(warnings, 1);
 	assert_true(r.scan.files->link >= 0);
 	named_end(&r, path);
+}
+
+static struct scan_proc *proc_at(struct recorder *r, pid_t pid)
+{
+	struct scan_proc *p;
+
+	HASH_FIND_INT(r->scan.procs, &pid, p);
+	assert_non_null(p);
+	return p;
+}
+
+/* As many files as may be are attached to: who has another one, and does nothing of itself, is recorded when one of them goes. */
+static void test_room(void **state)
+{
+	char path[] = "/tmp/ncclscope-scan-XXXXXX";
+	static struct recorder r;
+	pid_t pid = fork();
+	int asked;
+
+	(void)state;
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	close(mkstemp(path));
+	pass(&r, &asked);
+	plugin.other = pid;
+	plugin.other_path = path;
+	plugin.attach = -ENOSPC;
+	proc_at(&r, pid)->vsize = UINT64_MAX;
+	proc_at(&r, pid)->look_ns = 0;
+	warnings = 0;
+	pass(&r, &asked);
+	assert_int_equal(asked, 1);
+	passes(&r, 4);
+	assert_int_equal(warnings, 1);
+	assert_int_equal(scan__users(&r.scan), 1);
+	plugin.attach = 0;
+	plugin.left = getpid();
+	proc_at(&r, getpid())->vsize = UINT64_MAX;
+	pass(&r, &asked);
+	passes(&r, 2);
+	assert_non_null(proc_at(&r, pid)->file);
+	assert_int_equal(scan__users(&r.scan), 1);
+	assert_int_equal(warnings, 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	plugin.other = plugin.left = 0;
+	plugin.other_path = NULL;
+	unlink(path);
+	scan__free(&r.scan);
 }
 
 int main(void)
@@ -630,6 +698,7 @@ int main(void)
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_copied_up_no_room),
+		cmocka_unit_test(test_room),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
