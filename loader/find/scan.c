@@ -406,8 +406,12 @@ static void proc_leaves_file(struct scan_proc *p)
 
 static void proc_free(struct scan *s, struct scan_proc *p)
 {
-	proc_leaves_file(p);
 	HASH_DEL(s->procs, p);
+	if (p == s->looked) {
+		s->looked_gone = true;
+		return;
+	}
+	proc_leaves_file(p);
 	free(p);
 }
 
@@ -555,6 +559,21 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	set_next_look(p, now, err);
 }
 
+/* To attach takes long, and the ring is read behind it (file_attach()): what comes of that may find that p's number is another process' by now. */
+static void look_at(struct recorder *r, struct scan_proc *p, uint64_t now)
+{
+	struct scan *s = &r->scan;
+
+	s->looked = p;
+	look(r, p, now);
+	s->looked = NULL;
+	if (!s->looked_gone)
+		return;
+	s->looked_gone = false;
+	proc_leaves_file(p);
+	free(p);
+}
+
 static void visit(struct recorder *r, pid_t pid, uint64_t now)
 {
 	struct scan_proc *p;
@@ -569,7 +588,7 @@ static void visit(struct recorder *r, pid_t pid, uint64_t now)
 	if (!is_due(p, st.vsize, now))
 		return;
 	p->vsize = st.vsize;
-	look(r, p, now);
+	look_at(r, p, now);
 }
 
 /* ---- What is at the plugin's path -------------------------------------------------------------- */

@@ -65,6 +65,9 @@ struct scan_proc {
 struct scan {
 	struct scan_proc *procs;
 	struct scan_file *files;
+	struct scan_proc
+		*looked; /* this one is in use, though its number may be another process' by now: */
+	bool looked_gone; /* then who looks at it frees it */
 	bool only; /* the plugin that was named, and what has a build id of its; else any that speaks our ABI */
 	/* Of that, and of those that were at its path before, in any window: the newest first; "": none that could be compared. */
 	char builds[SCAN_BUILDS][ELF_BUILD_ID_LEN];

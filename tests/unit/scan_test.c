@@ -680,6 +680,35 @@ static void test_room(void **state)
 	scan__free(&r.scan);
 }
 
+static struct recorder reused;
+
+/* Its number has become another process', which hands something in. */
+static void reuse(void)
+{
+	struct target t = {.pid = getpid(), .first_id = 7};
+
+	plugin.polled = NULL;
+	proc_at(&reused, getpid())->start ^= 1;
+	assert_int_equal(scan__first_id(&reused, &t), 7);
+}
+
+/* While a file is attached to, the ring is read: the process that has it may be gone then, and its number another one's. */
+static void test_reused(void **state)
+{
+	struct scan_proc *p;
+	int asked;
+
+	(void)state;
+	plugin.polled = reuse;
+	p = pass(&reused, &asked);
+	assert_int_equal(asked, 1);
+	assert_null(plugin.polled);
+	assert_int_equal(p->first_id, 7);
+	assert_null(p->file);
+	assert_int_equal(reused.scan.files->users, 0);
+	scan__free(&reused.scan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -699,6 +728,7 @@ int main(void)
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_copied_up_no_room),
 		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_reused),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
