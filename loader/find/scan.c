@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "clock.h"
 #include "log.h"
+#include "notify.h"
 #include "options.h"
 #include "patience.h"
 #include "pid_stat.h"
@@ -142,13 +143,26 @@ static int file_check(const struct scan_file *f)
 	return err == -EPROTO ? err : 0; /* that it is none otherwise, attaching tells */
 }
 
+/*
+ * The kernel may have taken long to put a probe on or off, and many may come or go at once: those that are armed fill the ring meanwhile, and who
+ * waits for a word of us is to know that we are there.
+ */
+static void serve(struct recorder *r)
+{
+	uint64_t now;
+
+	attach__poll(r->attach, 0);
+	now = monotonic_ns();
+	notify__tick(now);
+	status_self__waits(&r->status, r, now);
+}
+
 static int file_attach(struct recorder *r, struct scan_file *f)
 {
 	version_read(f->fd, &f->version);
 	f->link = attach__plugin(r->attach, path_of(f->fd).s, -1);
 	f->attached_ns = monotonic_ns();
-	/* The kernel may have taken long, and those that are armed already fill the ring. */
-	attach__poll(r->attach, 0);
+	serve(r);
 	return f->link < 0 ? f->link : 0;
 }
 
@@ -158,7 +172,7 @@ static void link_off(struct recorder *r, int *link)
 		return;
 	attach__plugin_off(r->attach, *link);
 	*link = -1;
-	attach__poll(r->attach, 0); /* as in file_attach(): many may go at once */
+	serve(r);
 }
 
 static void file_detach(struct recorder *r, struct scan_file *f)
@@ -480,7 +494,7 @@ static int file_attach_copy(struct recorder *r, struct scan_file *f, const struc
 		return fd;
 	if (!fstat(fd, &st) && memcmp(&st.st_ctim, &f->same, sizeof(f->same))) {
 		link = attach__plugin(r->attach, path_of(fd).s, -1);
-		attach__poll(r->attach, 0); /* as in file_attach() */
+		serve(r);
 	}
 	close(fd);
 	if (link < 0)
@@ -559,7 +573,7 @@ static void look(struct recorder *r, struct scan_proc *p, uint64_t now)
 	set_next_look(p, now, err);
 }
 
-/* To attach takes long, and the ring is read behind it (file_attach()): what comes of that may find that p's number is another process' by now. */
+/* To attach takes long, and the ring is read behind it (serve()): what comes of that may find that p's number is another process' by now. */
 static void look_at(struct recorder *r, struct scan_proc *p, uint64_t now)
 {
 	struct scan *s = &r->scan;

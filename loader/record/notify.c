@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* sd_notify(3)'s protocol, which is a datagram; see notify.h. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static struct sockaddr_un to;
 static socklen_t to_len; /* 0: nobody asked */
 static int sock = -1;
 static uint64_t every_ns, next_ns; /* of the watchdog; 0: none */
+static bool ready;		   /* the watchdog waits for us from then on */
 
 static uint64_t number(const char *name)
 {
@@ -44,6 +46,7 @@ void notify__init(void)
 
 void notify__say(const char *state)
 {
+	ready |= !strcmp(state, "READY=1");
 	if (sock >= 0 && sendto(sock, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL,
 				(const struct sockaddr *)&to, to_len) < 0)
 		pr_debug("Failed to tell '%s' of '%s': %s, continuing\n",
@@ -52,7 +55,7 @@ void notify__say(const char *state)
 
 void notify__tick(uint64_t now_ns)
 {
-	if (!every_ns || now_ns < next_ns)
+	if (!ready || !every_ns || now_ns < next_ns)
 		return;
 	notify__say("WATCHDOG=1");
 	next_ns = now_ns + every_ns;
