@@ -1186,7 +1186,7 @@ int cmd_record(int argc, char **argv)
 	status = prepare(&r);
 	if (!status)
 		status = windows(&r);
-	if (status && r.made_dir >= 0)
+	if (r.made_dir >= 0) /* stays if anything is in it */
 		out_dir_unmake(r.opt.dir, r.made_dir);
 	close_raw(&r);
 	retain__free(r.retain);

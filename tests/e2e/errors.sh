@@ -212,6 +212,19 @@ t "nothing begins: the directory made for it is gone again" began_not -o "$tmp/b
 t "nothing begins: that of a capture as well" began_not --raw "$tmp/began/x.raw"
 t "nothing begins: that of both" began_not -o "$tmp/began" --raw "$tmp/began/x.raw"
 t "nothing begins: one in the other" began_not -o "$tmp/began/t" --raw "$tmp/began/x.raw"
+# delay_left NAME: what is there after a recording whose command ended before it began.
+delay_left() {
+	record "$1" --delay 30s -- true
+	says "$1" 1 "The command has ended before the recording began" && ls -d "$tmp/$1" 2>/dev/null
+}
+is "--delay, nothing begins: the directory made for it is gone again" "$(delay_left gone)" ""
+mkdir "$tmp/stays"
+is "--delay, nothing begins: one that was there stays" "$(delay_left stays)" "$tmp/stays"
+record none -d 200ms
+t "nothing is recorded: the directory made for it is gone again" eval 'says none 0 "Trace: none" && [ ! -e "$tmp/none" ]'
+# shellcheck disable=SC2016
+record notes --delay 30s -- sh -c 'until [ -d "$0" ]; do sleep 0.05; done; echo mine >"$0/notes"' "$tmp/notes"
+t "nothing begins: with what somebody has put there it stays" eval 'says notes 1 "before the recording began" && [ -s "$tmp/notes/notes" ]'
 mkdir "$tmp/o4"
 mount -t tmpfs -o size=64k,ro none "$tmp/o4"
 record o4 -- "${small[@]}"
