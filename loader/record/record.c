@@ -951,7 +951,6 @@ static void print_result(const struct recorder *r, const struct session *s)
 /* All that belongs to one window. */
 static void teardown(struct recorder *r)
 {
-	status_self__close(&r->status);
 	digest__free(r->s.digest);
 	r->s.digest = NULL;
 	attach__close(r->attach);
@@ -961,6 +960,7 @@ static void teardown(struct recorder *r)
 	netdev__free(&r->netdev);
 	pipeline__free(&r->s);
 	rdma_sampler__reset(&r->rdma);
+	status_self__close(&r->status);
 	memset(&r->status, 0, sizeof(r->status));
 	r->look = r->ask_threads = false;
 	r->found_ns = 0;
@@ -973,9 +973,13 @@ static void teardown(struct recorder *r)
 /* Nobody is attached meanwhile: it costs the job nothing. */
 static void sleep_until(struct recorder *r, uint64_t ns)
 {
-	while (!stop_signals && monotonic_ns() < ns && !is_over(r)) {
+	uint64_t now = monotonic_ns();
+
+	while (!stop_signals && now < ns && !is_over(r)) {
+		status_self__sleeps(&r->status, r, ns, now);
 		sleep_ns(PAUSE_MS * 1000000L);
-		notify__tick(monotonic_ns());
+		now = monotonic_ns();
+		notify__tick(now);
 	}
 }
 
@@ -1142,6 +1146,7 @@ static int windows(struct recorder *r)
 			break;
 		sleep_until(r, r->next_window_ns);
 	}
+	status_self__close(&r->status); /* of one that has ended while it waited */
 	return status;
 }
 

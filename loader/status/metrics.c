@@ -371,6 +371,13 @@ static void put_process(FILE *f, const void *arg, const struct of *of)
 	put_value(f, 1);
 }
 
+static bool is_up(const json_t *recorder)
+{
+	const char *state = status_field__string(recorder, "state");
+
+	return !strcmp(state, "running") || !strcmp(state, "waiting");
+}
+
 /* Also dead ones: their file says that one was killed. */
 static void put_recorders(FILE *f, const json_t *recorders)
 {
@@ -382,11 +389,14 @@ static void put_recorders(FILE *f, const json_t *recorders)
 		n += runs(of.recorder);
 	put_family(f, "ncclscope_recorders", "Recorders on this node, without dead ones.", false);
 	fprintf(f, "ncclscope_recorders %zu\n", n);
-	put_family(f, name, "1: it records; 0: it is stopped or hangs, or was killed.", false);
+	put_family(
+		f, name,
+		"1: it records, or waits until it does; 0: it is stopped or hangs, or was killed.",
+		false);
 	json_array_foreach (recorders, i, of.recorder) {
 		put_name(f, name, &of);
 		put_label(f, ",", "version", status_field__string(of.recorder, "version"));
-		put_value(f, !strcmp(status_field__string(of.recorder, "state"), "running"));
+		put_value(f, is_up(of.recorder));
 	}
 }
 

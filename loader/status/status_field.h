@@ -11,6 +11,9 @@
 uint64_t status_field__number(const json_t *o, const char *key);
 /* "-" if it is none */
 const char *status_field__string(const json_t *o, const char *key);
+/* A point in time by the real clock, of this time zone: "12:30:00", with its day if it is no less than one away. */
+#define STATUS_WHEN 64
+const char *status_field__when(char buf[STATUS_WHEN], uint64_t monotonic_us);
 /* "lost": all causes together, and (text not NULL) each with its number. */
 uint64_t status_field__lost(const json_t *o, char *text, size_t size);
 

@@ -94,8 +94,10 @@ static pid_t name_pid(const char *name, const char *suffix)
 
 static const char *status_state_name(enum status_state state)
 {
-	static const char *const names[] = {
-		[STATUS_RUNNING] = "running", [STATUS_SILENT] = "silent", [STATUS_DEAD] = "dead"};
+	static const char *const names[] = {[STATUS_RUNNING] = "running",
+					    [STATUS_WAITING] = "waiting",
+					    [STATUS_SILENT] = "silent",
+					    [STATUS_DEAD] = "dead"};
 
 	return names[state];
 }
@@ -119,8 +121,9 @@ enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 	if (!pid_stat__read((pid_t)pid, &proc) &&
 	    (!same_start(proc.start, (uint64_t)start) || proc.state == 'Z' || proc.state == 'X'))
 		return STATUS_DEAD;
-	return updated >= 0 && now_us <= (uint64_t)updated + SILENT_US ? STATUS_RUNNING
-								       : STATUS_SILENT;
+	if (updated < 0 || now_us > (uint64_t)updated + SILENT_US)
+		return STATUS_SILENT;
+	return json_object_get(doc, "waitsUntilUs") ? STATUS_WAITING : STATUS_RUNNING;
 }
 
 /* ---- Writing ----------------------------------------------------------------------------------- */

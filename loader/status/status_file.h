@@ -17,8 +17,9 @@ const char *status_dir(void);
 
 enum status_state {
 	STATUS_RUNNING,
-	STATUS_SILENT, /* there, but its file is old: stopped, or hung */
-	STATUS_DEAD,   /* killed: its file stayed */
+	STATUS_WAITING, /* there, and records nothing before waitsUntilUs */
+	STATUS_SILENT,	/* there, but its file is old: stopped, or hung */
+	STATUS_DEAD,	/* killed: its file stayed */
 };
 
 /*

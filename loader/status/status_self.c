@@ -118,8 +118,8 @@ static json_t *procs_doc(const struct session *s)
 
 static json_t *options_doc(const struct recorder *r)
 {
-	json_t *o = json_pack("{s:I,s:o,s:s,s:s,s:I,s:b}", "mask", (json_int_t)r->s.mask,
-			      "maskNames", status_mask(r->s.mask), "sched",
+	json_t *o = json_pack("{s:I,s:o,s:s,s:s,s:I,s:b}", "mask", (json_int_t)r->opt.mask,
+			      "maskNames", status_mask(r->opt.mask), "sched",
 			      sched_mode_names[r->opt.sched], "net", net_mode_names[r->opt.net],
 			      "ringBytes", (json_int_t)r->opt.ring_bytes, "strict", r->opt.strict);
 	json_t *pids = json_array();
@@ -249,16 +249,36 @@ static json_t *backlog_doc(const struct recorder *r)
 			 (json_int_t)lag.file_bytes, "us", us(lag.ns), "givesWay", lag.gives_way);
 }
 
+/* Who it is and what it was asked for, whether it records or not. */
+static json_t *who_doc(const struct status_self *s, const struct recorder *r, uint64_t started_ns)
+{
+	return json_pack("{s:i,s:s,s:i,s:I,s:I,s:I,s:o}", "schema", 1, "version", NCCLSCOPE_VERSION,
+			 "pid", (int)getpid(), "startTime", (json_int_t)s->start, "startedUs",
+			 us(started_ns), "updatedUs", us(monotonic_ns()), "options",
+			 options_doc(r));
+}
+
 /* What the recorder itself knows. */
 static json_t *recorder_doc(const struct status_self *s, const struct recorder *r)
 {
-	return json_pack("{s:i,s:s,s:i,s:I,s:I,s:I,s:o,s:o,s:{s:I,s:I},s:o,s:o}", "schema", 1,
-			 "version", NCCLSCOPE_VERSION, "pid", (int)getpid(), "startTime",
-			 (json_int_t)s->start, "startedUs", us(r->s.attach_ns), "updatedUs",
-			 us(monotonic_ns()), "options", options_doc(r), "features",
-			 features_doc(&r->s), "ring", "bytes", (json_int_t)r->s.ring_bytes, "used",
-			 (json_int_t)ring_used(r), "backlog", backlog_doc(r), "self",
-			 self_doc(s, r));
+	json_t *o = who_doc(s, r, r->s.attach_ns);
+
+	json_object_set_new(o, "features", features_doc(&r->s));
+	json_object_set_new(o, "ring",
+			    json_pack("{s:I,s:I}", "bytes", (json_int_t)r->s.ring_bytes, "used",
+				      (json_int_t)ring_used(r)));
+	json_object_set_new(o, "backlog", backlog_doc(r));
+	json_object_set_new(o, "self", self_doc(s, r));
+	return o;
+}
+
+/* There is no session, and nothing to count. */
+static json_t *sleeper_doc(const struct status_self *s, const struct recorder *r, uint64_t until_ns)
+{
+	json_t *o = who_doc(s, r, s->sleeps_ns);
+
+	json_object_set_new(o, "waitsUntilUs", json_integer(us(until_ns)));
+	return o;
 }
 
 static char *dump(json_t *doc)
@@ -289,7 +309,7 @@ static char *joined(const char *a, const char *b)
 
 /* ---- Its file ---------------------------------------------------------------------------------- */
 
-static void start(struct status_self *s)
+static bool start(struct status_self *s)
 {
 	struct pid_stat self;
 
@@ -298,10 +318,10 @@ static void start(struct status_self *s)
 	if (s->dirfd < 0) {
 		pr_debug("Failed to open '%s': %s, continuing without a status file\n",
 			 status_dir(), strerror(-s->dirfd));
-		return;
+		return false;
 	}
 	s->start = self.start;
-	status_dir__expire(s->dirfd);
+	return true;
 }
 
 /* While who makes the traces has not come to the first question. */
@@ -343,15 +363,21 @@ static bool learn_session(struct status_self *s, const struct recorder *r, uint6
 	return s->session;
 }
 
-static void write_file(struct status_self *s, const struct recorder *r)
+static void write_text(const struct status_self *s, const char *text)
 {
-	char *self = dump(recorder_doc(s, r)), *text = joined(self, s->session);
 	int err;
 
 	err = text ? status_file__write(s->dirfd, getpid(), text, strlen(text)) : -ENOMEM;
 	if (err)
 		pr_debug("Failed to write a status file in '%s': %s, continuing\n", status_dir(),
 			 strerror(-err));
+}
+
+static void write_file(struct status_self *s, const struct recorder *r)
+{
+	char *self = dump(recorder_doc(s, r)), *text = joined(self, s->session);
+
+	write_text(s, text);
 	free(text);
 	free(self);
 }
@@ -373,8 +399,10 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 	uint64_t begin;
 	bool killed;
 
-	if (!s->tried)
-		start(s);
+	if (!s->tried && start(s))
+		status_dir__expire(s->dirfd);
+	if (s->sleeps_ns) /* the recording may be shorter than the time between two writes */
+		s->next_ns = s->sleeps_ns = 0;
 	if (s->dirfd < 0 || now < s->next_ns)
 		return false;
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -401,6 +429,26 @@ void status_self__waits(struct status_self *s, const struct recorder *r, uint64_
 		s->session = nothing_yet(r);
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	write_file(s, r);
+	put_off(s, begin, now);
+}
+
+/* Files of those that were killed are left to recorders that record, which have to take back what these asked for. */
+void status_self__sleeps(struct status_self *s, const struct recorder *r, uint64_t until_ns,
+			 uint64_t now)
+{
+	uint64_t begin;
+	char *text;
+
+	if (!s->tried)
+		start(s);
+	if (s->dirfd < 0 || now < s->next_ns)
+		return;
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (!s->sleeps_ns)
+		s->sleeps_ns = now;
+	text = dump(sleeper_doc(s, r, until_ns));
+	write_text(s, text);
+	free(text);
 	put_off(s, begin, now);
 }
 

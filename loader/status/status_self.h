@@ -17,7 +17,8 @@ struct status_self { /* zero at first */
 	int dirfd;	   /* -1 once tried: no file */
 	uint64_t start;	   /* of our process, in clock ticks */
 	uint64_t next_ns;
-	uint64_t cost_ns; /* of the last write, all in all */
+	uint64_t cost_ns;   /* of the last write, all in all */
+	uint64_t sleeps_ns; /* since then, until the next recording; 0: it records */
 };
 
 /*
@@ -28,6 +29,10 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 
 /* The same while we wait for who makes the traces: what that has told stays as it is; if it has told nothing, that is what is known. */
 void status_self__waits(struct status_self *s, const struct recorder *r, uint64_t now);
+
+/* Nothing is recorded before until_ns; the file stays until the recorder tells of what it records then. */
+void status_self__sleeps(struct status_self *s, const struct recorder *r, uint64_t until_ns,
+			 uint64_t now);
 
 /*
  * What is known of the traces and of whose they are: an object of JSON, the caller's to free; NULL: no memory. By the thread whose session

@@ -128,6 +128,11 @@ static const char *where_to(const json_t *out, const json_t *opt)
 	return status_field__string(opt, given ? "output" : "capture");
 }
 
+static bool is_in(const json_t *r, const char *state)
+{
+	return !strcmp(status_field__string(r, "state"), state);
+}
+
 static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 {
 	char pid[CELL], up[CELL], cpu[CELL], mem[CELL], ring[CELL], mask[CELL], state[CELL];
@@ -135,7 +140,7 @@ static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 	const json_t *out = json_object_get(r, "outputs"), *opt = json_object_get(r, "options");
 	uint64_t updated = status_field__number(r, "updatedUs"),
 		 age = since(updated, status_field__number(r, "startedUs"));
-	bool dead = !strcmp(status_field__string(r, "state"), "dead");
+	bool dead = is_in(r, "dead"), idle = dead || is_in(r, "waiting");
 	char where[CELL], more[16] = "";
 
 	snprintf(cpu, sizeof(cpu), "%.1f%%",
@@ -154,9 +159,9 @@ static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 		 /* of one that was killed: how long ago it was heard of */
 		 human__time(up,
 			     since(now_us, dead ? updated : status_field__number(r, "startedUs"))),
-		 dead ? "-" : cpu,
-		 dead ? "-" : human__bytes(mem, status_field__number(self, "memory")),
-		 dead ? "-" : ring, mask_of(mask, 20, opt, "mask", ALL_TYPES), where);
+		 idle ? "-" : cpu,
+		 idle ? "-" : human__bytes(mem, status_field__number(self, "memory")),
+		 idle ? "-" : ring, mask_of(mask, 20, opt, "mask", ALL_TYPES), where);
 }
 
 /* Of one whose traces are so far behind that people would wonder. */
@@ -166,11 +171,21 @@ static void put_backlog(const json_t *r, FILE *f)
 	uint64_t us = status_field__number(b, "us");
 	char time[CELL], bytes[CELL];
 
-	if (us < BEHIND_US || !strcmp(status_field__string(r, "state"), "dead"))
+	if (us < BEHIND_US || is_in(r, "dead"))
 		return;
 	put_line(f, "%18s  traces are %s behind, %s wait%s", "", human__time(time, us),
 		 human__bytes(bytes, status_field__number(b, "bytes")),
 		 json_is_true(json_object_get(b, "givesWay")) ? ": it gives way to the job" : "");
+}
+
+/* Of one that waits. */
+static void put_next(const json_t *r, FILE *f)
+{
+	char when[STATUS_WHEN];
+
+	if (is_in(r, "waiting"))
+		put_line(f, "%18s  its next recording begins at %s", "",
+			 status_field__when(when, status_field__number(r, "waitsUntilUs")));
 }
 
 static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
@@ -185,6 +200,7 @@ static void put_recorders(const json_t *all, uint64_t now_us, FILE *f)
 	json_array_foreach (all, i, r) {
 		put_recorder(r, now_us, f);
 		put_backlog(r, f);
+		put_next(r, f);
 	}
 }
 
@@ -314,20 +330,34 @@ static void put_recorded(const json_t *r, uint64_t now_us, FILE *f)
 	put_count(recorder, "all", json_object_get(r, "counts"), r, "", "", f);
 }
 
+/* Those that wait have counted nothing since they did. */
+static void put_counts(const json_t *recorders, uint64_t now_us, FILE *f)
+{
+	bool any = false;
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (recorders, i, r) {
+		if (is_in(r, "waiting"))
+			continue;
+		if (!any) {
+			fputc('\n', f);
+			put_line(f, COUNT_ROW, "RECORDER", "PID", "RECORDS", "EVENTS", "LOST",
+				 "LAST", "TRACE");
+		}
+		any = true;
+		put_recorded(r, now_us, f);
+	}
+}
+
 void status_show__table(const json_t *doc, uint64_t now_us, bool comms, FILE *f)
 {
-	const json_t *recorders = json_object_get(doc, "recorders"), *r;
+	const json_t *recorders = json_object_get(doc, "recorders");
 	const json_t *processes = json_object_get(doc, "processes");
-	size_t i;
 
 	put_recorders(recorders, now_us, f);
 	if (json_array_size(recorders) && json_array_size(processes))
 		fputc('\n', f);
 	put_processes(processes, comms, f);
-	if (!json_array_size(recorders))
-		return;
-	fputc('\n', f);
-	put_line(f, COUNT_ROW, "RECORDER", "PID", "RECORDS", "EVENTS", "LOST", "LAST", "TRACE");
-	json_array_foreach (recorders, i, r)
-		put_recorded(r, now_us, f);
+	put_counts(recorders, now_us, f);
 }

@@ -59,8 +59,10 @@ struct top {
 	enum top_sort sort;
 	/* of all recorders */
 	uint32_t recorders, silent, captures, processes;
-	double records;	    /* a second */
-	uint64_t behind_us; /* what it shows is so old, of the recorder that gives way most */
+	uint32_t waiting;     /* further ones, which record nothing now, */
+	uint64_t waits_until; /* the first of them until then, us of CLOCK_MONOTONIC */
+	double records;	      /* a second */
+	uint64_t behind_us;   /* what it shows is so old, of the recorder that gives way most */
 	uint64_t lost, lost_new;
 	double cpu;	 /* of one CPU, 0.1 is 10 % */
 	double ring;	 /* how full the fullest is, 0 to 1 */

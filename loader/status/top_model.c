@@ -238,6 +238,14 @@ static int add_process(struct top *t, const json_t *recorder, const json_t *p, c
 	return 0;
 }
 
+static void add_waiting(struct top *t, const json_t *r)
+{
+	uint64_t until = num(r, "waitsUntilUs");
+
+	if (!t->waiting++ || until < t->waits_until)
+		t->waits_until = until;
+}
+
 static int add_recorder(struct top *t, const json_t *r)
 {
 	const json_t *was = window_before(t, r), *p;
@@ -250,6 +258,10 @@ static int add_recorder(struct top *t, const json_t *r)
 
 	if (!strcmp(status_field__string(r, "state"), "dead"))
 		return 0;
+	if (!strcmp(status_field__string(r, "state"), "waiting")) {
+		add_waiting(t, r);
+		return 0;
+	}
 	t->recorders++;
 	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
 	t->captures += get(opt, "capture") && !get(opt, "output");
@@ -458,7 +470,7 @@ int top__read(struct top *t)
 	}
 	keep_older(t, reading);
 	t->nrows = t->nprocs = 0;
-	t->recorders = t->silent = t->captures = t->processes = 0;
+	t->recorders = t->silent = t->captures = t->processes = t->waiting = 0;
 	t->records = t->cpu = t->ring = 0;
 	t->lost = t->lost_new = t->memory = t->behind_us = 0;
 	json_array_foreach (t->now, i, r)

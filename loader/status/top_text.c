@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 #include "human.h"
+#include "status_field.h"
 #include "top.h"
 
 #define BEHIND_US 2000000
@@ -63,13 +64,32 @@ void top_text__head(const struct top *t, char line[TOP_LINE])
 		snprintf(line + strlen(line), TOP_LINE - strlen(line), "lost 0");
 }
 
-void top_text__recorders(const struct top *t, char line[TOP_LINE])
+/* No recorder records now. */
+static void put_none(const struct top *t, char line[TOP_LINE])
 {
-	char memory[HUMAN_CELL], behind[HUMAN_CELL];
+	char when[STATUS_WHEN];
 
-	if (!t->recorders) {
+	if (!t->waiting)
 		snprintf(line, TOP_LINE,
 			 "No recorder runs on this node. Start one: ncclscope record");
+	else if (t->waiting == 1)
+		snprintf(line, TOP_LINE,
+			 "The recorder waits until %s. Start one for now: ncclscope record",
+			 status_field__when(when, t->waits_until));
+	else
+		snprintf(line, TOP_LINE,
+			 "%u recorders wait, the first until %s. Start one for now: ncclscope "
+			 "record",
+			 t->waiting, status_field__when(when, t->waits_until));
+}
+
+void top_text__recorders(const struct top *t, char line[TOP_LINE])
+{
+	char memory[HUMAN_CELL], behind[HUMAN_CELL], when[STATUS_WHEN];
+	size_t len;
+
+	if (!t->recorders) {
+		put_none(t, line);
 		return;
 	}
 	snprintf(line, TOP_LINE,
@@ -82,6 +102,11 @@ void top_text__recorders(const struct top *t, char line[TOP_LINE])
 					      : " (--raw: no operations)",
 		 t->behind_us >= BEHIND_US ? ", behind by " : "",
 		 t->behind_us >= BEHIND_US ? human__time(behind, t->behind_us) : "");
+	len = strlen(line);
+	if (t->waiting)
+		snprintf(line + len, TOP_LINE - len, "; %u wait%s until %s", t->waiting,
+			 t->waiting == 1 ? "s" : ", the first",
+			 status_field__when(when, t->waits_until));
 }
 
 static bool is_shown(int i, int level)

@@ -263,6 +263,61 @@ else
 	skip "traces behind" "no /dev/fuse"
 fi
 
+# ---- Between windows it waits, and is there
+
+export TZ=UTC # so that hours of --every are full ones
+# waits [FILTER]: that is told of $recorder, which waits, and of no other.
+waits() {
+	says --argjson p "$recorder" '(.recorders | map([.pid, .state])) == [[$p, "waiting"]] and (.recorders[0] | '"${1:-true}"')'
+}
+# begins: at which full second of the real clock the next recording does.
+begins() {
+	j --argjson ahead "$(awk -v now="$EPOCHREALTIME" '{ printf "%.6f", now - $1 }' /proc/uptime)" \
+		'.recorders[0].waitsUntilUs / 1e6 + $ahead + 0.5 | floor'
+}
+record_bg pause --every 2h --for 300ms --mask coll
+moment=$((EPOCHSECONDS / 7200 * 7200 + 7200))
+t "between windows: it waits, and what it is asked for" until_true 10 waits '.options.output == "'"$tmp/pause"'" and .options.maskNames == ["coll"]'
+is "between windows: until the next begins" "$(begins)" $moment
+is "between windows: in the table, and no counts" "$(grep -cE "^ *$recorder +waiting +[0-9.ms]+ +- +- +- +coll +$tmp/pause$" "$tmp/table") $(
+	grep -c "^ *its next recording begins at $(date -d @$moment +%T)$" "$tmp/table") $(grep -c RECORDS "$tmp/table")" "1 1 0"
+is "between windows: top" "$("$scope" top -b -n 1 | sed -n 2p)" \
+	"The recorder waits until $(date -d @$moment +%T). Start one for now: ncclscope record"
+is "between windows: metrics: it is up" "$("$scope" metrics | grep -v '^#' | sed 's/{.*}//' | xargs)" "ncclscope_recorders 1 ncclscope_recorder_up 1"
+sleep 2
+t "between windows: it is heard of again" waits '.updatedUs > .startedUs + 1e6 and .ageUs < 1.5e6'
+pause=$recorder
+record_bg beside --net off
+is "one records beside: top" "$(until_true 10 says 'any(.recorders[]; .state == "running")'
+	"$scope" top -b -n 1 | sed -nE '2s/^(1 recorder), .*(; .*)/\1\2/p')" "1 recorder; 1 waits until $(date -d @$moment +%T)"
+stop_recorder
+recorder=$pause
+kill -STOP "$recorder"
+t "between windows, stopped: silent" until_true 10 says '[.recorders[].state] == ["silent"]'
+kill -CONT "$recorder"
+t "between windows, goes on: waits" until_true 5 waits
+kill -KILL "$recorder"
+wait "$recorder" 2>/dev/null
+t "between windows, killed: dead" until_true 5 says --argjson p "$recorder" '[.recorders[] | [.pid, .state]] == [[$p, "dead"]]'
+is "between windows, killed: top" "$("$scope" top -b -n 1 | sed -n 2p)" "No recorder runs on this node. Start one: ncclscope record"
+record_bg turns --every 3s --for 1s
+in_turns() {
+	local state
+	for state in running waiting running; do
+		until_true 6 says '[.recorders[].state] == ["'$state'"]' || return
+	done
+}
+t "windows: it records, waits and records again" in_turns
+until_true 6 waits
+stop_recorder INT
+is "between windows, ended: its file is gone" "$rc $(ls "$run")" "0 "
+env --default-signal=INT "$scope" record --plugin "$plugin" -q -o "$tmp/later" --delay 1h 2>/dev/null &
+recorder=$!
+t "--delay: the same" until_true 5 waits '.waitsUntilUs - .startedUs | . > 3590e6 and . <= 3600e6'
+stop_recorder INT
+is "--delay, ended: its file is gone" "$(ls "$run")" ""
+unset TZ
+
 # ---- A directory that cannot be had costs the recording nothing
 
 NCCLSCOPE_STATUS_DIR=/proc/nonexistent record nodir -v -- "$tmp/bin/scope-job" --ranks 2 --bytes 64K --iters 3 --json

@@ -73,6 +73,25 @@ kept_by() {
 is "interrupts on its CPU are told, unless it was without one for longer, or they are few" \
 	"$(kept_by '"irqUs":400000,"runqUs":100000,"blockedUs":0') $(kept_by '"irqUs":90000,"runqUs":100000,"behind":{"comm":"x","pid":3}') $(kept_by '"irqUs":40000')" \
 	"interrupts 40% behind x[3] "
+# One that waits until its next window, in microseconds of CLOCK_MONOTONIC; whatever it says.
+waiting() {
+	odd "\"waitsUntilUs\":$1" >/dev/null
+	sed -n 2p "$tmp/top"
+}
+when='([0-9]+-[0-9-]+ )?[0-9]{2}:[0-9]{2}:[0-9]{2}'
+for until in 9223372036854775807 -1 '"x"' '[]' null; do
+	t "waits until $until: any time" grep -qE "^The recorder waits until $when\. Start one for now: ncclscope record$" <<<"$(waiting "$until")"
+done
+now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
+is "waits until a time of this day" "$(waiting $((now_us + 60000000)) | sed -E "s/$when/WHEN/; s/\..*//")" "The recorder waits until WHEN"
+sleep 60 &
+sed "s/\"pid\":$$,\"startTime\":[0-9]*/\"pid\":$!,\"startTime\":$(sed 's/.*) //' /proc/$!/stat | cut -d' ' -f20)/; s/\(sUntilUs\":\)[0-9]*/\1$((now_us + 30000000))/" \
+	"$run/recorder-$$.json" >"$run/recorder-$!.json"
+first=$(TZ=UTC "$scope" top -b -n 1 | sed -n 2p)
+is "two that wait: until the first does" "${first%%until*} $((($(date -u -d "${first:34:8}" +%s) - EPOCHSECONDS + 86400) % 86400 / 40))" "2 recorders wait, the first  0"
+rm "$run/recorder-$!.json"
+kill $!
+wait $! 2>/dev/null
 # What a recorder that records in windows tells begins anew with each of them.
 # tells FIELDS, as of then
 told_at() {

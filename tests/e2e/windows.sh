@@ -164,7 +164,7 @@ rm "$tmp/keep/trace_notes.jsonl"
 t "--keep: the newest is as always" cut_well keep
 record_bg follow --every 3s --for 3s --keep 1G -d 8s
 until ended "$recorder"; do
-	"$scope" status --json 2>/dev/null | jq -c --argjson pid "$recorder" '.recorders[] | select(.pid == $pid) |
+	"$scope" status --json 2>/dev/null | jq -c --argjson pid "$recorder" '.recorders[] | select(.pid == $pid and .state == "running") |
 		{began: .startedUs, us: (.updatedUs - .startedUs), cpu: .self.cpuUs}' >>"$tmp/cost"
 	sleep 0.3
 done

@@ -98,6 +98,11 @@ recorder $$ '.updatedUs -= 60000000 | .asOfUs -= 60000000 | .processes[0].ranks[
 metrics
 is "one that is stopped is not up, and its operations are not pending any longer" \
 	"$(value ncclscope_recorder_up) $(value ncclscope_recorders) $(value ncclscope_operation_pending_seconds 'comm="0xc0ffee"')" "0 1 2.5"
+recorder $$ '.waitsUntilUs = .updatedUs + 600000000 | del(.ring, .backlog, .self, .outputs, .counts, .lost, .processes)'
+metrics
+t "one that waits for its next window: the format" format "$tmp/out"
+is "one that waits for its next window is up, and tells no more" \
+	"$(value ncclscope_recorder_up) $(value ncclscope_recorders) $(grep -vc '^#' "$tmp/out")" "1 1 2"
 recorder $$ '.startTime += 3' # one more could be a time namespace's
 metrics
 is "a dead one: that, and nothing of what it said" "$(value ncclscope_recorder_up) $(value ncclscope_recorders) $(grep -vc '^#' "$tmp/out")" "0 0 2"

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "log.h"
@@ -117,6 +118,20 @@ static void test_state(void **state)
 	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
 	assert_int_equal(state_of(recorder(child, start_of(child)), NOW_US), STATUS_DEAD);
 	waitpid(child, NULL, 0);
+}
+
+/* Between its windows: as long as it says so. */
+static void test_state_waiting(void **state)
+{
+	uint64_t self = start_of(getpid());
+	json_t *doc = recorder(getpid(), self), *killed = recorder(NO_PID, self);
+
+	(void)state;
+	json_object_set_new(doc, "waitsUntilUs", json_integer(NOW_US + 600000000));
+	json_object_set_new(killed, "waitsUntilUs", json_integer(NOW_US + 600000000));
+	assert_int_equal(state_of(json_deep_copy(doc), NOW_US + 4000000), STATUS_WAITING);
+	assert_int_equal(state_of(doc, NOW_US + 6000000), STATUS_SILENT);
+	assert_int_equal(state_of(killed, NOW_US), STATUS_DEAD);
 }
 
 static void test_state_of_nonsense(void **state)
@@ -449,6 +464,14 @@ static char *table(const json_t *doc)
 	return text;
 }
 
+static time_t clock_s(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ts.tv_sec;
+}
+
 /* Lines of at most 100 printable ASCII characters, no blank at their ends. */
 static int assert_table(const char *text)
 {
@@ -489,6 +512,40 @@ static void test_table(void **state)
 	assert_string_equal(text, "");
 	free(text);
 	json_decref(doc);
+}
+
+/* Until when one waits stands below it, by the real clock; it has counted nothing that could be told. */
+static void test_table_waiting(void **state)
+{
+	static const int64_t untils[] = {90060 * (int64_t)NOW_US, INT64_MAX, -1};
+	char *text, want[64];
+	time_t until;
+	json_t *doc;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(untils) / sizeof(*untils); i++) {
+		doc = json_pack("{s:[{s:i,s:s,s:I,s:I,s:I,s:{s:I,s:s}}]}", "recorders", "pid", 4711,
+				"state", "waiting", "startedUs", (json_int_t)(89997 * NOW_US),
+				"updatedUs", (json_int_t)(90000 * NOW_US), "waitsUntilUs",
+				(json_int_t)untils[i], "options", "mask", (json_int_t)2, "output",
+				"name");
+		text = table(doc);
+		assert_int_equal(assert_table(text), 3);
+		assert_non_null(
+			strstr(text, "\n    4711  waiting  50m00s       -      -     -  coll"));
+		assert_null(strstr(text, "RECORDS"));
+		assert_non_null(
+			strstr(text, "\n                    its next recording begins at "));
+		if (!i) { /* the table is of another now than the clock's */
+			until = clock_s(CLOCK_REALTIME) - clock_s(CLOCK_MONOTONIC) +
+				(time_t)(untils[i] / 1000000);
+			strftime(want, sizeof(want), "%Y-%m-%d", localtime(&until));
+			assert_non_null(strstr(text, want));
+		}
+		free(text);
+		json_decref(doc);
+	}
 }
 
 /* Where traces are behind, the state is that of then: what came last came not long before. */
@@ -685,6 +742,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_state),	      cmocka_unit_test(test_state_of_nonsense),
+		cmocka_unit_test(test_state_waiting), cmocka_unit_test(test_table_waiting),
 		cmocka_unit_test(test_dir),	      cmocka_unit_test(test_write),
 		cmocka_unit_test(test_read),	      cmocka_unit_test(test_read_bad),
 		cmocka_unit_test(test_read_no_file),  cmocka_unit_test(test_expire),
