@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Documentation against the tree: the files, make targets and functions that it names exist, its links
-# lead somewhere, the layouts in docs/probes.md are the compiler's, and docs/raw.md is of today's version.
+# lead somewhere, the layouts in docs/probes.md are the compiler's, docs/raw.md is of today's version, and
+# a pipeline with awk in docs/export.md adds up.
 #
 # Usage: docs.sh [NCCLSCOPE]
 # shellcheck disable=SC2016,SC2013 # the backticks are Markdown's
@@ -149,6 +150,17 @@ raw_version()
 	grep -q "^| 4 | version of this format, $v; " docs/raw.md || echo "docs/raw.md: the table is not of version ${v:-unknown}"
 }
 
+# The pipeline of docs/export.md that sums up paths, also of nanoseconds beyond 2^31: mawk, which many have as awk, prints those as 8.6e+10.
+summed()
+{
+	local line
+	line=$(sed -n 's/^    \$ ncclscope export --to collapsed [^|]*| //p' docs/export.md | grep awk) || { echo 'docs/export.md: no pipeline with awk'; return; }
+	command -v mawk >/dev/null && mkdir "$tmp/bin" && ln -s "$(command -v mawk)" "$tmp/bin/awk"
+	printf '%s\n' 'a;ProxyStep;x 86000000000' 'b;ProxyStep;x 1' 'a;ProxyStep;y 9000000000' 'a;Coll 5' |
+		PATH=$tmp/bin:$PATH sh -c "$line" >"$tmp/summed" 2>&1
+	printf '%s\n' '86000000001 ;ProxyStep;x' '9000000000 ;ProxyStep;y' | diff - "$tmp/summed"
+}
+
 verdict docs-paths "$(paths)"
 verdict docs-links "$(links)"
 verdict docs-make-targets "$(targets)"
@@ -159,4 +171,5 @@ verdict docs-usage "$(usage)"
 verdict docs-probe-offsets "$(offsets)"
 verdict docs-probe-fields "$(fields)"
 verdict docs-raw-version "$(raw_version)"
+verdict docs-awk "$(summed)"
 exit $failed
