@@ -49,6 +49,16 @@ void options__not_input(struct argp_state *state, char *const *paths, const char
 		argp_error(state, "'%s' is one of the traces: it would be written over", output);
 }
 
+void options__no_stream(struct argp_state *state, const char *option, const char *what,
+			const char *value)
+{
+	if (value && !strcmp(value, "-"))
+		argp_error(state,
+			   "%s takes %s, and '-' for standard output is none; one of that name is "
+			   "./-",
+			   option, what);
+}
+
 struct unit {
 	const char *name;
 	uint64_t factor;

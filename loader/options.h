@@ -28,6 +28,10 @@ int options__traces(int key, struct argp_state *state, char ***paths);
 /* The file to write must not be one of those to read: says so, and ends the process. */
 void options__not_input(struct argp_state *state, char *const *paths, const char *output);
 
+/* What is to be written to is no stream, as - is elsewhere: says so, and ends the process. @value may be NULL. */
+void options__no_stream(struct argp_state *state, const char *option, const char *what,
+			const char *value);
+
 /* "500ms", "10s", "2m", "1h", or seconds without a unit; into ns. 0 or -EINVAL. */
 int parse_duration(const char *text, uint64_t *ns);
 

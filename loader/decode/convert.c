@@ -298,6 +298,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!o->file)
 			argp_error(state, "which capture? A file of ncclscope record --raw, or -");
+		options__no_stream(state, "-o", "a directory", o->dir);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -140,6 +140,8 @@ static void check_all(struct argp_state *state, const struct record_options *o)
 				  "--keep 10G");
 	if (o->keep_bytes && o->raw && !o->dir)
 		argp_error(state, "--keep is about traces, and --raw makes none without -o");
+	options__no_stream(state, "-o", "a directory", o->dir);
+	options__no_stream(state, "--raw", "a file", o->raw);
 }
 
 /* How much, how many, how long. */

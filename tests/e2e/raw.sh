@@ -63,6 +63,8 @@ t "of a recorder that was killed" eval 'convert killed && grep -q "ends before i
 is "it says so in its footers" "$(q killed.conv '[records("footer")[].end] | unique | tojson')" '["loader-stopped"]'
 "$scope" convert --strict -q "$tmp/killed.raw" -o "$tmp/killed.strict" 2>/dev/null
 is "--strict" $? 5
+(cd "$tmp" && "$scope" convert -q killed.raw -o -) 2>"$tmp/dash.err"
+is "-o -: no directory of that name" "$? $(grep -c 'is ./-$' "$tmp/dash.err") $(find "$tmp" -name -)" "2 1 "
 
 # ---- Compressed
 

@@ -124,6 +124,33 @@ static void test_backlog(void **state)
 	assert_non_null(strstr(said, "without a unit, bytes"));
 }
 
+static void parse_line(char *text)
+{
+	char *argv[8] = {NULL}, *word;
+	struct record_options o = {0};
+	int n = 0;
+
+	for (word = strtok(text, " "); word && n < 7; word = strtok(NULL, " "))
+		argv[n++] = word;
+	record_options__parse(&o, n, argv);
+}
+
+/* Other commands have - for a stream; here it would be a file or a directory of that name. */
+static void test_no_stream(void **state)
+{
+	char raw[] = "record --raw -", dir[] = "record -o -", both[] = "record --raw cap -o -";
+	char of_that_name[] = "record --raw ./- -o ./-";
+
+	(void)state;
+	assert_int_equal(status_of(parse_line, raw), EXIT_USAGE);
+	assert_non_null(strstr(said, "--raw takes a file, and '-' for standard output is none"));
+	assert_non_null(strstr(said, "./-\n"));
+	assert_int_equal(status_of(parse_line, dir), EXIT_USAGE);
+	assert_non_null(strstr(said, "-o takes a directory, and '-' for standard output is none"));
+	assert_int_equal(status_of(parse_line, both), EXIT_USAGE);
+	assert_int_equal(status_of(parse_line, of_that_name), EXIT_OK);
+}
+
 static void test_no_command(void **state)
 {
 	char cmd[] = "ncclscope-no-such-command", path[] = "/nonexistent/command", none[] = "none";
@@ -266,7 +293,7 @@ int main(void)
 		cmocka_unit_test(summary_fits),	   cmocka_unit_test(summary_of_a_quota),
 		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_no_parent),
+		cmocka_unit_test(test_no_parent),  cmocka_unit_test(test_no_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
