@@ -140,6 +140,9 @@ static void check_all(struct argp_state *state, const struct record_options *o)
 				  "--keep 10G");
 	if (o->keep_bytes && o->raw && !o->dir)
 		argp_error(state, "--keep is about traces, and --raw makes none without -o");
+	if (o->compress && o->raw && !o->dir)
+		argp_error(state, "--compress is about traces, and --raw makes none without -o: "
+				  "give it to 'ncclscope convert'");
 	options__no_stream(state, "-o", "a directory", o->dir);
 	options__no_stream(state, "--raw", "a file", o->raw);
 }

@@ -23,6 +23,7 @@ done <<-'END'
 	--every --keep 1G
 	size --every 1s --for 1s --keep much
 	-o --every 1s --for 1s --keep 1G --raw capture
+	-o --compress --raw capture
 	'0' --collectives 0
 	'-1' --collectives -1
 	duration --delay never

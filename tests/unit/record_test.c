@@ -151,6 +151,18 @@ static void test_no_stream(void **state)
 	assert_int_equal(status_of(parse_line, of_that_name), EXIT_OK);
 }
 
+/* A capture alone has no traces to be compressed. */
+static void test_compress_raw(void **state)
+{
+	char alone[] = "record --compress --raw cap", dir[] = "record --compress --raw cap -o d";
+
+	(void)state;
+	assert_int_equal(status_of(parse_line, alone), EXIT_USAGE);
+	assert_non_null(
+		strstr(said, "--compress is about traces, and --raw makes none without -o"));
+	assert_int_equal(status_of(parse_line, dir), EXIT_OK);
+}
+
 static void test_no_command(void **state)
 {
 	char cmd[] = "ncclscope-no-such-command", path[] = "/nonexistent/command", none[] = "none";
@@ -293,7 +305,8 @@ int main(void)
 		cmocka_unit_test(summary_fits),	   cmocka_unit_test(summary_of_a_quota),
 		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_no_parent),  cmocka_unit_test(test_no_stream),
+		cmocka_unit_test(test_no_parent),  cmocka_unit_test(test_compress_raw),
+		cmocka_unit_test(test_no_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
