@@ -63,13 +63,16 @@ static void note_slow(struct summary *s, const struct proc *p, const struct corr
 void summary__event(struct summary *s, const struct proc *p, const struct corr_event *ev,
 		    const struct sched_join *join)
 {
+	/* Only where something tells when it really ended, or that it did not. */
+	bool ran = (ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) &&
+		   (ev->exec > EXEC_ENQUEUE || ev->open_children);
+
 	s->events[ev->what]++;
 	s->unfinished += ev->unfinished && !ev->silent;
 	s->silent += ev->unfinished && ev->silent;
 	s->orphans += ev->orphan;
-	/* Only where something tells when it really ended, or that it did not. */
-	if ((ev->what == SCOPE_COLL || ev->what == SCOPE_P2P) && ev->stopped &&
-	    (ev->exec > EXEC_ENQUEUE || ev->open_children))
+	s->ran |= ran;
+	if (ran && ev->stopped)
 		note_slow(s, p, ev);
 	if (join->app.threads)
 		sched_span__add(&s->app, &join->app);
@@ -296,9 +299,10 @@ static void print_sched(const struct summary *s, FILE *f)
 	if (!s->app.span_ns && !s->proxy.span_ns)
 		return;
 	fprintf(f,
-		"\nThreads of operations, while those ran\n"
+		"\nThreads of operations, while those %s\n"
 		"  %-8s %11s %11s %11s\n",
-		"", "on CPU", "runnable", "asleep");
+		s->ran ? "ran" : "were enqueued: when they ended is not recorded", "", "on CPU",
+		"runnable", "asleep");
 	print_role("app", &s->app, f);
 	print_role("proxy", &s->proxy, f);
 }

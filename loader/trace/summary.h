@@ -42,7 +42,8 @@ struct summary {
 		hung_ns; /* events that did not move for a second, and for how long at most */
 	struct summary_op slowest[SUMMARY_SLOWEST]; /* longest first */
 	uint32_t nslowest;
-	struct sched_span app, proxy; /* of operations' threads, while they ran */
+	struct sched_span app, proxy; /* of operations' threads, while they ran, */
+	bool ran; /* as far as that is known of any; else they are of enqueues alone */
 	uint64_t flows, tx_bytes, rx_bytes, again, needed, drops;
 	struct summary_flow worst[SUMMARY_WORST]; /* most needed again first */
 	uint32_t nworst;

@@ -30,6 +30,11 @@ done <<-'EOT'
 	groupapi:GroupApi
 EOT
 record all -- "${small[@]}"
+# threads_while NAME: of which times the summary tells what threads did.
+threads_while() {
+	sed -n 's/^Threads of operations, while those //p' "$tmp/$1.err"
+}
+is "all: threads while operations ran" "$(threads_while all)" "ran"
 is "all by default" "$(types all)" "Coll CollApi Group GroupApi KernelCh KernelLaunch ProxyCtrl ProxyOp ProxyStep"
 masks='[lifecycle("ProfilerInit")[] | .details.eventMask] | unique | tojson'
 is "mask of API 5 by default" "$(q all "$masks")" "[4095]"
@@ -140,6 +145,7 @@ record both -p "${ranks[0]}" -p "${ranks[1]}" -d 500ms --mask coll
 is "-p -p: both" "$(q both '[events[].myPid] | unique | tojson')" "[${ranks[0]},${ranks[1]}]"
 is "-p -p --mask coll: nobody wants KernelCh" "$(q both "$why")" '[[0,null]]'
 is "-p -p --mask coll" "$(types both)" "Coll CollApi Group GroupApi"
+is "-p -p --mask coll: threads during enqueues, which is all that is known" "$(threads_while both)" "were enqueued: when they ended is not recorded"
 t "-p -p: clean" clean both
 
 # Without -p: every process that has the plugin, as it runs.

@@ -18,6 +18,7 @@
 #include "job.h"
 #include "out.h"
 #include "recorder.h"
+#include "sched_join.h"
 #include "summary.h"
 
 #define K UINT64_C(1024)
@@ -270,6 +271,38 @@ static void summary_fits(void **state)
 	free(text);
 }
 
+/*
+ * Without anything that tells of an operation's end, its time is that of its enqueue: of microseconds, in which a thread may well have
+ * waited for its CPU for the most part, and its application did not.
+ */
+static void summary_of_enqueues(void **state)
+{
+	struct corr_event ev = {.what = SCOPE_COLL, .stopped = true, .exec = EXEC_ENQUEUE};
+	struct sched_join join = {.app = {.threads = 1, .span_ns = 10, .sums.runq_ns = 8}};
+	struct proc *p = calloc(1, sizeof(*p));
+	struct summary s = {.nslowest = 0};
+	char *text = NULL;
+	size_t len;
+	FILE *f;
+	int i;
+
+	(void)state;
+	assert_non_null(p);
+	for (i = 0; i < 2; i++) {
+		summary__event(&s, p, &ev, &join);
+		ev.exec = EXEC_PROXY;
+		f = open_memstream(&text, &len);
+		assert_non_null(f);
+		summary__print(&s, "d", f);
+		fclose(f);
+		assert_non_null(strstr(text, i ? "\nThreads of operations, while those ran\n"
+					       : "\nThreads of operations, while those were "
+						 "enqueued: when they ended is not recorded\n"));
+		free(text);
+	}
+	free(p);
+}
+
 /* Who ran while a quota kept a thread from running is not to blame. */
 static void summary_of_a_quota(void **state)
 {
@@ -302,11 +335,11 @@ static void summary_of_a_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(summary_fits),	   cmocka_unit_test(summary_of_a_quota),
-		cmocka_unit_test(test_ring),	   cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_no_command), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_no_parent),  cmocka_unit_test(test_compress_raw),
-		cmocka_unit_test(test_no_stream),
+		cmocka_unit_test(summary_fits),	       cmocka_unit_test(summary_of_a_quota),
+		cmocka_unit_test(summary_of_enqueues), cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_backlog),	       cmocka_unit_test(test_no_command),
+		cmocka_unit_test(test_replaced),       cmocka_unit_test(test_no_parent),
+		cmocka_unit_test(test_compress_raw),   cmocka_unit_test(test_no_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
