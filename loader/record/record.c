@@ -929,8 +929,18 @@ static void print_who_has_it(const struct recorder *r)
 		print_hidden(r);
 }
 
+/* Who has asked for them by name is to know why there are none. Once, and not of each window. What a capture alone has is not known. */
+static void print_no_kernels(struct recorder *r, const struct session *s)
+{
+	if (!r->opt.kernels || r->told_kernels || s->live || !summary__lacks_kernels(&s->summary))
+		return;
+	pr_warn("No KernelCh or KernelPhase was recorded, which is not to be had of processes that "
+		"ran before: start the job when this is recording, or by 'record -- CMD'\n");
+	r->told_kernels = true;
+}
+
 /* `s`: whose traces they are, or the recorder's own where there are none. */
-static void print_result(const struct recorder *r, const struct session *s)
+static void print_result(struct recorder *r, const struct session *s)
 {
 	struct out_dir *d = s->dirs;
 
@@ -941,6 +951,7 @@ static void print_result(const struct recorder *r, const struct session *s)
 	else if (log_level >= LOG_INFO)
 		summary__print(&s->summary, d ? d->path : "", stderr);
 	print_unrecorded(r, &s->summary);
+	print_no_kernels(r, s);
 	if (log_level >= LOG_INFO && !r->opt.no_report)
 		report_after_record(s->summary.paths, d ? d->path : "", stderr);
 	if (s->summary.malformed || s->bad_records)

@@ -95,6 +95,8 @@ static const struct argp_option options[] = {
 	{0},
 };
 
+#define ALL_TYPES ((1u << SCOPE_NTYPES) - 1)
+
 static int parse_mode(struct argp_state *state, const char *arg, const char *const words[])
 {
 	int mode = parse_word(arg, words);
@@ -193,6 +195,20 @@ static error_t parse_amount(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static void parse_mask(struct argp_state *state, const char *arg, struct record_options *o)
+{
+	const uint32_t kernels = 1u << SCOPE_KERNEL_CH | 1u << SCOPE_KERNEL_PHASE;
+
+	if (event_mask_parse(arg, &o->mask) || !o->mask)
+		argp_error(state,
+			   "'%s' is no event mask: a number or a list of group, coll, p2p, "
+			   "proxyop, proxystep, proxyctrl, kernelch, netplugin, groupapi, "
+			   "collapi, p2papi, kernellaunch, cecoll, cesync, cebatch, "
+			   "kernelphase, all",
+			   arg);
+	o->kernels = o->mask & kernels && o->mask != ALL_TYPES && !(*arg >= '0' && *arg <= '9');
+}
+
 static error_t parse_one(int key, char *arg, struct argp_state *state)
 {
 	struct record_options *o = state->input;
@@ -208,13 +224,7 @@ static error_t parse_one(int key, char *arg, struct argp_state *state)
 		o->compress = true;
 		return 0;
 	case OPT_MASK:
-		if (event_mask_parse(arg, &o->mask) || !o->mask)
-			argp_error(state,
-				   "'%s' is no event mask: a number or a list of group, coll, p2p, "
-				   "proxyop, proxystep, proxyctrl, kernelch, netplugin, groupapi, "
-				   "collapi, p2papi, kernellaunch, cecoll, cesync, cebatch, "
-				   "kernelphase, all",
-				   arg);
+		parse_mask(state, arg, o);
 		return 0;
 	case OPT_NET:
 		o->net = parse_mode(state, arg, net_mode_names);
@@ -275,7 +285,7 @@ static const struct argp argp = {
 
 void record_options__parse(struct record_options *o, int argc, char **argv)
 {
-	o->mask = (1u << SCOPE_NTYPES) - 1;
+	o->mask = ALL_TYPES;
 	o->ring_bytes = 64 << 20;
 	o->memory_bytes = 1 << 30;
 	o->backlog_bytes = 4ull << 30;

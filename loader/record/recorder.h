@@ -34,6 +34,7 @@ struct record_options {
 	uint64_t keep_bytes;	   /* of their traces; 0: all */
 	uint64_t collectives;	   /* of each process; 0: no end */
 	uint32_t mask;
+	bool kernels; /* KernelCh or KernelPhase is in it by name */
 	char *plugin;
 	uint64_t ring_bytes;
 	uint64_t memory_bytes;
@@ -84,7 +85,8 @@ struct recorder {
 	int job_code;
 	bool job_ended;
 	bool job_seen; /* any window has a process that began after it: one of its own, as far as we know */
-	bool lost; /* anything, in any window */
+	bool told_kernels; /* that these are not to be had */
+	bool lost;	   /* anything, in any window */
 	bool failed; /* there is nothing to show: of a window no trace could be written, or none began */
 	uint64_t until_ns;    /* end of the last window; 0 before the first */
 	uint64_t recorded_ns; /* for so long this window was open, before it ended */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "human.h"
 #include "nccl_names.h"
+#include "nccl_profiler.h"
 #include "out.h"
 #include "session.h"
 #include "summary.h"
@@ -122,6 +123,8 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 
 void summary__proc_end(struct summary *s, const struct proc *p)
 {
+	s->may_have_kernels +=
+		p->from_start || p->mask & (ncclProfileKernelCh | ncclProfileKernelPhase);
 	s->may_hang += p->no_kernels == SCOPE_KERNELS_MAY_HANG;
 	s->shm_full += p->no_kernels == SCOPE_KERNELS_SHM_FULL;
 	s->late += p->corr.counts.late;
@@ -161,6 +164,12 @@ uint64_t summary__lost(const struct summary *s)
 	for (i = 0; i < LOSS_CAUSES; i++)
 		n += s->lost[i];
 	return n;
+}
+
+bool summary__lacks_kernels(const struct summary *s)
+{
+	return s->procs && !s->events[SCOPE_KERNEL_CH] && !s->events[SCOPE_KERNEL_PHASE] &&
+	       !s->may_have_kernels && !s->may_hang && !s->shm_full;
 }
 
 /* Job text on a terminal: what is not plain ASCII could steer it, and becomes '?'. */

@@ -52,6 +52,8 @@ struct summary {
 	uint64_t skipped;	  /* runs of our BPF programs, by the kernel, as far as it tells */
 	uint64_t records, traced; /* of processes that have ended, as these have recs and events */
 	uint32_t procs, files;
+	uint32_t
+		may_have_kernels; /* processes that were not there before, or began to communicate */
 	uint32_t may_hang, shm_full;	/* processes without KernelCh, by enum scope_no_kernels */
 	uint32_t unwritten;		/* processes without a file, since none could be written, */
 	int unwritten_err;		/* and why, of the first */
@@ -71,6 +73,8 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 		   uint64_t jiffy_ns);
 void summary__proc_end(struct summary *s, const struct proc *p);
 uint64_t summary__lost(const struct summary *s);
+/* There are no kernels, and the reason is that all processes ran before. */
+bool summary__lacks_kernels(const struct summary *s);
 /* There was something to write, and all of it is lost. */
 bool summary__nothing_written(const struct summary *s);
 void summary__print(const struct summary *s, const char *dir, FILE *f);

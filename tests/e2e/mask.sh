@@ -148,6 +148,19 @@ is "-p -p --mask coll" "$(types both)" "Coll CollApi Group GroupApi"
 is "-p -p --mask coll: threads during enqueues, which is all that is known" "$(threads_while both)" "were enqueued: when they ended is not recorded"
 t "-p -p: clean" clean both
 
+# said_of_kernels NAME OPTION...: how often a recording warns that kernels are not to be had.
+said_of_kernels() {
+	record "$@" -d 300ms
+	echo "$rc $(grep -c '^ncclscope: warning: No KernelCh .* of processes that ran before' "$tmp/$1.err")"
+}
+is "-p --mask kernelch: not to be had, said once" "$(said_of_kernels k1 -p "${ranks[0]}" -p "${ranks[1]}" --mask kernelch)" "0 1"
+is "--mask coll,kernelch in windows: said once" "$(said_of_kernels k2 --mask coll,kernelch --every 100ms --for 50ms)" "0 1"
+is "-p --mask all: nobody asked for it by name" "$(said_of_kernels k3 -p "${ranks[0]}" --mask all)" "0 0"
+is "-p --mask proxyop: nobody asked for it" "$(said_of_kernels k4 -p "${ranks[0]}" --mask proxyop)" "0 0"
+record k5 --mask kernelch -- "${small[@]}"
+is "--mask kernelch of a job that begins, beside one that ran: recorded, nothing is said" \
+	"$(q k5 'events | of("KernelCh") | length > 0') $(grep -c 'ran before' "$tmp/k5.err")" "true 0"
+
 # Without -p: every process that has the plugin, as it runs.
 record_bg node --mask proxystep
 sleep 0.5

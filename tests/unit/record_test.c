@@ -16,6 +16,7 @@
 #include <cmocka.h>
 #include "cmd.h"
 #include "job.h"
+#include "nccl_profiler.h"
 #include "out.h"
 #include "recorder.h"
 #include "sched_join.h"
@@ -303,6 +304,60 @@ static void summary_of_enqueues(void **state)
 	free(p);
 }
 
+/* Kernels of communicators that there were before: where nothing else accounts for it. */
+static void summary_without_kernels(void **state)
+{
+	struct proc *p = calloc(1, sizeof(*p));
+	struct summary s = {.procs = 2};
+
+	(void)state;
+	assert_non_null(p);
+	summary__proc_end(&s, p);
+	assert_true(summary__lacks_kernels(&s));
+	s.may_hang = 1; /* told by the summary */
+	assert_false(summary__lacks_kernels(&s));
+	s.may_hang = 0;
+	s.events[SCOPE_KERNEL_CH] = 1; /* they stayed on */
+	assert_false(summary__lacks_kernels(&s));
+	s.events[SCOPE_KERNEL_CH] = 0;
+	p->mask = ncclProfileColl |
+		  ncclProfileKernelCh; /* its first communicator was made meanwhile */
+	summary__proc_end(&s, p);
+	assert_false(summary__lacks_kernels(&s));
+	s.may_have_kernels = p->mask = 0;
+	p->from_start = true;
+	summary__proc_end(&s, p);
+	assert_false(summary__lacks_kernels(&s));
+	s = (struct summary){0};
+	assert_false(summary__lacks_kernels(&s));
+	free(p);
+}
+
+static void parse_mask(struct record_options *o, const char *list)
+{
+	char option[] = "--mask", value[32];
+
+	snprintf(value, sizeof(value), "%s", list);
+	parse(o, option, value);
+}
+
+static void test_kernels_by_name(void **state)
+{
+	struct record_options o;
+
+	(void)state;
+	parse_mask(&o, "coll,kernelch");
+	assert_true(o.kernels);
+	parse_mask(&o, "kernelphase");
+	assert_true(o.kernels);
+	parse_mask(&o, "all");
+	assert_false(o.kernels);
+	parse_mask(&o, "0xfff");
+	assert_false(o.kernels);
+	parse_mask(&o, "proxystep");
+	assert_false(o.kernels);
+}
+
 /* Who ran while a quota kept a thread from running is not to blame. */
 static void summary_of_a_quota(void **state)
 {
@@ -335,11 +390,12 @@ static void summary_of_a_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(summary_fits),	       cmocka_unit_test(summary_of_a_quota),
-		cmocka_unit_test(summary_of_enqueues), cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_backlog),	       cmocka_unit_test(test_no_command),
-		cmocka_unit_test(test_replaced),       cmocka_unit_test(test_no_parent),
-		cmocka_unit_test(test_compress_raw),   cmocka_unit_test(test_no_stream),
+		cmocka_unit_test(summary_fits),		cmocka_unit_test(summary_of_a_quota),
+		cmocka_unit_test(summary_of_enqueues),	cmocka_unit_test(summary_without_kernels),
+		cmocka_unit_test(test_kernels_by_name), cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_backlog),		cmocka_unit_test(test_no_command),
+		cmocka_unit_test(test_replaced),	cmocka_unit_test(test_no_parent),
+		cmocka_unit_test(test_compress_raw),	cmocka_unit_test(test_no_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
