@@ -396,9 +396,10 @@ static void print_notes(const struct report *r, FILE *f)
 	if (t->read_late && t->one_by_one)
 		fprintf(f,
 			"Of %llu operation%s ranks were read when nobody waited for them any more, "
-			"and count as another\noperation: more than 4,096 recordings of one time "
-			"are not read side by side, nor are the\nprocesses of standard input or of "
-			"one compressed file.\n",
+			"and count as another\noperation: the processes of standard input or of "
+			"one compressed file are not read side by side (give\ntheir directory or "
+			"files, or that file unpacked), nor are more than 4,096 recordings of one "
+			"time.\n",
 			(unsigned long long)t->read_late, human__s(t->read_late));
 	if (t->unjoined)
 		fprintf(f, "%llu operations are left out: more communicators or kinds than fit.\n",

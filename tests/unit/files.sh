@@ -227,12 +227,15 @@ merged_windows()
 		in_windows merged.jsonl
 }
 t "merge: these, in the order in which they were given" merged_windows
-# One stream is read from one end to the other.
+# One stream is read from one end to the other: told, with what to give instead.
 one_stream()
 {
-	"$tool" report - <windows.jsonl >out 2>err && grep -q '^Of [0-9]* operations ranks were read when nobody waited' out || { head -n 8 out; return 1; }
+	"$tool" report "$1" <windows.jsonl >out 2>err && grep -q '^Of [0-9]* operations ranks were read when nobody waited' out &&
+		grep -q "(give their directory or files, or that file unpacked)" <(tr '\n' ' ' <out) || { head -n 8 out; return 1; }
 }
-t "report: from standard input, what ranks came too late for is told" one_stream
+t "report: from standard input, what ranks came too late for is told" one_stream -
+zstd -q windows.jsonl -o windows.one.zst
+t "report: from one compressed file of several, likewise" one_stream windows.one.zst
 
 # ---- What cannot be written
 
