@@ -435,7 +435,7 @@ struct report_gpu {
 	int64_t usual; /* at the end: the median of the clocks of those of its name */
 	bool lost;
 	bool shared;		     /* by several processes at a time */
-	struct report_gpu_past past; /* of recordings that have no report_gpu_told */
+	struct report_gpu_past past; /* whoever told of it */
 	UT_hash_handle hh;
 };
 
@@ -455,7 +455,7 @@ struct report_gpu *report_gpu_of(struct report *r, struct report_proc *p, uint32
 /* Which @p tells of. */
 void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
 		    const struct report_gpu_sample *s);
-/* The recording has been read: if there is little room for what others tell, what it told goes to report_gpu.past. */
+/* The recording has been read: if there is little room for what others tell, what it told is in report_gpu.past only. */
 void report_gpus_told(struct report *r, struct report_proc *p);
 void report_gpus_told_free(struct report_proc *p);
 /* All input has been read: in order of their place. */
@@ -609,7 +609,8 @@ struct report_proc {
 	struct report_gpu *gpu;		   /* that it is on; NULL: not known */
 	bool several_gpus;		   /* it is on others as well */
 	const struct report_gpu *lost_gpu; /* of these the first that was lost; NULL: none */
-	struct report_gpu_told *gpus_told; /* of this recording; owned */
+	struct report_gpu_told *gpus_told; /* of this recording, so many; owned */
+	uint32_t ngpus_told;
 	/* When a connection of it was reset, the first time since an operation of it had ended; 0: none was. And when the last such ended. */
 	int64_t reset_ns, op_ended;
 	uint32_t reset_flow, reset_why;

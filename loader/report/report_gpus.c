@@ -7,8 +7,9 @@
 #include "human.h"
 #include "report_priv.h"
 
-#define GPUS_MAX      4096
-#define GPUS_TOLD_MAX 8192 /* of recordings: 100 MB */
+#define GPUS_MAX       4096
+#define GPUS_TOLD_MAX  8192 /* of recordings: 100 MB */
+#define GPUS_TOLD_EACH 64   /* of one, which are looked through for each sample */
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
@@ -112,7 +113,7 @@ static struct report_gpu_told *told_of(const struct report_proc *p, const struct
 	return t;
 }
 
-/* Where it is kept: of more than there is room for with all others' of the GPU. */
+/* Where it is kept for its recording; NULL: there are more than there is room for. */
 static struct report_gpu_past *past_of(struct report *r, struct report_proc *p,
 				       struct report_gpu *g)
 {
@@ -120,16 +121,17 @@ static struct report_gpu_past *past_of(struct report *r, struct report_proc *p,
 
 	if (t)
 		return &t->past;
-	if (r->ngpus_told >= GPUS_TOLD_MAX)
-		return &g->past;
+	if (r->ngpus_told >= GPUS_TOLD_MAX || p->ngpus_told >= GPUS_TOLD_EACH)
+		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (!t) {
 		r->err = -ENOMEM;
-		return &g->past;
+		return NULL;
 	}
 	t->gpu = g;
 	t->next = p->gpus_told;
 	p->gpus_told = t;
+	p->ngpus_told++;
 	r->ngpus_told++;
 	return &t->past;
 }
@@ -137,14 +139,11 @@ static struct report_gpu_past *past_of(struct report *r, struct report_proc *p,
 void report_gpus_told(struct report *r, struct report_proc *p)
 {
 	struct report_gpu_told *t;
-	uint32_t i;
 
 	while ((t = p->gpus_told) && r->ngpus_told > GPUS_TOLD_MAX / 2) {
-		i = (uint32_t)most(0, (int64_t)t->past.n - REPORT_GPU_SAMPLES);
-		for (; i < t->past.n; i++)
-			keep_sample(&t->gpu->past, &t->past.at[i % REPORT_GPU_SAMPLES]);
 		p->gpus_told = t->next;
 		free(t);
+		p->ngpus_told--;
 		r->ngpus_told--;
 	}
 }
@@ -162,12 +161,15 @@ void report_gpus_told_free(struct report_proc *p)
 void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *g,
 		    const struct report_gpu_sample *s)
 {
+	struct report_gpu_past *past;
 	uint32_t i;
 
 	if (s->lost && !p->self->lost_gpu)
 		p->self->lost_gpu = g;
 	note_user(g, p->self, s->to);
-	keep_sample(past_of(r, p, g), s);
+	past = past_of(r, p, g);
+	if (past)
+		keep_sample(past, s);
 	if (report_spans_have(&g->told, s->to - 1,
 			      s->to)) /* another process on it has told of it */
 		return;
@@ -175,6 +177,7 @@ void report_gpu_add(struct report *r, struct report_proc *p, struct report_gpu *
 			      &r->totals.gpus_left))
 		return;
 	g->lost |= s->lost;
+	keep_sample(&g->past, s);
 	add_time(&g->time, s->ns);
 	for (i = 0; i < REPORT_HELD_WHYS; i++)
 		add_time(&g->held[i], s->held[i]);
@@ -232,7 +235,7 @@ static const struct report_gpu_sample *sample_in(const struct report_gpu_past *p
 	return NULL;
 }
 
-/* The sample that tells of when the rank came, of its own recording or, if that has left it, of any; NULL: none does. */
+/* The sample that tells of when the rank came, of its own recording or, if that has none so near, of any; NULL: none does. */
 static const struct report_gpu_sample *sample_at(const struct report_gpu *g,
 						 const struct report_part *p)
 {

@@ -97,6 +97,7 @@ struct report_reader {
 	struct call *calls;
 	struct waiting *waiting, *last; /* last: the last one of these that came */
 	int64_t settles;		/* when the first of these does */
+	uint64_t begun; /* a group that is too large to wait together: part of it is given */
 	int64_t now;
 	bool no_data; /* the kernel tells of reads that find nothing */
 	bool common;  /* seq of its collectives, as far as its header tells: seq.h */
@@ -322,6 +323,7 @@ static void end_proc(struct report_reader *rd)
 		rd->r->err = -ENOMEM;
 	rd->when = COPIES_SPAN_NONE;
 	rd->proc = NULL;
+	rd->begun = 0;
 }
 
 /* Times may have been moved to another node's clock, by messages: then they compare with that one's, too. */
@@ -436,7 +438,8 @@ static const struct waiting *last_of_group(const struct report_reader *rd, bool 
 
 	if (!w || !w->info.p2p || !w->info.group || (!w->timed && !w->open))
 		return NULL;
-	if (HASH_COUNT(rd->waiting) >= GROUP_MAX || rd->r->open_bytes >= rd->r->open_room / 2)
+	if (w->info.group == rd->begun || HASH_COUNT(rd->waiting) >= GROUP_MAX ||
+	    rd->r->open_bytes >= rd->r->open_room / 2)
 		return NULL;
 	return last && settles(w) <= rd->proc->last ? NULL : w;
 }
@@ -470,6 +473,8 @@ static void give_settled(struct report_reader *rd, bool last)
 			rd->settles = settles(w);
 			break;
 		}
+		if (rd->last && w != rd->last && is_of_group(w, rd->last))
+			rd->begun = w->info.group;
 		give_waiting(rd, w);
 	}
 }

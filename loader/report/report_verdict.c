@@ -536,8 +536,11 @@ static bool is_resent_only(const struct report_link *l, const struct report_link
 static bool is_kept_off(const struct report_part *to, int64_t ns)
 {
 	const struct report_role *role = &to->proxy;
+	int64_t span = report_per_thread(role->span, role);
 
-	ns = least(ns, report_per_thread(role->span, role));
+	if (span < least(ns, part_ns(to)) / 2) /* little of it is known */
+		return false;
+	ns = least(ns, span);
 	return ns > 0 && report_per_thread(role->runq, role) >= ns / 4 * 3;
 }
 

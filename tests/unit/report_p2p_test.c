@@ -812,6 +812,28 @@ static void a_group_before_a_pause(void **state)
 	}
 }
 
+/* One that is too large to wait together is whole but for what came last, and not cut somewhere in the middle. */
+static void a_large_group_before_a_pause(void **state)
+{
+	struct report r;
+	int i, k;
+
+	(void)state;
+	begin();
+	for (i = 0; i < RANKS; i++) {
+		for (k = 0; k < 960; k++)
+			exchange_line(i, k, RANKS, 16, 1000 + k / 60.0);
+		idles(i, 1100, 150000);
+		for (k = 0; k < 960; k++)
+			exchange_line(i, k, RANKS, 17, 151100 + k / 60.0);
+	}
+	end(&r);
+	assert_int_equal(of_kind(&r, "SendRecv")->n, 2);
+	assert_int_equal(of_kind(&r, "SendRecv")->min_bytes, 480 << 20);
+	assert_int_equal(of_kind(&r, "SendRecv")->max_bytes, 480 << 20);
+	report_free(&r);
+}
+
 /* After one message rank 0 has sent another, and what it receives in the same group never comes: one operation, which hangs. */
 static void a_group_of_which_one_hangs(void **state)
 {
@@ -925,6 +947,7 @@ int main(void)
 		cmocka_unit_test(groups_that_are_killed),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(a_group_before_a_pause),
+		cmocka_unit_test(a_large_group_before_a_pause),
 		cmocka_unit_test(a_group_of_which_one_hangs),
 		cmocka_unit_test(whatever_comes),
 		cmocka_unit_test(more_than_there_is_room_for),
