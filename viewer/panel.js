@@ -240,9 +240,10 @@ function slowCount(r, listed)
 	return all > listed ? count(listed) + ' of ' + count(all) : count(listed);
 }
 
-/* Of a job in which no operation began or ended: what its ranks' first threads were in at the end, first those that are in something else than most. */
-function stillPart(list)
+/* Of jobs in which no operation began or ended: what their ranks' first threads were in at the end, of each first those that are in something else than most. */
+function stillPart(list, beside)
 {
+	const several = beside || list.some(s => objectOf(s).commHash !== objectOf(list[0]).commHash);
 	const rows = list.slice(0, 200).map(objectOf).map(s => {
 		const stack = clean(str(s.stack), 120), file = clean(str(s.file), 80);
 		const end = str(s.end) && 'it ended: ' + clean(str(s.end), 40) + (str(s.how) && '; ' + clean(str(s.how), 200));
@@ -250,10 +251,12 @@ function stillPart(list)
 			typeof s.busy === 'number' ? 'not asleep: on a CPU for ' + percent(s.busy) + ' of its time' : '';
 		const what = [now, end].filter(Boolean).join('; ') || 'not known';
 
-		return [(s.apart === true ? '! ' : '') + num(s.rank), what, {n: typeof s.asleep === 'number' ? (s.orLonger === true ? '> ' : '') + span(s.asleep * 1e9) : ''}];
+		return [(s.apart === true ? '! ' : '') + num(s.rank), ...several ? [trace.comms.get(s.commHash)?.label ?? ''] : [], what, {n: typeof s.asleep === 'number' ? (s.orLonger === true ? '> ' : '') + span(s.asleep * 1e9) : ''}];
 	});
 
-	return [el('p', '', 'No operation began or ended. What the ranks\u2019 first threads were in when the recording ended:'), table(rows, ['rank', 'in', {n: 'asleep for'}])];
+	return [el('p', '', beside ? 'No operation began or ended in other jobs. What their ranks\u2019 first threads were in when the recording ended:' :
+		'No operation began or ended. What the ranks\u2019 first threads were in when the recording ended:'),
+	table(rows, ['rank', ...several ? ['of'] : [], 'in', {n: 'asleep for'}])];
 }
 
 function slowPane()
@@ -263,13 +266,16 @@ function slowPane()
 	if (!loading.done && !trace.records)
 		return [el('p', 'dim', 'Reading')];
 	if (r) {
-		const verdicts = Array.isArray(r.verdicts) ? r.verdicts : [];
+		const verdicts = Array.isArray(r.verdicts) ? r.verdicts : [], still = Array.isArray(r.still) ? r.still : [];
+		const beside = (Array.isArray(r.comms) ? r.comms : []).some(c => Array.isArray(c?.ops) && c.ops.length);
 
 		out.push(...verdicts.slice(0, 50).map(verdictCard));
-		if (Array.isArray(r.still) && r.still.length)
-			return [...out, ...stillPart(r.still)];
+		if (still.length && !beside)
+			return [...out, ...stillPart(still, false)];
 		if (!verdicts.length)
 			out.push(el('p', 'dim', 'Nothing stands out over the whole job: no rank, process or connection held it up.'));
+		if (still.length)
+			out.push(...stillPart(still, true));
 		out.push(el('h3', '', trace.slow.length ? 'Slow operations, longest first (' + slowCount(r, list.length) + ')' : 'No slow operations; the longest'));
 	} else {
 		out.push(el('p', 'dim', 'Verdicts come with ncclscope view; these are the longest operations of what was dropped here.'));

@@ -579,6 +579,12 @@ struct report_proc {
 	bool no_calls;	/* by its header: the kernel does not tell in which calls threads sleep */
 	bool launched; /* of the first one: a group of calls has ended, whose operations there would be */
 	bool has_engines; /* operations of copy engines (CeColl) */
+	bool has_ops;	  /* of the first one: an operation of it has come */
+	/* At the end, of the one that `job` is: what there is of any of its job, and how many ranks the largest of its communicators has. */
+	struct report_of_job {
+		bool ops, asked, engines;
+		int32_t ranks;
+	} of_job;
 	/*
 	 * Its last operation, of whatever communicator: when that ended, if that is known; and how much later it comes for all
 	 * that operations are told to have taken too long so far, its own and those of ranks that it waited for.
@@ -979,7 +985,7 @@ struct report_still {
 	const struct report_proc *proc;
 	const struct report_thread *thread;
 	uint32_t what[3]; /* the same of those that are in the same */
-	bool apart;	  /* in something else than most of the others are */
+	bool apart;	  /* in something else than most of the others of its job are */
 };
 
 /* The time of a thread that is known of: in whatever state. */
@@ -996,14 +1002,16 @@ enum report_without {
 	WITHOUT_OTHERS, /* but those of copy engines, which are not looked at */
 };
 
-/* Of one without. */
+/* Of an input without, of which there are no report_stills(). */
 enum report_without report_without(const struct report *r);
 
 /*
- * Of an input without any operation, as of a job that hung before it was recorded: its ranks, first those that are apart. None where
- * there were operations all the same. Owned by the caller (free); NULL: no memory.
+ * Of each job without any operation, as of one that hung before it was recorded: its ranks, those of a job behind each other, first those
+ * that are apart. None of a job where there were operations all the same. Owned by the caller (free); NULL: no memory.
  */
 struct report_still *report_stills(const struct report *r, uint32_t *n);
+/* So many of @n of them, from the first on, are of its job. */
+uint32_t report_same_job(const struct report_still *list, uint32_t n);
 
 void report_text(const struct report *r, FILE *f);
 /* How many communicators have ranks that the input has not; *worst: the largest of these, NULL: none has. */

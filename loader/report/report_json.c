@@ -354,7 +354,8 @@ static json_t *stills(const struct report *r)
 	for (i = 0; list && i < n; i++) {
 		p = list[i].proc;
 		t = list[i].thread;
-		row = json_pack("{si so si si sb so* so* so* so* so*}", "rank", p->rank, "host",
+		row = json_pack("{si so* so si si sb so* so* so* so* so*}", "rank", p->rank,
+				"commHash", p->within ? hex_of(p->within) : NULL, "host",
 				text_of(r, p->host), "pid", p->host_pid, "tid", (int)t->tid,
 				"apart", list[i].apart, "asleep",
 				t->asleep ? seconds(t->asleep) : NULL, "orLonger",

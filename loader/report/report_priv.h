@@ -148,6 +148,8 @@ void report_gpu_note(const struct report *r, struct report_find *f, const struct
 
 /* All input has been read: which processes are of one job, and of communicators of one size which one its ranks go by. */
 void report_note_jobs(struct report *r);
+/* After that: of which jobs there are operations, and of which there may be. */
+void report_note_ops(struct report *r);
 
 /* Of signals: report_signals.c. */
 void report_note_signal(struct report_proc *p, const struct report_signal *s);

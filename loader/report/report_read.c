@@ -252,7 +252,8 @@ static void give_part(struct report_reader *rd, const struct report_op_info *inf
 	struct report_comm *c = report_comm(rd->r, info->comm);
 
 	part->stop = least(part->stop, part->start + REPORT_SPAN_MAX);
-	if (c && rd->proc->rank < 0) /* until report_member() knows better */
+	rd->proc->self->has_ops = true; /* also where there is no room for it */
+	if (c && rd->proc->rank < 0)	/* until report_member() knows better */
 		rd->proc->rank = part->rank;
 	if (c)
 		report_add_part(rd->r, info, part);

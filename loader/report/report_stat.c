@@ -1113,6 +1113,7 @@ void report_end(struct report *r)
 		warm_up(r, k);
 	meet_resets(r);
 	report_note_jobs(r);
+	report_note_ops(r);
 	report_note_deaths(r);
 	report_hung_end(r);
 	HASH_ITER (hh, r->comms, c, ctmp)

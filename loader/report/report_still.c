@@ -3,10 +3,20 @@
 #include <stdlib.h>
 #include "report_priv.h"
 
+static int by_job(const void *a, const void *b)
+{
+	const struct report_still *x = a, *y = b;
+
+	return (x->proc->job->index > y->proc->job->index) -
+	       (x->proc->job->index < y->proc->job->index);
+}
+
 static int by_rank(const void *a, const void *b)
 {
 	const struct report_still *x = a, *y = b;
 
+	if (x->proc->job != y->proc->job)
+		return by_job(a, b);
 	if (x->apart != y->apart)
 		return x->apart ? -1 : 1;
 	if (x->proc->rank != y->proc->rank)
@@ -81,18 +91,47 @@ static bool has_others(const struct report_proc *p)
 	return p->lacks_ops && p->self->launched && !p->lost;
 }
 
+void report_note_ops(struct report *r)
+{
+	struct report_of_job *all;
+	struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next) {
+		all = &p->job->of_job;
+		all->ops |= p->has_ops;
+		all->asked |= !p->no_ops && !has_others(p);
+		all->engines |= p->has_engines;
+		all->ranks = (int32_t)most(all->ranks, p->of);
+	}
+}
+
 enum report_without report_without(const struct report *r)
 {
 	bool asked = !r->procs, engines = false;
 	const struct report_proc *p;
 
 	for (p = r->procs; p; p = p->next) {
-		asked |= !p->no_ops && !has_others(p);
-		engines |= p->has_engines;
+		asked |= p->of_job.asked;
+		engines |= p->of_job.engines;
 	}
 	if (engines)
 		return WITHOUT_OTHERS;
 	return asked ? WITHOUT_ANY : WITHOUT_ASKING;
+}
+
+/* Of a single rank NCCL tells of no operation, however well it does: beside jobs that have some that is nothing to tell of. */
+static bool does_nothing(const struct report *r, const struct report_of_job *job)
+{
+	return !job->ops && job->asked && !job->engines && (job->ranks > 1 || !r->totals.ops);
+}
+
+uint32_t report_same_job(const struct report_still *list, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 1; i < n && !by_job(&list[0], &list[i]); i++)
+		;
+	return i;
 }
 
 struct report_still *report_stills(const struct report *r, uint32_t *n)
@@ -100,22 +139,24 @@ struct report_still *report_stills(const struct report *r, uint32_t *n)
 	struct report_still *list = calloc(r->nprocs + 1, sizeof(*list));
 	const struct report_proc *p;
 	struct report_thread *t;
-	uint32_t tid;
+	uint32_t tid, begin, of;
 
 	*n = 0;
-	if (r->totals.ops || report_without(r))
-		return list;
 	for (p = r->procs; p && list; p = p->next) {
 		tid = (uint32_t)p->pid;
 		HASH_FIND(hh, p->threads, &tid, sizeof(tid), t);
-		if (p->self != p || p->rank < 0 || !t)
+		if (p->self != p || p->rank < 0 || !t || !does_nothing(r, &p->job->of_job))
 			continue;
 		list[*n] = (struct report_still){.proc = p, .thread = t};
 		find_what(&list[(*n)++], r->names);
 	}
 	if (!list || !*n)
 		return list;
-	find_apart(list, *n);
+	qsort(list, *n, sizeof(*list), by_job);
+	for (begin = 0; begin < *n; begin += of) {
+		of = report_same_job(&list[begin], *n - begin);
+		find_apart(&list[begin], of);
+	}
 	qsort(list, *n, sizeof(*list), by_rank);
 	return list;
 }

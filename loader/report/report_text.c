@@ -132,6 +132,16 @@ static void print_findings(const struct report *r, FILE *out, uint32_t max)
 	free(list);
 }
 
+/* And of jobs that have none: what does nothing is nobody's verdict, and comes behind those of others. */
+static void print_verdicts(const struct report *r, FILE *out, uint32_t max)
+{
+	if (!r->totals.ops)
+		report_text_still(r, out);
+	print_findings(r, out, max);
+	if (r->totals.ops)
+		report_text_still(r, out);
+}
+
 /* ---- Culprits ------------------------------------------------------------------------------------------------------- */
 
 struct culprit {
@@ -449,8 +459,7 @@ void report_text(const struct report *r, FILE *f)
 		human__s(t->ops), (unsigned long long)t->records, human__s(t->records));
 	print_losses(r, f);
 	print_notes(r, f);
-	report_text_still(r, f);
-	print_findings(r, f, REPORT_TOP);
+	print_verdicts(r, f, REPORT_TOP);
 	report_text_comms(r, f);
 	report_text_slow(r, f);
 	if (t->ops)
@@ -465,8 +474,7 @@ void report_text(const struct report *r, FILE *f)
 
 void report_brief(const struct report *r, const char *dir, FILE *f)
 {
-	report_text_still(r, f);
-	print_findings(r, f, 3);
+	print_verdicts(r, f, 3);
 	print_notes(r, f);
 	fprintf(f, "  More: ncclscope report %s\n", dir);
 }

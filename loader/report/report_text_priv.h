@@ -49,7 +49,7 @@ void report_text_slow(const struct report *r, FILE *f);
 
 void report_text_ranks(const struct report *r, FILE *f);
 void report_text_threads(const struct report *r, FILE *f);
-/* Nothing where there was an operation. */
+/* Of jobs in which there was no operation; nothing where there was one in all. */
 void report_text_still(const struct report *r, FILE *f);
 void report_text_heat(const struct report *r, FILE *f);
 

@@ -31,21 +31,27 @@ static struct group group_begin(const struct report *r)
 	return g;
 }
 
-/* Above the first of its ranks. */
-static void put_group(struct group *g, const struct report *r, const struct report_proc *p, FILE *f)
+/* A line above ranks that go by that communicator, and maybe `others`. */
+static void put_comm(const struct report *r, uint64_t within, const char *others, FILE *f)
 {
 	const struct report_comm *c;
 
+	HASH_FIND(hh, r->comms, &within, sizeof(within), c);
+	if (c)
+		fprintf(f, "0x%llx%s%s, %d ranks%s:\n", (unsigned long long)c->hash,
+			c->name ? " " : "", words__name(r, c->name, 40), report_nranks(c), others);
+	else
+		fprintf(f, "of no communicator:\n");
+}
+
+/* Above the first of its ranks. */
+static void put_group(struct group *g, const struct report *r, const struct report_proc *p, FILE *f)
+{
 	if (!g->several || (g->begun && g->within == p->within))
 		return;
 	g->begun = true;
 	g->within = p->within;
-	HASH_FIND(hh, r->comms, &p->within, sizeof(p->within), c);
-	if (c)
-		fprintf(f, "0x%llx%s%s, %d ranks:\n", (unsigned long long)c->hash,
-			c->name ? " " : "", words__name(r, c->name, 40), report_nranks(c));
-	else
-		fprintf(f, "of no communicator:\n");
+	put_comm(r, p->within, "", f);
 }
 
 /* "-" where nothing tells: without the scheduler's context, of operations without ProxyOps, or over something else than TCP. */
@@ -295,12 +301,20 @@ static void still_row(const struct report *r, const struct report_still *s, FILE
 
 #define AT_THE_END ": what the ranks' first threads were in at the end"
 
-/* Above them. */
-static void still_heading(const struct report *r, uint32_t n, FILE *f)
+/* Above them, which are of so many jobs. */
+static void still_heading(const struct report *r, uint32_t jobs, FILE *f)
 {
-	enum report_without without = report_without(r);
+	enum report_without without = jobs ? WITHOUT_ANY : report_without(r);
 	double lost = words__much_lost(r);
+	char where[40] = "", gone[64] = "";
 
+	if (r->totals.ops && jobs > 1)
+		snprintf(where, sizeof(where), " in %u other jobs", jobs);
+	else if (r->totals.ops)
+		snprintf(where, sizeof(where), " in another job");
+	if (lost > 0)
+		snprintf(gone, sizeof(gone), " in what is left: %.0f %% of the records were lost",
+			 lost);
 	if (without == WITHOUT_ASKING)
 		words__heading(r, f,
 			       "Operations were not recorded (--mask, NCCL_PROFILE_EVENT_MASK)");
@@ -308,38 +322,67 @@ static void still_heading(const struct report *r, uint32_t n, FILE *f)
 		words__heading(r, f,
 			       "No operations but those of copy engines (CeColl), of which "
 			       "nothing more is told");
-	else if (lost > 0)
-		words__heading(r, f,
-			       "No operation began or ended in what is left: %.0f %% of the "
-			       "records were lost%s",
-			       lost, n ? AT_THE_END : "");
 	else
-		words__heading(r, f, "No operation began or ended%s", n ? AT_THE_END : "");
+		words__heading(r, f, "No operation began or ended%s%s%s", where, gone,
+			       jobs ? AT_THE_END : "");
+}
+
+/* Of @n ranks of one job the first ones, @max at most. */
+static void still_job(const struct report *r, const struct report_still *list, uint32_t n,
+		      uint32_t max, bool named, FILE *f)
+{
+	uint32_t apart = 0, i;
+	bool others = false;
+
+	for (i = 0; i < n; i++) {
+		apart += list[i].apart;
+		others |= list[i].proc->within != list[0].proc->within;
+	}
+	if (named)
+		put_comm(r, list[0].proc->within, others ? ", and others" : "", f);
+	for (i = 0; i < n && i < max; i++)
+		still_row(r, &list[i], f);
+	if (apart)
+		fprintf(f, "! %u of %u in something else than the others, who may wait for %s\n",
+			apart, n, apart == 1 ? "it" : "them");
+}
+
+#define EACH_MIN 4
+
+/* As many rows of each job. */
+static void still_jobs(const struct report *r, const struct report_still *list, uint32_t n,
+		       uint32_t jobs, FILE *f)
+{
+	uint32_t each = ROWS_MAX / jobs < EACH_MIN ? EACH_MIN : ROWS_MAX / jobs, i, of, rows,
+		 shown = 0;
+
+	fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
+	for (i = 0; i < n && shown < ROWS_MAX; i += of) {
+		of = report_same_job(&list[i], n - i);
+		rows = of < each ? of : each;
+		if (rows > ROWS_MAX - shown)
+			rows = ROWS_MAX - shown;
+		still_job(r, &list[i], of, rows, jobs > 1 || r->totals.ops, f);
+		shown += rows;
+	}
+	put_more(n - shown, "rank", f);
 }
 
 void report_text_still(const struct report *r, FILE *f)
 {
-	uint32_t n, apart = 0, i;
-	struct report_still *list;
+	uint32_t n, jobs = 0, i;
+	struct report_still *list = report_stills(r, &n);
 
-	if (r->totals.ops)
-		return;
-	list = report_stills(r, &n);
 	if (!list) {
 		words__no_memory(f);
 		return;
 	}
-	for (i = 0; i < n; i++)
-		apart += list[i].apart;
-	still_heading(r, n, f);
+	for (i = 0; i < n; i += report_same_job(&list[i], n - i))
+		jobs++;
+	if (n || !r->totals.ops)
+		still_heading(r, jobs, f);
 	if (n)
-		fprintf(f, "%-5s %-24s %9s   in\n", "rank", "process", "asleep");
-	for (i = 0; i < n && i < ROWS_MAX; i++)
-		still_row(r, &list[i], f);
-	put_more(n > ROWS_MAX ? n - ROWS_MAX : 0, "rank", f);
-	if (apart)
-		fprintf(f, "! %u of %u in something else than the others, who may wait for %s\n",
-			apart, n, apart == 1 ? "it" : "them");
+		still_jobs(r, list, n, jobs, f);
 	free(list);
 }
 

@@ -40,6 +40,23 @@ record stopped -d 4s
 is "hung, and one stopped: that is what it is in" "$(still stopped '[.still[] | select(.rank == 2) | .in, .file]')" '["stopped",null]'
 kill_job
 
+# ---- Hung beside another job that goes on: of each what there is to be told
+
+job_bg healthy --ranks 2 --bytes 64K --iters 100000 --period-us 50000 --no-check
+ranks_of 2
+healthy=("${ranks[@]}" "$starter")
+job_bg beside --ranks 3 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=4:ms=100000:loader=1
+ranks_of 3
+sleep 2
+record beside -d 4s
+t "beside another job: that one's operations" holds beside 'events | of("Coll") | length > 10'
+is "beside another job: those that do nothing" "$(still beside '[.still[].pid] | sort')" "$(printf '%s\n' "${ranks[@]}" | jq -cs sort)"
+t "beside another job: the recorder's end says so" grep -q '^No operation began or ended in another job: what' "$tmp/beside.err"
+t "beside another job: behind the verdicts" eval '"$scope" report "$tmp/beside" | grep -oE "^(Why it was slow|No operation began)" | tr "\n" , | grep -qx "Why it was slow,No operation began,"'
+kill_job
+starter=${healthy[2]} ranks=("${healthy[@]:0:2}")
+kill_job
+
 # ---- Hung, and killed while it is recorded: by whom, and what each was in before
 
 job_bg killed --ranks 3 --bytes 64K --iters 1000 --no-check --fault late:rank=1:every=4:ms=100000:loader=1

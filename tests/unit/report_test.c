@@ -1880,7 +1880,7 @@ static void operations_are_left_out(void **state)
 		HEADER_OF_MASK("65535") SLEEPER_OF_MASK("64") API("GroupApi", HAS_ENDED);
 	static const char of_another[] = HEADER_OF_MASK("65535") SLEEPER_OF_MASK("4095")
 		HEADER_OF_MASK("4") API("GroupApi", HAS_ENDED);
-	static const char by_one[] = HEADER_OF_MASK("32") SLEEPER HEADER("2");
+	static const char by_one[] = HEADER_OF_MASK("32") SLEEPER HEADER("2") INIT("1");
 	/* a parent of what was asked for; a first operation that hangs as it connects; what is only captured */
 	static const char steps[] = HEADER_OF_MASK("16") SLEEPER;
 	static const char connects[] =
@@ -1909,6 +1909,100 @@ static void operations_are_left_out(void **state)
 	must_tell_still(connects, sizeof(connects) - 1, hangs, 1);
 	must_tell_still(captured, sizeof(captured) - 1, hangs, 1);
 	must_tell_still(by_engines, sizeof(by_engines) - 1, engines, 0);
+}
+
+#define INIT_OF(comm, rank, nranks)                                                                \
+	"{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\","      \
+	"\"commHash\":\"" comm "\",\"rank\":" rank ",\"start\":{\"ts\":1.5},\"details\":{"         \
+	"\"nranks\":" nranks "}}\n"
+#define SLEEPER_OF(comm, pid, rank, why)                                                           \
+	HEADER(pid) INIT_OF(comm, rank, "3") THREAD(pid, ASLEEP("1000000.000", why))
+#define WORKER HEADER("1") INIT("0") THREAD("1", "") COLL("0", "1", "1000.000", "2000.000")
+#define HUNG_JOB                                                                                   \
+	SLEEPER_OF("0xdef", "2", "0", "futex")                                                     \
+	SLEEPER_OF("0xdef", "3", "1", "read") SLEEPER_OF("0xdef", "4", "2", "futex")
+#define AT_THE_END ": what the ranks' first threads were in at the end\n"
+
+/* Beside a job that goes on: another one does nothing, and whose operations are not recorded is judged by its own. */
+static void nothing_moves_in_another_job(void **state)
+{
+	static const char hung[] = WORKER HUNG_JOB;
+	static const char two[] = WORKER HUNG_JOB SLEEPER_OF("0x123", "5", "0", "poll");
+	static const char masked[] = WORKER
+		"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":2,"
+		"\"comm\":\"job\",\"features\":{\"maskAsked\":32}}\n" INIT_OF("0xdef", "0", "3")
+			THREAD("2", ASLEEP("1000000.000", "futex"));
+	static const char engines[] =
+		WORKER SLEEPER_OF("0xdef", "2", "0", "futex") API("CeColl", HAS_ENDED);
+	static const char beside_engines[] =
+		HEADER("1") INIT("0") THREAD("1", "") API("CeColl", HAS_ENDED) HUNG_JOB;
+	static const char alone[] = WORKER HEADER("2") INIT_OF("0xdef", "0", "1")
+		THREAD("2", ASLEEP("1000000.000", "futex"));
+	static const char of_it[] =
+		WORKER HEADER("2") INIT("1") THREAD("2", ASLEEP("1000000.000", "futex"));
+	static const char why[] = "\nWhy it was slow";
+
+	(void)state;
+	must_tell_still(hung, sizeof(hung) - 1,
+			"\nWhy it was slow: nothing stands out\n"
+			"\nNo operation began or ended in another job" AT_THE_END,
+			3);
+	must_tell_still(hung, sizeof(hung) - 1,
+			"\n0xdef, 3 ranks:\n"
+			"1     job[3]                    > 8.00 s ! read\n"
+			"0     job[2]                    > 8.00 s   futex\n"
+			"2     job[4]                    > 8.00 s   futex\n"
+			"! 1 of 3 in something else than the others, who may wait for it\n",
+			3);
+	must_tell_still(two, sizeof(two) - 1,
+			"\nNo operation began or ended in 2 other jobs" AT_THE_END, 4);
+	must_tell_still(two, sizeof(two) - 1,
+			"may wait for it\n0x123, 3 ranks:\n"
+			"0     job[5]                    > 8.00 s   poll\n",
+			4);
+	must_tell_still(masked, sizeof(masked) - 1, why, 0);
+	must_tell_still(engines, sizeof(engines) - 1, why, 0);
+	must_tell_still(beside_engines, sizeof(beside_engines) - 1,
+			"\nNo operation began or ended: what", 3);
+	must_tell_still(alone, sizeof(alone) - 1, why, 0);
+	must_tell_still(of_it, sizeof(of_it) - 1, why, 0);
+}
+
+/* Two jobs that do nothing: who is apart is told of each by itself, and of one as large as the table not all, so that the other has room. */
+static void nothing_moves_in_two_jobs(void **state)
+{
+	static const char mixed[] = HUNG_JOB SLEEPER_OF("0x123", "5", "0", "poll")
+		SLEEPER_OF("0x123", "6", "1", "poll") SLEEPER_OF("0x123", "7", "2", "poll");
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	int i;
+
+	(void)state;
+	must_tell_still(mixed, sizeof(mixed) - 1,
+			"! 1 of 3 in something else than the others, who may wait for it\n"
+			"0x123, 3 ranks:\n"
+			"0     job[5]                    > 8.00 s   poll\n"
+			"1     job[6]                    > 8.00 s   poll\n"
+			"2     job[7]                    > 8.00 s   poll\n\n",
+			6);
+	assert_non_null(f);
+	for (i = 0; i < 40; i++)
+		fprintf(f,
+			"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\","
+			"\"pid\":%d,\"hostPid\":%d,\"comm\":\"job\"}\n{\"recordType\":\"event\","
+			"\"type\":\"ProfilerLifecycle\",\"func\":\"ProfilerInit\",\"commHash\":"
+			"\"0x77\",\"rank\":%d,\"start\":{\"ts\":1.5},\"details\":{\"nranks\":40}}\n"
+			"{\"recordType\":\"thread\",\"tid\":%d,\"stop\":9000000.000,\"since\":"
+			"1000000.000,\"blocked\":8000000.000,\"state\":\"blocked\",\"why\":"
+			"\"futex\","
+			"\"stateSince\":1000000.000}\n",
+			100 + i, 100 + i, i, 100 + i);
+	fputs(HUNG_JOB, f);
+	fclose(f);
+	must_tell_still(text, len, "\n1     job[3]                    > 8.00 s ! read\n", 43);
+	must_tell_still(text, len, "\n(24 more ranks: see --json)\n", 43);
+	free(text);
 }
 
 /* The call is asked for two seconds after a recording began, and told where the kernel lets us see it. */
@@ -6575,6 +6669,8 @@ int main(void)
 		cmocka_unit_test(where_it_sleeps),
 		cmocka_unit_test(nothing_moves),
 		cmocka_unit_test(operations_are_left_out),
+		cmocka_unit_test(nothing_moves_in_another_job),
+		cmocka_unit_test(nothing_moves_in_two_jobs),
 		cmocka_unit_test(a_call_is_not_known_yet),
 		cmocka_unit_test(what_there_is),
 		cmocka_unit_test(torn_lines_are_skipped),

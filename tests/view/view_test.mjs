@@ -639,6 +639,24 @@ await t('of a job that hung before: what its ranks are in', async () => {
 	await p.close();
 });
 
+await t('of a job that hung before, beside one that goes on: what its ranks are in, behind what there is to be said of the other', async () => {
+	const dir = tmp + '/beside', line = o => JSON.stringify(o) + '\n';
+
+	mkdirSync(dir);
+	oneRank(dir + '/trace_1_pid9.jsonl', Array.from({length: 10}, (_, n) => [10000 * n, 10000 * n + 100]));
+	for (const pid of [11, 12]) {
+		writeFileSync(`${dir}/trace_1_pid${pid}.jsonl`, line({recordType: 'header', schema: 1, host: 'n', bootId: 'b', pid, hostPid: pid, comm: 'job'}) +
+			line({recordType: 'event', type: 'ProfilerLifecycle', func: 'ProfilerInit', commHash: '0xdef', rank: pid - 11, start: {ts: 1000000, pid, tid: pid}, stop: {ts: 1000000, pid, tid: pid}, details: {nranks: 2, commName: '<i>dp</i>'}}) +
+			line({recordType: 'thread', tid: pid, comm: 'job', role: 'other', start: 1000000, stop: 4000000, since: 1000000, onCpu: 0, runq: 0, blocked: 3000000, state: 'blocked', stateSince: 1000000, why: 'futex'}));
+	}
+	const p = await open(browser, view('beside', dir));
+
+	same(await p.$$eval('#pane td', list => list.map(e => e.textContent)), ['0', '<i>dp</i>', 'futex', '> 3.00 s', '1', '<i>dp</i>', 'futex', '> 3.00 s']);
+	ok(await p.$eval('#pane', e => /Nothing stands out[^]*in other jobs[^]*longest/.test(e.textContent)), 'between');
+	ok(await p.$$eval('#slow button', list => list.length) === 10, 'and its operations');
+	await p.close();
+});
+
 await t('of a job that hung before: a rank that has ended, one that runs, and one of which nothing is known', async () => {
 	const dir = tmp + '/awake', line = o => JSON.stringify(o) + '\n';
 
