@@ -582,6 +582,17 @@ static bool is_of_comm(const struct scope_rec_hdr *r)
 	       r->kind == SCOPE_REC_FINALIZE;
 }
 
+/*
+ * A progress thread that has nothing to do tells of that. And NCCL keeps the handle of the CollApi that came last: it
+ * is stopped once more by each call, for as long as the job makes any.
+ */
+static bool tells_of_operation(const struct scope_rec_hdr *r)
+{
+	uint32_t what = SCOPE_ID_WHAT(r->id);
+
+	return what != SCOPE_PROXY_CTRL && !(what == SCOPE_COLL_API && r->kind == SCOPE_REC_STOP);
+}
+
 /* For a recorder: which communicators there are, and how many collectives. Its digest, or convert, decodes the rest. */
 static void chunk_skim(struct chunk_ctx *x, uint32_t off)
 {
@@ -590,7 +601,7 @@ static void chunk_skim(struct chunk_ctx *x, uint32_t off)
 
 	for (at = off; (r = rec_at(x, at)); at += r->size) {
 		x->p->recs++;
-		if (SCOPE_ID_WHAT(r->id) != SCOPE_PROXY_CTRL)
+		if (tells_of_operation(r))
 			x->s->heard_ns = x->c->h.ts_ns;
 		x->p->corr.colls += is_collective(x, r);
 		if (is_of_comm(r) && !rec_decode(x, r))

@@ -52,6 +52,16 @@ t "the same bytes: windows" twins windows 4
 (cd "$tmp" && "$scope" record --plugin "$plugin" --raw "$tmp/only.raw" -d 1s) >"$tmp/only.out" 2>"$tmp/only.err"
 t "a capture only" eval '[ ! -e "$(echo "$tmp"/ncclscope_dump-*)" ] && convert only && "$scope" check "$tmp/only.conv"'
 
+# NCCL stops the last CollApi once more by each call, also when nobody wants anything. From when it is asked for none: 0.3 s of silence, or all of 2 s.
+ranks_of 2
+recorder_bg quiet --raw "$tmp/quiet.raw" -d 1s
+until_true 5 eval '[ "$(mask_of "${ranks[0]}")" != 0 ]' && until_true 10 eval '[ "$(mask_of "${ranks[0]}")" = 0 ]'
+asked=${EPOCHREALTIME/[.,]/}
+until_true 10 ended "$recorder"
+took=$(((${EPOCHREALTIME/[.,]/} - asked) / 1000))
+t "a capture only: ends when no operation is under way any more ($took ms)" [ $took -lt 1700 ]
+wait "$recorder"
+
 record_bg killed --raw "$tmp/killed.raw"
 sleep 1
 kill -KILL $recorder
