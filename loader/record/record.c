@@ -994,49 +994,85 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 	}
 }
 
+/* By so much a window may begin late. */
+static uint64_t too_late(const struct recorder *r)
+{
+	return r->opt.for_ns / 2 < TOO_LATE_NS ? r->opt.for_ns / 2 : TOO_LATE_NS;
+}
+
+/*
+ * Where windows follow one another: one of which less would be left has the time of the next as well. The first begins
+ * at once, whenever that is; later ones shall end when those of other nodes do, unless hardly anything would be in them.
+ */
+static uint64_t worth_a_window(const struct recorder *r)
+{
+	if (!follow_one_another(r))
+		return 0;
+	return r->ended_ns ? too_late(r) / 2 : r->opt.every_ns / 2;
+}
+
 /*
  * When the next window begins: when the real clock shows a multiple of --every, so that the recorders of all nodes record
- * the same operations, whenever they were started. Where windows follow one another the first one is the longer for it, if it
- * were less than half. 0: there is none.
+ * the same operations, whenever they were started. 0: there is none.
  */
-static uint64_t next_window(const struct recorder *r)
+static uint64_t next_window(const struct recorder *r, uint64_t now)
 {
-	uint64_t now = monotonic_ns(), every = r->opt.every_ns, error_ns, real, left;
+	uint64_t every = r->opt.every_ns, error_ns, real, left;
 
 	if (!every)
 		return 0;
 	real = now + (uint64_t)realtime_offset_ns(&error_ns);
 	left = every - real % every;
-	return now + left + (follow_one_another(r) && left < every / 2 ? every : 0);
+	return now + left + (left < worth_a_window(r) ? every : 0);
 }
 
-/* Those that would begin late, as ending the one before took long: they would not be of what other nodes record. */
-static void leave_out_missed(struct recorder *r)
+static void tell_left_out(uint64_t n)
 {
-	uint64_t now = monotonic_ns(), late = r->opt.for_ns / 2, n = 0;
-
-	if (late > TOO_LATE_NS)
-		late = TOO_LATE_NS;
-	if (follow_one_another(r))
-		return;
-	for (; r->next_window_ns < r->until_ns && r->next_window_ns + late <= now; n++)
-		r->next_window_ns += r->opt.every_ns;
 	if (n)
 		pr_warn("Left out %llu window%s of --every: ending the one before took until "
 			"then\n",
 			(unsigned long long)n, human__s(n));
 }
 
+/* Those that would begin late, as ending the one before took long: they would not be of what other nodes record. */
+static void leave_out_missed(struct recorder *r)
+{
+	uint64_t now = monotonic_ns(), n = 0;
+
+	if (follow_one_another(r))
+		return;
+	for (; r->next_window_ns < r->until_ns && r->next_window_ns + too_late(r) <= now; n++)
+		r->next_window_ns += r->opt.every_ns;
+	tell_left_out(n);
+}
+
+/* Of windows that follow one another, one begins now that should have at due_ns, and lasts until end_ns. */
+static void tell_missed(const struct recorder *r, uint64_t now, uint64_t due_ns, uint64_t end_ns)
+{
+	uint64_t every = r->opt.every_ns, from = r->ended_ns > due_ns ? r->ended_ns : due_ns;
+	uint64_t n = end_ns > due_ns ? (end_ns - due_ns + every / 2) / every : 0;
+	char time[HUMAN_CELL];
+
+	tell_left_out(n > 1 ? n - 1 : 0);
+	if (now > from && now - from >= too_late(r))
+		pr_warn("Recorded nothing for %s between two windows of --every: ending the one "
+			"and attaching for the other took until then\n",
+			human__time(time, (now - from) / 1000));
+}
+
 /* When the window that begins now ends. -d counts from when the first one was attached. */
 static uint64_t end_of_window(struct recorder *r)
 {
 	uint64_t now = monotonic_ns(), end = r->opt.for_ns ? now + r->opt.for_ns : UINT64_MAX;
+	uint64_t due = r->next_window_ns;
 
 	if (!r->until_ns)
 		r->until_ns = r->opt.duration_ns ? now + r->opt.duration_ns : UINT64_MAX;
-	r->next_window_ns = next_window(r);
+	r->next_window_ns = next_window(r, now);
 	if (follow_one_another(r))
 		end = r->next_window_ns;
+	if (follow_one_another(r) && r->ended_ns)
+		tell_missed(r, now, due, end);
 	/* the first begins at once, and may have the time of the next as well */
 	while (r->next_window_ns && r->next_window_ns < end && end != UINT64_MAX)
 		r->next_window_ns += r->opt.every_ns;
@@ -1091,7 +1127,8 @@ static int record(struct recorder *r)
 	watch_begin();
 	begin = monotonic_ns();
 	status = loop(r, end_of_window(r));
-	r->recorded_ns = monotonic_ns() - begin;
+	r->ended_ns = monotonic_ns();
+	r->recorded_ns = r->ended_ns - begin;
 	if (stop_signals)
 		notify__say("STOPPING=1");
 	drain(r, stop_signals ? "loader-stopped" : "detached");

@@ -90,6 +90,7 @@ struct recorder {
 	bool failed; /* there is nothing to show: of a window no trace could be written, or none began */
 	uint64_t until_ns;    /* end of the last window; 0 before the first */
 	uint64_t recorded_ns; /* for so long this window was open, before it ended */
+	uint64_t ended_ns;    /* when the window before did; 0: there was none */
 	uint64_t next_window_ns;
 	uint64_t begin_cpu_ns; /* CPU time that we had used when this window began */
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns,

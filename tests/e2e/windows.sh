@@ -177,6 +177,29 @@ t "windows that follow one another: a few seconds at most in between, all kept" 
 t "windows: and status, which has no more than there was time for" \
 	jq -se 'map(select(.cpu > 2 * .us)) == [] and (map(.began) | unique | length) > 1' "$tmp/cost"
 
+# One whose end takes until more than half of the next one is over: stopped when it has just begun to end.
+until [ "$(phase_us)" -gt 300000 ] && [ "$(phase_us)" -lt 1500000 ]; do sleep 0.2; done
+record_bg gap --every 6s --for 6s --mask coll --sched off --net off --no-report
+until_true 10 eval '[ "$(mask_of "${ranks[0]}")" != 0 ]' && until_true 15 eval '[ "$(mask_of "${ranks[0]}")" = 0 ]'
+kill -STOP "$recorder"
+sleep 3.2
+kill -CONT "$recorder"
+t "windows that follow one another: what is missed in between is said" until_true 5 grep -qE \
+	"^ncclscope: warning: Recorded nothing for [3-5]\.[0-9]+ ?s between two windows of --every: ending the one and attaching for the other took until then$" "$tmp/gap.err"
+sleep 5
+stop_recorder
+# Of each recording of a rank: when its first collective began, and how long after a multiple of 6 s its last one did.
+spans() {
+	local file
+	for file in "$tmp/$1"/*_pid"${ranks[0]}"*.jsonl; do
+		jq -rs '.[0].clock.realtimeOffset as $offset | map(select(.type == "ncclProfileColl").start.ts + $offset) | select(. != [])
+			| "\(min | floor) \(max | . - 6e6 * (. / 6e6 | floor) | floor)"' "$file"
+	done | sort -n
+}
+spans gap >"$tmp/spans"
+t "and one that begins late ends when the real clock shows a multiple all the same" awk '{ print } NR == 2 { began = $1; ok = $2 > 5500000 || $2 < 500000 }
+	NR == 3 { ok = ok && $1 - began < 6000000 } END { exit !(ok && NR >= 3) }' "$tmp/spans"
+
 # For a while the plugin's file is not there, as while it is replaced: jobs have it still. Five windows: one while it is away, and two at least after that.
 record_bg away --every 4s --for 1s -d 17s
 mv "$plugin" "$plugin.away"
