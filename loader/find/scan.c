@@ -293,13 +293,16 @@ static bool is_retry_due(const struct scan_file *f)
 	return (f->keep || f->refused) && f->link < 0 && monotonic_ns() >= f->retry_ns;
 }
 
-/* It has the file, which was not wanted, or could not be attached to. */
-static void look_again(struct scan *s)
+/*
+ * They have the file, which was not wanted, or could not be attached to; or they had @anew as it was: without a probe the plugin has turned off
+ * what it was asked for (area_disarm()), and is to be asked again. NULL: none.
+ */
+static void look_again(struct scan *s, const struct scan_file *anew)
 {
 	struct scan_proc *p;
 
 	for (p = s->procs; p; p = p->hh.next)
-		if (!p->file)
+		if (!p->file || p->file == anew)
 			p->vsize = UINT64_MAX;
 }
 
@@ -354,7 +357,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	if (!err)
 		err = is_wanted(&r->scan, f) ? file_attach(r, f) : -ENOENT;
 	if (!err)
-		look_again(&r->scan);
+		look_again(&r->scan, f);
 	else if (!f->pause_ns)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",

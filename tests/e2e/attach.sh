@@ -177,6 +177,9 @@ for i in 1 2 3; do
 done
 is "a file that is touched again and again: said once, with a process that has it" "$(grep -c "changed (or touched)" "$tmp/over.err") $(
 	sed -n 's/.*file that process \([0-9]*\) has was changed.*/\1/p' "$tmp/over.err" | grep -cxFf <(sed -n 's/.*Process \([0-9]*\) has the plugin.*/\1/p' "$tmp/over.err"))" "1 1"
+# While its file has no probe the plugin turns everything off.
+mapfile -t ranks < <(pgrep -P "${starters[-1]}")
+t "a file that is touched: who has it is recorded again" until_true 10 eval '! masks "${ranks[@]}" | grep -qw 0'
 kill -INT "${starters[@]}"
 wait "${starters[@]}" 2>/dev/null
 starters=()

@@ -729,6 +729,32 @@ static void test_reused(void **state)
 	scan__free(&reused.scan);
 }
 
+/* Who has a file that was written to had a moment without its probe, in which its plugin turned everything off. */
+static void test_written_to(void **state)
+{
+	char path[] = "/tmp/ncclscope-scan-XXXXXX";
+	static struct recorder r;
+	int asked, wants, i;
+
+	(void)state;
+	close(mkstemp(path));
+	plugin.path = path;
+	pass(&r, &asked);
+	pass(&r, &asked);
+	wants = plugin.wants;
+	pass(&r, &asked);
+	assert_int_equal(plugin.wants, wants);
+	put_file(path, "another text");
+	plugin.detached = 0;
+	for (i = 0; i < 4; i++)
+		pass(&r, &asked);
+	assert_int_equal(plugin.detached, 1);
+	assert_int_equal(plugin.wants, wants + 1);
+	plugin.path = NULL;
+	unlink(path);
+	scan__free(&r.scan);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -749,6 +775,7 @@ int main(void)
 		cmocka_unit_test(test_copied_up_no_room),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_reused),
+		cmocka_unit_test(test_written_to),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
