@@ -986,8 +986,11 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 {
 	uint64_t now = monotonic_ns();
 
-	while (!stop_signals && now < ns && !is_over(r)) {
-		status_self__sleeps(&r->status, r, ns, now);
+	while (!stop_signals && !is_over(r)) {
+		status_self__sleeps(&r->status, r, ns,
+				    now); /* also where the next one begins at once */
+		if (now >= ns)
+			break;
 		sleep_ns(PAUSE_MS * 1000000L);
 		now = monotonic_ns();
 		notify__tick(now);
@@ -1060,6 +1063,17 @@ static void tell_missed(const struct recorder *r, uint64_t now, uint64_t due_ns,
 			human__time(time, (now - from) / 1000));
 }
 
+/* Of windows that do not follow one another: how many this one, due then, has the time of, or lasts into. */
+static uint64_t missed_until(const struct recorder *r, uint64_t due_ns)
+{
+	uint64_t every = r->opt.every_ns, next = r->next_window_ns, n = 0;
+
+	/* the real clock is not read twice alike: half a period is none */
+	for (; due_ns + every + every / 2 < next && due_ns + every < r->until_ns; n++)
+		due_ns += every;
+	return n;
+}
+
 /* When the window that begins now ends. -d counts from when the first one was attached. */
 static uint64_t end_of_window(struct recorder *r)
 {
@@ -1073,9 +1087,11 @@ static uint64_t end_of_window(struct recorder *r)
 		end = r->next_window_ns;
 	if (follow_one_another(r) && r->ended_ns)
 		tell_missed(r, now, due, end);
-	/* the first begins at once, and may have the time of the next as well */
+	/* the first begins at once, and may have the time of the next as well; so may one that was attached late */
 	while (r->next_window_ns && r->next_window_ns < end && end != UINT64_MAX)
 		r->next_window_ns += r->opt.every_ns;
+	if (r->opt.every_ns && !follow_one_another(r) && r->ended_ns)
+		tell_left_out(missed_until(r, due));
 	return end < r->until_ns ? end : r->until_ns;
 }
 

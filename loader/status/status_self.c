@@ -421,8 +421,8 @@ void status_self__waits(struct status_self *s, const struct recorder *r, uint64_
 
 	if (!r->attach) /* while it is set up */
 		return;
-	if (!s->tried)
-		start(s);
+	if (!s->tried && start(s))
+		status_dir__expire(s->dirfd);
 	if (s->dirfd < 0 || now < s->next_ns)
 		return;
 	if (!s->session)
