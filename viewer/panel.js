@@ -256,7 +256,8 @@ function stillPart(list, beside)
 
 	return [el('p', '', beside ? 'No operation began or ended in other jobs. What their ranks\u2019 first threads were in when the recording ended:' :
 		'No operation began or ended. What the ranks\u2019 first threads were in when the recording ended:'),
-	table(rows, ['rank', ...several ? ['of'] : [], 'in', {n: 'asleep for'}])];
+	table(rows, ['rank', ...several ? ['of'] : [], 'in', {n: 'asleep for'}]),
+	...list.length > rows.length ? [el('p', 'dim', `and ${list.length - rows.length} more`)] : []];
 }
 
 function slowPane()

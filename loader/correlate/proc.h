@@ -121,6 +121,7 @@ struct proc {
 	uint32_t mask;	  /* of its first communicator */
 	uint16_t ceiling; /* what its environment allows of that, if has_ceiling */
 	bool has_ceiling;
+	bool kernels_late; /* we wanted them of a communicator, and came too late for it */
 	uint8_t no_kernels; /* enum scope_no_kernels, but late, of its last communicator that has one, if we wanted them */
 	uint32_t nccl_version;
 	uint8_t clock; /* enum scope_clock of its records */

@@ -185,7 +185,7 @@ static int on_comm(struct session *s, const struct input_comm *in)
 		p->corr.counts.malformed++;
 		return 0;
 	}
-	if (!comm.no_kernels && comm.mask & kernels && in->kernels_off)
+	if (comm.api >= 3 && !comm.no_kernels && comm.mask & kernels && in->kernels_off)
 		comm.no_kernels = SCOPE_KERNELS_LATE;
 	thread = (struct corr_thread){.tid = p->id.ns_tid, .host_tid = p->id.tid};
 	correlate__comm(&p->corr, &comm, p->begin_ns, &thread);

@@ -582,7 +582,8 @@ struct report_proc {
 	bool has_ops;	  /* of the first one: an operation of it has come */
 	/* At the end, of the one that `job` is: what there is of any of its job, and how many ranks the largest of its communicators has. */
 	struct report_of_job {
-		bool ops, asked, engines;
+		bool ops, asked, engines,
+			goes_on; /* the last: not all of its processes have exited, with status 0 */
 		int32_t ranks;
 	} of_job;
 	/*

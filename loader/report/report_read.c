@@ -101,6 +101,8 @@ struct report_reader {
 	int64_t now;
 	bool no_data; /* the kernel tells of reads that find nothing */
 	bool common;  /* seq of its collectives, as far as its header tells: seq.h */
+	bool has_asked;
+	uint32_t asked; /* by its header: event mask that was asked for, and may be had */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------- */
@@ -381,19 +383,26 @@ static bool leaves_out_ops(uint32_t mask)
 	return (event_mask_closure(mask) & ops) != ops;
 }
 
-static void take_features(struct report_reader *rd, node_t rec)
+static void take_asked(struct report_proc *p, uint32_t mask)
 {
 	const uint32_t ops = ncclProfileColl | ncclProfileP2p | ncclProfileCeColl;
+
+	p->no_ops |= !(event_mask_closure(mask) & ops);
+	p->lacks_ops |= leaves_out_ops(mask);
+}
+
+static void take_features(struct report_reader *rd, node_t rec)
+{
 	node_t features = get(rd, rec, "features");
 	uint32_t mask = get_count(rd, features, "maskAsked");
 	struct report_proc *p = rd->proc;
 
 	if (get(rd, rec, "maskCeiling"))
 		mask &= (uint32_t)get_count(rd, rec, "maskCeiling");
-	if (get(rd, features, "maskAsked")) { /* older traces do not tell what was asked for */
-		p->no_ops = !(event_mask_closure(mask) & ops);
-		p->lacks_ops = leaves_out_ops(mask);
-	}
+	rd->has_asked = get(rd, features, "maskAsked"); /* older traces do not tell */
+	rd->asked = mask;
+	if (rd->has_asked)
+		take_asked(p, mask);
 	p->no_calls = get(rd, features, "blockedIn") && !get_bool(rd, features, "blockedIn");
 	rd->no_data = get_bool(rd, features, "noData");
 }
@@ -1410,6 +1419,10 @@ static void take_lifecycle(struct report_reader *rd, node_t rec)
 	uint32_t mask = get_count(rd, details, "eventMask") &
 			~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase);
 
+	/* operations that only KernelCh would have brought along are not recorded either */
+	if (rd->has_asked && get(rd, details, "noKernelCh"))
+		take_asked(rd->proc,
+			   rd->asked & ~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase));
 	rd->proc->lacks_ops |= mask && leaves_out_ops(mask);
 	if (!hash || rank < 0)
 		return;

@@ -91,6 +91,12 @@ static bool has_others(const struct report_proc *p)
 	return p->lacks_ops && p->self->launched && !p->lost;
 }
 
+static bool has_left(const struct report_proc *p, const struct names *names)
+{
+	return p->newest && !p->newest->exit_code &&
+	       !strcmp(names__text(names, p->newest->end), "exit");
+}
+
 void report_note_ops(struct report *r)
 {
 	struct report_of_job *all;
@@ -101,6 +107,7 @@ void report_note_ops(struct report *r)
 		all->ops |= p->has_ops;
 		all->asked |= !p->no_ops && !has_others(p);
 		all->engines |= p->has_engines;
+		all->goes_on |= !has_left(p->self, r->names);
 		all->ranks = (int32_t)most(all->ranks, p->of);
 	}
 }
@@ -119,10 +126,14 @@ enum report_without report_without(const struct report *r)
 	return asked ? WITHOUT_ANY : WITHOUT_ASKING;
 }
 
-/* Of a single rank NCCL tells of no operation, however well it does: beside jobs that have some that is nothing to tell of. */
+/*
+ * Beside jobs that have some there is nothing to tell of a single rank, of which NCCL tells of no operation however well it does, nor of
+ * one that has ended well.
+ */
 static bool does_nothing(const struct report *r, const struct report_of_job *job)
 {
-	return !job->ops && job->asked && !job->engines && (job->ranks > 1 || !r->totals.ops);
+	return !job->ops && job->asked && !job->engines &&
+	       ((job->ranks > 1 && job->goes_on) || !r->totals.ops);
 }
 
 uint32_t report_same_job(const struct report_still *list, uint32_t n)

@@ -125,6 +125,7 @@ void summary__proc_end(struct summary *s, const struct proc *p)
 {
 	s->may_have_kernels +=
 		p->from_start || p->mask & (ncclProfileKernelCh | ncclProfileKernelPhase);
+	s->kernels_late += p->kernels_late;
 	s->may_hang += p->no_kernels == SCOPE_KERNELS_MAY_HANG;
 	s->shm_full += p->no_kernels == SCOPE_KERNELS_SHM_FULL;
 	s->late += p->corr.counts.late;
@@ -168,7 +169,7 @@ uint64_t summary__lost(const struct summary *s)
 
 bool summary__lacks_kernels(const struct summary *s)
 {
-	return s->procs && !s->events[SCOPE_KERNEL_CH] && !s->events[SCOPE_KERNEL_PHASE] &&
+	return s->kernels_late && !s->events[SCOPE_KERNEL_CH] && !s->events[SCOPE_KERNEL_PHASE] &&
 	       !s->may_have_kernels && !s->may_hang && !s->shm_full;
 }
 

@@ -54,6 +54,7 @@ struct summary {
 	uint32_t procs, files;
 	uint32_t
 		may_have_kernels; /* processes that were not there before, or began to communicate */
+	uint32_t kernels_late;	  /* processes that the recorder came too late for */
 	uint32_t may_hang, shm_full;	/* processes without KernelCh, by enum scope_no_kernels */
 	uint32_t unwritten;		/* processes without a file, since none could be written, */
 	int unwritten_err;		/* and why, of the first */

@@ -523,7 +523,9 @@ static const char *no_kernel_ch(struct proc *p, const struct scope_comm *c)
 
 	if (!why || why > SCOPE_KERNELS_LATE || !(p->session->keep & 1u << SCOPE_KERNEL_CH))
 		return NULL;
-	if (why != SCOPE_KERNELS_LATE) /* no advice would help */
+	if (why == SCOPE_KERNELS_LATE)
+		p->kernels_late = true;
+	else /* no advice would help */
 		p->no_kernels = why;
 	return texts[why];
 }

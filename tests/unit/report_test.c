@@ -1940,9 +1940,27 @@ static void nothing_moves_in_another_job(void **state)
 		THREAD("2", ASLEEP("1000000.000", "futex"));
 	static const char of_it[] =
 		WORKER HEADER("2") INIT("1") THREAD("2", ASLEEP("1000000.000", "futex"));
+#define EXITED(code) "{\"recordType\":\"footer\",\"end\":\"exit\",\"exitCode\":" code "}\n"
+	static const char ended[] = WORKER SLEEPER_OF("0xdef", "2", "0", "futex") EXITED("0")
+		SLEEPER_OF("0xdef", "3", "1", "futex") EXITED("0");
+	static const char failed_one[] = WORKER SLEEPER_OF("0xdef", "2", "0", "futex") EXITED("0")
+		SLEEPER_OF("0xdef", "3", "1", "futex") EXITED("1");
+	/* Coll would have come with KernelCh, of which nothing does */
+	static const char no_kernels[] = WORKER
+		"{\"recordType\":\"header\",\"schema\":1,\"host\":\"n\",\"bootId\":\"b\",\"pid\":2,"
+		"\"comm\":\"job\",\"features\":{\"maskAsked\":64}}\n"
+		"{\"recordType\":\"event\",\"type\":\"ProfilerLifecycle\",\"func\":"
+		"\"ProfilerInit\","
+		"\"commHash\":\"0xdef\",\"rank\":0,\"start\":{\"ts\":1.5},\"details\":{\"nranks\":"
+		"3,"
+		"\"eventMask\":0,\"noKernelCh\":\"late\"}}\n" THREAD(
+			"2", ASLEEP("1000000.000", "futex"));
 	static const char why[] = "\nWhy it was slow";
 
 	(void)state;
+	must_tell_still(ended, sizeof(ended) - 1, why, 0);
+	must_tell_still(failed_one, sizeof(failed_one) - 1, why, 2);
+	must_tell_still(no_kernels, sizeof(no_kernels) - 1, why, 0);
 	must_tell_still(hung, sizeof(hung) - 1,
 			"\nWhy it was slow: nothing stands out\n"
 			"\nNo operation began or ended in another job" AT_THE_END,
