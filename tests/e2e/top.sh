@@ -100,6 +100,7 @@ told_at() {
 }
 now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
 told_at "\"startedUs\":$((now_us - 9000000)),\"self\":{\"cpuUs\":5000000},\"lost\":{\"ringFull\":1}"
+rm -f "$tmp/top" # or until_true finds that of the case before
 "$scope" top -b -d 3s -n 2 >"$tmp/top" 2>"$tmp/top.err" &
 until_true 2 [ -s "$tmp/top" ]
 now_us=$(awk '{ printf "%.0f", $1 * 1e6 }' /proc/uptime)
