@@ -57,6 +57,8 @@ enum {
 	ncclProfileCeBatch = 0x4000,	  /* v6 */
 	ncclProfileKernelPhase = 0x8000,  /* v7 */
 };
+/* What kernels count on the GPU. Not NCCL's name. */
+#define KERNELS ((uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase))
 
 /* Event states: one enumeration for all versions; numbers never change their meaning. */
 typedef enum {

@@ -322,14 +322,14 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask, bool kernels)
 	was = now = (uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED);
 	/* Nor may this communicator bring it back under others that have done without. */
 	if (!kernels || (!(was & KERNELS) && in_use))
-		allowed &= ~(uint32_t)KERNELS;
+		allowed &= ~KERNELS;
 	stays = in_use ? kernels_kept(area, was) : 0;
 	if (!sems_read().all && !manual_arm())
 		now = stays;
 	else if (!(now & ~KERNELS)) /* or what the recorder before has left */
 		now = (mask_wanted() & allowed) | stays;
 	if (!in_use) /* nor may what the communicators before were allowed bring it to this one */
-		now &= allowed | ~(uint32_t)KERNELS;
+		now &= allowed | ~KERNELS;
 	if (now)
 		__atomic_store_n(&disarmed_in, 0, __ATOMIC_RELAXED);
 	if (now != was) /* else a loader may be writing it just now */

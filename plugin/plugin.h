@@ -208,8 +208,6 @@ bool comm_finalize(uint64_t ctx);
 
 /* ---- KernelCh and KernelPhase: kernels.c ----------------------------------------------------------- */
 
-#define KERNELS ((uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase))
-
 /* What of a mask has to stay on though nobody wants it. */
 uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
 /* enum scope_no_kernels, and says so: why they would do harm; 0: not, or the user has them all the same by the event mask. */

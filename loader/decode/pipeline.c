@@ -172,7 +172,6 @@ static int on_proc(struct session *s, const void *data, size_t size)
 /* The communicator is as the job's memory has it: where that makes no sense, the input still does. */
 static int on_comm(struct session *s, const struct input_comm *in)
 {
-	const uint32_t kernels = ncclProfileKernelCh | ncclProfileKernelPhase;
 	struct proc *p = proc__find(s, in->tgid, in->start_ns);
 	struct scope_comm comm = in->comm;
 	struct corr_thread thread;
@@ -185,7 +184,7 @@ static int on_comm(struct session *s, const struct input_comm *in)
 		p->corr.counts.malformed++;
 		return 0;
 	}
-	if (comm.api >= 3 && !comm.no_kernels && comm.mask & kernels && in->kernels_off)
+	if (comm.api >= 3 && !comm.no_kernels && comm.mask & KERNELS && in->kernels_off)
 		comm.no_kernels = SCOPE_KERNELS_LATE;
 	thread = (struct corr_thread){.tid = p->id.ns_tid, .host_tid = p->id.tid};
 	correlate__comm(&p->corr, &comm, p->begin_ns, &thread);

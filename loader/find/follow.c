@@ -68,12 +68,10 @@ struct comm_feeder {
 static void tell_comm(void *arg, const struct scope_comm *comm)
 {
 	const struct comm_feeder *f = arg;
-	const struct input_comm in = {
-		.start_ns = f->p->key.start_ns,
-		.tgid = f->p->key.tgid,
-		.kernels_off =
-			!(f->p->target.mask & (ncclProfileKernelCh | ncclProfileKernelPhase)),
-		.comm = *comm};
+	const struct input_comm in = {.start_ns = f->p->key.start_ns,
+				      .tgid = f->p->key.tgid,
+				      .kernels_off = !(f->p->target.mask & KERNELS),
+				      .comm = *comm};
 
 	pipeline__feed(&f->r->s, INPUT_COMM, &in, sizeof(in));
 }

@@ -253,6 +253,13 @@ static int file_open(struct recorder *r, const struct target *t, struct scan_fil
 	return err;
 }
 
+static const char *refusal(int err)
+{
+	return err == -ENOSPC	? "there is no room for another file of it"
+	       : err == -EPROTO ? "it is of another version"
+				: strerror(-err);
+}
+
 /* That there is no room is one thing, however many files and processes wait for it. */
 static bool may_tell_refused(struct scan *s, struct scan_proc *p, int err)
 {
@@ -279,9 +286,7 @@ static int file_of(struct recorder *r, struct scan_proc *p, const struct target 
 	if (err && may_tell_refused(&r->scan, p, err))
 		pr_warn("Failed to attach to the plugin of process %d: %s, continuing without "
 			"processes that have this file%s\n",
-			t->pid,
-			err == -ENOSPC ? "there is no room for another file of it" : strerror(-err),
-			is_passing(err) ? ", and trying again later" : "");
+			t->pid, refusal(err), is_passing(err) ? ", and trying again later" : "");
 	if (*f && (*f)->link >= 0)
 		pr_debug("Attached to another file of the plugin, found in process %d\n", t->pid);
 	return is_passing(err) ? err : 0;
@@ -361,7 +366,7 @@ static void file_renew(struct recorder *r, struct scan_file *f)
 	else if (!f->pause_ns)
 		pr_warn("Failed to attach to the plugin's file as it is now: %s, continuing "
 			"without it\n",
-			err == -EPROTO ? "it is of another version" : strerror(-err));
+			refusal(err));
 	f->refused = is_passing(err);
 	f->pause_ns = err ? patience__pause(f->pause_ns) : 0;
 	f->retry_ns = monotonic_ns() + f->pause_ns;

@@ -22,9 +22,8 @@
 #include "scope_probes.h"
 #include "target.h"
 
-#define MAX_TRIES    8	/* files named like the plugin that are looked into */
-#define TURN_MS	     20 /* at most, for another loader to finish */
-#define NEVER_TOGGLE (ncclProfileKernelCh | ncclProfileKernelPhase)
+#define MAX_TRIES 8  /* files named like the plugin that are looked into */
+#define TURN_MS	  20 /* at most, for another loader to finish */
 
 static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
 {
@@ -480,8 +479,8 @@ static int masks_write(struct target *t, const struct scope_control *ctl)
 		 * Neither of these must come on in a running job: NCCL's work counters would drift. Nor go off while it works
 		 * by them: the plugin does that, at the end of a group (plugin/kernels.c).
 		 */
-		allowed = area.ceiling & ~((uint32_t)NEVER_TOGGLE & ~(area.kernel_ch_ok ? now : 0));
-		next = (want & allowed) | (area.kernels_used ? now & NEVER_TOGGLE : 0);
+		allowed = area.ceiling & ~(KERNELS & ~(area.kernel_ch_ok ? now : 0));
+		next = (want & allowed) | (area.kernels_used ? now & KERNELS : 0);
 		if (next != now)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));
 		all |= next;

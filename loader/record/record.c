@@ -987,8 +987,8 @@ static void sleep_until(struct recorder *r, uint64_t ns)
 	uint64_t now = monotonic_ns();
 
 	while (!stop_signals && !is_over(r)) {
-		status_self__sleeps(&r->status, r, ns,
-				    now); /* also where the next one begins at once */
+		/* also where the next one begins at once */
+		status_self__sleeps(&r->status, r, ns, now);
 		if (now >= ns)
 			break;
 		sleep_ns(PAUSE_MS * 1000000L);
@@ -1049,21 +1049,19 @@ static void leave_out_missed(struct recorder *r)
 	tell_left_out(n);
 }
 
-/* Of windows that follow one another, one begins now that should have at due_ns, and lasts until end_ns. */
-static void tell_missed(const struct recorder *r, uint64_t now, uint64_t due_ns, uint64_t end_ns)
+/* Of windows that follow one another, one begins now that should have at due_ns. */
+static void tell_gap(const struct recorder *r, uint64_t now, uint64_t due_ns)
 {
-	uint64_t every = r->opt.every_ns, from = r->ended_ns > due_ns ? r->ended_ns : due_ns;
-	uint64_t n = end_ns > due_ns ? (end_ns - due_ns + every / 2) / every : 0;
+	uint64_t from = r->ended_ns > due_ns ? r->ended_ns : due_ns;
 	char time[HUMAN_CELL];
 
-	tell_left_out(n > 1 ? n - 1 : 0);
 	if (now > from && now - from >= too_late(r))
 		pr_warn("Recorded nothing for %s between two windows of --every: ending the one "
 			"and attaching for the other took until then\n",
 			human__time(time, (now - from) / 1000));
 }
 
-/* Of windows that do not follow one another: how many this one, due then, has the time of, or lasts into. */
+/* How many windows this one, due then, has the time of, or lasts into. */
 static uint64_t missed_until(const struct recorder *r, uint64_t due_ns)
 {
 	uint64_t every = r->opt.every_ns, next = r->next_window_ns, n = 0;
@@ -1085,13 +1083,13 @@ static uint64_t end_of_window(struct recorder *r)
 	r->next_window_ns = next_window(r, now);
 	if (follow_one_another(r))
 		end = r->next_window_ns;
-	if (follow_one_another(r) && r->ended_ns)
-		tell_missed(r, now, due, end);
 	/* the first begins at once, and may have the time of the next as well; so may one that was attached late */
 	while (r->next_window_ns && r->next_window_ns < end && end != UINT64_MAX)
 		r->next_window_ns += r->opt.every_ns;
-	if (r->opt.every_ns && !follow_one_another(r) && r->ended_ns)
+	if (r->opt.every_ns && r->ended_ns)
 		tell_left_out(missed_until(r, due));
+	if (follow_one_another(r) && r->ended_ns)
+		tell_gap(r, now, due);
 	return end < r->until_ns ? end : r->until_ns;
 }
 

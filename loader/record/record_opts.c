@@ -10,6 +10,7 @@
 #include "header.h"
 #include "log.h"
 #include "nccl_names.h"
+#include "nccl_profiler.h"
 #include "options.h"
 #include "recorder.h"
 
@@ -197,8 +198,6 @@ static error_t parse_amount(int key, char *arg, struct argp_state *state)
 
 static void parse_mask(struct argp_state *state, const char *arg, struct record_options *o)
 {
-	const uint32_t kernels = 1u << SCOPE_KERNEL_CH | 1u << SCOPE_KERNEL_PHASE;
-
 	if (event_mask_parse(arg, &o->mask) || !o->mask)
 		argp_error(state,
 			   "'%s' is no event mask: a number or a list of group, coll, p2p, "
@@ -206,7 +205,7 @@ static void parse_mask(struct argp_state *state, const char *arg, struct record_
 			   "collapi, p2papi, kernellaunch, cecoll, cesync, cebatch, "
 			   "kernelphase, all",
 			   arg);
-	o->kernels = o->mask & kernels && o->mask != ALL_TYPES && !(*arg >= '0' && *arg <= '9');
+	o->kernels = o->mask & KERNELS && o->mask != ALL_TYPES && !(*arg >= '0' && *arg <= '9');
 }
 
 static error_t parse_one(int key, char *arg, struct argp_state *state)

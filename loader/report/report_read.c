@@ -1416,13 +1416,11 @@ static void take_lifecycle(struct report_reader *rd, node_t rec)
 	struct report_comm *c;
 	int32_t rank = get_rank(rd, rec, "rank"), nranks;
 	/* 0: it was made before, and the header knows. KernelCh alone may be what stayed on. */
-	uint32_t mask = get_count(rd, details, "eventMask") &
-			~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase);
+	uint32_t mask = get_count(rd, details, "eventMask") & ~KERNELS;
 
 	/* operations that only KernelCh would have brought along are not recorded either */
 	if (rd->has_asked && get(rd, details, "noKernelCh"))
-		take_asked(rd->proc,
-			   rd->asked & ~(uint32_t)(ncclProfileKernelCh | ncclProfileKernelPhase));
+		take_asked(rd->proc, rd->asked & ~KERNELS);
 	rd->proc->lacks_ops |= mask && leaves_out_ops(mask);
 	if (!hash || rank < 0)
 		return;

@@ -292,7 +292,7 @@ typedef void (*put_fn)(FILE *f, const void *arg, const struct of *of);
 
 static bool runs(const json_t *recorder)
 {
-	return strcmp(status_field__string(recorder, "state"), "dead") != 0;
+	return !status_field__is_in(recorder, "dead");
 }
 
 /* Everything of a level, in the order of the documents. */
@@ -373,9 +373,7 @@ static void put_process(FILE *f, const void *arg, const struct of *of)
 
 static bool is_up(const json_t *recorder)
 {
-	const char *state = status_field__string(recorder, "state");
-
-	return !strcmp(state, "running") || !strcmp(state, "waiting");
+	return status_field__is_in(recorder, "running") || status_field__is_in(recorder, "waiting");
 }
 
 /* Also dead ones: their file says that one was killed. */

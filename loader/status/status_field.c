@@ -21,6 +21,11 @@ const char *status_field__string(const json_t *o, const char *key)
 	return s ? s : "-";
 }
 
+bool status_field__is_in(const json_t *recorder, const char *state)
+{
+	return !strcmp(status_field__string(recorder, "state"), state);
+}
+
 const char *status_field__when(char buf[STATUS_WHEN], uint64_t monotonic_us)
 {
 	uint64_t error_ns, offset_us = (uint64_t)(realtime_offset_ns(&error_ns) / 1000);

@@ -324,6 +324,13 @@ static bool start(struct status_self *s)
 	return true;
 }
 
+/* Whoever records has to take back what those asked for that were killed. */
+static void start_recording(struct status_self *s)
+{
+	if (!s->tried && start(s))
+		status_dir__expire(s->dirfd);
+}
+
 /* While who makes the traces has not come to the first question. */
 static char *nothing_yet(const struct recorder *r)
 {
@@ -399,8 +406,7 @@ bool status_self__tick(struct status_self *s, const struct recorder *r, uint64_t
 	uint64_t begin;
 	bool killed;
 
-	if (!s->tried && start(s))
-		status_dir__expire(s->dirfd);
+	start_recording(s);
 	if (s->sleeps_ns) /* the recording may be shorter than the time between two writes */
 		s->next_ns = s->sleeps_ns = 0;
 	if (s->dirfd < 0 || now < s->next_ns)
@@ -421,8 +427,7 @@ void status_self__waits(struct status_self *s, const struct recorder *r, uint64_
 
 	if (!r->attach) /* while it is set up */
 		return;
-	if (!s->tried && start(s))
-		status_dir__expire(s->dirfd);
+	start_recording(s);
 	if (s->dirfd < 0 || now < s->next_ns)
 		return;
 	if (!s->session)

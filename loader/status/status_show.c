@@ -128,11 +128,6 @@ static const char *where_to(const json_t *out, const json_t *opt)
 	return status_field__string(opt, given ? "output" : "capture");
 }
 
-static bool is_in(const json_t *r, const char *state)
-{
-	return !strcmp(status_field__string(r, "state"), state);
-}
-
 static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 {
 	char pid[CELL], up[CELL], cpu[CELL], mem[CELL], ring[CELL], mask[CELL], state[CELL];
@@ -140,7 +135,8 @@ static void put_recorder(const json_t *r, uint64_t now_us, FILE *f)
 	const json_t *out = json_object_get(r, "outputs"), *opt = json_object_get(r, "options");
 	uint64_t updated = status_field__number(r, "updatedUs"),
 		 age = since(updated, status_field__number(r, "startedUs"));
-	bool dead = is_in(r, "dead"), idle = dead || is_in(r, "waiting");
+	bool dead = status_field__is_in(r, "dead"),
+	     idle = dead || status_field__is_in(r, "waiting");
 	char where[CELL], more[16] = "";
 
 	snprintf(cpu, sizeof(cpu), "%.1f%%",
@@ -171,7 +167,7 @@ static void put_backlog(const json_t *r, FILE *f)
 	uint64_t us = status_field__number(b, "us");
 	char time[CELL], bytes[CELL];
 
-	if (us < BEHIND_US || is_in(r, "dead"))
+	if (us < BEHIND_US || status_field__is_in(r, "dead"))
 		return;
 	put_line(f, "%18s  traces are %s behind, %s wait%s", "", human__time(time, us),
 		 human__bytes(bytes, status_field__number(b, "bytes")),
@@ -183,7 +179,7 @@ static void put_next(const json_t *r, FILE *f)
 {
 	char when[STATUS_WHEN];
 
-	if (is_in(r, "waiting"))
+	if (status_field__is_in(r, "waiting"))
 		put_line(f, "%18s  its next recording begins at %s", "",
 			 status_field__when(when, status_field__number(r, "waitsUntilUs")));
 }
@@ -338,7 +334,7 @@ static void put_counts(const json_t *recorders, uint64_t now_us, FILE *f)
 	size_t i;
 
 	json_array_foreach (recorders, i, r) {
-		if (is_in(r, "waiting"))
+		if (status_field__is_in(r, "waiting"))
 			continue;
 		if (!any) {
 			fputc('\n', f);

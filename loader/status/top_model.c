@@ -219,7 +219,7 @@ static int add_process(struct top *t, const json_t *recorder, const json_t *p, c
 		return -ENOMEM;
 	proc->pid = (uint32_t)num(p, "hostPid");
 	proc->recorder = (uint32_t)num(recorder, "pid");
-	proc->silent = strcmp(status_field__string(recorder, "state"), "running") != 0;
+	proc->silent = !status_field__is_in(recorder, "running");
 	proc->records = us > 0 ? grown(p, was, "records") * 1e6 / us : 0;
 	json_array_foreach (get(p, "ranks"), i, rank) {
 		row = row_new(t);
@@ -256,14 +256,14 @@ static int add_recorder(struct top *t, const json_t *r)
 	int err = 0;
 	size_t i;
 
-	if (!strcmp(status_field__string(r, "state"), "dead"))
+	if (status_field__is_in(r, "dead"))
 		return 0;
-	if (!strcmp(status_field__string(r, "state"), "waiting")) {
+	if (status_field__is_in(r, "waiting")) {
 		add_waiting(t, r);
 		return 0;
 	}
 	t->recorders++;
-	t->silent += strcmp(status_field__string(r, "state"), "running") != 0;
+	t->silent += !status_field__is_in(r, "running");
 	t->captures += get(opt, "capture") && !get(opt, "output");
 	if (num(get(r, "backlog"), "us") > t->behind_us)
 		t->behind_us = num(get(r, "backlog"), "us");
@@ -428,7 +428,7 @@ static bool is_news(const struct top *t, const json_t *reading)
 	json_array_foreach (reading, i, r) {
 		was = by_number(t->now, "pid", num(r, "pid"));
 		if (!was || num(was, "updatedUs") != num(r, "updatedUs") ||
-		    strcmp(status_field__string(was, "state"), status_field__string(r, "state")))
+		    !status_field__is_in(was, status_field__string(r, "state")))
 			return true;
 	}
 	return false;

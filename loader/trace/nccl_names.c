@@ -159,7 +159,7 @@ uint32_t event_mask_closure(uint32_t mask)
 		mask |= ncclProfileProxyStep;
 	if (mask & ncclProfileProxyStep)
 		mask |= ncclProfileProxyOp;
-	if (mask & (ncclProfileProxyOp | ncclProfileKernelCh | ncclProfileKernelPhase))
+	if (mask & (ncclProfileProxyOp | KERNELS))
 		mask |= ncclProfileColl | ncclProfileP2p;
 	if (mask & ce)
 		mask |= ncclProfileCeColl;

@@ -123,8 +123,7 @@ void summary__flow(struct summary *s, const struct flow *flow, const struct flow
 
 void summary__proc_end(struct summary *s, const struct proc *p)
 {
-	s->may_have_kernels +=
-		p->from_start || p->mask & (ncclProfileKernelCh | ncclProfileKernelPhase);
+	s->may_have_kernels += p->from_start || p->mask & KERNELS;
 	s->kernels_late += p->kernels_late;
 	s->may_hang += p->no_kernels == SCOPE_KERNELS_MAY_HANG;
 	s->shm_full += p->no_kernels == SCOPE_KERNELS_SHM_FULL;

@@ -505,12 +505,11 @@ void trace__state(void *arg, const struct corr_event *ev, const struct corr_stat
  */
 static uint8_t why_no_kernels(const struct proc *p, const struct scope_comm *c)
 {
-	const uint32_t kernels = ncclProfileKernelCh | ncclProfileKernelPhase;
-	uint32_t wanted = p->has_ceiling ? p->session->mask & p->ceiling & kernels : 0;
+	uint32_t wanted = p->has_ceiling ? p->session->mask & p->ceiling & KERNELS : 0;
 
 	if (c->no_kernels || c->api < 3)
 		return c->no_kernels;
-	return wanted && !(c->mask & kernels) ? SCOPE_KERNELS_LATE : 0;
+	return wanted && !(c->mask & KERNELS) ? SCOPE_KERNELS_LATE : 0;
 }
 
 /* Why NCCL's mask has no KernelCh, which we wanted; NULL. */

@@ -225,16 +225,26 @@ static void test_no_parent(void **state)
 	assert_int_equal(status_of(check_dir, there), EXIT_OK);
 }
 
+/* What it prints; the caller's to free. */
+static char *printed(const struct summary *s)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	summary__print(s, "d", f);
+	fclose(f);
+	return text;
+}
+
 /* What it prints at its end is not wider than the report: names of the longest that there are. */
 static void summary_fits(void **state)
 {
 	struct summary s = {.flows = 1, .nworst = 1, .nslowest = 1};
-	char *text = NULL, *line, *rest;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	char *text, *line, *rest;
 
 	(void)state;
-	assert_non_null(f);
 	s.worst[0] = (struct summary_flow){.name = "255.255.255.255:65535>255.255.255.255:65535",
 					   .rank = 1023,
 					   .peer = 1022,
@@ -258,8 +268,7 @@ static void summary_fits(void **state)
 	strcpy(s.proxy.behind[1].comm, "python3\033worker");
 	s.proxy.behind[0].tgid = s.proxy.behind[1].tgid = 4194303;
 	s.proxy.nblocked_in = 1;
-	summary__print(&s, "d", f);
-	fclose(f);
+	text = printed(&s);
 	assert_non_null(strstr(text, "behind qemu-system-x86[4194303],"));
 	assert_non_null(strstr(text, "behind python3?worker[4194303], in "));
 	assert_non_null(strstr(text, "99999 segments sent again, 11111 of them needlessly"));
@@ -282,9 +291,7 @@ static void summary_of_enqueues(void **state)
 	struct sched_join join = {.app = {.threads = 1, .span_ns = 10, .sums.runq_ns = 8}};
 	struct proc *p = calloc(1, sizeof(*p));
 	struct summary s = {.nslowest = 0};
-	char *text = NULL;
-	size_t len;
-	FILE *f;
+	char *text;
 	int i;
 
 	(void)state;
@@ -292,10 +299,7 @@ static void summary_of_enqueues(void **state)
 	for (i = 0; i < 2; i++) {
 		summary__event(&s, p, &ev, &join);
 		ev.exec = EXEC_PROXY;
-		f = open_memstream(&text, &len);
-		assert_non_null(f);
-		summary__print(&s, "d", f);
-		fclose(f);
+		text = printed(&s);
 		assert_non_null(strstr(text, i ? "\nThreads of operations, while those ran\n"
 					       : "\nThreads of operations, while those were "
 						 "enqueued: when they ended is not recorded\n"));
@@ -365,9 +369,7 @@ static void test_kernels_by_name(void **state)
 static void summary_of_a_quota(void **state)
 {
 	struct summary s = {.nslowest = 0};
-	char *text = NULL;
-	size_t len;
-	FILE *f;
+	char *text;
 	int i;
 
 	(void)state;
@@ -377,11 +379,8 @@ static void summary_of_a_quota(void **state)
 	strcpy(s.proxy.behind[0].comm, "cc1");
 	s.proxy.behind[0].tgid = 815;
 	for (i = 49; i <= 50; i++) {
-		f = open_memstream(&text, &len);
-		assert_non_null(f);
 		s.proxy.sums.throttled_ns = (uint64_t)i;
-		summary__print(&s, "d", f);
-		fclose(f);
+		text = printed(&s);
 		if (i < 50)
 			assert_non_null(strstr(text, "  behind cc1[815]\n"));
 		else
