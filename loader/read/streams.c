@@ -111,16 +111,18 @@ static int add_stream(struct streams *f, const char *path, off_t at, off_t end)
 	return 0;
 }
 
+static const char header_begin[] = "{\"recordType\":\"header\"";
+
 /* Each header in buf begins a piece; @from: where the one before began. */
 static int split_at(struct streams *f, const char *path, const char *buf, size_t len, off_t buf_at,
 		    off_t *from)
 {
-	static const char begin[] = "{\"recordType\":\"header\"";
 	const char *hit = buf;
 	int err = 0;
 
 	while (!err && f->n < PIECES_MAX &&
-	       (hit = memmem(hit, len - (size_t)(hit - buf), begin, sizeof(begin) - 1))) {
+	       (hit = memmem(hit, len - (size_t)(hit - buf), header_begin,
+			     sizeof(header_begin) - 1))) {
 		off_t off = buf_at + (hit - buf);
 
 		if (off > *from)
@@ -134,7 +136,8 @@ static int split_at(struct streams *f, const char *path, const char *buf, size_t
 /* No text within a record can look like the beginning of a header: its quotes would be escaped. */
 static int split(struct streams *f, const char *path, int fd, off_t size)
 {
-	const size_t chunk = 1 << 20, over = 20; /* less than what is looked for */
+	/* from one look to the next: all but a byte of what is looked for, so that none is in neither or in both */
+	const size_t chunk = 1 << 20, over = sizeof(header_begin) - 2;
 	char *buf = malloc(chunk + over);
 	off_t at = 0, from = 0;
 	size_t kept = 0, len;

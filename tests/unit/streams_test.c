@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/read/streams.c: in which order they begin, where there are more than can be read side by side. */
+/* loader/read/streams.c: where they begin, and in which order, where there are more than can be read side by side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,11 +102,48 @@ static void test_staggered(void **state)
 	}
 }
 
+/* A file's text is looked through in chunks: a header is found wherever in them it begins, also across two. */
+static void header_at(size_t at)
+{
+	static const char header[] = "{\"recordType\":\"header\"}\n";
+	static const struct streams_ops ops = {
+		.begin = begin, .line = line, .now = now, .end = end};
+	char path[] = "/tmp/ncclscope-streams-XXXXXX", *paths[] = {path, NULL};
+	const struct streams_options opt = {.again = true};
+	int fd = mkstemp(path), err;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	struct streams *s;
+
+	assert_non_null(f);
+	fputs(header, f);
+	fprintf(f, "%*s\n%s", (int)(at - sizeof(header)), "", header);
+	assert_int_equal(ftell(f), at + sizeof(header) - 1);
+	fclose(f);
+	s = streams__new(paths, &opt, &err);
+	assert_non_null(s);
+	nbegun = 0;
+	assert_int_equal(streams__read(s, &ops, NULL), 0);
+	if (nbegun != 2)
+		fail_msg("a header at %zu: %u pieces", at, nbegun);
+	streams__free(s);
+	unlink(path);
+}
+
+static void test_across_chunks(void **state)
+{
+	size_t at;
+
+	(void)state;
+	for (at = (1 << 20) - 24; at <= (1 << 20) + 1; at++)
+		header_at(at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_together),
 		cmocka_unit_test(test_staggered),
+		cmocka_unit_test(test_across_chunks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
