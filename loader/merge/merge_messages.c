@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What passed between nodes, as far as it bounds their clocks; see merge_read.h, and docs/merge.md for why it does. */
 #include <stdlib.h>
+#include <string.h>
 #include "fnv.h"
 #include "merge_read.h"
 #include "seq.h"
@@ -61,13 +62,14 @@ struct met {
 /* Of an operation, a node's part in it. */
 struct whole_node {
 	uint32_t node;
+	uint32_t gen;	     /* the operation's when it came to it */
 	int64_t start, stop; /* last start and first stop of its ranks */
 };
 
 /* An operation that nobody leaves before all have come, by nodes. It counts when it goes, too. */
 struct whole {
 	uint64_t addr; /* its key */
-	uint32_t gen;  /* the how manieth of that key it is */
+	uint32_t gen;  /* another one for each of that key, higher than all before */
 	uint32_t n, cap;
 	bool several;
 	struct whole_node *at; /* owned */
@@ -77,7 +79,7 @@ struct whole {
 /* A rank's part in one, to know whether it comes again. */
 struct part {
 	uint64_t addr; /* key of the operation, node and rank */
-	uint32_t gen;
+	uint32_t gen;  /* the operation's when it came */
 	int64_t start;
 	UT_hash_handle hh;
 };
@@ -104,15 +106,28 @@ static void settle(struct merge *m, const struct met *e)
 		pass(m, e->from, e->sent, e->to, e->arrived);
 }
 
-/* An end that was there comes again: of the same message, or of another one by that name, long after. */
-static bool comes_again(struct merge_reader *rd, struct met *e, int64_t was, int64_t ns)
+/*
+ * When a part comes again, what another one that is there is of: not of the same as the last was, from which it is @was away, but of
+ * what begins with this one, which is @now away. It has been read before this one, and what belongs to the last is missing.
+ */
+static bool is_ahead(int64_t was, int64_t now)
 {
+	return was >= AGAIN_NS && now < was;
+}
+
+/* An end that was there comes again: of the same message, or of another one by that name, long after. */
+static bool comes_again(struct merge_reader *rd, struct met *e, bool sent, int64_t ns)
+{
+	int64_t was = sent ? e->sent : e->arrived, other = sent ? e->arrived : e->sent;
+
 	if (!was)
 		return false;
 	if (llabs(ns - was) < AGAIN_NS) {
 		e->several = true;
 		return true;
 	}
+	if (other && is_ahead(llabs(other - was), llabs(other - ns)))
+		return false;
 	if (llabs(e->arrived - e->sent) < AGAIN_NS)
 		settle(rd->m, e);
 	e->sent = e->arrived = 0;
@@ -130,7 +145,7 @@ static void meet(struct merge_reader *rd, uint64_t key, bool sent, int64_t ns)
 		settle(rd->m, all->met); /* the oldest, which goes */
 	e = RECENT(all->met, struct met, key, true, KEEP_MET, &rd->m->err);
 	ns += rd->offset;
-	if (!e || comes_again(rd, e, sent ? e->sent : e->arrived, ns))
+	if (!e || comes_again(rd, e, sent, ns))
 		return;
 	if (sent) {
 		e->sent = ns;
@@ -259,23 +274,63 @@ static void drop_whole(struct merge *m, struct merge_learner *all, struct whole 
 	RECENT_FORGET(all->wholes, w);
 }
 
-/* Whether a rank's part in it has come before. One that comes long after is of another one by that name. */
-static bool is_again(struct merge_reader *rd, struct whole *w, int32_t rank, int64_t start)
+/* For how long one was over when the other began; negative: there is a time that is of both. */
+static int64_t apart(const struct whole_node *a, const struct whole_node *b)
+{
+	int64_t ab = b->start - a->stop, ba = a->start - b->stop;
+
+	return ab > ba ? ab : ba;
+}
+
+/* A part of the next one by its name has come, of the node whose part in this one was @was. */
+static void next_whole(struct merge_reader *rd, struct whole *w, struct whole_node was,
+		       const struct whole_node *now)
+{
+	struct whole_node *at = w->at, *end = at + w->n, *ahead = at, moved;
+
+	for (; at < end; at++) {
+		if (is_ahead(apart(at, &was), apart(at, now)))
+			continue;
+		moved = *ahead;
+		*ahead++ = *at;
+		*at = moved;
+	}
+	w->n = (uint32_t)(ahead - w->at);
+	settle_whole(rd->m, w);
+	w->n = (uint32_t)(end - ahead);
+	memmove(w->at, ahead, w->n * sizeof(*ahead));
+	w->several = w->several && w->n;
+	w->gen = ++rd->all->gens;
+}
+
+static struct whole_node *node_of(const struct whole *w, uint32_t node)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->at[i].node == node)
+			return &w->at[i];
+	return NULL;
+}
+
+/*
+ * Whether a rank's part in it has come before. One that comes long after is of another one by that name, as is one that is long after
+ * that of another rank of its node.
+ */
+static bool is_again(struct merge_reader *rd, struct whole *w, int32_t rank,
+		     const struct whole_node *now)
 {
 	struct part *p =
 		RECENT(rd->all->parts, struct part, KEY_OF(w->addr, rd->proc->node, (uint32_t)rank),
 		       true, KEEP_MET, &rd->m->err);
+	const struct whole_node *was = node_of(w, now->node);
 
-	if (!p || (p->start && p->gen == w->gen && llabs(start - p->start) < AGAIN_NS))
+	if (!p || (p->start && llabs(now->start - p->start) < AGAIN_NS))
 		return true;
-	if (p->start && p->gen == w->gen) {
-		settle_whole(rd->m, w);
-		w->gen++;
-		w->n = 0;
-		w->several = false;
-	}
+	if (was && (p->gen >= was->gen || apart(was, now) >= AGAIN_NS))
+		next_whole(rd, w, *was, now);
 	p->gen = w->gen;
-	p->start = start;
+	p->start = now->start;
 	return false;
 }
 
@@ -298,21 +353,22 @@ static int grow_whole(struct merge *m, struct merge_learner *all, struct whole *
 	return 0;
 }
 
-static int add_to_whole(struct merge_reader *rd, struct whole *w, int64_t start, int64_t stop)
+static int add_to_whole(struct merge_reader *rd, struct whole *w, const struct whole_node *part)
 {
-	uint32_t node = rd->proc->node, i;
+	struct whole_node *at = node_of(w, part->node);
 	int err;
 
-	for (i = 0; i < w->n && w->at[i].node != node; i++)
-		;
-	if (i == w->n) {
+	if (!at) {
 		err = grow_whole(rd->m, rd->all, w);
-		if (!err)
-			w->at[w->n++] = (struct whole_node){node, start, stop};
-		return err;
+		if (err)
+			return err;
+		at = &w->at[w->n++];
+		*at = *part;
+		at->gen = w->gen;
+		return 0;
 	}
-	w->at[i].start = start > w->at[i].start ? start : w->at[i].start;
-	w->at[i].stop = stop < w->at[i].stop ? stop : w->at[i].stop;
+	at->start = part->start > at->start ? part->start : at->start;
+	at->stop = part->stop < at->stop ? part->stop : at->stop;
 	return 0;
 }
 
@@ -320,6 +376,8 @@ static int add_to_whole(struct merge_reader *rd, struct whole *w, int64_t start,
 static void meet_all(struct merge_reader *rd, uint64_t key, int32_t rank, int64_t start,
 		     int64_t stop)
 {
+	const struct whole_node part = {
+		.node = rd->proc->node, .start = start + rd->offset, .stop = stop + rd->offset};
 	struct merge_learner *all = rd->all;
 	struct whole *w = RECENT(all->wholes, struct whole, key, false, KEEP_WHOLES, &rd->m->err);
 
@@ -327,12 +385,13 @@ static void meet_all(struct merge_reader *rd, uint64_t key, int32_t rank, int64_
 		drop_whole(rd->m, all,
 			   all->wholes); /* the oldest: RECENT() would leave what it owns */
 	w = RECENT(all->wholes, struct whole, key, true, KEEP_WHOLES, &rd->m->err);
-	start += rd->offset;
 	if (!w)
 		return;
-	if (is_again(rd, w, rank, start))
+	if (!w->gen)
+		w->gen = ++all->gens;
+	if (is_again(rd, w, rank, &part))
 		w->several = true;
-	else if (add_to_whole(rd, w, start, stop + rd->offset))
+	else if (add_to_whole(rd, w, &part))
 		rd->m->err = -ENOMEM;
 }
 

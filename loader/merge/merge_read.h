@@ -19,6 +19,7 @@ struct merge_learner {
 	struct met *met;
 	struct whole *wholes;
 	uint64_t whole_nodes; /* that there is room for in them */
+	uint32_t gens;	      /* that they have had */
 	struct part *parts;
 	struct seen *seen;
 };

@@ -247,6 +247,62 @@ by_calls()
 }
 t "clocks by AllReduces: a later run of the same, an old NCCL, replays of a graph" by_calls
 
+# fit TRACE...: the same in numbers
+fit()
+{
+	"$tool" merge --clocks --json "$@" 2>err | jq -c '.nodes[] | select(.by != "reference") | [.by, .shift, .error]'
+}
+
+# Of two runs of the same communicator the first one's last line is not there of one rank, as it was killed; and of the second one
+# that rank's lines are read first.
+runs()
+{
+	calls 1 0 10 0 i 0 2.28.9 >a.jsonl
+	calls 2 1 20 5000 i 0 2.28.9 >b.jsonl
+	calls 2 2 22 5000 i 0 2.28.9 >c.jsonl
+	calls 1 0 11 0 i 60000 2.28.9 >a2.jsonl
+	calls 2 1 21 5000 i 60000 2.28.9 >b2.jsonl
+	calls 2 2 23 5000 i 60000 2.28.9 >c2.jsonl
+	head -n -2 b.jsonl >b1.jsonl
+	head -n -2 c.jsonl >c1.jsonl
+	same "$(found a.jsonl b1.jsonl b2.jsonl a2.jsonl)" '["messages",true,true]' || { echo "of all of a node"; return 1; }
+	same "$(found a.jsonl b.jsonl c1.jsonl c2.jsonl b2.jsonl a2.jsonl)" '["messages",true,true]' || { echo "of one of a node's"; return 1; }
+	# and it is as if the first run had had another one: there is nothing else to go by
+	for f in a b2 a2; do
+		{ head -n 1 $f.jsonl && tail -n 2 $f.jsonl; } >$f.last.jsonl
+	done
+	sed 's/"seq":99/"seq":5/' a.last.jsonl >other.jsonl
+	same "$(fit a.last.jsonl b2.last.jsonl a2.last.jsonl)" "$(fit other.jsonl b2.last.jsonl a2.last.jsonl)" || { echo "alone"; return 1; }
+}
+t "clocks by AllReduces of which some were of another run" runs
+
+# replay NODE RANK PID AHEAD MS: of a graph, MS ms after the others, of which rank 1 gets a message from rank 0
+replay()
+{
+	local ts=$((1000000 + $5 * 1000 + $4)) is_send
+	is_send=$([ "$2" = 0 ] && echo true || echo false)
+	calls "$1" "$2" "$3" 0 0 0 2.28.9 | head -n 1
+	echo '{"recordType":"event","type":"ncclProfileProxyOp","start":{"ts":'$ts.000'},"stop":{"ts":'$((ts + 50)).000'},"parentObj":"0x2","eventAddr":"0x3","details":{"channel":0,"peer":'$((1 - $2))',"isSend":'"$is_send"'}}'
+	echo '{"recordType":"event","type":"ncclProfileColl","func":"AllGather","commHash":"0x7","rank":'"$2"',"start":{"ts":'$ts.000'},"stop":{"ts":'$((ts + 60)).000'},"eventAddr":"0x2","details":{"seq":7}}'
+}
+
+# Replays of a graph 20 s apart, of which the sender is recorded from the second on, and the last does not arrive.
+replays()
+{
+	local i
+	calls 1 0 10 0 i 0 2.28.9 >a.jsonl
+	calls 2 1 20 5000 i 0 2.28.9 >b.jsonl
+	replay 2 1 20 5000 20000 >r1.jsonl
+	for i in 2 3; do
+		replay 1 0 10 0 $((i * 20000)) >s$i.jsonl
+		replay 2 1 20 5000 $((i * 20000)) >r$i.jsonl
+	done
+	replay 1 0 10 0 80000 >s4.jsonl
+	same "$(fit a.jsonl b.jsonl r1.jsonl s2.jsonl r2.jsonl s3.jsonl r3.jsonl s4.jsonl)" "$(fit a.jsonl b.jsonl s2.jsonl r2.jsonl s3.jsonl r3.jsonl s4.jsonl)" &&
+		same "$(found a.jsonl b.jsonl r1.jsonl s2.jsonl r2.jsonl s3.jsonl r3.jsonl s4.jsonl | jq .[1])" true
+}
+t "clocks by messages of which some were of another replay" replays
+
 many()
 {
 	local i
