@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Flows on their way in and out; see decode_net.h. */
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include "decode_net.h"
@@ -110,6 +111,14 @@ static void tell_end(struct proc *p, struct flow *flow, uint16_t why)
 	put_end(p, flow, why);
 }
 
+static void put_reset(struct proc *p, struct flow *flow, const struct scope_ev_flow *ev)
+{
+	trace__flow(p, flow, ev->why, ev->h.ts_ns);
+	/* One that is received closes it, which needs no further line. */
+	if (ev->why == SCOPE_FLOW_RESET_IN)
+		flow->told_tcp.state = TCP_CLOSE;
+}
+
 static void on_flow(struct session *s, const struct scope_ev_flow *ev)
 {
 	struct flow *flow = flows__get(&s->net.flows, ev);
@@ -135,9 +144,9 @@ static void on_flow(struct session *s, const struct scope_ev_flow *ev)
 	case SCOPE_FLOW_RESET_OUT:
 		p = flow->gone ? NULL : proc_of(s, flow);
 		if (p)
-			trace__flow(p, flow, ev->why, ev->h.ts_ns);
+			put_reset(p, flow, ev);
 		break;
-	default:
+	default: /* another state is told with the next sample: most are over by then */
 		break;
 	}
 }
@@ -422,6 +431,12 @@ static bool has_news(struct flow *flow, bool its_turn)
 	return its_turn ? resent || flow__moved(flow) : resent >= FLOW_RESENT_MANY;
 }
 
+/* That it is established is told as it comes about. */
+static bool has_new_state(const struct flow *flow)
+{
+	return flow->tcp.state != flow->told_tcp.state && flow->tcp.state != TCP_ESTABLISHED;
+}
+
 static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 {
 	struct proc *p = flow->gone ? NULL : proc_of(s, flow);
@@ -442,8 +457,10 @@ static void tell_flow(struct session *s, struct flow *flow, uint64_t now_ns)
 	}
 	if (flow->pending)
 		tell_begin(s, flow);
-	else if (has_news(flow, now_ns - flow->told_ns >= every))
+	else if (has_new_state(flow))
 		trace__flow(p, flow, SCOPE_FLOW_STATE, flow->tcp_ns);
+	else if (has_news(flow, now_ns - flow->told_ns >= every))
+		trace__flow(p, flow, TRACE_FLOW_USE, flow->tcp_ns);
 	trace__drops(p, flow);
 }
 

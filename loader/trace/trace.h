@@ -28,10 +28,10 @@ void trace__thread(struct proc *p, const struct thread *t, uint64_t stop_ns);
 void trace__slice(struct proc *p, const struct sched_thread *t, const struct sched_slice *slice,
 		  uint64_t end_ns, uint64_t irq_ns);
 
-/*
- * A flow's figures; why is an enum scope_flow_why, SCOPE_FLOW_STATE: it moves, SCOPE_FLOW_GONE: its
- * last, 0: our last.
- */
+/* Besides those of enum scope_flow_why: it moves. */
+#define TRACE_FLOW_USE UINT16_MAX
+
+/* A flow's figures; why is an enum scope_flow_why or TRACE_FLOW_USE, SCOPE_FLOW_GONE: its last, 0: our last. */
 void trace__flow(struct proc *p, struct flow *flow, uint16_t why, uint64_t ts_ns);
 
 /* Packets of it that the kernel dropped, those that have not been told yet. */

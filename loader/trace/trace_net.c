@@ -295,6 +295,8 @@ static const char *why_name(uint16_t why)
 	case SCOPE_FLOW_GONE:
 		return "end";
 	case SCOPE_FLOW_STATE:
+		return "state";
+	case TRACE_FLOW_USE:
 		return "use";
 	default:
 		return "detached";

@@ -1165,6 +1165,55 @@ static void test_reset(void **state)
 	assert_string_equal(line_with(A_FLOW, 3), "");
 }
 
+/* The other end has closed and this one does not: nothing moves any more, and that it is so is told, once. */
+static void test_state(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	at(100 * MS);
+	used(c, proxy, SCOPE_TX, 10);
+	look_on(500 * MS);
+	c->tcp.state = 8;
+	tell_flow(c, SCOPE_FLOW_STATE);
+	look_on(5000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 1), "\"why\":\"state\",\"tcp\":{\"state\":\"close-wait\"");
+	must_have(line_with(A_FLOW, 2), "\"why\":\"detached\",\"end\":true");
+	assert_string_equal(line_with(A_FLOW, 3), "");
+}
+
+/* What it goes through as it comes about, is reset or is closed by this end has lines of its own. */
+static void test_states_of_others(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	tell_flow(c, SCOPE_FLOW_STATE);
+	look_on(500 * MS);
+	tell_flow(c, SCOPE_FLOW_RESET_IN);
+	c->tcp.state = 7;
+	tell_flow(c, SCOPE_FLOW_STATE);
+	look_on(1000 * MS);
+	gone(c);
+	look_on(1500 * MS);
+	at(2000 * MS);
+	c = connect_it(2, JOB, SCOPE_FLOW_OPEN);
+	look_on(2500 * MS);
+	for (c->tcp.state = 4; c->tcp.state <= 5; c->tcp.state++)
+		tell_flow(c, SCOPE_FLOW_STATE);
+	gone(c);
+	look_on(4000 * MS);
+	finish();
+	must_have(line_with(A_FLOW, 1), "\"why\":\"reset-in\"");
+	must_have(line_with(A_FLOW, 2), "\"why\":\"end\",\"end\":true");
+	must_have(line_with("41001>", 0), "\"why\":\"open\"");
+	must_have(line_with("41001>", 1), "\"why\":\"end\",\"end\":true");
+	assert_string_equal(line_with("\"why\":\"state\"", 0), "");
+}
+
 /* What was read before a record may be taken after it. */
 static void test_overtaken(void **state)
 {
@@ -1592,6 +1641,8 @@ int main(void)
 		TEST(test_cut_reading),
 		TEST(test_cut_reading_digest),
 		TEST(test_reset),
+		TEST(test_state),
+		TEST(test_states_of_others),
 		TEST_WITH(test_overtaken, setup_flows),
 		TEST(test_end_lost),
 		TEST(test_never_back),
