@@ -7,7 +7,8 @@
 #include "trace.h"
 #include "trace_keys.h"
 
-#define FLOWS_MAX 4 /* that an operation names */
+#define FLOWS_MAX    4	/* that an operation names */
+#define SUBSYS_SHIFT 16 /* of a drop reason: SKB_DROP_REASON_SUBSYS_SHIFT */
 
 /* ---- Parts -------------------------------------------------------------------------------------- */
 
@@ -16,13 +17,23 @@ static void put_flow_name(struct json *j, const struct flow *flow)
 	json_str(j, flow->name, strlen(flow->name));
 }
 
+/* Some parts of the kernel have reasons of their own, which enum skb_drop_reason does not name. */
+static void put_number(char *to, size_t size, uint32_t reason)
+{
+	if (reason >> SUBSYS_SHIFT)
+		snprintf(to, size, "SUBSYS_%u_%u", reason >> SUBSYS_SHIFT,
+			 reason & ((1u << SUBSYS_SHIFT) - 1));
+	else
+		snprintf(to, size, "%u", reason);
+}
+
 static void put_reason(struct json *j, const struct proc *p, uint32_t reason)
 {
 	const char *name = net_names__reason(&p->session->net.names, reason);
-	char number[16];
+	char number[32];
 
 	if (!name && reason) {
-		snprintf(number, sizeof(number), "%u", reason);
+		put_number(number, sizeof(number), reason);
 		name = number;
 	}
 	if (!name)

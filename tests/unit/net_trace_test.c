@@ -1433,6 +1433,21 @@ static void test_old_sequence(void **state)
 	assert_int_equal(s->summary.drops, 1);
 }
 
+/* Reasons that only a part of the kernel has: which part, and which of its own; and one that nobody names. */
+static void test_reasons_of_parts(void **state)
+{
+	struct conn *c;
+
+	(void)state;
+	c = connected();
+	dropped(c, 3 << 16 | 2, 0x1000, 100);
+	dropped(c, 250, 0x2000, 100);
+	look_on(1000 * MS);
+	finish();
+	must_have(line_with("\"recordType\":\"drop\"", 0), "\"reason\":\"SUBSYS_3_2\",\"n\":1,");
+	must_have(line_with("\"recordType\":\"drop\"", 1), "\"reason\":\"250\",\"n\":1,");
+}
+
 /* More within a sample than are kept: told before they are forgotten. */
 static void test_many_drops(void **state)
 {
@@ -1651,6 +1666,7 @@ int main(void)
 		TEST(test_dropped_acks),
 		TEST(test_parts_of_a_packet),
 		TEST(test_old_sequence),
+		TEST(test_reasons_of_parts),
 		TEST(test_many_drops),
 		TEST(test_same_pid),
 		TEST(test_process_end),
