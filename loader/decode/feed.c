@@ -513,6 +513,12 @@ static void feed_ports(struct recorder *r)
 			pr_warn("The RDMA device %s does not answer: reading its counters hangs; "
 				"continuing without them until it does\n",
 				device);
+		else if (err == -ENODEV)
+			pr_warn("The RDMA device %s is in another network namespace: "
+				"/sys/class/infiniband has no counters of it here, continuing "
+				"without them ('rdma system set netns shared' has all of them in "
+				"each)\n",
+				device);
 		else
 			pr_warn("Failed to read counters of the RDMA device %s: %s, continuing "
 				"without them\n",

@@ -716,6 +716,22 @@ static bool uverbs_link(const struct rdma *r, const char *link, uint32_t *nr)
 	return at && name_number(at + sizeof(tail) - 1, 1 << 20, nr);
 }
 
+/*
+ * Verbs of all devices are in each network namespace; where each device has a namespace of its own ("rdma system"), the device itself
+ * is in that one's sysfs alone.
+ */
+static bool is_elsewhere(const struct rdma *r, const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "sys/class/infiniband/%s", name);
+	fd = open_path(r, path, O_PATH);
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOENT;
+}
+
 /* What descriptor `fd` of a process is, as a set of one device or none. */
 static uint64_t device_of(struct rdma *r, int fds, const char *fd, uint64_t now_ns)
 {
@@ -733,7 +749,10 @@ static uint64_t device_of(struct rdma *r, int fds, const char *fd, uint64_t now_
 	if (read_path(r, path, name, sizeof(name)) < 0 || !rdma_name_ok(name))
 		return 0;
 	i = device_get(r, name, now_ns);
-	return i < 0 ? 0 : 1ULL << i;
+	if (i < 0)
+		return 0;
+	r->devices[i].elsewhere = is_elsewhere(r, name);
+	return 1ULL << i;
 }
 
 /* Devices that somebody has open are read from now on, for a while. */

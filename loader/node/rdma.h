@@ -85,6 +85,7 @@ struct rdma_port {
 struct rdma_device {
 	char name[RDMA_NAME_MAX]; /* "": this place is free */
 	uint64_t until_ns;	  /* somebody has it open, or has had a moment ago */
+	bool elsewhere; /* as last seen: what it counts is to be seen in another network namespace only */
 };
 
 struct rdma {

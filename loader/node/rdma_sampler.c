@@ -67,6 +67,16 @@ void rdma_sampler__reset(struct rdma_sampler *s)
 		ask(s);
 }
 
+/* Whether it is to be read. What is not there to be read is told of. */
+static bool wants(struct rdma_reading *d, const struct rdma_device *dev, uint64_t now_ns)
+{
+	if (!dev->name[0] || now_ns >= dev->until_ns)
+		return false;
+	if (dev->elsewhere && strcmp(d->troubled, dev->name))
+		d->err = -ENODEV;
+	return !dev->elsewhere;
+}
+
 void rdma_sampler__ask(struct rdma_sampler *s, const struct rdma *r, uint64_t now_ns)
 {
 	struct rdma_question *q = &s->question;
@@ -76,7 +86,7 @@ void rdma_sampler__ask(struct rdma_sampler *s, const struct rdma *r, uint64_t no
 	if (s->fd < 0)
 		return;
 	for (i = 0; i < RDMA_DEVICES_MAX; i++) {
-		if (r->devices[i].name[0] && now_ns < r->devices[i].until_ns)
+		if (wants(&s->devices[i], &r->devices[i], now_ns))
 			devices |= 1ull << i;
 		if (!strcmp(q->names[i], r->devices[i].name))
 			continue;

@@ -110,7 +110,10 @@ void rdma_sampler__ask_now(struct rdma_sampler *s);
 bool rdma_sampler__wait(struct rdma_sampler *s, uint64_t until_ns);
 /* Samples that have not come until now are told to have ended after that: whoever has asked for what was until then has not seen them. */
 void rdma_sampler__after(struct rdma_sampler *s, uint64_t ns);
-/* What to tell, each device once; NULL: nothing. *err: -ETIMEDOUT: it hangs; else why it is not read. "": no device is, any more. */
+/*
+ * What to tell, each device once; NULL: nothing. *err: -ETIMEDOUT: it hangs; -ENODEV: it is in another network namespace; else why it is
+ * not read. "": no device is, any more.
+ */
 const char *rdma_sampler__trouble(struct rdma_sampler *s, int *err);
 void rdma_sampler__stop(struct rdma_sampler *s);
 

@@ -322,6 +322,31 @@ static void test_hangs_at_the_end(void **state)
 	assert_in_range(monotonic_ns() - begin, 0, 500 * MS);
 }
 
+/*
+ * As for a recorder in the node's network namespace when a job's pod has a device of its own: its verbs are there, what it counts is
+ * not. It is told once, also in later recordings, and the device is read if it comes.
+ */
+static void test_elsewhere(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r '%s/sys/class/infiniband/mlx5_1'", root);
+	assert_int_equal(system(command), 0);
+	until_rows("mlx5_0", 3);
+	assert_int_equal(warnings, 1);
+	assert_non_null(strstr(warning, "mlx5_1 is in another network namespace"));
+	recording_ends();
+	recording_begins();
+	until_rows("mlx5_0", 3);
+	feed__rdma(&r, true);
+	assert_int_equal(warnings, 1);
+	assert_null(port("mlx5_1"));
+	put(DATA(1), "2000\n");
+	until_rows("mlx5_1", 1);
+	assert_int_equal(warnings, 1);
+}
+
 /* A second recording: its traces know of nothing that was told in the first, and between them nobody is asked. */
 static void test_windows(void **state)
 {
@@ -357,8 +382,10 @@ static void test_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TREE_TEST(test_samples),	  TREE_TEST(test_after),   TREE_TEST(test_hangs),
-		TREE_TEST(test_hangs_at_the_end), TREE_TEST(test_windows), TREE_TEST(test_dies),
+		TREE_TEST(test_samples),   TREE_TEST(test_after),
+		TREE_TEST(test_hangs),	   TREE_TEST(test_hangs_at_the_end),
+		TREE_TEST(test_elsewhere), TREE_TEST(test_windows),
+		TREE_TEST(test_dies),
 	};
 
 	hang = mmap(NULL, sizeof(*hang), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

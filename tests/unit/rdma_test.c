@@ -664,8 +664,10 @@ static void test_nothing(void **state)
 	run_ms(&r, &u, 2000); /* a device without a folder */
 	assert_int_equal(u.devices, 1);
 	assert_int_equal(r.nports, 0);
+	assert_true(r.devices[0].elsewhere);
 	put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
 	run_ms(&r, &u, 2000); /* a port without counters */
+	assert_false(r.devices[0].elsewhere);
 	assert_int_equal(r.samples, 0);
 	put(PORT "counters", "a file\n");
 	put(PORT "hw_counters/lifespan", "10\n");
