@@ -108,11 +108,12 @@ static void settle(struct merge *m, const struct met *e)
 
 /*
  * When a part comes again, what another one that is there is of: not of the same as the last was, from which it is @was away, but of
- * what begins with this one, which is @now away. It has been read before this one, and what belongs to the last is missing.
+ * what begins with this one, which is @now away. It has been read before this one, and what belongs to the last is missing. Where it
+ * is far from both, clocks are, and which one is nearer tells nothing.
  */
 static bool is_ahead(int64_t was, int64_t now)
 {
-	return was >= AGAIN_NS && now < was;
+	return was >= AGAIN_NS && now < AGAIN_NS;
 }
 
 /* An end that was there comes again: of the same message, or of another one by that name, long after. */
