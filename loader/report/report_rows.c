@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "report_priv.h"
 
 /* ---- Heat map: rank x time --------------------------------------------------------------------------------- */
@@ -22,9 +23,9 @@ struct heat_row {
 	UT_hash_handle hh;
 };
 
-/* Columns get wider as time goes on: two become one. */
+/* Columns get wider as time goes on: two become one. Where it begins and ends: recordings need not be read in their order. */
 struct heat {
-	int64_t from, width;
+	int64_t from, to, width;
 	uint32_t n, cap;
 	uint64_t left;		/* parts of ranks for whose row there is no room */
 	struct heat_row **rows; /* owned */
@@ -52,6 +53,36 @@ static void widen(struct heat *h)
 		}
 	}
 	h->width *= 2;
+}
+
+static int64_t columns(const struct heat *h, int64_t ns)
+{
+	return (ns + h->width - 1) / h->width;
+}
+
+/* What is in them goes so many columns on. */
+static void move(struct heat *h, uint32_t n)
+{
+	size_t rest = (HEAT_COLS - n) * sizeof(double);
+	uint32_t r;
+
+	for (r = 0; r < h->n; r++) {
+		struct heat_row *row = h->rows[r];
+
+		memmove(row->op + n, row->op, rest);
+		memmove(row->wait + n, row->wait, rest);
+		memset(row->op, 0, n * sizeof(double));
+		memset(row->wait, 0, n * sizeof(double));
+	}
+	h->from -= n * h->width;
+}
+
+/* Makes room for what was earlier than all before. */
+static void begin_at(struct heat *h, int64_t from)
+{
+	while (columns(h, h->from - from) + columns(h, h->to - h->from) > HEAT_COLS)
+		widen(h);
+	move(h, (uint32_t)columns(h, h->from - from));
 }
 
 /* Its room; NULL: there is no memory. */
@@ -119,12 +150,13 @@ void report_heat_add(struct report *r, const struct report_part *p, int64_t wait
 		return;
 	if (!h->width) {
 		h->width = 1000000;
-		h->from = from;
+		h->from = h->to = from;
 	}
 	if (from < h->from)
-		from = h->from;
+		begin_at(h, from);
 	while (to - h->from >= h->width * HEAT_COLS)
 		widen(h);
+	h->to = most(h->to, to);
 	for (at = from; at < to; at = end) {
 		int64_t c = (at - h->from) / h->width;
 

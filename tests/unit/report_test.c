@@ -5224,6 +5224,79 @@ static void late_in_one_group(void **state)
 	report_free(&r);
 }
 
+/* In the map: so many operations of the process from that second on, one a second, half of which it waits. */
+static void add_to_map(struct report *r, struct report_proc *proc, int64_t from, int64_t n)
+{
+	struct report_part p = {.proc = proc};
+	int64_t s;
+
+	for (s = from; s < from + n; s++) {
+		p.start = s * 1000 * MS;
+		p.stop = p.start + 900 * MS;
+		report_heat_add(r, &p, 450 * MS);
+	}
+}
+
+/* The columns in which it was in any: the first, and the one after the last. */
+static void in_map(const struct report *r, const struct report_proc *proc, uint32_t *from,
+		   uint32_t *to)
+{
+	uint32_t row, col;
+	int32_t rank;
+	double share;
+
+	*from = HEAT_COLS;
+	*to = 0;
+	for (row = 0; row < report_heat_rows(r); row++) {
+		for (col = 0; col < HEAT_COLS && report_heat_row(r, row, &rank) == proc; col++) {
+			share = report_heat_cell(r, row, col);
+			if (share < 0)
+				continue;
+			assert_true(share > 0.499 && share < 0.501);
+			*from = col < *from ? col : *from;
+			*to = col + 1;
+		}
+	}
+}
+
+/* Three attempts of 20 s, which begin at these times; in which order they are read has nothing to do with it. The map is as wide as it can be. */
+static void must_map(const int64_t begin[3], const char *order)
+{
+	struct report_proc *list[3];
+	uint32_t from, to, i;
+	struct report r;
+	double column;
+
+	groups_begin(&r, list, 3);
+	for (i = 0; i < 3; i++)
+		add_to_map(&r, list[order[i] - '0'], begin[order[i] - '0'], 20);
+	column = (double)report_heat_width(&r) / 1e9;
+	for (i = 0; i < 3; i++) {
+		in_map(&r, list[i], &from, &to);
+		assert_true((double)(begin[i] - begin[0]) < (from + 1) * column);
+		assert_true((double)(begin[i] - begin[0]) > (from - 1.0) * column);
+		assert_true((to - from) * column >= 19.9);
+		assert_true((to - from - 2.0) * column < 20);
+	}
+	assert_true(to > HEAT_COLS / 2 - 1);
+	report_free(&r);
+}
+
+static void map_in_any_order(void **state)
+{
+	static const int64_t even[] = {10, 50, 100}, odd[] = {7, 1000, 1021},
+			     apart[] = {1, 30, 1 << 24};
+	static const char *const orders[] = {"012", "021", "102", "120", "201", "210"};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		must_map(even, orders[i]);
+		must_map(odd, orders[i]);
+		must_map(apart, orders[i]);
+	}
+}
+
 #define NODE(ts, counters)                                                                         \
 	"{\"recordType\":\"node\",\"ts\":" ts                                                      \
 	",\"interval\":1000.000,\"rdma\":[{\"device\":\"ib0\","                                    \
@@ -6597,6 +6670,7 @@ int main(void)
 		cmocka_unit_test(ports_and_other_causes),
 		cmocka_unit_test(names_of_counters),
 		cmocka_unit_test(ports_of_nodes),
+		cmocka_unit_test(map_in_any_order),
 		cmocka_unit_test(attempts_in_any_order),
 		cmocka_unit_test(windows_of_a_day),
 		cmocka_unit_test(spans_that_are_told),
