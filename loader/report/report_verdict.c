@@ -58,13 +58,14 @@ static bool is_of_rank(enum report_code code)
 	       code == CODE_RESET || code == CODE_MISSING;
 }
 
-/* Of those that may go for another, the one that is least odd; NULL: none. */
-static struct report_cause *least_odd(struct causes *c)
+/* Of those that may go for one of @code, the one that is least odd; NULL: none. What is said of a rank goes for the same of another only. */
+static struct report_cause *least_odd(struct causes *c, enum report_code code)
 {
 	struct report_cause *least = NULL, *it;
 
 	for (it = c->at; it < c->at + c->n; it++)
-		if (!is_of_rank(it->code) && (!least || it->odd_ns < least->odd_ns))
+		if ((!is_of_rank(it->code) || it->code == code) &&
+		    (!least || it->odd_ns < least->odd_ns))
 			least = it;
 	return least;
 }
@@ -80,7 +81,7 @@ static struct report_cause *add(struct causes *c, enum report_code code,
 	if (c->n < REPORT_CAUSES) {
 		cause = &c->at[c->n++];
 	} else {
-		cause = least_odd(c);
+		cause = least_odd(c, code);
 		if (!cause || cause->odd_ns >= ns)
 			return NULL;
 	}
@@ -697,7 +698,7 @@ static bool is_awaited(const struct report_op *op, int32_t rank)
 
 /*
  * Ranks that the input has, and that are not in it, though they could: they were heard of later. Not those that hang in another one, if
- * there are such as do not.
+ * there are such as do not. There may be hundreds, of which the same is to be said: the first stands for the others.
  */
 static void add_missing(struct causes *c)
 {
@@ -709,7 +710,7 @@ static void add_missing(struct causes *c)
 	const struct report_part *p;
 	const struct report_proc *proc;
 	struct report_cause *cause;
-	bool stopped;
+	bool stopped, said[2] = {false};
 
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		p = report_part_of(op, m->rank);
@@ -723,6 +724,9 @@ static void add_missing(struct causes *c)
 		if (!p && !op->p2p && op->comm->alone && m != dead &&
 		    (!stopped || m->hangs[false] == proc))
 			continue;
+		if (m != dead && said[stopped])
+			continue;
+		said[stopped] |= m != dead;
 		cause = add(c, stopped ? CODE_STOPPED : CODE_MISSING, p, d);
 		if (!cause)
 			return;

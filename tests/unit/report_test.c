@@ -1723,6 +1723,56 @@ static void never_came(void **state)
 	over();
 }
 
+#define TOO_MANY (REPORT_CAUSES + 8)
+
+/* More ranks than there are causes have not come: what is said of one of them, or of a connection, is weighed all the same. */
+static void many_never_came(void **state)
+{
+	struct report_member m[TOO_MANY] = {0};
+	uint32_t i;
+
+	(void)state;
+	ring(TOO_MANY);
+	for (i = 0; i < TOO_MANY; i++) {
+		m[i].rank = (int32_t)i;
+		m[i].proc = &procs[i];
+		HASH_ADD(hh, comm.members, rank, sizeof(m[i].rank), &m[i]);
+		parts[i]->unfinished = true;
+	}
+	op.nparts = 2;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, 2);
+	procs[TOO_MANY - 1].is_stopped = true;
+	assert_int_equal(judged(100), CODE_STOPPED);
+	assert_int_equal(v.cause.rank, TOO_MANY - 1);
+	procs[TOO_MANY - 1].is_stopped = false;
+	procs[1].reset_ns = 1050 * MS;
+	assert_int_equal(judged(100), CODE_RESET);
+	procs[TOO_MANY - 2].end = name("signal 9");
+	procs[TOO_MANY - 2].failed = true;
+	procs[TOO_MANY - 2].last = 1100 * MS;
+	assert_int_equal(judged(100), CODE_MISSING);
+	assert_int_equal(v.cause.rank, TOO_MANY - 2);
+	assert_true(v.cause.died);
+	op.nparts = TOO_MANY;
+	HASH_CLEAR(hh, comm.members);
+	over();
+}
+
+/* As many are stopped within it, the last one for longest. */
+static void many_were_stopped(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(TOO_MANY);
+	for (i = 0; i < TOO_MANY; i++)
+		asleep(i, "stopped", i == TOO_MANY - 1 ? 90 * MS : MS);
+	assert_int_equal(judged(90), CODE_STOPPED);
+	assert_int_equal(v.cause.rank, TOO_MANY - 1);
+	over();
+}
+
 /* Of a thread record, the innermost functions, up to the first without a name. */
 static void where_it_sleeps(void **state)
 {
@@ -6758,6 +6808,8 @@ int main(void)
 		cmocka_unit_test(open_where_reading_ends),
 		cmocka_unit_test(recordings_without_an_end),
 		cmocka_unit_test(never_came),
+		cmocka_unit_test(many_never_came),
+		cmocka_unit_test(many_were_stopped),
 		cmocka_unit_test(where_it_sleeps),
 		cmocka_unit_test(nothing_moves),
 		cmocka_unit_test(operations_are_left_out),
