@@ -585,7 +585,10 @@ struct report_proc {
 		bool ops, asked, engines,
 			goes_on; /* the last: not all of its processes have exited, with status 0 */
 		int32_t ranks;
+		bool hangs;		    /* an operation of it that never ended is judged */
+		struct report_proc *failed; /* those that did, of report_judged_with(); not owned */
 	} of_job;
+	struct report_proc *failed_prev, *failed_next; /* in of_job.failed */
 	/*
 	 * Its last operation, of whatever communicator: when that ended, if that is known; and how much later it comes for all
 	 * that operations are told to have taken too long so far, its own and those of ranks that it waited for.

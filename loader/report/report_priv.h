@@ -42,6 +42,18 @@ static inline int report_compare_groups(const struct report_proc *a, const struc
 	return (a->within > b->within) - (a->within < b->within);
 }
 
+/*
+ * At the end, the process that stands for the job that @p is judged as one of. One of which no communicator is known may be of any job: it
+ * is held to be of the first process'.
+ */
+static inline struct report_proc *report_judged_with(const struct report *r,
+						     const struct report_proc *p)
+{
+	const struct report_proc *first = r->procs ?: p;
+
+	return p->job->within ? p->job : first->job;
+}
+
 /* By the real clock, when others are waited for since: the last one of a recording comes as that has been read to its end, maybe long after it. */
 static inline int64_t report_waits_since(const struct report_part *p)
 {

@@ -761,9 +761,11 @@ void report_judge_hung(struct report *r, const struct report_op *op, struct repo
 static void judge_hung(struct report *r, const struct report_op *op)
 {
 	struct report_cause causes[REPORT_CAUSES];
-	uint32_t n = report_causes(op, r->names, causes);
+	uint32_t n = report_causes(op, r->names, causes), i;
 
 	r->judged++;
+	for (i = 0; i < op->nparts; i++)
+		report_judged_with(r, op->parts[i]->proc)->of_job.hangs = true;
 	slow_verdict(r, op, causes, n, expected_of(op->class), true);
 }
 
@@ -904,15 +906,14 @@ static struct report_find *failure(struct report *r, enum report_code code,
 	return f;
 }
 
-/* When the first process failed, in whatever way; INT64_MAX: none did. */
-static int64_t first_failure(const struct report *r)
+/* When the first process failed, in whatever way. */
+static int64_t first_failure(const struct report_proc *failed)
 {
 	const struct report_proc *p;
 	int64_t first = INT64_MAX;
 
-	for (p = r->procs; p; p = p->next)
-		if (p->failed && p->died < first)
-			first = p->died;
+	for (p = failed; p; p = p->failed_next)
+		first = least(first, p->died);
 	return first;
 }
 
@@ -922,27 +923,29 @@ static int64_t first_failure(const struct report *r)
  */
 static bool failed_of_reset(const struct report *r, const struct report_proc *p, int64_t failure)
 {
-	return p->failed && p->reset_ns && p->reset_ns + p->offset <= report_died_at(p, r->names) &&
+	return p->reset_ns && p->reset_ns + p->offset <= report_died_at(p, r->names) &&
 	       (p->op_ended <= p->reset_ns || failure - p->reset_ns - p->offset <= REPORT_FAILS);
 }
 
-static const struct report_proc *first_reset(const struct report *r, int64_t failure)
+static const struct report_proc *first_reset(const struct report *r,
+					     const struct report_proc *failed, int64_t failure)
 {
 	const struct report_proc *p, *first = NULL;
 
-	for (p = r->procs; p; p = p->next)
+	for (p = failed; p; p = p->failed_next)
 		if (failed_of_reset(r, p, failure) &&
 		    (!first || p->reset_ns + p->offset < first->reset_ns + first->offset))
 			first = p;
 	return first;
 }
 
-static const struct report_proc *first_crash(const struct report *r, int64_t *when)
+static const struct report_proc *first_crash(const struct report *r,
+					     const struct report_proc *failed, int64_t *when)
 {
 	const struct report_proc *p, *first = NULL;
 	int64_t at;
 
-	for (p = r->procs; p; p = p->next)
+	for (p = failed; p; p = p->failed_next)
 		if (p->of > 1 && report_has_crashed(r, p, &at) && (!first || at < *when)) {
 			first = p;
 			*when = at;
@@ -964,15 +967,15 @@ static void tell_crash(struct report *r, const struct report_proc *p)
 }
 
 /* How many of its job failed soon after it, and by when (the last of them). */
-static uint32_t failed_after(const struct report *r, const struct report_proc *first, int64_t *last)
+static uint32_t failed_after(const struct report_proc *first, int64_t *last)
 {
 	const struct report_proc *p;
 	uint32_t n = 0;
 
 	*last = first->died;
-	for (p = r->procs; p; p = p->next) {
-		if (!p->failed || p->self == first->self || p->job != first->job ||
-		    p->died < first->died || p->died - first->died > REPORT_FAILS)
+	for (p = first->job->of_job.failed; p; p = p->failed_next) {
+		if (p->self == first->self || p->job != first->job || p->died < first->died ||
+		    p->died - first->died > REPORT_FAILS)
 			continue;
 		n++;
 		*last = most(*last, p->died);
@@ -981,14 +984,15 @@ static uint32_t failed_after(const struct report *r, const struct report_proc *f
 }
 
 /* A rank of several that exited with an error status before any other failed, and then others did. */
-static const struct report_proc *first_exit(const struct report *r)
+static const struct report_proc *first_exit(const struct report *r,
+					    const struct report_proc *failed)
 {
 	const struct report_proc *p, *first = NULL;
 	int64_t last;
 
-	for (p = r->procs; p; p = p->next)
-		if (p->of > 1 && !p->along && report_has_exited(r, p) &&
-		    failed_after(r, p, &last) && (!first || p->died < first->died))
+	for (p = failed; p; p = p->failed_next)
+		if (p->of > 1 && !p->along && report_has_exited(r, p) && failed_after(p, &last) &&
+		    (!first || p->died < first->died))
 			first = p;
 	return first;
 }
@@ -1001,7 +1005,7 @@ static void tell_exit(struct report *r, const struct report_proc *p)
 
 	if (!f)
 		return;
-	n = failed_after(r, p, &last);
+	n = failed_after(p, &last);
 	snprintf(f->evidence[0], sizeof(f->evidence[0]),
 		 "it was the first of %u processes to fail, within %s, and no operation was seen "
 		 "under way",
@@ -1023,16 +1027,13 @@ static void tell_reset(struct report *r, const struct report_proc *p)
 }
 
 /* What came first: others follow from it. The connections of who exits break as it does, and its last record comes after that. */
-static void judge_failure(struct report *r)
+static void judge_failure(struct report *r, const struct report_proc *failed)
 {
-	int64_t failure = first_failure(r), when = 0;
-	const struct report_proc *reset = first_reset(r, failure), *exited = first_exit(r), *crash;
-	const struct report_find *f, *tmp;
+	int64_t failure = first_failure(failed), when = 0;
+	const struct report_proc *reset = first_reset(r, failed, failure),
+				 *exited = first_exit(r, failed),
+				 *crash = first_crash(r, failed, &when);
 
-	HASH_ITER (hh, r->finds, f, tmp)
-		if (f->hung)
-			return;
-	crash = first_crash(r, &when);
 	if (crash && when <= failure && (!reset || when <= reset->reset_ns + reset->offset))
 		tell_crash(r, crash);
 	else if (exited && (!reset || reset->reset_by == exited->self ||
@@ -1040,6 +1041,20 @@ static void judge_failure(struct report *r)
 		tell_exit(r, exited);
 	else if (reset)
 		tell_reset(r, reset);
+}
+
+/* Each job by itself: others end whenever they do. One that hangs has its verdict. */
+static void judge_failures(struct report *r)
+{
+	struct report_proc *p;
+
+	for (p = r->procs; p; p = p->next)
+		if (p->failed)
+			DL_APPEND2(report_judged_with(r, p)->of_job.failed, p, failed_prev,
+				   failed_next);
+	for (p = r->procs; p; p = p->next)
+		if (p->of_job.failed && !p->of_job.hangs)
+			judge_failure(r, p->of_job.failed);
 }
 
 static int cmp_proc(const void *a, const void *b)
@@ -1119,7 +1134,7 @@ void report_end(struct report *r)
 	HASH_ITER (hh, r->comms, c, ctmp)
 		if (c->hung && !c->follows)
 			judge_hung(r, c->hung);
-	judge_failure(r);
+	judge_failures(r);
 	report_weigh(r);
 	HASH_ITER (hh, r->comms, c, ctmp)
 		sum_hung(r, c);

@@ -985,9 +985,10 @@ static void the_gpu(void **state)
 	over();
 }
 
-#define COLL(rank, seq, start, stop)                                                               \
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
-	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
+#define COLL(rank, seq, start, stop) COLL_OF("0xabc", rank, seq, start, stop)
+#define COLL_OF(comm, rank, seq, start, stop)                                                      \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"" comm              \
+	"\",\"rank\":" rank ",\"start\":{\"ts\":" start                                            \
 	",\"pid\":1,\"tid\":1},\"stop\":{\"ts\":" start "},\"eventAddr\":\"0x1" seq                \
 	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
 	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"},"       \
@@ -2744,9 +2745,10 @@ static void killed_then_reset(void **state)
 #define OTHER_RESET(us)                                                                            \
 	"{\"recordType\":\"flow\",\"ts\":" us                                                      \
 	",\"flow\":\"10.0.0.1:3>10.0.0.2:4\",\"why\":\"reset-in\"}\n"
-#define UNFINISHED(rank, seq, start)                                                               \
-	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"0xabc\","           \
-	"\"rank\":" rank ",\"start\":{\"ts\":" start                                               \
+#define UNFINISHED(rank, seq, start) UNFINISHED_OF("0xabc", rank, seq, start)
+#define UNFINISHED_OF(comm, rank, seq, start)                                                      \
+	"{\"recordType\":\"event\",\"type\":\"ncclProfileColl\",\"commHash\":\"" comm              \
+	"\",\"rank\":" rank ",\"start\":{\"ts\":" start                                            \
 	",\"pid\":1,\"tid\":1},\"unfinished\":true,\"eventAddr\":\"0x1" seq                        \
 	"\",\"details\":{\"func\":\"AllReduce\",\"seq\":" seq                                      \
 	",\"algo\":\"RING\",\"proto\":\"SIMPLE\",\"count\":1024,\"dtype\":\"ncclFloat32\"}}\n"
@@ -2792,6 +2794,77 @@ static void a_harmless_reset(void **state)
 	MUST_BE_RESET(HEADER("1") OTHER_RESET("500.000") COLL("0", "1", "1000.000", "2000.000")
 			      RESET("4000.000") SIGNAL("5000.000", "18", "0", "")
 				      UNFINISHED("0", "2", "3000.000"),
+		      "10.0.0.1:1>10.0.0.2:2", 1);
+}
+
+/* Of another job two processes, of which the second one ends so, with the other one. */
+#define OTHER_ENDS(end)                                                                            \
+	HEADER("5")                                                                                \
+	COLL_OF("0xdef", "0", "1", "1000.000", "2000.000")                                         \
+	end HEADER("6") COLL_OF("0xdef", "1", "1", "1000.000", "2000.000") end
+#define CANCELLED OTHER_ENDS(SIGNAL("2200.000", "15", "0", FROM("77")) KILLED("2200.500", "15"))
+#define CRASHES	  SIGNAL("2500.000", "6", "-6", FROM("2")) KILLED("2500.500", "6")
+
+/* Of two jobs the first verdict, and one that is of who failed, of a process of rank 1. */
+static void must_tell_both(const char *text, size_t len, enum report_code code, uint64_t hung,
+			   const char *of_failed)
+{
+	struct report_find **finds;
+	struct report r;
+	uint32_t n, i;
+
+	read_text(&r, text, len);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 2);
+	i = finds[0]->key.code != code;
+	assert_int_equal(finds[i]->key.code, code);
+	assert_int_equal(finds[i]->hung, hung);
+	assert_int_equal(finds[!i]->key.code, CODE_MISSING);
+	assert_int_equal(finds[!i]->hung, 0);
+	assert_int_equal(finds[!i]->who->rank, 1);
+	assert_string_equal(finds[!i]->evidence[0], of_failed);
+	free(finds);
+	report_free(&r);
+}
+
+#define MUST_TELL_BOTH(text, code, hung, of_failed)                                                \
+	must_tell_both(text, sizeof(text) - 1, code, hung, of_failed)
+
+/* How a job fails has nothing to do with how another one ended, or that it hangs. */
+static void failed_beside_another_job(void **state)
+{
+	static const char first[] = "it was the first of 2 processes to fail, within 500.0 us, and "
+				    "no operation was seen under way";
+
+	(void)state;
+	MUST_TELL(CANCELLED TWO_RANKS(FAILED_AT("3000.000"), CRASHES), BY("6"),
+		  "SIG6 was its own doing, by its thread x (7)");
+	MUST_BE_RESET(CANCELLED TWO_RANKS(OTHER_RESET("500.000") FAILED_AT("9000000.000"), ""),
+		      NULL, 0);
+	MUST_BE_RESET(CANCELLED HEADER("1") OTHER_RESET("2500.000")
+			      COLL("0", "1", "3000.000", "4000.000") FAILED_AT("9000000.000"),
+		      NULL, 0);
+	/* the other job fails of a reset, or hangs for it */
+#define OTHER_FAILS OTHER_ENDS(RESET("2300.000") FAILED_AT("2350.000"))
+#define OTHER_HANGS                                                                                \
+	HEADER("5")                                                                                \
+	OTHER_RESET("500.000")                                                                     \
+	COLL_OF("0xdef", "0", "1", "1000.000", "2000.000")                                         \
+	RESET("4000.000")                                                                          \
+	SIGNAL("5000.000", "18", "0", "") UNFINISHED_OF("0xdef", "0", "2", "3000.000")
+	MUST_TELL_BOTH(OTHER_FAILS TWO_RANKS(FAILED_AT("3000.000"), CRASHES), CODE_RESET, 0,
+		       BY("6"));
+	MUST_TELL_BOTH(OTHER_FAILS TWO_RANKS(FAILED_AT("3000.000"), FAILED_AT("2500.000")),
+		       CODE_RESET, 0, first);
+	MUST_TELL_BOTH(OTHER_HANGS TWO_RANKS(FAILED_AT("3000.000"), CRASHES), CODE_RESET, 1,
+		       BY("6"));
+	MUST_TELL_BOTH(OTHER_HANGS TWO_RANKS(FAILED_AT("3000.000"), FAILED_AT("2500.000")),
+		       CODE_RESET, 1, first);
+	/* nor when it fails itself, of what it hangs for */
+	MUST_BE_RESET(HEADER("1") COLL("0", "1", "1000.000", "2000.000") RESET("4000.000")
+			      SIGNAL("5000.000", "18", "0", "") UNFINISHED("0", "2", "3000.000")
+				      FAILED HEADER("2") COLL("1", "1", "1000.000", "2000.000")
+					      RESET("4500.000") FAILED_AT("5000.000"),
 		      "10.0.0.1:1>10.0.0.2:2", 1);
 }
 
@@ -6757,6 +6830,7 @@ int main(void)
 		cmocka_unit_test(crash_or_reset),
 		cmocka_unit_test(killed_then_reset),
 		cmocka_unit_test(a_harmless_reset),
+		cmocka_unit_test(failed_beside_another_job),
 		cmocka_unit_test(exited_with_others_under_way),
 		cmocka_unit_test(exited_after_a_reset),
 		cmocka_unit_test(waits_of_what_hangs),
