@@ -102,7 +102,7 @@ function whose(v)
 	const p = procOf(v), on = v.host !== undefined ? ' on ' + clean(v.host, 60) : '';
 
 	if (v.ranks)
-		return count(num(v.ranks)) + ' ranks in turn';
+		return count(num(v.ranks)) + ' ranks in turn' + withinOf(v);
 	if (v.rank === undefined)
 		return v.culprit !== undefined ? 'port ' + clean(v.culprit, 120) : '';
 	return 'rank ' + v.rank + withinOf(v, p) + (p ? ', ' + clean(p.comm, 24) + '[' + p.pid + ']' : v.pid !== undefined ? ', process ' + num(v.pid) : '') + on;

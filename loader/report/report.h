@@ -587,6 +587,9 @@ struct report_proc {
 		int32_t ranks;
 		bool hangs;		    /* an operation of it that never ended is judged */
 		struct report_proc *failed; /* those that did, of report_judged_with(); not owned */
+		/* While findings are weighed: all its operations; and of its processes, how long late ranks held them up, and how long they were recorded. */
+		struct report_whole whole;
+		double late, recorded;
 	} of_job;
 	struct report_proc *failed_prev, *failed_next; /* in of_job.failed */
 	/*
@@ -786,8 +789,9 @@ struct report_class {
 /* One finding over all operations. */
 struct report_find_key {
 	uint32_t code, proc, culprit;
-	int32_t rank;  /* in its communicator, of a process that is several; else -1 */
-	uint64_t comm; /* that one; else 0 */
+	int32_t rank; /* in its communicator, of a process that is several; else -1 */
+	/* That one; or of ranks in turn, where there are several jobs, a largest one of theirs; else 0. */
+	uint64_t comm;
 };
 
 #define REPORT_MOST 3
@@ -802,10 +806,11 @@ struct report_share {
 
 /* Findings that are not worth a line each, and are so together. */
 struct report_together {
-	uint32_t n;	    /* so many; 0: it is one of its own */
-	uint32_t processes; /* so many of the culprits are one */
-	bool more;	    /* others are not one, but many */
-	uint32_t ranks;	    /* in turn; 0: one */
+	uint32_t n;		       /* so many; 0: it is one of its own */
+	uint32_t processes;	       /* so many of the culprits are one */
+	bool more;		       /* others are not one, but many */
+	uint32_t ranks;		       /* in turn; 0: one */
+	const struct report_proc *job; /* of these: by report_judged_with() */
 	struct report_share most[REPORT_MOST];
 	uint32_t nmost;
 	/* Which name most of the processes have, if any, in what all of them weigh. */

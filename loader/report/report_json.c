@@ -116,9 +116,9 @@ static void set_who(const struct report *r, json_t *obj, const struct report_fin
 		json_object_set_new(obj, "rank", json_integer(report_rank(f->who, f->key.rank)));
 		json_object_set_new(obj, "host", text_of(r, f->who->host));
 		json_object_set_new(obj, "pid", json_integer(f->who->host_pid));
-		if (f->key.comm)
-			json_object_set_new(obj, "commHash", hex_of(f->key.comm));
 	}
+	if (f->key.comm)
+		json_object_set_new(obj, "commHash", hex_of(f->key.comm));
 	if (f->key.culprit)
 		json_object_set_new(obj, "culprit", text_of(r, f->key.culprit));
 	if (f->together.processes > 1)

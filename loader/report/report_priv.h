@@ -244,7 +244,7 @@ void report_heat_free(struct heat *h);
 void report_weigh(struct report *r);
 
 /*
- * report_together.c: of findings that are not named, groups: of each rank those that were behind processes of others; and of all ranks those
+ * report_together.c: of findings that are not named, groups: of each rank those that were behind processes of others; and of all ranks of a job those
  * that came late, or were behind such processes. NULL: there are none, or there is no memory (r->err).
  */
 struct report_find *report_by_rank(struct report *r);

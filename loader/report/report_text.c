@@ -11,13 +11,16 @@ static void put_rank(const struct report *r, const struct report_find *f, char *
 {
 	const struct report_proc *p = f->who;
 	int32_t rank = report_rank(p, f->key.rank);
+	const struct report_comm *c = NULL;
 	char of[32] = "";
 
-	/* of a process that is several ranks: the same number is another one in each communicator */
-	if (p && f->comm && f->key.comm && f->key.comm != p->within)
-		snprintf(of, sizeof(of), " of %s", words__comm(r, f->comm));
+	/* of a process that is several ranks: the same number is another one in each communicator; or of one of several jobs */
+	if (f->key.comm && (!p || f->key.comm != p->within))
+		HASH_FIND(hh, r->comms, &f->key.comm, sizeof(f->key.comm), c);
+	if (c)
+		snprintf(of, sizeof(of), " of %s", words__comm(r, c));
 	if (f->together.ranks)
-		snprintf(to, len, "%u ranks in turn", f->together.ranks);
+		snprintf(to, len, "%u ranks in turn%s", f->together.ranks, of);
 	else if (!p)
 		snprintf(to, len, "%s%.56s", f->key.culprit ? "port " : "-",
 			 words__name(r, f->key.culprit, 56));

@@ -161,9 +161,21 @@ struct report_find *report_by_rank(struct report *r)
 	return groups;
 }
 
-static void join_ranks(struct report *r, struct report_find **groups, struct report_find *of,
-		       enum report_code code)
+/* That have operations: their ranks do not take turns with each other. */
+static bool are_several_jobs(const struct report *r)
 {
+	const struct report_proc *p;
+	uint32_t n = 0;
+
+	for (p = r->procs; p && n < 2; p = p->next)
+		n += p->of_job.whole.ops > 0;
+	return n > 1;
+}
+
+static void join_ranks(struct report *r, struct report_find **groups, struct report_find *of,
+		       enum report_code code, bool by_job)
+{
+	const struct report_proc *job;
 	struct report_find *f, *tmp, *g;
 	struct report_find_key key;
 
@@ -174,10 +186,13 @@ static void join_ranks(struct report *r, struct report_find **groups, struct rep
 		key.code = code;
 		key.proc = UINT32_MAX;
 		key.rank = -1;
+		job = report_judged_with(r, f->who);
+		key.comm = by_job ? job->within : 0;
 		g = group_of(r, groups, &key, NULL);
 		if (!g)
 			return;
 		join(g, f, true);
+		g->together.job = job;
 		g->together.ranks++;
 		g->together.more |= f->together.more;
 	}
@@ -186,9 +201,10 @@ static void join_ranks(struct report *r, struct report_find **groups, struct rep
 struct report_find *report_in_turn(struct report *r, struct report_find *by_rank)
 {
 	struct report_find *groups = NULL;
+	bool by_job = are_several_jobs(r);
 
-	join_ranks(r, &groups, r->finds, CODE_LATE_RANK);
-	join_ranks(r, &groups, by_rank, CODE_PREEMPTED);
+	join_ranks(r, &groups, r->finds, CODE_LATE_RANK, by_job);
+	join_ranks(r, &groups, by_rank, CODE_PREEMPTED, by_job);
 	return groups;
 }
 

@@ -100,7 +100,26 @@ static void add_to_members(const struct report_comm *c)
 	}
 }
 
-/* All there is, and what each process was in; returns how many communicators that is of. */
+/* What each job has: operations that are not numbered are of whichever is the first one. */
+static void add_to_jobs(struct report *r)
+{
+	struct report_comm *c, *tmp;
+	struct report_of_job *job;
+	struct report_proc *p;
+
+	HASH_ITER (hh, r->comms, c, tmp) {
+		p = c->first ?: r->procs;
+		if (p)
+			add_whole(&report_judged_with(r, p)->of_job.whole, &c->whole);
+	}
+	for (p = r->procs; p; p = p->next) {
+		job = &report_judged_with(r, p)->of_job;
+		job->late += p->self == p ? (double)p->whole.odd_ns[CODE_LATE_RANK] : 0;
+		job->recorded += p->last ? (double)(p->last - p->first) : 0;
+	}
+}
+
+/* All there is, and what each process and job was in; returns how many communicators that is of. */
 static uint32_t add_up(struct report *r, struct report_whole *all)
 {
 	struct report_whole nobodys = {
@@ -123,6 +142,7 @@ static uint32_t add_up(struct report *r, struct report_whole *all)
 	}
 	for (p = r->procs; p; p = p->next)
 		add_whole(&p->whole, &nobodys);
+	add_to_jobs(r);
 	return n;
 }
 
@@ -210,17 +230,27 @@ static void weigh_unknown(const struct report *r, struct report_find *f, const s
 	f->named = slow || f->cost >= 10 * SURE_NS || f->hung || f->failed > 0;
 }
 
+/* Of the process, or the job, that it is of; NULL: nobody's. */
+static const struct report_whole *whole_of(const struct report_find *f)
+{
+	if (f->who)
+		return &f->who->whole;
+	return f->together.job ? &f->together.job->of_job.whole : NULL;
+}
+
 static void weigh_all(const struct report *r, struct report_find *finds, const struct measure *all,
 		      uint32_t chance, int64_t floor)
 {
+	const struct report_whole *whole;
 	struct report_find *f, *tmp;
 	struct measure own;
 
 	HASH_ITER (hh, finds, f, tmp) {
+		whole = whole_of(f);
 		own = *all;
-		if (f->who && f->who->whole.ops && most(f->who->whole.ns, floor)) {
-			own.whole = &f->who->whole;
-			own.ns = most(f->who->whole.ns, floor);
+		if (whole && whole->ops && most(whole->ns, floor)) {
+			own.whole = whole;
+			own.ns = most(whole->ns, floor);
 			own.chance = chance;
 		}
 		if (f->key.code == CODE_UNKNOWN)
@@ -236,18 +266,12 @@ static void weigh_all(const struct report *r, struct report_find *finds, const s
 	0.5 /* some rank comes last in any job: it may be no more than how much their work varies */
 
 /* Whether ranks that are late in turn cost the job's time, and not only much of operations that take next to none: of what late ranks cost each process, their part. */
-static bool turns_cost(const struct report *r, const struct report_find *g,
-		       const struct report_whole *all)
+static bool turns_cost(const struct report_find *g)
 {
-	double lost = 0, recorded = 0, part;
-	const struct report_proc *p;
+	const struct report_of_job *job = &g->together.job->of_job;
+	double part = (double)g->odd_ns / (double)most(1, job->whole.odd_ns[CODE_LATE_RANK]);
 
-	for (p = r->procs; p; p = p->next) {
-		lost += p->self == p ? (double)p->whole.odd_ns[CODE_LATE_RANK] : 0;
-		recorded += p->last ? (double)(p->last - p->first) : 0;
-	}
-	part = (double)g->odd_ns / (double)most(1, all->odd_ns[CODE_LATE_RANK]);
-	return part * lost >= TURNS_SHARE * recorded && g->odd_ns >= SURE_NS &&
+	return part * job->late >= TURNS_SHARE * job->recorded && g->odd_ns >= SURE_NS &&
 	       (double)g->odd_ns >= (double)g->ops * TURNS_NS;
 }
 
@@ -266,7 +290,7 @@ static void weigh_together(struct report *r, const struct measure *all, uint32_t
 		g->named &= g->together.n > 1;
 		if (g->key.code != CODE_LATE_RANK)
 			continue;
-		g->named &= turns_cost(r, g, all->whole);
+		g->named &= turns_cost(g);
 		g->conf = g->conf < TURNS_CONF ? g->conf : TURNS_CONF;
 	}
 	report_keep_together(r, by_rank, in_turn);

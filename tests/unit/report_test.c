@@ -5949,6 +5949,8 @@ struct turns {
 	int64_t took;	    /* an operation without that; 0: 10 ms */
 	uint32_t ops;	    /* 0: TURN_OPS */
 	int64_t main_late; /* in so many of four operations rank 1 is late by that, and nobody in turn */
+	/* Each operation of another job; 0: it has none. The longest that a rank of it is late, in turn; and how long its recordings last. */
+	int64_t beside, beside_late, beside_lasts;
 };
 
 static bool is_main(const struct turns *t, uint32_t seq)
@@ -5986,6 +5988,19 @@ static void turn_part(struct report *r, struct report_proc *proc, int32_t rank, 
 	report_add_part(r, &info, p);
 }
 
+/* Of the other job, whose ranks are as many. */
+static void turn_beside(struct report *r, struct report_proc **list, uint32_t seq,
+			const struct turns *t)
+{
+	int64_t at = (1000 + 50 * (int64_t)seq) * MS;
+	uint32_t i;
+
+	report_comm(r, 6)->nranks = TURN_RANKS;
+	for (i = 0; i < TURN_RANKS; i++)
+		group_part(r, list[i], 6, (int32_t)i, seq,
+			   at + (seq % TURN_RANKS == i ? t->beside_late : 0), at + t->beside);
+}
+
 static void turns_run(struct report *r, const struct turns *t)
 {
 	static struct report_proc *list[2 * TURN_RANKS]; /* half of them in another communicator */
@@ -6004,9 +6019,11 @@ static void turns_run(struct report *r, const struct turns *t)
 			turn_part(r, list[i], (int32_t)i, seq,
 				  (1000 + 50 * (int64_t)seq) * MS + late, t, its_turn);
 		}
+		if (t->beside)
+			turn_beside(r, list + TURN_RANKS, seq, t);
 	}
 	for (i = 0; i < 2 * TURN_RANKS; i++)
-		list[i]->last = t->lasts;
+		list[i]->last = i < TURN_RANKS ? t->lasts : t->beside_lasts ?: t->lasts;
 	report_end(r);
 }
 
@@ -6127,6 +6144,52 @@ static void late_in_turn(void **state)
 		.victim = -1, .late = 20 * MS, .took = MS, .same = 1, .main_late = 40 * MS};
 	t.lasts = TURN_OPS * 180 * MS;
 	must_be_told(&t, "\n  1. late-rank          rank 1, ", "came", "", "");
+}
+
+/* So it is beside another job, whatever that does meanwhile, and that is told by itself. */
+static void late_in_turn_beside_another_job(void **state)
+{
+	static const char line[] = "\n  1. late-rank          4 ranks in turn of 0x5 ";
+	struct turns t = {.victim = -1, .late = 20 * MS, .lasts = TURN_OPS * 50 * MS};
+	struct report_find **finds;
+	struct report r;
+	char *said;
+	uint32_t n;
+
+	(void)state;
+	/* of all operations it is less than half; and of all that was recorded less than a tenth */
+	t.beside = 45 * MS;
+	must_be_told(&t, line, "\n     worst: rank ", "\n     first of all rank ",
+		     "\"commHash\": \"0x5\",\n   \"culprit\": \"4 ranks in turn\",\n   "
+		     "\"ranks\": 4\n");
+	t.beside = MS;
+	t.beside_lasts = 20 * t.lasts;
+	must_be_told(&t, line, "\n     worst: rank ", "\n     first of all rank ", "");
+	/* too little of it */
+	t = (struct turns){.victim = -1, .late = 8 * MS, .lasts = TURN_OPS * 50 * MS};
+	t.beside = MS;
+	must_be_told(&t, NULL, NULL, NULL, "\"verdicts\": []");
+	/* both of them */
+	t.late = 20 * MS;
+	t.beside = 45 * MS;
+	t.beside_late = 40 * MS;
+	turns_run(&r, &t);
+	finds = report_findings(&r, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(finds[0]->key.comm, 6);
+	assert_int_equal(finds[0]->cost, (TURN_OPS - 1) * 40 * MS);
+	assert_int_equal(finds[1]->key.comm, 5);
+	assert_int_equal(finds[1]->cost, (TURN_OPS - 1) * 20 * MS);
+	free(finds);
+	said = text_of(&r);
+	assert_non_null(strstr(said, "\n  2. late-rank          4 ranks in turn of 0x5 "));
+	free(said);
+	report_free(&r);
+	/* those of both that are behind others */
+	t = (struct turns){.victim = -1, .behind = 6 * MS, .life = 2, .who = {"cc1"}, .pid0 = 4000};
+	t.beside = 45 * MS;
+	must_be_told(&t, "\n  1. proxy-preempted    4 ranks in turn of 0x5 ",
+		     "\n     behind cc1, 40 processes\n", "\n     first of all rank ", "");
 }
 
 /* A communicator of the two processes, of short operations to which one is late as a rule, comes to nothing. */
@@ -6904,6 +6967,7 @@ int main(void)
 		cmocka_unit_test(behind_one_and_others),
 		cmocka_unit_test(ranks_behind_many),
 		cmocka_unit_test(late_in_turn),
+		cmocka_unit_test(late_in_turn_beside_another_job),
 		cmocka_unit_test(nothing_in_many_groups),
 		cmocka_unit_test(many_that_hang),
 		cmocka_unit_test(groups_that_are_alike),
