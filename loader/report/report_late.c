@@ -112,6 +112,58 @@ static bool others_of(const struct report_op *op, const struct report_part *p, b
 	return m;
 }
 
+/* Of ranks that were in it up to then, or longer: since when the first of them was. */
+struct stay {
+	int64_t until, since;
+};
+
+static int cmp_until(const void *a, const void *b)
+{
+	const struct stay *x = a, *y = b;
+
+	return (x->until > y->until) - (x->until < y->until);
+}
+
+/* In the order of their ends, as far as these are sure. */
+static void take_stays(const struct report_beside *b, uint32_t n, struct stay *s)
+{
+	const struct report_part *p;
+	uint32_t i;
+
+	if (!n)
+		return;
+	for (i = 0; i < n; i++) {
+		p = b->at[i];
+		s[i].until = p->known && !p->unfinished ? p->stop + p->kernel.error : INT64_MAX;
+		s[i].since = p->start;
+	}
+	qsort(s, n, sizeof(*s), cmp_until);
+	for (i = n; i > 1; i--)
+		s[i - 2].since = least(s[i - 2].since, s[i - 1].since);
+}
+
+/*
+ * By how much @p came after @usual; but nobody waited for it for longer than one had been there that was in it still. Only collectives such
+ * as AllReduce need all ranks: the root of a Broadcast, or the leaves of a Reduce, hand their data over and leave.
+ */
+static int64_t late_for_others(const struct report_op *op, const struct report_part *p,
+			       int64_t usual, int64_t doubt, const struct stay *s, uint32_t n)
+{
+	int64_t late = p->start - usual;
+	uint32_t from = 0, to = n, mid;
+
+	if (op->loose || late <= 0)
+		return late;
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (s[mid].until < p->start - doubt)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from < n ? least(late, p->start - s[from].since) : 0;
+}
+
 /* How late somebody came. */
 struct lateness {
 	const struct report_part *part; /* who did so by its own doing; NULL: nobody */
@@ -122,7 +174,8 @@ struct lateness {
 /* The last one was held up. Of those that came before it: who was late most by its own doing, after @usual. */
 static const struct report_part *late_before(const struct report_op *op,
 					     const struct report_part *last, bool nodes,
-					     int64_t usual, int64_t *late)
+					     int64_t usual, int64_t doubt, const struct stay *stays,
+					     int64_t *late)
 {
 	const struct report_beside *b = beside(last, nodes);
 	const struct report_part *worst = last, *p;
@@ -133,7 +186,7 @@ static const struct report_part *late_before(const struct report_op *op,
 		p = b->at[i];
 		if (p == last)
 			continue;
-		own = own_doing(op, p, p->start - usual);
+		own = own_doing(op, p, late_for_others(op, p, usual, doubt, stays, n));
 		if (own > *late) {
 			*late = own;
 			worst = p;
@@ -148,17 +201,22 @@ static void late_beside(const struct report_op *op, uint32_t first, bool nodes, 
 	const struct report_part *last = op->parts[first];
 	const struct report_beside *b = beside(last, nodes);
 	uint32_t n = compared(b), k;
-	int64_t by = 0, own, median, doubt;
+	int64_t by = 0, own = 0, median, doubt;
+	struct stay stays[REPORT_LATE];
 
 	for (k = 0; k < n; k++)
 		if (b->at[k]->start > last->start)
 			last = b->at[k];
 	if (others_of(op, last, nodes, false, &median, &doubt))
 		by = most(0, last->start - median - doubt);
-	own = own_doing(op, last, by);
 	l->wait = most(l->wait, by);
-	if (own < by)
-		last = late_before(op, last, nodes, median + doubt, &own);
+	if (by) {
+		take_stays(b, n, stays);
+		own = own_doing(op, last,
+				late_for_others(op, last, median + doubt, doubt, stays, n));
+		if (own < by)
+			last = late_before(op, last, nodes, median + doubt, doubt, stays, &own);
+	}
 	if (own > l->own) {
 		l->own = own;
 		l->part = last;

@@ -183,6 +183,46 @@ static void a_late_rank(void **state)
 	over();
 }
 
+/* As in a Broadcast or a Reduce: who has handed its data over and left does not wait for who comes later. */
+static void late_for_nobody(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	ring(3);
+	for (i = 0; i < 3; i++)
+		parts[i]->stop = 1001 * MS;
+	parts[1]->start = 1060 * MS;
+	parts[1]->stop = 1160 * MS;
+	assert_int_equal(ns_of(CODE_LATE_RANK), 0);
+	/* what else held it up counts in full */
+	asleep(1, "read", 80 * MS);
+	assert_int_equal(judged(90), CODE_BLOCKED);
+	assert_int_equal(v.cause.ns, 80 * MS);
+	/* for as long as one waited that was in it still, however short that was in all */
+	parts[2]->start = 1050 * MS;
+	parts[2]->stop = 1061 * MS;
+	assert_int_equal(ns_of(CODE_LATE_RANK), 10 * MS);
+	/* one that came before the last one was waited for */
+	parts[0]->stop = parts[2]->stop = 1031 * MS;
+	parts[2]->start = 1030 * MS;
+	assert_int_equal(ns_of(CODE_LATE_RANK), 30 * MS);
+	assert_int_equal(judged(35), CODE_BLOCKED);
+	parts[1]->stop = 1061 * MS;
+	assert_int_equal(judged(30), CODE_LATE_RANK);
+	assert_int_equal(v.cause.rank, 2);
+	/* another clock, that is not quite the same */
+	for (i = 0; i < 3; i++)
+		parts[i]->start = 1000 * MS;
+	parts[1]->start = 1060 * MS;
+	parts[0]->stop = parts[2]->stop = 1055 * MS;
+	procs[1].node = 8;
+	assert_int_equal(ns_of(CODE_LATE_RANK), 0);
+	procs[1].clock_error = 10 * MS;
+	assert_int_equal(ns_of(CODE_LATE_RANK), 50 * MS);
+	over();
+}
+
 /* Of operations of microseconds, what is told has figures. */
 static void short_ones(void **state)
 {
@@ -6822,6 +6862,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_unknown),
 		cmocka_unit_test(a_late_rank),
+		cmocka_unit_test(late_for_nobody),
 		cmocka_unit_test(short_ones),
 		cmocka_unit_test(what_a_late_rank_did_before),
 		cmocka_unit_test(clocks_of_nodes_do_not_compare),
