@@ -670,9 +670,11 @@ struct report_call {
 
 #define REPORT_USUAL 9
 
+/* A process, as a rank. Of a job that is restarted, which may have the same communicators, each life has one. */
 struct report_member {
 	int32_t rank; /* key */
 	struct report_proc *proc;
+	struct report_member *before; /* of the life before; owned; NULL: none is known */
 	struct report_comm *comm;
 	struct report_member *prev, *next; /* in proc->in */
 	uint64_t forgot;		   /* what of comm->forgot its process knows */
@@ -699,7 +701,8 @@ struct report_comm {
 	int32_t nranks; /* 0: not told */
 	int32_t max_rank;
 	struct report_proc *first;     /* that came, also where there is no room for members */
-	struct report_member *members; /* owned: ranks that the input has */
+	struct report_member *members; /* owned: ranks that the input has, of each the last life */
+	bool restarted;		       /* and there are others */
 	/* What it has of r->classes, in the order in which they came. */
 	struct report_class *classes, *last_class;
 	struct report_whole whole;
@@ -711,7 +714,7 @@ struct report_comm {
 	bool says_why, follows;
 	uint64_t ops;
 	uint64_t alone;	 /* collectives whose seq is not that of other ranks: each is one rank's */
-	uint32_t killed; /* of its members, those whose process is */
+	uint32_t killed; /* of its members, of all lives, those whose process is */
 	uint32_t go_by;	 /* at the end: processes of which it is the largest, `within` */
 	/* At so many of its operations what its members were at was forgotten, and at the last one how late they came; report_chain.c. */
 	uint64_t forgot;

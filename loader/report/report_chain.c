@@ -116,14 +116,14 @@ static void note_collective(struct report_comm *c, struct report_member *m,
 	int64_t at = p->start + p->proc->offset;
 
 	c->ended_at = most(c->ended_at, at);
-	if (m->proc->self == p->proc->self && at > m->has_ended.at)
+	if (at > m->has_ended.at)
 		m->has_ended = (struct report_call){at, p->group};
 }
 
 void report_queue(struct report_comm *c, const struct report_op_info *info,
 		  struct report_part *part)
 {
-	struct report_member *m = report_member_of(c, part->rank);
+	struct report_member *m = report_member_as(c, part);
 	struct report_queue *q;
 	uint32_t i;
 
@@ -204,7 +204,7 @@ static void catch_up_all(const struct report_op *op)
 
 	for (i = 0; i < op->nparts; i++) {
 		p = op->parts[i];
-		catch_up(p->proc, op->comm->forgot ? report_member_of(op->comm, p->rank) : NULL);
+		catch_up(p->proc, op->comm->forgot ? report_member_as(op->comm, p) : NULL);
 	}
 }
 
@@ -258,7 +258,7 @@ static void forget_ends(struct report_op *op)
 /* Of whom the last operation of the communicator is known, which all of its ranks were in that the input has; else NULL. */
 static struct report_member *was_in_last(const struct report_comm *c, const struct report_part *p)
 {
-	struct report_member *m = report_member_of(c, p->rank);
+	struct report_member *m = report_member_as(c, p);
 
 	return m && m->nr && m->nr == c->nr && m->ended_proc == p->proc ? m : NULL;
 }
@@ -461,7 +461,7 @@ static void note_ends(struct report_op *op)
 		c->lag = 0;
 	for (i = 0; i < n; i++) {
 		c->lag = most(c->lag, op->parts[i]->proc->lag);
-		m = report_member_of(c, op->parts[i]->rank);
+		m = report_member_as(c, op->parts[i]);
 		if (!m)
 			continue;
 		m->nr = c->nr;

@@ -41,11 +41,9 @@ static int64_t last_start(const struct report_op *op)
  * The end of a recording, or a lost record, may hide when a collective ended. The next one that its rank called in the communicator does not
  * end before it, but for those of a group, which are executed together.
  */
-static bool has_passed(const struct report_member *m, const struct report_proc *p,
-		       struct report_call call)
+static bool has_passed(const struct report_member *m, struct report_call call)
 {
-	return m->proc->self == p->self && m->has_ended.at > call.at &&
-	       (!call.group || call.group != m->has_ended.group);
+	return m->has_ended.at > call.at && (!call.group || call.group != m->has_ended.group);
 }
 
 /* All have gone on that were in it still. A message may wait for its other end while what comes after it ends. */
@@ -59,9 +57,8 @@ static bool is_over(const struct report_op *op)
 		p = op->parts[i];
 		if (!p->unfinished)
 			continue;
-		m = report_member_of(op->comm, p->rank);
-		if (op->p2p || !m ||
-		    !has_passed(m, p->proc, (struct report_call){begin_of(p), p->group}))
+		m = report_member_as(op->comm, p);
+		if (op->p2p || !m || !has_passed(m, (struct report_call){begin_of(p), p->group}))
 			return false;
 	}
 	return true;
@@ -93,7 +90,7 @@ static void hangs_in(struct report_proc *p, const struct report_comm *c)
 
 static void note_that_it_hangs(const struct report_op *op, struct report_part *p)
 {
-	struct report_member *m = report_member_of(op->comm, p->rank);
+	struct report_member *m = report_member_as(op->comm, p);
 
 	if (p->known && !p->unfinished) /* its part of it is over */
 		return;
@@ -109,7 +106,7 @@ static void note_that_it_hangs(const struct report_op *op, struct report_part *p
 /* Whose first one it is, of those that hang; NULL: nobody's that is known. */
 static struct report_member *first_of(const struct report_op *op, const struct report_part *p)
 {
-	struct report_member *m = report_member_of(op->comm, p->rank);
+	struct report_member *m = report_member_as(op->comm, p);
 	const struct report_part *q = m && m->hung ? report_part_of(m->hung, p->rank) : NULL;
 
 	return m && (!q || begin_of(p) < begin_of(q)) ? m : NULL;
@@ -213,7 +210,7 @@ static void let_go(struct report *r, struct report_op *op)
 	uint32_t i;
 
 	for (i = 0; i < op->nparts; i++) {
-		m = report_member_of(op->comm, op->parts[i]->rank);
+		m = report_member_as(op->comm, op->parts[i]);
 		if (m && m->hung == op)
 			m->hung = NULL;
 	}
@@ -231,7 +228,7 @@ static void look_again(struct report *r, const struct report_op *op)
 
 	uncount_freed(op->comm);
 	for (i = 0; i < op->nparts; i++) {
-		m = report_member_of(op->comm, op->parts[i]->rank);
+		m = report_member_as(op->comm, op->parts[i]);
 		if (!m || !m->hung || m->hung == seen)
 			continue;
 		seen = m->hung;
@@ -273,6 +270,33 @@ void report_hung_free(struct report *r, struct report_comm *c)
 
 /* ---- At the end ---------------------------------------------------------------------------------------- */
 
+const struct report_member *report_member_in(const struct report_op *op, struct report_member *m,
+					     int64_t until)
+{
+	const struct report_part *p = m->before ? report_part_of(op, m->rank) : NULL;
+	const struct report_member *life = p ? report_life_of(m, p->proc) : NULL;
+
+	if (life)
+		return life;
+	for (life = m; life->before && report_begin(life->proc) > until; life = life->before)
+		;
+	return life;
+}
+
+int64_t report_open_until(const struct report_op *op)
+{
+	const struct report_part *p;
+	int64_t until = INT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts; i++) {
+		p = op->parts[i];
+		if (p->unfinished)
+			until = least(until, p->stop + p->beyond + p->proc->offset);
+	}
+	return until;
+}
+
 bool report_hangs_elsewhere(const struct report_op *op, const struct report_member *m)
 {
 	const struct report_proc *p = m->proc;
@@ -303,18 +327,19 @@ static bool is_told(const struct report_op *op, const struct report_member *m)
 static bool waits_for(const struct report_op *op,
 		      bool (*is)(const struct report_op *op, const struct report_member *m))
 {
-	const struct report_member *m, *tmp;
+	int64_t until = report_open_until(op);
+	struct report_member *m, *tmp;
 	uint32_t i;
 
 	for (i = 0; op->p2p && i < op->awaited.n && i < REPORT_AWAITED; i++) {
 		m = report_member_of(op->comm, op->awaited.rank[i]);
-		if (m && is(op, m) && !report_part_of(op, m->rank))
+		if (m && is(op, report_member_in(op, m, until)) && !report_part_of(op, m->rank))
 			return true;
 	}
 	if (op->p2p || op->comm->alone)
 		return false;
 	HASH_ITER (hh, op->comm->members, m, tmp)
-		if (is(op, m) && !report_part_of(op, m->rank))
+		if (is(op, report_member_in(op, m, until)) && !report_part_of(op, m->rank))
 			return true;
 	return false;
 }
@@ -330,25 +355,43 @@ static bool says_why(const struct report_op *op)
 	return report_waits_for_idle(op) || !waits_for(op, is_any);
 }
 
-/* Collectives are executed one after the other. */
+/* Of an earlier life of the job: one of its ranks has become another process since. */
+static bool is_past(const struct report_op *op)
+{
+	const struct report_member *m;
+	uint32_t i;
+
+	for (i = 0; i < op->nparts && op->comm->restarted; i++) {
+		m = report_member_of(op->comm, op->parts[i]->rank);
+		if (m && m->proc->self != op->parts[i]->proc->self)
+			return true;
+	}
+	return false;
+}
+
+/* Collectives are executed one after the other. Those of the last life, if there are any. */
 static const struct report_op *first_collective(const struct report_comm *c)
 {
 	const struct report_op *op, *first = NULL;
 	int64_t start, least_start = INT64_MAX;
+	bool past, first_past = true;
 
 	for (op = c->hung; op; op = op->next) {
 		if (op->p2p)
 			continue;
 		start = first_start(op);
-		if (!first || start < least_start) {
+		past = is_past(op);
+		if (!first || (past != first_past ? first_past : start < least_start)) {
 			first = op;
 			least_start = start;
+			first_past = past;
 		}
 	}
 	return first;
 }
 
 struct candidate {
+	bool past;
 	bool why;
 	int plain;
 	int64_t reset; /* if that is what holds it up */
@@ -358,6 +401,8 @@ struct candidate {
 
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
+	if (a->past != b->past)
+		return b->past;
 	if (a->why != b->why)
 		return a->why;
 	if (a->plain != b->plain)
@@ -397,7 +442,10 @@ static struct report_op *best_of(struct report *r, struct report_comm *c)
 	for (op = c->hung; op; op = op->next) {
 		if (!c->alone && !op->p2p && op != collective)
 			continue;
-		at = (struct candidate){says_why(op), 0, INT64_MAX, 0, first_start(op)};
+		at = (struct candidate){.past = is_past(op),
+					.why = says_why(op),
+					.reset = INT64_MAX,
+					.start = first_start(op)};
 		if (c->alone && n++ < CANDIDATES)
 			weigh(r, op, &at);
 		if (best && !is_better(&at, &best_at))
@@ -423,15 +471,17 @@ static void choose(struct report *r, struct report_comm *c)
 /* Where its ranks hang, but for collectives that are over. */
 static void note_ranks(struct report_comm *c)
 {
-	struct report_member *m, *tmp;
+	struct report_member *newest, *tmp, *m;
 	int i;
 
-	HASH_ITER (hh, c->members, m, tmp) {
-		if (m->hangs[false] && has_passed(m, m->hangs[false], m->hangs_in))
-			m->hangs[false] = NULL;
-		for (i = 0; i < 2; i++)
-			if (m->hangs[i])
-				hangs_in(m->hangs[i], c);
+	HASH_ITER (hh, c->members, newest, tmp) {
+		for (m = newest; m; m = m->before) {
+			if (m->hangs[false] && has_passed(m, m->hangs_in))
+				m->hangs[false] = NULL;
+			for (i = 0; i < 2; i++)
+				if (m->hangs[i])
+					hangs_in(m->hangs[i], c);
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ static void go_by(const struct report *r, struct report_comm *c, const struct re
 /* Each goes by the first that it came to: ranks of a job may do so in different order. */
 static void agree(struct report *r)
 {
-	struct report_member *m, *mtmp;
+	struct report_member *m, *mtmp, *life;
 	struct report_comm *c, *ctmp;
 	struct report_proc *p;
 
@@ -63,12 +63,13 @@ static void agree(struct report *r)
 	}
 	HASH_ITER (hh, r->comms, c, ctmp)
 		HASH_ITER (hh, c->members, m, mtmp)
-			go_by(r, c, m);
+			for (life = m; life; life = life->before)
+				go_by(r, c, life);
 }
 
 void report_note_jobs(struct report *r)
 {
-	struct report_member *m, *mtmp;
+	struct report_member *m, *mtmp, *life;
 	struct report_comm *c, *ctmp;
 	struct report_proc *p;
 
@@ -78,7 +79,8 @@ void report_note_jobs(struct report *r)
 		if (!c->hash) /* not known: of any */
 			continue;
 		HASH_ITER (hh, c->members, m, mtmp)
-			join(c->first, m->proc);
+			for (life = m; life; life = life->before)
+				join(c->first, life->proc);
 	}
 	/* those as well that there was no room for among the members */
 	for (p = r->procs; p; p = p->next) {

@@ -82,6 +82,30 @@ static inline struct report_member *report_member_of(const struct report_comm *c
 	return m;
 }
 
+/* Of that one and those of the lives before, the one that is @p's process; NULL: none is. */
+static inline struct report_member *report_life_of(struct report_member *m,
+						   const struct report_proc *p)
+{
+	while (m && m->proc->self != p->self)
+		m = m->before;
+	return m;
+}
+
+/* The rank whose part that is, in its own life. NULL: the input has no such, or there was no room for it. */
+static inline struct report_member *report_member_as(const struct report_comm *c,
+						     const struct report_part *p)
+{
+	return report_life_of(report_member_of(c, p->rank), p->proc);
+}
+
+/* When it was seen first, by the real clock: which of two lives was first. */
+static inline int64_t report_begin(const struct report_proc *p)
+{
+	const struct report_proc *first = p->self->first < INT64_MAX ? p->self : p;
+
+	return first->first + first->offset;
+}
+
 /* Of how a process ended. */
 static inline bool report_by_signal(const struct names *names, uint32_t end)
 {
@@ -225,6 +249,13 @@ int report_plain(const struct report_cause *c);
 void report_hung_take(struct report *r, struct report_op *op);
 void report_hung_end(struct report *r);
 void report_hung_free(struct report *r, struct report_comm *c);
+/*
+ * Of a rank (@m: its last life) the life that @op is of: the one that is in it, or the last that had begun before any who wait in it were
+ * seen last (@until: report_open_until()).
+ */
+const struct report_member *report_member_in(const struct report_op *op, struct report_member *m,
+					     int64_t until);
+int64_t report_open_until(const struct report_op *op);
 /* Whether a rank that @op waits for hangs itself, and not for @op: in a message, or in another communicator. */
 bool report_hangs_elsewhere(const struct report_op *op, const struct report_member *m);
 /* Whether any that it waits for does not, of those that the input has. */

@@ -24,6 +24,7 @@
 #define WAITING_ROOM (UINT64_C(1) << 30)   /* bytes: REPORT_PARTS_MAX parts of a ring */
 #define HUNG_ROOM    (UINT64_C(256) << 20)
 #define MEMBERS_ROOM (1u << 20) /* of 0.3 KiB */
+#define LIVES	     64		/* of a rank that are told apart: the last ones */
 #define HUNG_NS	     NSEC_PER_SEC
 #define ENOUGH	     8 /* operations that say what is usual for RDMA ports */
 
@@ -266,19 +267,60 @@ void report_killed(struct report_proc *p, bool killed)
 		m->comm->killed += killed ? 1 : -1;
 }
 
+/* Above all that began before it; @newest: the rank's last life so far. False: there is no memory. */
+static bool add_life(struct report_comm *c, struct report_member *newest, struct report_member *m,
+		     const struct report_proc *p)
+{
+	struct report_member *later = newest;
+
+	c->restarted |= newest != NULL;
+	if (newest && report_begin(newest->proc) >= report_begin(p)) {
+		while (later->before && report_begin(later->before->proc) >= report_begin(p))
+			later = later->before;
+		m->before = later->before;
+		later->before = m;
+		return true;
+	}
+	HASH_ADD(hh, c->members, rank, sizeof(m->rank), m);
+	if (!HASH_ADDED(hh, m))
+		return false;
+	m->before = newest;
+	if (newest)
+		HASH_DEL(c->members, newest);
+	return true;
+}
+
+/* The oldest one goes, if there are too many. */
+static void limit_lives(struct report *r, struct report_member *newest)
+{
+	struct report_member **at = &newest, *m;
+	uint32_t n;
+
+	for (n = 0; *at && n < LIVES; n++)
+		at = &(*at)->before;
+	m = *at;
+	if (!m)
+		return;
+	*at = NULL;
+	m->comm->killed -= m->proc->killed;
+	DL_DELETE(m->proc->in, m);
+	free(m);
+	r->nmembers--;
+}
+
 void report_member(struct report *r, struct report_comm *c, int32_t rank, struct report_proc *p)
 {
-	struct report_member *m = report_member_of(c, rank);
+	struct report_member *newest = report_member_of(c, rank), *m = report_life_of(newest, p);
 
 	c->first = c->first ?: p;
 	name_rank(c, rank, p);
 	if (p->self != p)
 		name_rank(c, rank, p->self);
-	if (m && m->proc->self == p->self)
+	if (m) {
 		give_member(m, p); /* its newest recording: how that ended is how it did */
-	if (m)
 		return;
-	if (HASH_COUNT(c->members) >= REPORT_PARTS || r->nmembers >= r->members_room) {
+	}
+	if ((!newest && HASH_COUNT(c->members) >= REPORT_PARTS) || r->nmembers >= r->members_room) {
 		r->totals.strangers++;
 		return;
 	}
@@ -286,9 +328,8 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	if (m) {
 		m->rank = rank;
 		m->comm = c;
-		HASH_ADD(hh, c->members, rank, sizeof(rank), m);
 	}
-	if (!m || !HASH_ADDED(hh, m)) {
+	if (!m || !add_life(c, newest, m, p)) {
 		free(m);
 		r->err = -ENOMEM;
 		return;
@@ -297,6 +338,8 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	r->nmembers++;
 	if (rank > c->max_rank)
 		c->max_rank = rank;
+	if (newest)
+		limit_lives(r, report_member_of(c, rank));
 }
 
 static void add_class(struct report_comm *c, struct report_class *k)
@@ -743,9 +786,24 @@ bool report_stands_still(const struct report_op *op)
 	return false;
 }
 
+/* Whether one of its ranks is, in the life that it is of. */
+static bool has_killed(const struct report_op *op)
+{
+	struct report_member *m, *tmp;
+	int64_t until;
+
+	if (!op->comm->killed || !op->comm->restarted)
+		return op->comm->killed;
+	until = report_open_until(op);
+	HASH_ITER (hh, op->comm->members, m, tmp)
+		if (report_member_in(op, m, until)->proc->killed)
+			return true;
+	return false;
+}
+
 bool report_is_hung(const struct report_op *op)
 {
-	return report_stands_still(op) || op->comm->killed;
+	return report_stands_still(op) || has_killed(op);
 }
 
 void report_judge_hung(struct report *r, const struct report_op *op, struct report_verdict *v)
@@ -770,11 +828,12 @@ static void judge_hung(struct report *r, const struct report_op *op)
 }
 
 /* It is the first one of its rank, which is not in the one that is told of. */
-static bool hangs_apart(const struct report_comm *c, const struct report_op *op, int32_t rank)
+static bool hangs_apart(const struct report_comm *c, const struct report_op *op,
+			const struct report_part *p)
 {
-	const struct report_member *m = report_member_of(c, rank);
+	const struct report_member *m = report_member_as(c, p);
 
-	return m && m->hung == op && !report_part_of(c->hung, rank);
+	return m && m->hung == op && !report_part_of(c->hung, p->rank);
 }
 
 /* It has been judged by the last word of it; its rank was in it for as long as its recording goes on. */
@@ -793,7 +852,7 @@ static void sum_hung(struct report *r, const struct report_comm *c)
 
 	for (op = c->hung; op; op = op->next)
 		for (i = 0; i < op->nparts; i++)
-			if (op == c->hung || hangs_apart(c, op, op->parts[i]->rank)) {
+			if (op == c->hung || hangs_apart(c, op, op->parts[i])) {
 				go_on(op->parts[i]);
 				sum_proc(r, op->parts[i]);
 			}
@@ -1185,11 +1244,24 @@ static void free_procs(struct report *r)
 	}
 }
 
+static void free_lives(struct report_member *m)
+{
+	struct report_member *before;
+
+	for (; m; m = before) {
+		before = m->before;
+		free(m);
+	}
+}
+
 static void free_comms(struct report *r)
 {
+	struct report_member *m, *mtmp;
 	struct report_comm *c, *ctmp;
 
 	HASH_ITER (hh, r->comms, c, ctmp) {
+		HASH_ITER (hh, c->members, m, mtmp)
+			free_lives(m->before);
 		HASH_FREE_ALL(c->members);
 		report_hung_free(r, c);
 		HASH_DEL(r->comms, c);

@@ -667,14 +667,15 @@ static bool exited_of_reset(const struct report_proc *p, int64_t died, const str
 /* A launcher that gives a job that hangs up kills all of it; so it does when a rank has failed, which is the first one. NULL: none is. */
 static const struct report_member *died_first(const struct causes *c, int64_t moved)
 {
-	const struct report_member *m, *tmp, *first = NULL;
-	int64_t at, first_at = moved + DEATH_NS + 1;
+	int64_t at, first_at = moved + DEATH_NS + 1, until = report_open_until(c->op);
+	const struct report_member *first = NULL;
+	struct report_member *m, *tmp;
 	const struct report_proc *proc;
 	const struct report_part *p;
 
 	HASH_ITER (hh, c->op->comm->members, m, tmp) {
 		p = report_part_of(c->op, m->rank);
-		proc = p ? p->proc : m->proc;
+		proc = p ? p->proc : report_member_in(c->op, m, until)->proc;
 		if (!proc->failed || proc->along)
 			continue;
 		at = report_died_at(proc, c->names);
@@ -705,8 +706,9 @@ static void add_missing(struct causes *c)
 	const struct report_op *op = c->op;
 	const struct report_member *dead = died_first(c, moved_last(op));
 	bool idle = report_waits_for_idle(op);
-	int64_t d = report_op_duration(op);
+	int64_t d = report_op_duration(op), until = report_open_until(op);
 	struct report_member *m, *tmp;
+	const struct report_member *life;
 	const struct report_part *p;
 	const struct report_proc *proc;
 	struct report_cause *cause;
@@ -716,13 +718,14 @@ static void add_missing(struct causes *c)
 		p = report_part_of(op, m->rank);
 		if (!p && op->p2p && !is_awaited(op, m->rank))
 			continue;
-		if (m != dead && (p || (idle && report_hangs_elsewhere(op, m))))
+		life = report_member_in(op, m, until);
+		if (m != dead && (p || (idle && report_hangs_elsewhere(op, life))))
 			continue;
-		proc = p ? p->proc : m->proc;
+		proc = p ? p->proc : life->proc;
 		stopped = !p && (proc->is_stopped || proc->is_frozen);
 		/* by its number it may be in it; one that hangs may have been stopped since */
 		if (!p && !op->p2p && op->comm->alone && m != dead &&
-		    (!stopped || m->hangs[false] == proc))
+		    (!stopped || life->hangs[false] == proc))
 			continue;
 		if (m != dead && said[stopped])
 			continue;
@@ -966,8 +969,9 @@ static bool was_under_way(const struct report_op *op, const struct names *names)
 static uint32_t called_unseen(const struct report_op *op, const struct names *names,
 			      const struct report_member **last)
 {
-	const struct report_member *m, *tmp;
 	int64_t end = moved_last(op), half = end - report_op_duration(op) / 2;
+	const struct report_member *life;
+	struct report_member *m, *tmp;
 	const struct report_proc *p;
 	uint32_t n = 0;
 
@@ -976,11 +980,12 @@ static uint32_t called_unseen(const struct report_op *op, const struct names *na
 	HASH_ITER (hh, op->comm->members, m, tmp) {
 		if (report_part_of(op, m->rank))
 			continue;
-		p = recording_at(m->proc->self, end);
+		life = report_member_in(op, m, end);
+		p = recording_at(life->proc->self, end);
 		if (!p || !is_cut(p, names) || p->called + p->offset >= half ||
 		    p->end_ns + p->offset < half) /* nobody knows what it did then */
 			continue;
-		*last = m;
+		*last = life;
 		n++;
 	}
 	return n;

@@ -4762,6 +4762,17 @@ static void must_hang(struct report *r, uint64_t hung, int64_t seq)
 	report_free(r);
 }
 
+/* A process that is a rank of 0xa: @n collectives, one each 10 ms from @at ms on, of which (@open) the last one does not end; @end: of its trace. */
+static void put_life(int pid, int rank, int at, int n, bool open, const char *end)
+{
+	int i;
+
+	fprintf(text_file, HEADER("%d"), pid, pid);
+	for (i = 1; i <= n; i++)
+		put_coll(text_file, "0xa", rank, i, at + 10 * i, 0, open && i == n);
+	fputs(end, text_file);
+}
+
 /* The end of a window, or of what was lost, hides when a collective ended; its ranks go on with the next one. */
 static void open_and_then_the_next(void **state)
 {
@@ -4805,6 +4816,145 @@ static void open_and_then_the_next(void **state)
 	put_coll(text_file, "0xa", 0, 2, 1010, 8, false);
 	text_read(&r);
 	must_hang(&r, 0, -1);
+	/* the job was restarted, and is of other processes since; one is read with its next life */
+	text_begin();
+	put_life(11, 0, 100, 1, false, "");
+	put_window(1, 1000, 1);
+	put_life(12, 1, 100, 1, false, "");
+	put_window(3, 9000, 0);
+	text_read(&r);
+	must_hang(&r, 0, -1);
+	/* the earlier life was cut off and does not go on */
+	text_begin();
+	put_life(11, 0, 100, 2, true, "");
+	put_window(1, 4000, 1);
+	put_window(3, 9000, 0);
+	text_read(&r);
+	must_hang(&r, 1, 2);
+}
+
+/*
+ * A job of three ranks that is restarted. In either life ranks 0 and 1 may wait in a collective that the third never calls: as it was
+ * killed, or as it does something else. The last life may be read first.
+ */
+static void put_lives(bool first_hangs, bool last_hangs, bool last_first)
+{
+	static const char killed[] =
+		SIGNAL("1025000.000", "18", "0",
+		       "") "{\"recordType\":\"footer\",\"end\":\"signal 9\",\"oom\":true}\n";
+	int i, rank;
+	bool last, hangs;
+
+	text_begin();
+	for (i = 0; i < 2; i++) {
+		last = i == !last_first;
+		hangs = last ? last_hangs : first_hangs;
+		for (rank = 0; rank < 3; rank++)
+			put_life((last ? 11 : 1) + rank, rank, last ? 200000 : 1000,
+				 hangs && rank < 2 ? 3 : 2, hangs && rank < 2,
+				 last || rank < 2 ? "" : killed);
+	}
+}
+
+/* That the only finding is that this process is missing; 0: that there is none. */
+static void must_be_missing(struct report *r, int32_t pid, const char *first, const char *second)
+{
+	struct report_find **finds;
+	uint32_t n;
+
+	text_read(r);
+	finds = report_findings(r, &n);
+	assert_int_equal(n, pid ? 1 : 0);
+	if (pid) {
+		assert_int_equal(finds[0]->key.code, CODE_MISSING);
+		assert_int_equal(finds[0]->who->pid, pid);
+		assert_non_null(strstr(finds[0]->evidence[0], first));
+		assert_string_equal(finds[0]->evidence[1], second);
+	}
+	free(finds);
+	report_free(r);
+}
+
+/* Who is missing is a process of the life that hangs: of several the last. */
+static void missing_after_a_restart(void **state)
+{
+	static const char absent[] = "did not call this operation",
+			  killed[] = "its process was ended by signal 9",
+			  oom[] = "the kernel killed it to get memory back (out of memory)";
+	struct report r;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		put_lives(false, true, i);
+		must_be_missing(&r, 13, absent, "");
+		put_lives(true, true, i);
+		must_be_missing(&r, 13, absent, "");
+		put_lives(true, false, i);
+		must_be_missing(&r, 3, killed, oom);
+		put_lives(false, false, i);
+		must_be_missing(&r, 0, NULL, NULL);
+	}
+}
+
+/* Who is missing hangs itself, in its next life, in another communicator: for who is not in this one. */
+static void elsewhere_after_a_restart(void **state)
+{
+	struct report r;
+	int rank;
+
+	(void)state;
+	text_begin();
+	for (rank = 0; rank < 3; rank++)
+		put_life(1 + rank, rank, 1000, 2, false,
+			 SIGNAL("3000000.000", "18", "0", "")); /* which has settled */
+	for (rank = 0; rank < 3; rank++)
+		put_life(11 + rank, rank, 200000, rank < 2 ? 3 : 2, rank < 2, "");
+	put_coll(text_file, "0xb", 0, 1, 200025, 0, false);
+	put_coll(text_file, "0xb", 0, 2, 200028, 0, true);
+	fprintf(text_file, HEADER("%d"), 14, 14);
+	put_coll(text_file, "0xb", 1, 1, 200025, 0, false);
+	must_be_missing(&r, 14, "did not call this operation", "");
+}
+
+/* What the end of the recording cuts off does not hang for a signal that ended one of its ranks in an earlier life. */
+static void killed_in_an_earlier_life(void **state)
+{
+#define BEGIN(pid, rank, end) HEADER(pid) COLL(rank, "1", "1000.000", "2000.000") end
+#define GO_ON(pid, rank)                                                                           \
+	HEADER(pid)                                                                                \
+	COLL(rank, "1", "9000000.000", "9000001.000")                                              \
+	SIGNAL("9000100.000", "18", "0", "") UNFINISHED(rank, "2", "9000010.000")
+#define CUT_OFF(pid, rank)                                                                         \
+	BEGIN(pid, rank, SIGNAL("5000.000", "18", "0", "") UNFINISHED(rank, "2", "3000.000"))
+	static const char earlier[] = BEGIN("1", "0", "") BEGIN("2", "1", KILLED("2500.000", "9"))
+		GO_ON("11", "0") GO_ON("12", "1"),
+			  both[] = CUT_OFF("1", "0") BEGIN("2", "1", KILLED("2500.000", "9"))
+				  GO_ON("11", "0") GO_ON("12", "1"),
+			  last[] = BEGIN("1", "0", "") BEGIN("2", "1", "") GO_ON("11", "0")
+				  GO_ON("12", "1") FOOTER("9");
+	struct report_find **finds;
+	struct report r;
+	uint32_t n;
+
+	(void)state;
+	read_text(&r, earlier, sizeof(earlier) - 1);
+	assert_int_equal(r.classes->hung, 0);
+	report_free(&r);
+	read_text(&r, both, sizeof(both) - 1);
+	assert_int_equal(r.classes->hung, 1);
+	finds = report_findings(&r, &n);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_int_equal(finds[0]->who->pid, 2);
+	free(finds);
+	report_free(&r);
+	read_text(&r, last, sizeof(last) - 1);
+	assert_int_equal(r.classes->hung, 1);
+	finds = report_findings(&r, &n);
+	assert_int_equal(finds[0]->key.code, CODE_MISSING);
+	assert_int_equal(finds[0]->who->pid, 12);
+	free(finds);
+	report_free(&r);
 }
 
 /* Who was in one that is over is who the others wait for in another. */
@@ -6857,6 +7007,43 @@ static void killed_members(void **state)
 	report_free(&r);
 }
 
+#define RESTARTS 70
+
+/* Of a rank that is restarted again and again the last processes are told apart, in whatever order they come. */
+static void lives_have_bounds(void **state)
+{
+	static struct report_proc *list[RESTARTS];
+	const struct report_member *m;
+	struct report_comm *c;
+	struct report r;
+	uint32_t i, n;
+	int back;
+
+	(void)state;
+	for (back = 0; back < 2; back++) {
+		groups_begin(&r, list, RESTARTS);
+		c = report_comm(&r, 7);
+		for (i = 0; i < RESTARTS; i++)
+			list[i]->first = (i + 1) * MS;
+		for (i = 0; i < RESTARTS; i++)
+			report_member(&r, c, 0, list[back ? RESTARTS - 1 - i : i]);
+		for (m = report_member_of(c, 0), n = 0; m; m = m->before, n++)
+			assert_ptr_equal(m->proc, list[RESTARTS - 1 - n]);
+		assert_int_equal(n, 64);
+		assert_int_equal(r.nmembers, n);
+		assert_int_equal(HASH_COUNT(c->members), 1);
+		report_killed(list[0], true); /* of which nothing is known any more */
+		assert_int_equal(c->killed, 0);
+		report_killed(list[RESTARTS - 1], true);
+		report_killed(list[RESTARTS - 64], true);
+		assert_int_equal(c->killed, 2);
+		report_member(&r, c, 0, list[0]);
+		assert_int_equal(c->killed, 2);
+		assert_int_equal(r.nmembers, n);
+		report_free(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -6973,6 +7160,9 @@ int main(void)
 		cmocka_unit_test(open_and_then_finished),
 		cmocka_unit_test(silent_proxy_ops),
 		cmocka_unit_test(open_and_then_the_next),
+		cmocka_unit_test(missing_after_a_restart),
+		cmocka_unit_test(elsewhere_after_a_restart),
+		cmocka_unit_test(killed_in_an_earlier_life),
 		cmocka_unit_test(numbers_of_old_nccl),
 		cmocka_unit_test(nobody_is_missing_by_old_numbers),
 		cmocka_unit_test(stopped_by_old_numbers),
@@ -7030,6 +7220,7 @@ int main(void)
 		cmocka_unit_test(many_that_lack_ranks),
 		cmocka_unit_test(forgotten_of_many),
 		cmocka_unit_test(killed_members),
+		cmocka_unit_test(lives_have_bounds),
 	};
 
 	log_level = LOG_ERR;
