@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "job.h"
@@ -61,17 +62,28 @@ static int become(uid_t uid, gid_t gid)
 	return 0;
 }
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
+
+/* As exec would, but at once: until then our handler would swallow what is for the job. What is ignored stays so. */
+static void uncatch(void)
+{
+	struct sigaction was;
+	size_t i;
+
+	for (i = 0; i < N_CAUGHT; i++)
+		if (!sigaction(caught[i], NULL, &was) && was.sa_handler != SIG_IGN)
+			signal(caught[i], SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+}
+
 /* In the child; returns only if it failed. */
 static int run(char **argv, const char *plugin)
 {
-	sigset_t none;
 	uid_t uid;
 	gid_t gid;
 	int err;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
 	limits_restore(); /* while we are root still */
 	invoking_user(&uid, &gid);
 	err = become(uid, gid);
@@ -82,35 +94,74 @@ static int run(char **argv, const char *plugin)
 	return -errno;
 }
 
-pid_t job__start(char **argv, const char *plugin)
+/* The child: a byte says that it may go on, the end of them that it may not. */
+static _Noreturn void child(int sock, char **argv, const char *plugin)
 {
-	int pipefd[2], err = 0;
+	sigset_t none;
+	int err = 0;
 	ssize_t n;
+	char go;
+
+	uncatch();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (read(sock, &go, 1) != 1)
+		_exit(126);
+	err = run(argv, plugin);
+	n = send(sock, &err, sizeof(err), MSG_NOSIGNAL);
+	_exit(n == sizeof(err) ? 127 : 126);
+}
+
+/* Whoever forks now has a child in which these come when it is ready for them. */
+static void block_caught(sigset_t *was)
+{
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < N_CAUGHT; i++)
+		sigaddset(&set, caught[i]);
+	sigprocmask(SIG_BLOCK, &set, was);
+}
+
+/* What became of the child, which waits for us: 0, it runs; or -errno. */
+static int child_go(int sock, const volatile sig_atomic_t *stop)
+{
+	int err = 0;
+	ssize_t n;
+
+	if (*stop)
+		return -ECANCELED;
+	send(sock, "", 1, MSG_NOSIGNAL); /* unless a signal has ended it, which its end will tell */
+	do {
+		n = read(sock, &err, sizeof(err));
+	} while (n < 0 && errno == EINTR);
+	return n == sizeof(err) ? err : 0;
+}
+
+pid_t job__start(char **argv, const char *plugin, const volatile sig_atomic_t *stop)
+{
+	sigset_t was;
+	int s[2], err;
 	pid_t pid;
 
-	/* Closed by a successful exec; otherwise carries the child's errno. */
-	if (pipe2(pipefd, O_CLOEXEC))
+	/* Closed by a successful exec; otherwise brings the child's errno. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s))
 		return -errno;
+	block_caught(&was);
 	pid = fork();
-	if (pid < 0)
-		err = -errno;
+	err = pid < 0 ? -errno : 0;
 	if (!pid) {
-		close(pipefd[0]);
-		err = run(argv, plugin);
-		n = write(pipefd[1], &err, sizeof(err));
-		_exit(n == sizeof(err) ? 127 : 126);
+		close(s[0]);
+		child(s[1], argv, plugin);
 	}
-	close(pipefd[1]);
-	if (pid > 0) {
-		do {
-			n = read(pipefd[0], &err, sizeof(err));
-		} while (n < 0 && errno == EINTR);
-		if (n == sizeof(err))
-			waitpid(pid, NULL, 0);
-		else
-			err = 0;
-	}
-	close(pipefd[0]);
+	sigprocmask(SIG_SETMASK, &was, NULL);
+	close(s[1]);
+	if (!err)
+		err = child_go(s[0], stop);
+	close(s[0]);
+	if (pid > 0 && err)
+		waitpid(pid, NULL, 0);
 	return err ? err : pid;
 }
 

@@ -3,14 +3,16 @@
 #ifndef NCCLSCOPE_JOB_H
 #define NCCLSCOPE_JOB_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 /*
- * Starts argv with NCCL_PROFILER_PLUGIN=plugin, as SUDO_UID when run under sudo. Returns its pid, or
- * -errno of what failed (of exec too); logs nothing.
+ * Starts argv with NCCL_PROFILER_PLUGIN=plugin, as SUDO_UID when run under sudo, unless a handler of ours has set *stop. A signal
+ * that comes too late for that reaches both, where it is for both. Returns its pid; -ECANCELED: *stop was set, and it is not started;
+ * or -errno of what failed (of exec too); logs nothing.
  */
-pid_t job__start(char **argv, const char *plugin);
+pid_t job__start(char **argv, const char *plugin, const volatile sig_atomic_t *stop);
 
 /*
  * What NCCL_PROFILER_PLUGIN names here that job__start() takes from the command: another profiler than ours at `plugin`, a real path.

@@ -670,7 +670,9 @@ static int start_job(struct recorder *r)
 			"'%s' there\n",
 			other, r->plugin, r->opt.cmd[0], other);
 	r->job_ns = monotonic_ns();
-	r->job = job__start(r->opt.cmd, r->plugin);
+	r->job = job__start(r->opt.cmd, r->plugin, &stop_signals);
+	if (r->job == -ECANCELED)
+		return EXIT_OK; /* tell_not_begun() does */
 	if (r->job < 0) {
 		pr_err("Failed to start '%s': %s%s\n", r->opt.cmd[0], strerror(-r->job),
 		       job__advice(r->opt.cmd[0], r->job));
@@ -1157,41 +1159,62 @@ static int record(struct recorder *r)
 	return status;
 }
 
+/*
+ * All is set up. Who was told to end meanwhile begins no recording, and starts no command, which nobody wants any more. What is started
+ * here has begun: then it ends as recordings do.
+ */
+static int begin(struct recorder *r)
+{
+	bool stopped = stop_signals && !r->until_ns;
+	int status = stopped ? EXIT_OK : start_job(r);
+
+	if (stopped || r->job == -ECANCELED) {
+		follow__give_back(r, FOLLOW_LEAVE); /* who is idle would not see that we are gone */
+		return status;
+	}
+	if (!status) {
+		drop_privileges(r);
+		status = start_digest(r);
+	}
+	return status ? status : record(r);
+}
+
 static int window(struct recorder *r)
 {
 	int status = setup(r);
 
 	if (!status)
-		status = start_job(r);
-	if (!status) {
-		drop_privileges(r);
-		status = start_digest(r);
-	}
-	if (!status)
-		status = record(r);
+		status = begin(r);
 	teardown(r);
 	return status;
 }
 
-/* --delay: who asked for a recording is told if there will be none. */
+/* --delay */
 static int delay(struct recorder *r)
 {
 	int status = check_dir(r); /* before there is a job whose trace it could cost */
 
 	if (!status)
 		status = start_job(r);
-	if (status)
-		return status;
-	sleep_until(r, monotonic_ns() + r->opt.delay_ns);
-	if (!stop_signals && !is_over(r))
-		return EXIT_OK;
-	pr_err("%s before the recording began, and nothing is recorded: choose a shorter "
-	       "--delay\n",
-	       !is_over(r)  ? "Stopped"
+	if (!status)
+		sleep_until(r, monotonic_ns() + r->opt.delay_ns);
+	return status;
+}
+
+/* Who asked for a recording is told if there is none; and whether there is a command. */
+static void tell_not_begun(struct recorder *r)
+{
+	bool over = is_over(r);
+	const char *advice = r->opt.delay_ns ? ": choose a shorter --delay" : "";
+
+	if (r->opt.cmd && r->job <= 0)
+		advice = ", nor is the command started";
+	pr_err("%s before the recording began, and nothing is recorded%s\n",
+	       !over	    ? "Stopped"
 	       : r->opt.cmd ? "The command has ended"
-			    : "All processes have ended");
+			    : "All processes have ended",
+	       advice);
 	r->failed = true;
-	return EXIT_OK;
 }
 
 static int windows(struct recorder *r)
@@ -1208,6 +1231,8 @@ static int windows(struct recorder *r)
 			break;
 		sleep_until(r, r->next_window_ns);
 	}
+	if (!status && !r->until_ns)
+		tell_not_begun(r);
 	status_self__close(&r->status); /* of one that has ended while it waited */
 	return status;
 }

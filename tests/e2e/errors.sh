@@ -324,6 +324,38 @@ is "SIGINT to both: the command's exit status" "$? $(grep -c 'goes on' "$tmp/bot
 record fast -d 300ms -- sh -c 'sleep 0.1; exit 7'
 is "-d, and a command that ends before: its exit status" "$rc $(grep -c 'goes on' "$tmp/fast.err")" "7 0"
 
+# Told to end before it records, as by ^C: no command is started for that. It is stopped where it is, so that the signal comes there.
+# stopped_at NAME WHERE [OPTION...]: it gets the signal once WHERE, a command, is true of $recorder.
+stopped_at() {
+	local name=$1 where=$2
+	setsid env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/$name" "${@:3}" >"$tmp/$name.out" 2>"$tmp/$name.err" &
+	recorder=$!
+	until_true 10 "$where"
+	kill -STOP "$recorder"
+	kill -INT -- "-$recorder"
+	kill -CONT "$recorder"
+	until_true 60 ended "$recorder"
+	wait "$recorder"
+	rc=$?
+}
+catches() {
+	grep -qx ncclscope "/proc/$recorder/comm" && [ $((0x$(status_of "$recorder" SigCgt) & 2)) != 0 ]
+}
+attaches() {
+	grep -qs '^prog_id:' "/proc/$recorder/fdinfo/"*
+}
+# not_begun NAME TEXT: nothing was recorded, nor the command started, and that is said.
+not_begun() {
+	says "$1" 1 "Stopped before the recording began, and nothing is recorded$2" &&
+		same "$(grep -c 'Recording\|goes on' "$tmp/$1.err") $(ls -d "$tmp/$1" "$tmp/started" 2>/dev/null)" "0 " "what began"
+}
+for where in catches attaches; do
+	stopped_at early $where -- touch "$tmp/started"
+	t "SIGINT as soon as it $where: no command is started, and that is said" not_begun early ", nor is the command started"
+	stopped_at early $where
+	t "SIGINT as soon as it $where, without a command: said" not_begun early ""
+done
+
 # A recorder killed: the job goes on without it, and its mask goes off.
 job_bg jkill --ranks 2 --bytes 256K --iters 1000 --sleep-us 5000 --check
 until_true 10 children_ready "$starter" 2

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -165,6 +166,81 @@ static void test_compress_raw(void **state)
 	assert_int_equal(status_of(parse_line, dir), EXIT_OK);
 }
 
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+/* What comes to both while a command is started: right before there is its process, or right before it is the command. */
+static int before_fork, before_exec;
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+int __real_execvp(const char *file, char *const argv[]);
+int __wrap_execvp(const char *file, char *const argv[]);
+
+pid_t __wrap_fork(void)
+{
+	if (before_fork)
+		raise(before_fork);
+	return __real_fork();
+}
+
+int __wrap_execvp(const char *file, char *const argv[])
+{
+	if (before_exec)
+		raise(before_exec);
+	return __real_execvp(file, argv);
+}
+
+/* The command's exit status; or why it was not started. */
+static int status_of_job(const char *text)
+{
+	char sh[] = "sh", c[] = "-c", cmd[64];
+	char *argv[] = {sh, c, cmd, NULL};
+	int code = -1;
+	pid_t pid;
+
+	snprintf(cmd, sizeof(cmd), "%s", text);
+	pid = job__start(argv, "none", &stop);
+	if (pid < 0)
+		return pid;
+	while (!job__ended(pid, &code))
+		usleep(1000);
+	return code;
+}
+
+/* Who starts a command catches these; the command is not to. What nohup has ignored it ignores. */
+static void test_signals(void **state)
+{
+	const struct sigaction sa = {.sa_handler = on_signal};
+	struct sigaction was[2];
+
+	(void)state;
+	sigaction(SIGINT, &sa, &was[0]);
+	sigaction(SIGHUP, &(struct sigaction){.sa_handler = SIG_IGN}, &was[1]);
+	assert_int_equal(status_of_job("exit 7"), 7);
+	assert_int_equal(status_of_job("kill -HUP $$; exit 8"), 8);
+	before_exec = SIGINT;
+	assert_int_equal(status_of_job("exit 7"), 128 + SIGINT);
+	before_exec = SIGHUP;
+	assert_int_equal(status_of_job("exit 7"), 7);
+	before_exec = 0;
+	assert_int_equal(stop, 0);
+	before_fork = SIGINT;
+	assert_int_equal(status_of_job("exit 7"), -ECANCELED);
+	assert_int_equal(stop, 1);
+	before_fork = 0;
+	assert_int_equal(status_of_job("exit 7"), -ECANCELED);
+	assert_int_equal(waitpid(-1, NULL, 0), -1); /* no process stays */
+	stop = 0;
+	sigaction(SIGINT, &was[0], NULL);
+	sigaction(SIGHUP, &was[1], NULL);
+}
+
 static void test_no_command(void **state)
 {
 	char cmd[] = "ncclscope-no-such-command", path[] = "/nonexistent/command", none[] = "none";
@@ -172,7 +248,7 @@ static void test_no_command(void **state)
 
 	(void)state;
 	unsetenv("SUDO_UID");
-	assert_int_equal(job__start(argv, none), -ENOENT);
+	assert_int_equal(job__start(argv, none, &stop), -ENOENT);
 	assert_string_equal(job__advice(cmd, -ENOENT), "");
 	setenv("SUDO_UID", "0", 1);
 	assert_non_null(strstr(job__advice(cmd, -ENOENT), "; sudo may have reset PATH"));
@@ -398,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_backlog),		cmocka_unit_test(test_no_command),
 		cmocka_unit_test(test_replaced),	cmocka_unit_test(test_no_parent),
 		cmocka_unit_test(test_compress_raw),	cmocka_unit_test(test_no_stream),
+		cmocka_unit_test(test_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,9 @@ $(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__pro
 # What feed.c feeds and says, and reading that hangs.
 $(UNIT_OUT)/rdma_sampler_test: UNIT_WRAP := pipeline__feed log_printf pread
 
+# Signals that come while a command is started.
+$(UNIT_OUT)/record_test: UNIT_WRAP := fork execvp
+
 # And what scan.c says.
 $(UNIT_OUT)/scan_test: UNIT_WRAP := log_printf
 
