@@ -219,17 +219,24 @@ static void ask_pid(pid_t pid, ask_fn ask, uint32_t hold)
 	target__close(&t);
 }
 
-/* Also those that never sent anything: idle, their mask would stay up until the next callback. @again: also those that hang. */
-static void ask_all(struct recorder *r, bool again, ask_fn ask, uint32_t hold)
+/* Those whose memory is open. @again: also those that hang. */
+static void ask_known(struct recorder *r, bool again, ask_fn ask, uint32_t hold)
 {
-	struct scan_proc *sp, *stmp;
 	struct proc *p, *tmp;
-	int i;
 
 	HASH_ITER (hh, r->s.procs, p, tmp)
 		if (p->target.mem >= 0 && (again || !p->hangs) &&
 		    ask(&p->target, hold) == -ETIMEDOUT)
 			leave_hanging(p);
+}
+
+/* Also those that never sent anything: idle, their mask would stay up until the next callback. */
+static void ask_all(struct recorder *r, bool again, ask_fn ask, uint32_t hold)
+{
+	struct scan_proc *sp, *stmp;
+	int i;
+
+	ask_known(r, again, ask, hold);
 	for (i = 0; i < r->opt.npids; i++)
 		ask_pid(r->opt.pids[i], ask, hold);
 	HASH_ITER (hh, r->scan.procs, sp, stmp)
@@ -262,6 +269,11 @@ static int bury(struct target *t, uint32_t hold)
 void follow__bury(struct recorder *r)
 {
 	ask_all(r, false, bury, TARGET_HOLD_AS_IS);
+}
+
+void follow__bury_known(struct recorder *r)
+{
+	ask_known(r, false, bury, TARGET_HOLD_AS_IS);
 }
 
 void follow__cut(struct recorder *r)

@@ -82,3 +82,11 @@ int pid_stat__read(pid_t pid, struct pid_stat *st)
 	st->vsize = vsize;
 	return 0;
 }
+
+bool pid_stat__has_ended(pid_t pid)
+{
+	struct pid_stat st;
+
+	return pid_stat__is_gone(pid) ||
+	       (!pid_stat__read(pid, &st) && (st.state == 'Z' || st.state == 'X'));
+}

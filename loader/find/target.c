@@ -397,7 +397,7 @@ bool target__owner_is_here(const struct scope_want *w)
 bool target__owner_is_dead(const struct scope_want *w)
 {
 	return target__owner_is_here(w) &&
-	       (w->owner > INT32_MAX || pid_stat__is_gone((pid_t)w->owner));
+	       (w->owner > INT32_MAX || pid_stat__has_ended((pid_t)w->owner));
 }
 
 static int slot_put(const struct target *t, struct scope_control *ctl, int slot,
@@ -555,14 +555,33 @@ static int want(struct target *t, uint32_t owner, uint32_t mask, uint64_t flush_
 	return ctl.area ? masks_write(t, &ctl) : -EAGAIN;
 }
 
+static bool any_dead(const struct scope_control *ctl)
+{
+	int i;
+
+	for (i = 0; i < SCOPE_WANT_SLOTS; i++)
+		if (target__owner_is_dead(&ctl->want[i]))
+			return true;
+	return false;
+}
+
+/* Looked for again and again: a turn is taken only where there is something to do, and not waited for, as it comes again. */
 static int bury(struct target *t)
 {
 	struct scope_control ctl;
 	int err = control_read(t, &ctl);
 
+	if (err || !any_dead(&ctl))
+		return err;
+	if (flock(t->mem, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return -EAGAIN;
+	err = control_read(t, &ctl);
 	if (!err)
 		err = slots_bury(t, &ctl);
-	return err > 0 && ctl.area ? masks_write(t, &ctl) : err;
+	if (err > 0)
+		err = ctl.area ? masks_write(t, &ctl) : 0;
+	turn_end(t);
+	return err;
 }
 
 /* ---- What it publishes ------------------------------------------------------------------------- */
@@ -861,12 +880,8 @@ int target__age(struct target *t, uint64_t flush_ticks)
 static int ask_bury(struct patience_call *call)
 {
 	struct target t = asked(call);
-	int err;
 
-	turn_begin(&t);
-	err = bury(&t);
-	turn_end(&t);
-	return err < 0 ? err : 0;
+	return bury(&t);
 }
 
 int target__bury(struct target *t)

@@ -86,7 +86,7 @@ int target__age(struct target *t, uint64_t flush_ticks);
 
 /*
  * Takes back what loaders wanted that were killed; others learn nothing of it. 0, -ETIMEDOUT as target__want(), or
- * another -errno: it may have ended by now.
+ * another -errno: it may have ended by now; -EAGAIN: another loader was at it, once more later.
  */
 int target__bury(struct target *t);
 

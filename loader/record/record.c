@@ -40,6 +40,7 @@
 #define FOLLOW_NS      (200 * 1000000ull) /* lines reach their file within this */
 #define CLOCK_NS       (10 * NSEC_PER_SEC)
 #define NODE_NS	       NSEC_PER_SEC
+#define BURY_NS	       (2 * NSEC_PER_SEC) /* whether other recorders were killed is asked so often */
 #define HUNG_NS	       (250 * 1000000ull) /* whether something does not move is asked so often, */
 #define HUNG_SILENT_NS (100 * 1000000ull) /* of threads that have handed in nothing for so long */
 #define SILENT_NS      (3 * NSEC_PER_SEC) /* within that those are asked that hand in nothing */
@@ -197,6 +198,10 @@ static void tick(struct recorder *r, uint64_t now, bool late)
 	look_for_flows(r);
 	tick_pipeline(r, now, late);
 	scan__tick(r, monotonic_ns());
+	if (now >= r->next_bury_ns) {
+		follow__bury_known(r);
+		r->next_bury_ns = now + BURY_NS;
+	}
 	if (now >= r->next_node_ns) {
 		feed__node(r);
 		if (!r->s.digest) /* who gives back all memory, and holds its locks, else */

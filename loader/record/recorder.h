@@ -94,7 +94,7 @@ struct recorder {
 	uint64_t next_window_ns;
 	uint64_t begin_cpu_ns; /* CPU time that we had used when this window began */
 	uint64_t next_outside_ns, next_follow_ns, next_clock_ns, next_node_ns, next_hung_ns,
-		next_asleep_ns;
+		next_asleep_ns, next_bury_ns;
 	uint64_t
 		found_ns; /* when those are asked for that have the plugin and hand in nothing; 0: there are none */
 	bool ask_threads; /* some sleep since before they were recorded */
@@ -157,6 +157,12 @@ void follow__give_back(struct recorder *r, enum follow_leave how);
 
 /* Another recorder was killed: takes back what that one asked of every process. */
 void follow__bury(struct recorder *r);
+
+/*
+ * The same of those that have handed in anything, in case one was: its file tells one recorder, who need not have the same processes,
+ * and a process may not have had it just then.
+ */
+void follow__bury_known(struct recorder *r);
 
 /* Of operations that begin from now on nothing is recorded: another recorder may have them go on. */
 void follow__cut(struct recorder *r);

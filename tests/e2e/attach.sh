@@ -280,4 +280,43 @@ for i in a b1 b2 b3; do
 	t "two recorders, $i: no operation by half, none left out" holds $i 'whole(20)'
 done
 
+
+# ---- Of two recorders, one is killed: what it wanted is taken back by the other
+
+job_bg rest --ranks 2 --bytes 256K --iters 100000 --sleep-us 6000 --no-check
+until_true 10 children_ready "$starter" 2
+mapfile -t ranks < <(pgrep -P "$starter")
+sleep 0.3
+record_bg narrow --mask coll
+narrow=$recorder
+alone=$(masks "${ranks[@]}")
+masks_are() {
+	[ "$(masks "${ranks[@]}")" = "$1" ]
+}
+# Whoever has started it does not wait for it.
+"$BASH" -c '"$@" & exec sleep 1000' - "$scope" record --plugin "$plugin" -o "$tmp/wide" >"$tmp/wide.out" 2>"$tmp/wide.err" &
+launcher=$!
+until_true 60 grep -q '^ncclscope: Recording' "$tmp/wide.err"
+is "two recorders: what both want" "$(masks "${ranks[@]}")" "4031 4031"
+wide=$(pgrep -P "$launcher")
+kill -KILL "$wide"
+t "one is killed, and stays a zombie" until_true 5 grep -q '^State:.Z' "/proc/$wide/status"
+t "one is killed, and a zombie: what the other one wants" until_true 8 masks_are "$alone"
+kill "$launcher"
+wait "$launcher" 2>/dev/null
+# A third one is told of that first, which does not have all of its processes.
+record_bg beside --mask coll -p "${ranks[0]}"
+beside=$recorder
+record_bg wide2
+kill -STOP "$narrow"
+kill -KILL "$recorder"
+wait "$recorder" 2>/dev/null
+t "one of three is killed: its file is gone" until_true 10 [ ! -e "$tmp/status/recorder-$recorder.json" ]
+kill -CONT "$narrow"
+t "one of three is killed, which one of a part of the processes is told of: what the others want" until_true 8 masks_are "$alone"
+for recorder in "$beside" "$narrow"; do
+	stop_recorder INT
+done
+kill_job
+
 finish

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -341,10 +342,25 @@ static pid_t dead_pid(void)
 	return pid;
 }
 
-/* Recorders that died: one here, and, by its number, one of another pid namespace; and another of that with our own pid. */
+/* Its parent does not wait for it. */
+static pid_t zombie_pid(void)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (!pid)
+		_exit(0);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	return pid;
+}
+
+/*
+ * Recorders that died: two here, and, by its number, one of another pid namespace; and another of that with our own pid. And one that
+ * lives.
+ */
 static void job_recorded(void)
 {
-	uint32_t dead = (uint32_t)dead_pid();
+	uint32_t dead = (uint32_t)dead_pid(), zombie = (uint32_t)zombie_pid();
 	uint16_t other = pidns() ^ 1;
 
 	job(0);
@@ -352,6 +368,9 @@ static void job_recorded(void)
 	control->want[1] = (struct scope_want){.mask = 0x10, .pidns = other, .owner = dead};
 	control->want[2] =
 		(struct scope_want){.mask = 0x20, .pidns = other, .owner = (uint32_t)getppid()};
+	control->want[3] = (struct scope_want){.mask = 0x4, .pidns = pidns(), .owner = zombie};
+	control->want[4] =
+		(struct scope_want){.mask = 0x100, .pidns = pidns(), .owner = (uint32_t)getpid()};
 }
 
 /* A pid of another namespace is nobody's here: neither dead nor ours. */
@@ -360,10 +379,44 @@ static void test_owners(void **state)
 	int err;
 
 	(void)state;
-	assert_int_equal(mask_after(job_recorded, 0x2, &err), 0x2 | 0x10 | 0x20);
+	assert_int_equal(mask_after(job_recorded, 0x2, &err), 0x2 | 0x10 | 0x20 | 0x100);
 	assert_int_equal(err, 0);
-	assert_int_equal(mask_after(job_recorded, 0, &err), 0x10 | 0x20);
+	assert_int_equal(mask_after(job_recorded, 0, &err), 0x10 | 0x20 | 0x100);
 	assert_int_equal(err, 0);
+}
+
+static int mask_of(pid_t pid)
+{
+	int value = -1;
+	struct iovec here = {&value, sizeof(value)}, there = {mask, sizeof(value)};
+
+	assert_int_equal(process_vm_readv(pid, &here, 1, &there, 1, 0), sizeof(value));
+	return value;
+}
+
+/* Whoever holds the lock is not waited for: once more later. Where nobody died nothing is written. */
+static void test_bury(void **state)
+{
+	pid_t pid = victim(job_recorded);
+	struct target t;
+	char path[64];
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(target__find(&t, pid), 0);
+	assert_int_equal(target__bury(&t), -EAGAIN);
+	assert_int_equal(mask_of(pid), 0);
+	flock(fd, LOCK_UN);
+	assert_int_equal(target__bury(&t), 0);
+	assert_int_equal(mask_of(pid), 0x10 | 0x20 | 0x100);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(target__bury(&t), 0);
+	close(fd);
+	target__close(&t);
+	child_end(pid);
 }
 
 static void test_only_mapped(void **state)
@@ -433,7 +486,8 @@ int main(void)
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_in_folder),
 		cmocka_unit_test(test_may_go),
-		cmocka_unit_test(test_owners)};
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_bury)};
 
 	return cmocka_run_group_tests_name("target", tests, begin, end);
 }
