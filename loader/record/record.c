@@ -1194,16 +1194,18 @@ static int window(struct recorder *r)
 	return status;
 }
 
-/* --delay */
+/* --delay. Whoever waits for us to start, as a service, need not wait for that: systemd would end us after a while, and start us again. */
 static int delay(struct recorder *r)
 {
 	int status = check_dir(r); /* before there is a job whose trace it could cost */
 
 	if (!status)
 		status = start_job(r);
-	if (!status)
-		sleep_until(r, monotonic_ns() + r->opt.delay_ns);
-	return status;
+	if (status)
+		return status;
+	notify__say("READY=1");
+	sleep_until(r, monotonic_ns() + r->opt.delay_ns);
+	return EXIT_OK;
 }
 
 /* Who asked for a recording is told if there is none; and whether there is a command. */

@@ -95,6 +95,20 @@ told=$(uniq "$tmp/told" | xargs)
 is "sandbox: what systemd was told, in order" "${told/%STOPPING=1 WATCHDOG=1/STOPPING=1}" "READY=1 WATCHDOG=1 STOPPING=1"
 kill $listener
 
+# ---- With --delay
+
+# A start that takes as long as that would be ended, and begun again, for good.
+python3 "$tmp/listen.py" "$tmp/notify2" >"$tmp/told2" 2>"$tmp/listen2.err" &
+listener=$!
+until_true 10 test -S "$tmp/notify2"
+NOTIFY_SOCKET=$tmp/notify2 WATCHDOG_USEC=400000 env --default-signal=INT "$scope" record --plugin "$plugin" -o "$tmp/delayed" --delay 1h 2>"$tmp/delayed.err" &
+recorder=$!
+t "--delay: it is started when it waits" until_true 5 grep -q '^READY=1' "$tmp/told2"
+t "--delay: the watchdog is fed meanwhile" until_true 5 grep -q '^WATCHDOG=1' "$tmp/told2"
+stop_recorder TERM
+is "--delay: and it had not recorded" "$rc $(grep -c 'Stopped before the recording began' "$tmp/delayed.err")" "1 1"
+kill $listener
+
 # ---- What it calls
 
 if command -v strace >/dev/null && command -v systemd-analyze >/dev/null; then
