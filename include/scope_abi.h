@@ -349,7 +349,7 @@ struct scope_control {
 	struct scope_want want[SCOPE_WANT_SLOTS];
 };
 
-/* NCCL has worked with KernelCh since it has communicators. */
+/* NCCL has worked with KernelCh since it has communicators, or, where it does not tell in time, may have. */
 #define SCOPE_KERNELS_USED 1
 #define SCOPE_KERNELS_STAY 2 /* and may wait for good without: captured graphs, some Broadcasts */
 

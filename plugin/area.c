@@ -176,7 +176,7 @@ static uint32_t mask_wanted(void)
 	int i;
 
 	for (i = 0; i < SCOPE_WANT_SLOTS; i++) {
-		any |= __atomic_load_n(&ncclscope_control.want[i].owner, __ATOMIC_RELAXED);
+		any |= __atomic_load_n(&ncclscope_control.want[i].owner, __ATOMIC_SEQ_CST);
 		want |= __atomic_load_n(&ncclscope_control.want[i].mask, __ATOMIC_RELAXED);
 	}
 	return any ? want : ~0u;
@@ -323,7 +323,7 @@ static uint32_t mask_at_init(struct scope_area *area, int *mask, bool kernels)
 	/* Nor may this communicator bring it back under others that have done without. */
 	if (!kernels || (!(was & KERNELS) && in_use))
 		allowed &= ~KERNELS;
-	stays = in_use ? kernels_kept(area, was) : 0;
+	stays = in_use ? was & KERNELS : 0;
 	if (!sems_read().all && !manual_arm())
 		now = stays;
 	else if (!(now & ~KERNELS)) /* or what the recorder before has left */
@@ -375,8 +375,8 @@ void area_disarm(void)
 			continue;
 		if (somebody_came(epoch))
 			return;
-		/* Never more than there is: another thread may turn off what is kept. */
-		__atomic_fetch_and(mask, (int)kernels_kept(area, ~0u), __ATOMIC_RELAXED);
+		/* A group may begin just now, whose first call has KernelCh: what is left of it goes off after groups. */
+		__atomic_fetch_and(mask, (int)KERNELS, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&disarmed_in, epoch, __ATOMIC_RELAXED);
 }
@@ -501,8 +501,9 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 	area_lock(area);
 	area->ceiling = ceiling;
 	if (mask) {
-		mask_publish(area, mask, base);
 		comm_mask(area, comm, mask, kernels);
+		/* From here on a loader may write it, by what it has seen there before: so it is set by now. */
+		mask_publish(area, mask, base);
 	}
 	comm_publish(area, comm);
 	area_unlock(area);
@@ -512,6 +513,17 @@ uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDeb
 		      comm->nranks, (unsigned long long)comm->hash, comm->mask,
 		      comm->mask ? "" : " (no loader attached)");
 	return comm->ctx;
+}
+
+void comm_settle(const struct scope_comm *comm, int *mask)
+{
+	struct scope_area *area = area_peek();
+
+	if (!area || !mask || comm->api < 3 || comm->api > 4)
+		return;
+	area_lock(area); /* no init returns while another one turns something off */
+	kernels_settle(area, mask);
+	area_unlock(area);
 }
 
 static bool any_comm(const struct scope_area *area)

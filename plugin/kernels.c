@@ -18,6 +18,10 @@
  * KernelCh. That leaves another thread's first Send or Recv, and its capture of the first graph, if it comes in the very moment when they go
  * off.
  *
+ * Interfaces 3 and 4 have no GroupApi: NCCL tells of a group when it launches it (2.26.3 to 2.27.7: hostStreamPlanTask() of enqueue.cc), or replays
+ * it if it was captured, long after its calls have taken their masks (taskAppend()). There they stay as they are at the end of the first
+ * communicator's init, when nobody can have made a call yet: until the last one has ended.
+ *
  * Broadcasts have no mask from interface 6 on: the GPU writes nothing in their places, nor does the host count them if a group has several
  * roots (2.29.2 to 2.30.7: allgatherv_sched.cc; from interface 7 on it counts none). Once it has counted less than the GPU, what is
  * waited for in such a place is there when 64 more with KernelCh have written: then they stay on. And where these do not come,
@@ -48,11 +52,6 @@ static __thread bool one_call TLS_NO_CALL;
 /* Since when nobody has wanted what is on (0: not so), in which epoch and with which hold: whoever changes these may be writing masks. */
 static uint64_t unwanted_ts;
 static uint32_t unwanted_epoch, unwanted_hold;
-
-uint32_t kernels_kept(const struct scope_area *area, uint32_t mask)
-{
-	return __atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) ? mask & KERNELS : 0;
-}
 
 /* Broadcasts are collectives like others where NCCL makes no AllGatherV of them (2.29.2 to 2.30.7: collTaskAppend() of enqueue.cc). */
 static bool may_hang(const struct scope_comm *comm)
@@ -122,6 +121,15 @@ void kernels_work(bool stays)
 	if (area && !(__atomic_load_n(&area->kernels_used, __ATOMIC_RELAXED) & used) &&
 	    area_masks(area) & KERNELS)
 		__atomic_fetch_or(&area->kernels_used, used, __ATOMIC_RELAXED);
+}
+
+void kernels_settle(struct scope_area *area, int *mask)
+{
+	if (!((uint32_t)__atomic_load_n(mask, __ATOMIC_RELAXED) & KERNELS) ||
+	    __atomic_fetch_or(&area->kernels_used, SCOPE_KERNELS_USED, __ATOMIC_SEQ_CST))
+		return;
+	/* A loader says what it wants before it looks whether they are used: we see that, or it leaves them on. */
+	__atomic_fetch_and(mask, (int)(area_wanted() | ~KERNELS), __ATOMIC_SEQ_CST);
 }
 
 void kernels_group_begin(bool captured, int depth)

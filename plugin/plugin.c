@@ -852,6 +852,7 @@ static ncclProfResult_t init(void **context, struct scope_comm *comm, int *mask,
 	if (context)
 		*context = (void *)(uintptr_t)ctx;
 	comm_record(comm);
+	comm_settle(comm, mask);
 	return ncclSuccess;
 }
 

@@ -183,7 +183,7 @@ struct scope_area *area_get(void);
 /* The area if it is ready, else NULL; never makes one. */
 struct scope_area *area_peek(void);
 
-/* Nobody listens any more: NCCL's masks to 0, unless `ncclscope arm` asked to stay. */
+/* Nobody listens any more: NCCL's masks to 0, but for KernelCh, unless `ncclscope arm` asked to stay. */
 void area_disarm(void);
 /* What the user's environment says when the plugin is loaded; tests have more of them. */
 void area_read_env(void);
@@ -203,17 +203,19 @@ void area_masks_clear(const struct scope_area *area, uint32_t types);
  * Returns the context to give to NCCL, never 0.
  */
 uint64_t comm_init(struct scope_comm *comm, int *mask, const char *name, ncclDebugLogger_t logfn);
+/* The end of init, once a loader has been told of the communicator: from here on the user may call NCCL. */
+void comm_settle(const struct scope_comm *comm, int *mask);
 /* finalize; false when the context is not (or no longer) known. */
 bool comm_finalize(uint64_t ctx);
 
 /* ---- KernelCh and KernelPhase: kernels.c ----------------------------------------------------------- */
 
-/* What of a mask has to stay on though nobody wants it. */
-uint32_t kernels_kept(const struct scope_area *area, uint32_t mask);
 /* enum scope_no_kernels, and says so: why they would do harm; 0: not, or the user has them all the same by the event mask. */
 uint8_t kernels_refused(const struct scope_comm *comm, ncclDebugLogger_t logfn);
 /* NCCL has work: for which they stay on, as for a graph's capture, or not. Before ABI 5 there is no more to be known, and they stay on. */
 void kernels_work(bool stays);
+/* ABI 3 and 4, under the area's lock: the last moment of an init at which they may go off. `mask` is NCCL's word. */
+void kernels_settle(struct scope_area *area, int *mask);
 /* A GroupApi begins: the thread is in a group. `depth` is NCCL's. */
 void kernels_group_begin(bool captured, int depth);
 /* From here on all calls of a group must have one mask: if several threads make groups, none turns them off. */

@@ -24,6 +24,7 @@
 
 #define MAX_TRIES 8  /* files named like the plugin that are looked into */
 #define TURN_MS	  20 /* at most, for another loader to finish */
+#define MAX_LOOKS 8  /* at a mask that changes: its process may do nothing else */
 
 static int mem_read(const struct target *t, uint64_t addr, void *buf, size_t len)
 {
@@ -454,6 +455,25 @@ static int slot_write(const struct target *t, struct scope_control *ctl, uint32_
 	return slot_put(t, ctl, slot, mask ? want : (struct scope_want){0});
 }
 
+/*
+ * One of NCCL's masks, and whether KernelCh has to stay as it is there, both at one moment: neither is to go off what has come into use since
+ * the area was read, nor to come back what the plugin has turned off.
+ */
+static int mask_look(const struct target *t, const struct scope_control *ctl, uint64_t addr,
+		     uint32_t *now, uint8_t *used)
+{
+	const uint64_t used_addr = ctl->area + offsetof(struct scope_area, kernels_used);
+	int err, tries = MAX_LOOKS;
+	uint32_t again = 0;
+
+	do {
+		err = mem_read(t, addr, now, sizeof(*now)) ?:
+		      mem_read(t, used_addr, used, sizeof(*used)) ?:
+		      mem_read(t, addr, &again, sizeof(again));
+	} while (!err && again != *now && --tries);
+	return err;
+}
+
 /* The masks of every libnccl in the process, from what all owners want together. */
 static int masks_write(struct target *t, const struct scope_control *ctl)
 {
@@ -461,6 +481,7 @@ static int masks_write(struct target *t, const struct scope_control *ctl)
 	struct scope_area area; /* only its head is read: the tables follow it */
 	const size_t head = offsetof(struct scope_area, tbufs);
 	int i, err, n = 0;
+	uint8_t used;
 
 	err = mem_read(t, ctl->area, &area, head);
 	if (err)
@@ -473,14 +494,14 @@ static int masks_write(struct target *t, const struct scope_control *ctl)
 	for (i = 0; i < SCOPE_MASKS; i++) {
 		/* Without a base: what holds it may go, and the plugin could not turn it off. */
 		if (!area.masks[i] || !area.mask_bases[i] ||
-		    mem_read(t, area.masks[i], &now, sizeof(now)))
+		    mask_look(t, ctl, area.masks[i], &now, &used))
 			continue;
 		/*
 		 * Neither of these must come on in a running job: NCCL's work counters would drift. Nor go off while it works
 		 * by them: the plugin does that, at the end of a group (plugin/kernels.c).
 		 */
 		allowed = area.ceiling & ~(KERNELS & ~(area.kernel_ch_ok ? now : 0));
-		next = (want & allowed) | (area.kernels_used ? now & KERNELS : 0);
+		next = (want & allowed) | (used ? now & KERNELS : 0);
 		if (next != now)
 			err = mem_write(t, area.masks[i], &next, sizeof(next));
 		all |= next;

@@ -50,6 +50,22 @@ sleep 1
 t "INT, p2p-threads: KernelCh stays on" [ "$(masks)" = "64 64 64 " ]
 ends_well INT p2p-threads
 
+# Before API 5 NCCL tells of a group when its calls have been made: KernelCh stays, also where it has told of none yet.
+masks_are() {
+	[ "$(masks)" = "$1" ]
+}
+record_bg v4 --mask coll --sched=off --net=off
+kill -STOP "$recorder"
+job_bg v4 --api 4 --ranks 2 --op alltoall --bytes 256 --iters 1000000 --sleep-us 300 --no-check --delay-ms 4000
+ranks_of 2
+sleep 1.5
+kill -CONT "$recorder"
+t "v4: KernelCh stays on" until_true 2 masks_are "66 66 "
+sleep 2
+stop_recorder INT
+t "INT, v4: KernelCh stays on" until_true 5 masks_are "64 64 "
+ends_well INT v4
+
 # Windows that follow one another are one recording for NCCL, which could not have KernelCh come on again: it is in each of them.
 recorder_bg windows -o "$tmp/windows" --mask coll,proxyop,kernelch --sched=off --net=off --every 2s --for 2s -d 7s
 job_bg windows --ranks 2 --bytes 64K --iters 1000000 --sleep-us 1000 --no-check

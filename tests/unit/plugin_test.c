@@ -1630,6 +1630,58 @@ static void test_kernels_broadcast_unwritten(void **state)
 	ncclProfiler_v7.finalize(ctx);
 }
 
+/* As NCCL makes them without a call of the user's. */
+static void proxy_ctrl_v4(void *ctx)
+{
+	ncclProfilerEventDescr_v4_t d = {.type = ncclProfileProxyCtrl};
+	void *handle = NULL;
+
+	assert_int_equal(ncclProfiler_v4.startEvent(ctx, &handle, &d), ncclSuccess);
+	assert_int_equal(ncclProfiler_v4.stopEvent(handle), ncclSuccess);
+}
+
+/*
+ * Before 5 NCCL tells of a group when it launches it, all of whose calls have their masks by then: KernelCh stays as it is
+ * when init returns, until the communicators end.
+ */
+static void test_kernels_untold(void **state)
+{
+	static int mask;
+	void *ctx = NULL, *other = NULL;
+	int first;
+
+	(void)state;
+	for (first = 3; first <= 4; first++) {
+		mask = 0;
+		scope_sems.flush = 1;
+		if (first == 3)
+			ncclProfiler_v3.init(&ctx, &mask);
+		else
+			ncclProfiler_v4.init(&ctx, &mask, "c", 1, 1, 2, 0, NULL);
+		assert_int_equal(mask, 0xfff);
+		/* A recorder that wants none asks just this. */
+		assert_int_equal(area_get()->kernels_used, SCOPE_KERNELS_USED);
+		scope_sems.flush = 0;
+		ncclscope_control.epoch++;
+		proxy_ctrl_v4(ctx);
+		assert_int_equal(mask, 0x40);
+		ncclProfiler_v4.init(&other, &mask, "d", 2, 1, 2, 0, NULL);
+		assert_int_equal(mask, 0x40);
+		ncclProfiler_v4.finalize(ctx);
+		assert_int_equal(area_get()->kernels_used, SCOPE_KERNELS_USED);
+		ncclProfiler_v4.finalize(other);
+		assert_int_equal(area_get()->kernels_used, 0);
+	}
+	/* What nobody wants, or can have, is not in use. */
+	scope_sems.flush = 1;
+	ncclscope_control.want[0] = (struct scope_want){.mask = 0x2, .owner = 100};
+	mask = 0;
+	ncclProfiler_v4.init(&ctx, &mask, "c", 1, 1, 2, 0, NULL);
+	assert_int_equal(mask, 0x2);
+	assert_int_equal(area_get()->kernels_used, 0);
+	ncclProfiler_v4.finalize(ctx);
+}
+
 static void test_mask_variable(void **state)
 {
 	static const struct {
@@ -1714,14 +1766,15 @@ static void test_disarm(void **state)
 							 NULL);
 		else
 			ncclProfiler_v7.stopEvent(first);
-		assert_int_equal(mask, how < 3 ? 0 : 0x7fff);
+		/* A first group may begin beside us: KernelCh goes off after one. */
+		assert_int_equal(mask, how < 3 ? 0x40 : 0x7fff);
 		assert_int_equal(ncclscope_control.want[1].owner, how < 3 ? 0 : SCOPE_OWNER_MANUAL);
 	}
 	/* Once an epoch: what turns the mask on beside us (NCCL's RAS) is left alone. */
 	ncclscope_control.want[1] = (struct scope_want){0};
 	ncclscope_control.epoch++;
 	ncclProfiler_v7.stopEvent(first);
-	assert_int_equal(mask, 0);
+	assert_int_equal(mask, 0x40);
 	mask = 0x10;
 	ncclProfiler_v7.stopEvent(first);
 	assert_int_equal(mask, 0x10);
@@ -1878,6 +1931,7 @@ int main(void)
 		TEST(test_kernels_threads),
 		TEST(test_kernels_broadcast_roots),
 		TEST(test_kernels_broadcast_unwritten),
+		TEST(test_kernels_untold),
 		TEST(test_mask_nobody),
 		TEST(test_disarm),
 		TEST(test_fork),

@@ -29,6 +29,7 @@
 #define KERNEL_PHASE 0x8000
 
 static const ncclProfiler_v5_t *profiler; /* v7 */
+static const ncclProfiler_v4_t *profiler_v4;
 static struct scope_control *control;
 static int *mask;
 
@@ -201,6 +202,22 @@ static void job_kernels_used(void)
 	((struct scope_area *)(uintptr_t)control->area)->kernels_used = SCOPE_KERNELS_USED;
 }
 
+/* Of whose first group NCCL tells when its calls have been made. */
+static void job_kernel_ch_v4(void)
+{
+	struct scope_area *area;
+	void *ctx;
+
+	profiler->init(&ctx, 1, mask, "c", 1, 2, 0, NULL); /* for an area */
+	profiler->finalize(ctx);
+	area = (struct scope_area *)(uintptr_t)control->area;
+	area->kernel_ch_ok = 1;
+	control->want[0] =
+		(struct scope_want){.mask = 0x2 | KERNEL_CH, .owner = SCOPE_OWNER_MANUAL};
+	profiler_v4->init(&ctx, mask, "c", 1, 1, 2, 0, NULL);
+	control->want[0] = (struct scope_want){0};
+}
+
 /* Nor does it go off under NCCL that works by it: the plugin sees to that. */
 static void test_never_off(void **state)
 {
@@ -211,6 +228,8 @@ static void test_never_off(void **state)
 	assert_int_equal(mask_after(job_kernel_ch, 0, &err), 0);
 	assert_int_equal(mask_after(job_kernels_used, 0x3, &err), 0x3 | KERNEL_CH);
 	assert_int_equal(mask_after(job_kernels_used, 0, &err), KERNEL_CH);
+	assert_int_equal(mask_after(job_kernel_ch_v4, 0x3, &err), 0x3 | KERNEL_CH);
+	assert_int_equal(mask_after(job_kernel_ch_v4, 0, &err), KERNEL_CH);
 }
 
 /* A recorder that comes back has KernelCh held until it leaves for good, whoever comes and goes. */
@@ -449,15 +468,19 @@ static int copy_file(void)
 /* The plugin is mapped under that name here, and so in victims, which have only the copy. */
 static int load(void **state)
 {
-	void *nccl = dlopen(FAKE_NCCL, RTLD_NOW), *plugin = dlopen(PLUGIN_PATH, RTLD_NOW);
+	void *nccl, *plugin;
 
 	(void)state;
+	setenv("NCCL_PROFILE_EVENT_MASK", "0xfff", 1); /* KernelCh whatever is free in /dev/shm */
+	nccl = dlopen(FAKE_NCCL, RTLD_NOW);
+	plugin = dlopen(PLUGIN_PATH, RTLD_NOW);
 	if (!nccl || !plugin)
 		return -1;
 	mask = dlsym(nccl, "ncclProfilerEventMask");
 	profiler = dlsym(plugin, "ncclProfiler_v7");
+	profiler_v4 = dlsym(plugin, "ncclProfiler_v4");
 	control = dlsym(plugin, "ncclscope_control");
-	return mask && profiler && control ? 0 : -1;
+	return mask && profiler && profiler_v4 && control ? 0 : -1;
 }
 
 static int end(void **state)
