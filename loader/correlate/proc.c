@@ -209,6 +209,17 @@ struct proc *proc__of_thread(const struct session *s, const struct sched_thread 
 	return proc__find(s, t->tgid, t->proc_start_ns);
 }
 
+void proc__ran_on(struct proc *p, struct sched_thread *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < SCHED_RAN_ON / 64; i++)
+		p->ran_on[i] |= t->ran_on[i];
+	memset(t->ran_on, 0, sizeof(t->ran_on));
+	if (t->last_cpu < SCHED_RAN_ON)
+		p->ran_on[t->last_cpu / 64] |= 1ull << t->last_cpu % 64;
+}
+
 void proc__count_loss(struct proc *p, enum loss cause, uint64_t n)
 {
 	p->lost[cause] += n;

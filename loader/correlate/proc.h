@@ -172,6 +172,9 @@ struct proc *proc__get(struct session *s, const struct scope_ev_hdr *id, bool ma
  */
 void proc__end(struct proc *p, const char *end, bool exited, int exit_code);
 
+/* Where a thread ran since it was asked last, and is, for the process' next node record. */
+void proc__ran_on(struct proc *p, struct sched_thread *t);
+
 void proc__count_loss(struct proc *p, enum loss cause, uint64_t n);
 
 /* Its end: a record, if it has a role, and it is freed. */

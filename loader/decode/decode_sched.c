@@ -172,9 +172,14 @@ void decode_sched__exit(struct session *s, const struct scope_ev_exit *e)
 {
 	struct sched_thread *t =
 		s->sched_mode ? sched_thread__get(sched__find(&s->sched, e->h.tid)) : NULL;
+	struct proc *p;
 
 	if (!t)
 		return;
+	/* The next node record finds it no more. */
+	p = proc__of_thread(s, t);
+	if (p)
+		proc__ran_on(p, t);
 	/* Of a capture alone the thread's own number stands still: that is no loss. */
 	count_lost(s, t, sched__exit(&s->sched, t, s->live ? 0 : e->sched_seq, e->h.ts_ns));
 	if (s->sched_mode == SCHED_MODE_SLICES)

@@ -38,22 +38,19 @@ static void set_cpu(struct node_cpu *cpu, const struct input_cpu *in)
 				 .net_rx = in->net_rx};
 }
 
-/* Where each process was since its last record, and is: of all at once, as it is the threads that know their process. */
+/*
+ * Where each process was since its last record, and is: of all at once, as it is the threads that know their process. Of those that have
+ * ended it is known: decode_sched__exit().
+ */
 static void note_cpus(struct session *s)
 {
 	struct sched_thread *t, *tmp;
 	struct proc *p;
-	uint32_t i;
 
 	HASH_ITER (hh, s->sched.threads, t, tmp) {
 		p = proc__of_thread(s, t);
-		if (!p)
-			continue;
-		for (i = 0; i < SCHED_RAN_ON / 64; i++)
-			p->ran_on[i] |= t->ran_on[i];
-		memset(t->ran_on, 0, sizeof(t->ran_on));
-		if (t->last_cpu < SCHED_RAN_ON)
-			p->ran_on[t->last_cpu / 64] |= 1ull << t->last_cpu % 64;
+		if (p)
+			proc__ran_on(p, t);
 	}
 }
 

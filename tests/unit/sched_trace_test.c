@@ -1134,10 +1134,10 @@ static void node_sample_at(uint64_t ns)
 	}
 }
 
-/* Where threads of a process were since its last record: they have run there, or are there still. */
+/* Where threads of a process were since its last record: they have run there, or are there still, or ended there. */
 static void test_node_cpus(void **state)
 {
-	struct k_task *a[2], *b;
+	struct k_task *a[2], *b, *worker;
 
 	(void)state;
 	at(10 * MS);
@@ -1157,11 +1157,20 @@ static void test_node_cpus(void **state)
 	k_preempts(&k, 3, a[1]);
 	node_sample_at(3000 * MS);
 	node_sample_at(4000 * MS);
+	at(4100 * MS);
+	worker = k_task(&k, JOB + 2, JOB, "pt_data_worker", true);
+	k_fork(&k, worker);
+	k_wakeup(&k, worker, 2);
+	k_preempts(&k, 2, worker);
+	at(4200 * MS);
+	k_exit(&k, 2, b);
+	node_sample_at(5000 * MS);
+	node_sample_at(6000 * MS);
 	node_cpus[0] = 0;
 	read_trace(keep_cpus);
 	pipeline_node_free(s);
-	assert_non_null(strstr(node_cpus, " 2000000000:01;013;03;"));
-	assert_non_null(strstr(node_cpus, " 2000001000:2;2;2;"));
+	assert_non_null(strstr(node_cpus, " 2000000000:01;013;03;023;03;"));
+	assert_non_null(strstr(node_cpus, " 2000001000:2;2;2;2;2;"));
 }
 
 int main(void)
