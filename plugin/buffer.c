@@ -162,7 +162,6 @@ struct tbuf *tbuf_slow(void)
 	    tb->h.magic != SCOPE_TBUF_MAGIC) { /* new thread, or first callback after a fork */
 		if (skip) {
 			skip--;
-			__atomic_fetch_add(&area->nobuf_lost_cnt, 1, __ATOMIC_RELAXED);
 			return NULL;
 		}
 		pthread_once(&exit_key_once, make_exit_key);
@@ -172,7 +171,6 @@ struct tbuf *tbuf_slow(void)
 			tb = tbuf_make(area, tid);
 		if (!tb) {
 			skip = NOBUF_SKIP;
-			__atomic_fetch_add(&area->nobuf_lost_cnt, 1, __ATOMIC_RELAXED);
 			return NULL;
 		}
 		tbuf_self = tb;
@@ -191,6 +189,14 @@ struct tbuf *tbuf_slow(void)
 	tb->h.end_id = tb->h.next_id;
 	tb->h.epoch = epoch;
 	return tb;
+}
+
+void tbuf_missed(void)
+{
+	struct scope_area *area = area_peek();
+
+	if (area)
+		__atomic_fetch_add(&area->nobuf_lost_cnt, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- Ids --------------------------------------------------------------------------------------- */

@@ -613,6 +613,7 @@ start(void *context, void **handle, const descr *d, uint64_t type, int api)
 	tb = tbuf_get(); /* before the clock is read: the first one here also chooses it */
 	now = clock_now();
 	if (unlikely(!tb)) {
+		tbuf_missed();
 		id = id_next(tb, what);
 		if (sems.start)
 			probe_scratch(context, d, what, type, api, id);
@@ -677,8 +678,10 @@ static inline __attribute__((always_inline)) ncclProfResult_t stop(void *handle,
 	}
 	tb = tbuf_get();
 	now = clock_now();
-	if (unlikely(!tb))
+	if (unlikely(!tb)) {
+		tbuf_missed();
 		return ncclSuccess;
+	}
 	f = fold_find(tb, id);
 	if (f) {
 		fold_settle(tb, f);
@@ -736,8 +739,10 @@ state_record(uint64_t id, uint32_t state, bool has_arg, uint64_t arg, uint32_t s
 	}
 	tb = tbuf_get();
 	now = clock_now();
-	if (unlikely(!tb))
+	if (unlikely(!tb)) {
+		tbuf_missed();
 		return;
+	}
 	f = fold_find(tb, id);
 	if (unlikely(!f && is_polled(id, state, api)))
 		f = fold_reopen(tb, id, now);
@@ -832,11 +837,16 @@ static ncclProfResult_t state_v1(void *handle, ncclProfilerEventState_t state,
 
 static void comm_record(const struct scope_comm *comm)
 {
-	struct tbuf *tb = sems_read().flush ? tbuf_get() : NULL;
 	struct scope_rec_comm *r;
+	struct tbuf *tb;
 
-	if (!tb)
+	if (!sems_read().flush)
 		return;
+	tb = tbuf_get();
+	if (!tb) {
+		tbuf_missed();
+		return;
+	}
 	r = tbuf_reserve(tb, sizeof(*r));
 	rec_put(&r->h, sizeof(*r), SCOPE_REC_COMM, clock_now(), comm->ctx);
 	r->comm = *comm;
@@ -911,8 +921,10 @@ static ncclProfResult_t finalize(void *context)
 	if (!comm_finalize(ctx) || !sems_read().flush)
 		return ncclSuccess;
 	tb = tbuf_get();
-	if (!tb)
+	if (!tb) {
+		tbuf_missed();
 		return ncclSuccess;
+	}
 	r = tbuf_reserve(tb, sizeof(*r));
 	rec_put(r, sizeof(*r), SCOPE_REC_FINALIZE, clock_now(), ctx);
 	tbuf_commit(tb, sizeof(*r));

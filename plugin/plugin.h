@@ -88,9 +88,12 @@ extern struct scope_control ncclscope_control;
 
 /*
  * First callback of a thread, first since the loader bumped the epoch, or first after a fork.
- * Returns NULL when there is no memory: the event is then counted as lost.
+ * Returns NULL when there is no memory: what would have been a record is then lost, tbuf_missed().
  */
 struct tbuf *tbuf_slow(void);
+
+/* Counts a record for which the thread had no buffer. Where nobody listens there would have been none, and nothing is lost. */
+void tbuf_missed(void);
 
 /* Hands the buffer to whoever listens and empties it. */
 void tbuf_flush(struct tbuf *tb, uint32_t reason);

@@ -125,6 +125,9 @@ struct proc {
 	uint8_t no_kernels; /* enum scope_no_kernels, but late, of its last communicator that has one, if we wanted them */
 	uint32_t nccl_version;
 	uint8_t clock; /* enum scope_clock of its records */
+	/* Records of its threads without a buffer, by its newest word; what was lost before we came is in it, and known then. */
+	uint64_t unbuffered;
+	bool unbuffered_known;
 	uint64_t recs; /* decoded, each part of a step; of a capture alone as they lie there */
 	/* That went into its trace, also if they did not reach the file, or that was deleted: they only grow. */
 	uint64_t events;

@@ -650,17 +650,24 @@ static void stream_goes_on(struct stream *st, const struct scope_ev_chunk *c)
 		st->rec_pos = c->rec_pos + c->rec_cnt;
 }
 
-/* Records of threads that got no buffer, by the job's own count: no more than it can have made. */
+/*
+ * Records of threads that got no buffer, by the job's own count since it began: no more than it can have made. Of a process that was there
+ * before this recording the first word of it is where we begin; not that of a dying thread's buffer, which is as old as its last flush.
+ */
 static void count_unbuffered(struct proc *p, const struct scope_ev_chunk *c)
 {
-	uint64_t known = p->lost[LOSS_THREAD_BUFFER];
+	bool known = p->from_start || p->unbuffered_known;
 
-	if (c->lost_cnt <= known)
+	if (known ? c->lost_cnt <= p->unbuffered : c->reason == SCOPE_FLUSH_DYING)
 		return;
-	if (c->lost_cnt > c->h.ts_ns - p->key.start_ns)
+	if (c->lost_cnt > c->h.ts_ns - p->key.start_ns) {
 		p->session->bad_records++;
-	else
-		proc__count_loss(p, LOSS_THREAD_BUFFER, c->lost_cnt - known);
+		return;
+	}
+	if (known)
+		proc__count_loss(p, LOSS_THREAD_BUFFER, c->lost_cnt - p->unbuffered);
+	p->unbuffered = c->lost_cnt;
+	p->unbuffered_known = true;
 }
 
 struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, size_t size)
@@ -677,6 +684,10 @@ struct proc *decode__chunk(struct session *s, const struct scope_ev_chunk *c, si
 	if (!x.p) { /* there is no trace that could tell */
 		s->summary.lost[LOSS_RATE_LIMIT] += c->rec_cnt;
 		return NULL;
+	}
+	if (!c->tbuf && c->reason == SCOPE_FLUSH_OUTSIDE) { /* no thread's */
+		count_unbuffered(x.p, c);
+		return x.p;
 	}
 	x.stream = stream_get(x.p, c);
 	if (!x.stream) {

@@ -20,7 +20,7 @@ enum input_kind {
 	INPUT_ATTACHED = 2,  /* its probes are on: struct input_ns */
 	INPUT_CLOCK = 3,     /* struct input_clock */
 	INPUT_RING = 4,	     /* a record of the ring: scope_abi.h */
-	INPUT_OUTSIDE = 5,   /* a buffer read from outside: struct scope_ev_chunk and its records */
+	INPUT_OUTSIDE = 5,   /* from outside: scope_ev_chunk, records; tbuf 0: lost_cnt alone */
 	INPUT_PROC = 6,	     /* struct input_proc, who's text */
 	INPUT_COMM = 7,	     /* struct input_comm */
 	INPUT_STILL = 8,     /* struct input_still */

@@ -384,7 +384,7 @@ static uint32_t seq_by_now(struct recorder *r, struct stream *st)
 	return seq;
 }
 
-/* What of a buffer is not its job's word: whose it is. */
+/* What of a buffer is not its job's word: whose it is. `st` NULL: no thread's, and the process'. */
 static void chunk_stamp(struct recorder *r, const struct proc *p, struct stream *st,
 			struct scope_ev_chunk *c)
 {
@@ -392,13 +392,18 @@ static void chunk_stamp(struct recorder *r, const struct proc *p, struct stream 
 	c->h.kind = SCOPE_EV_CHUNK;
 	c->h.size = (uint32_t)(sizeof(*c) + c->len);
 	c->h.ts_ns = monotonic_ns();
+	if (!st)
+		return;
 	c->h.ns_tid = st->tid;
 	c->h.tid = st->host_tid;
 	if (r->s.sched_mode)
 		c->sched_seq = seq_by_now(r, st);
 }
 
-/* The process' buffers that have been silent, as questions; NULL: none, or no memory. */
+/*
+ * The process' buffers that have been silent, as questions, and what was lost for want of one: whoever has one tells of that when it hands it in,
+ * but none may, and a process may have none. NULL: there is nothing to ask, or no memory.
+ */
 static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_t silent_ns, int *n)
 {
 	struct target_read *reads = NULL;
@@ -409,12 +414,22 @@ static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_
 		if (now - st->seen_ns < silent_ns && st->seen_ns < now)
 			continue;
 		if (!reads)
-			reads = calloc(HASH_COUNT(p->streams), sizeof(*reads));
+			reads = calloc(HASH_COUNT(p->streams) + 1, sizeof(*reads));
 		if (!reads)
 			return NULL;
 		reads[(*n)++] = (struct target_read){.tbuf = st->tbuf, .pos = st->pos, .arg = st};
 	}
+	if (!p->streams)
+		reads = calloc(1, sizeof(*reads));
+	if (reads)
+		reads[(*n)++] = (struct target_read){.tbuf = 0};
 	return reads;
+}
+
+/* The same loss as before: of most processes, none. */
+static bool is_told(const struct proc *p, const struct scope_ev_chunk *c)
+{
+	return !c->tbuf && (p->from_start || p->unbuffered_known) && c->lost_cnt <= p->unbuffered;
 }
 
 /* All of them as they are now. */
@@ -433,7 +448,7 @@ static void read_streams(struct recorder *r, struct proc *p, uint64_t now, uint6
 		if (!reads[i].chunk)
 			continue;
 		chunk_stamp(r, p, reads[i].arg, reads[i].chunk);
-		if (!outside_add(o, reads[i].chunk))
+		if (is_told(p, reads[i].chunk) || !outside_add(o, reads[i].chunk))
 			free(reads[i].chunk);
 	}
 	free(reads);

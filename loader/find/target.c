@@ -706,6 +706,23 @@ mixed:
 	return NULL;
 }
 
+/* What threads without a buffer have lost by now; NULL: there is no communicator yet, or it cannot be read. */
+static struct scope_ev_chunk *unbuffered_read(const struct target *t)
+{
+	const size_t at = offsetof(struct scope_area, nobuf_lost_cnt);
+	struct scope_ev_chunk *chunk;
+	struct scope_control ctl;
+	uint64_t magic, lost;
+
+	if (control_read(t, &ctl) || !ctl.area || mem_read(t, ctl.area, &magic, sizeof(magic)) ||
+	    magic != SCOPE_CONTROL_MAGIC || mem_read(t, ctl.area + at, &lost, sizeof(lost)))
+		return NULL;
+	chunk = malloc(sizeof(*chunk));
+	if (chunk)
+		*chunk = (struct scope_ev_chunk){.lost_cnt = lost, .reason = SCOPE_FLUSH_OUTSIDE};
+	return chunk;
+}
+
 /* ---- Asking, by a process that may hang --------------------------------------------------------- */
 
 /* What goes there; the target without its descriptor, which goes with it. */
@@ -975,7 +992,8 @@ static int ask_tbufs(struct patience_call *call)
 	void *out;
 
 	for (i = 0; i < a->n && !err; i++) {
-		chunk = tbuf_read(&t, a->reads[i].tbuf, a->reads[i].pos);
+		chunk = a->reads[i].tbuf ? tbuf_read(&t, a->reads[i].tbuf, a->reads[i].pos)
+					 : unbuffered_read(&t);
 		if (!chunk)
 			continue;
 		room = chunk_room(chunk);

@@ -113,8 +113,9 @@ int target__comms(struct target *t, void (*fn)(void *arg, const struct scope_com
 
 /* A thread's buffer that is to be read from outside. */
 struct target_read {
-	uint64_t tbuf, pos; /* what lies beyond pos is wanted */
-	void *arg;	    /* the caller's */
+	/* What lies beyond pos is wanted. 0: no thread's, but what those without one have lost: a chunk that has lost_cnt and no more. */
+	uint64_t tbuf, pos;
+	void *arg; /* the caller's */
 	/*
 	 * Out, in the form that BPF would have sent, but for the identity; malloc'ed, the caller's. Without records if there
 	 * is nothing beyond pos. NULL: it was being flushed just now, or it cannot be read.

@@ -5,12 +5,12 @@ E2E_DIR := tests/e2e
 E2E_OUT := $(BUILD)/e2e
 # Those that wait more than they work, and whose cases other load does not decide.
 E2E_BESIDE := gpus mask probes seed versions pxn threads owner paths caps service namespaces pod forks raw export merge_nodes still attach recorder_kills inject \
-	      doctor errors hung signals rdma status top net
+	      doctor errors hung signals rdma status top net unbuffered
 E2E	:= counts faults sched sched_faults sleeps capture clangs report_sched report_net net_faults \
 	   windows pace overload scale hostile kills kernels
 
 TEST_PROGS += $(E2E_OUT)/life $(E2E_OUT)/sched_proc $(E2E_OUT)/sched_load $(E2E_OUT)/slow_fs \
-	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so
+	      $(E2E_OUT)/guest $(E2E_OUT)/hostile $(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so $(E2E_OUT)/no_buffers.so
 TESTS_BESIDE += $(foreach name,$(E2E_BESIDE),"$(E2E_DIR)/$(name).sh")
 TESTS_E2E  += $(foreach name,$(E2E),"$(E2E_DIR)/$(name).sh")
 TESTS_SLOW += "$(E2E_DIR)/clock.sh" "$(E2E_DIR)/soak.sh"
@@ -44,7 +44,8 @@ $(E2E_OUT)/slow_fs: $(E2E_DIR)/slow_fs.c
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) $< -lfuse3 -o $@
 
 # For LD_PRELOAD: without any sanitizer.
-$(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so: $(E2E_OUT)/%.so: $(E2E_DIR)/%.c
+$(E2E_OUT)/no_buffers.so: SCOPE_CFLAGS += -Iplugin
+$(E2E_OUT)/inject.so $(E2E_OUT)/handlers.so $(E2E_OUT)/no_buffers.so: $(E2E_OUT)/%.so: $(E2E_DIR)/%.c
 	$(call msg,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(SCOPE_CFLAGS) $(CFLAGS) -fPIC -shared $< -ldl -o $@

@@ -296,6 +296,7 @@ static void test_wild_gap(void **arg)
 	assert_int_equal(nr_events, 2);
 }
 
+/* Of a process that is recorded from its start all of it; of another what comes on top of what it had lost by then. */
 static void test_thread_buffer_loss(void **arg)
 {
 	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
@@ -307,6 +308,7 @@ static void test_thread_buffer_loss(void **arg)
 	struct proc *p = begin();
 
 	(void)arg;
+	p->from_start = true;
 	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
 	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
 	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 5);
@@ -314,6 +316,61 @@ static void test_thread_buffer_loss(void **arg)
 	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
 	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 5);
 	assert_int_equal(s->bad_records, 1);
+}
+
+static void test_thread_buffer_loss_before(void **arg)
+{
+	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					 .kind = SCOPE_EV_CHUNK,
+					 .ts_ns = 9000,
+					 .start_ns = 10,
+					 .tgid = 4000000000u},
+				   .lost_cnt = 3,
+				   .reason = SCOPE_FLUSH_DYING};
+	struct proc *p = begin();
+
+	(void)arg;
+	p->from_start = false;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)),
+			 p); /* what it knew when it was handed in last */
+	c.reason = SCOPE_FLUSH_EPOCH;
+	c.lost_cnt = 5;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 0);
+	c.lost_cnt = 4; /* another thread's, older */
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	c.lost_cnt = 7;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 2);
+	assert_int_equal(s->summary.lost[LOSS_THREAD_BUFFER], 2);
+	c.lost_cnt = UINT64_MAX;
+	assert_ptr_equal(decode__chunk(s, &c, sizeof(c)), p);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 2);
+	assert_int_equal(s->bad_records, 1);
+}
+
+/* Where no thread has a buffer, or none hands it in, the loader reads the count: that is no thread's stream. */
+static void test_thread_buffer_loss_outside(void **arg)
+{
+	struct scope_ev_chunk c = {.h = {.abi = SCOPE_ABI,
+					 .kind = SCOPE_EV_CHUNK,
+					 .ts_ns = 9000,
+					 .start_ns = 10,
+					 .tgid = 4000000000u},
+				   .reason = SCOPE_FLUSH_OUTSIDE};
+	struct proc *p = begin();
+	uint32_t n = HASH_COUNT(p->streams);
+
+	(void)arg;
+	s->begun = true;
+	p->from_start = false;
+	for (c.lost_cnt = 5; c.lost_cnt < 8; c.lost_cnt++)
+		assert_int_equal(pipeline__apply(s, INPUT_OUTSIDE, &c, sizeof(c)), 0);
+	assert_int_equal(p->lost[LOSS_THREAD_BUFFER], 2);
+	assert_int_equal(HASH_COUNT(p->streams), n);
+	assert_int_equal(p->corr.tag, TAG);
+	assert_int_equal(s->bad_records, 0);
 }
 
 static void test_unwanted(void **arg)
@@ -1047,6 +1104,8 @@ int main(void)
 		TEST(test_untold_context),
 		TEST(test_wild_gap),
 		TEST(test_thread_buffer_loss),
+		TEST(test_thread_buffer_loss_before),
+		TEST(test_thread_buffer_loss_outside),
 		TEST(test_unwanted),
 		TEST(test_sizes),
 		TEST(test_truncated),

@@ -120,8 +120,10 @@ int __wrap_target__age(struct target *t, uint64_t flush_ticks)
 	return 0;
 }
 
-/* What lies in each buffer now. */
+/* What lies in each buffer now; and what threads without one have lost. */
 static struct scope_ev_chunk lies;
+static uint64_t unbuffered;
+static int areas_read;
 
 int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n);
 void __wrap_attach__drain(struct attach *a);
@@ -135,6 +137,11 @@ int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n
 		reads->chunk = calloc(1, sizeof(lies) + lies.len);
 		assert_non_null(reads->chunk);
 		*reads->chunk = lies;
+		if (reads->tbuf)
+			continue;
+		*reads->chunk = (struct scope_ev_chunk){.lost_cnt = unbuffered,
+							.reason = SCOPE_FLUSH_OUTSIDE};
+		areas_read++;
 	}
 	return 0;
 }
@@ -178,7 +185,7 @@ static int setup(void **state)
 	memset(&p, 0, sizeof(p));
 	memset(&told, 0, sizeof(told));
 	forgotten = unwatched = 0;
-	ring_full = 0;
+	ring_full = unbuffered = 0;
 	stat = (struct scope_proc_stat){.start_ns = 5, .lost_recs = 3};
 	child = fork();
 	if (!child) {
@@ -187,6 +194,7 @@ static int setup(void **state)
 	}
 	p.key = (struct proc_key){.start_ns = 5, .tgid = 4711};
 	p.target.pid = child;
+	p.unbuffered_known = true; /* and none is lost */
 	HASH_ADD(hh, r.s.procs, key, sizeof(p.key), &p);
 	return child > 0 ? 0 : -1;
 }
@@ -398,6 +406,41 @@ static void test_outside_asks_once(void **state)
 	HASH_CLEAR(hh, p.streams);
 }
 
+/* What threads without a buffer have lost is asked for where none hands in one that would tell of it, and fed when it is news. */
+static void test_unbuffered(void **state)
+{
+	struct stream st = {.tbuf = 1};
+
+	(void)state;
+	p.id = (struct scope_ev_hdr){.abi = SCOPE_ABI, .start_ns = 5, .tgid = 4711, .tid = 4711};
+	lies = (struct scope_ev_chunk){.tbuf = 1};
+	outside = areas_read = 0;
+	p.unbuffered_known = false;
+	follow__read_outside(&r, S, 0, true); /* where we begin */
+	assert_int_equal(areas_read, 1);
+	assert_int_equal(outside, 1);
+	assert_int_equal(fed.tbuf, 0);
+	assert_int_equal(fed.h.kind, SCOPE_EV_CHUNK);
+	assert_int_equal(fed.h.size, sizeof(fed));
+	assert_int_equal(fed.h.tgid, 4711);
+	p.unbuffered_known = true;
+	follow__read_outside(&r, S, 0, true);
+	assert_int_equal(areas_read, 2);
+	assert_int_equal(outside, 1);
+	unbuffered = 3;
+	follow__read_outside(&r, S, 0, true);
+	assert_int_equal(outside, 2);
+	assert_int_equal(fed.lost_cnt, 3);
+	st.seen_ns = 10 * S; /* this one tells */
+	HASH_ADD(hh, p.streams, tbuf, sizeof(st.tbuf), &st);
+	follow__read_outside(&r, 10 * S + 1, S, true);
+	assert_int_equal(areas_read, 3);
+	follow__read_outside(&r, 12 * S, S, true);
+	assert_int_equal(areas_read, 4);
+	assert_int_equal(outside, 4);
+	HASH_CLEAR(hh, p.streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +453,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_placed_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outside_behind_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outside_asks_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unbuffered, setup, teardown),
 	};
 
 	log_level = LOG_ERR;

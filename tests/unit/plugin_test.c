@@ -1833,8 +1833,8 @@ static void test_no_buffer(void **state)
 	struct scope_area *area = area_get();
 	uint64_t *saved = malloc(sizeof(area->tbufs)), lost = area->nobuf_lost_cnt;
 	struct tbuf *mine = tbuf_get();
-	void *a, *b;
-	int i;
+	void *a, *b, *ctx = NULL;
+	int i, mask = 0;
 
 	(void)state;
 	memcpy(saved, area->tbufs, sizeof(area->tbufs));
@@ -1859,6 +1859,20 @@ static void test_no_buffer(void **state)
 	assert_int_equal(probed.rec.h.u32, 77);
 	assert_int_equal(probed.rec.h.size, sizeof(probed.rec));
 	assert_int_equal(area->nobuf_lost_cnt, lost + 4);
+
+	/* nobody listens to the buffers, or to what is no event that we know: no record, and none lost */
+	ncclProfiler_v7.startEvent(CTX, &b, &(ncclProfilerEventDescr_v7_t){.type = 1ull << 40});
+	scope_sems.flush = 0;
+	a = step_start(NULL, 78);
+	ncclProfiler_v7.stopEvent(a);
+	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	ncclProfiler_v7.finalize(ctx);
+	assert_int_equal(area->nobuf_lost_cnt, lost + 4);
+	scope_sems.flush = 1;
+	ncclProfiler_v7.init(&ctx, 1, &mask, "c", 1, 2, 0, NULL);
+	assert_int_equal(area->nobuf_lost_cnt, lost + 5);
+	ncclProfiler_v7.finalize(ctx);
+	assert_int_equal(area->nobuf_lost_cnt, lost + 6);
 	scope_sems.start = 0;
 
 	/* one comes free: taken soon, but what fails is not tried at each callback */

@@ -182,6 +182,39 @@ static void test_ceiling(void **state)
 	}
 }
 
+static void job_unbuffered(void)
+{
+	job(0x2);
+	((struct scope_area *)(uintptr_t)control->area)->nobuf_lost_cnt = 7;
+}
+
+/* What threads without a buffer have lost is read where there is a communicator. */
+static void test_unbuffered(void **state)
+{
+	struct target_read read = {.tbuf = 0};
+	pid_t pid = victim(job_unbuffered);
+	struct target t;
+
+	(void)state;
+	assert_int_equal(target__find_readonly(&t, pid), 0);
+	assert_int_equal(target__read_tbufs(&t, &read, 1), 0);
+	assert_non_null(read.chunk);
+	assert_int_equal(read.chunk->lost_cnt, 7);
+	assert_int_equal(read.chunk->reason, SCOPE_FLUSH_OUTSIDE);
+	assert_int_equal(read.chunk->tbuf | read.chunk->len | read.chunk->rec_cnt, 0);
+	free(read.chunk);
+	target__close(&t);
+	child_end(pid);
+
+	pid = victim(no_job);
+	read.chunk = NULL;
+	assert_int_equal(target__find_readonly(&t, pid), 0);
+	assert_int_equal(target__read_tbufs(&t, &read, 1), 0);
+	assert_null(read.chunk);
+	target__close(&t);
+	child_end(pid);
+}
+
 /* Neither comes on in a running job, whether or not the other one is on. */
 static void test_never_on(void **state)
 {
@@ -505,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup(test_never_off, load),
 		cmocka_unit_test_setup(test_hold, load),
 		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_unbuffered),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_in_folder),
