@@ -8,6 +8,7 @@
 #include "search.h"
 
 #define SIZE_MAX_BYTES 256 /* of a use that may be a size ahead of a step; as in net.bpf.c */
+#define HEADER_MAX     8   /* bytes of such a size itself: NCCL's has 4 */
 #define DONE_SLACK_NS  100 /* between the clocks: a call's end by BPF, a callback by the plugin */
 #define SURE_WINDOWS   3   /* steps that a port was the only one to fit */
 #define SURE_LEAD      4   /* how much less it contradicts than any other */
@@ -446,37 +447,49 @@ static struct flow *elect(struct net_join *j, struct net_conn *c, struct flow *f
 	return flow;
 }
 
+/* Whether helper threads may move data to the flow's port: then it has more flows than this one. */
+static bool may_be_helped(struct net_join *j, const struct net_conn *c, const struct flow *flow)
+{
+	const struct net_group *g = group_of(j, flow, dir_of(c), false);
+
+	return g ? g->n > 1 : flow != c->flow;
+}
+
+/* Whether the flow moved the step's bytes and no others. Of what is as short as a size, that says nothing. */
+static bool moved_all(struct flow *flow, const struct corr_event *step)
+{
+	uint64_t n = bytes_within(flow, dir_of(step->net.conn), step->net.from_ns, step->net.to_ns);
+
+	return step->has_trans_size && step->trans_size > SIZE_MAX_BYTES && n >= step->trans_size &&
+	       n <= step->trans_size + HEADER_MAX;
+}
+
 /*
  * The flow over which the thread moved bytes last before the step was done. That may be a mere size, of
- * whatever connection, where helper threads move the data: then there are more flows to the
+ * whatever connection, this one's too, where helper threads move the data: then there are more flows to the
  * port than this one, and it did not move the bytes of the step.
  */
 static bool by_itself(struct net_join *j, struct corr_event *step)
 {
 	struct net_conn *c = step->net.conn;
-	int dir = dir_of(c);
 	const struct net_use *begin, *u;
-	struct net_group *g;
+	bool helped;
 
 	if (c->group)
 		return false;
-	u = last_use(j, step->stop_thread.host_tid, dir, step->net.to_ns, &begin);
+	helped = c->flow && may_be_helped(j, c, c->flow);
+	u = last_use(j, step->stop_thread.host_tid, dir_of(c), step->net.to_ns, &begin);
 	if (!u || u->last_ns <= step->net.from_ns) {
-		if (c->votes < VOTES_SURE)
+		if (!c->flow || c->votes < VOTES_SURE || helped)
 			return false;
 		use_flow(j, step, c->flow);
 		return true;
 	}
-	if (u->flow != c->flow) {
-		g = group_of(j, u->flow, dir, false);
-		if ((!g || g->n > 1) &&
-		    (!step->trans_size || bytes_within(u->flow, dir, step->net.from_ns,
-						       step->net.to_ns) < step->trans_size))
-			return false;
-		/* Its first calls were not told of, and what came last is another one's: there is no telling. */
-		if (!c->flow && is_others(c, u->flow))
-			return true;
-	}
+	if ((helped || may_be_helped(j, c, u->flow)) && !moved_all(u->flow, step))
+		return false;
+	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
+	if (!c->flow && is_others(c, u->flow))
+		return true;
 	use_flow(j, step, elect(j, c, u->flow));
 	return true;
 }
@@ -576,6 +589,32 @@ static void rule_out(struct net_conn *c)
 	}
 }
 
+/*
+ * A message of NCCL_SOCKET_INLINE bytes or less, 128 by default, goes with its size, and helpers move nothing: the thread
+ * sends both by one call, and receives them by two.
+ */
+static bool is_inline(const struct net_group *g, const struct corr_event *step)
+{
+	return step->has_trans_size && g->sizes <= 2 && g->size_bytes > step->trans_size &&
+	       g->size_bytes <= step->trans_size + HEADER_MAX;
+}
+
+/* Whether what the thread moved over the port is one size, ahead of a step or with it. */
+static bool one_size(const struct net_group *g, const struct corr_event *step)
+{
+	if (g->sizes == 1 || is_inline(g, step))
+		return true;
+	/* Up to API 3 NCCL does not say how long the step is. */
+	return !step->has_trans_size && !step->is_send && g->sizes == 2 &&
+	       group_bytes(g, step->net.from_ns, step->net.to_ns) == g->size_bytes;
+}
+
+/* What the step has moved over the port, if that is its. */
+static uint64_t step_bytes(const struct net_group *g, const struct corr_event *step)
+{
+	return is_inline(g, step) ? g->size_bytes : step->trans_size + g->size_bytes;
+}
+
 /* What the step says against each of the ports; nothing, if it comes behind one that was done later. */
 static void weigh(struct net_join *j, const struct corr_event *step)
 {
@@ -592,11 +631,11 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 	c->windows++;
 	for (i = 0; i < c->ncandidates; i++) {
 		cand = &c->candidates[i];
-		if (cand->group->counted != j->counts || cand->group->sizes != 1)
+		if (cand->group->counted != j->counts || !one_size(cand->group, step))
 			cand->sizes_off++;
 		else if (step->has_trans_size &&
 			 group_bytes(cand->group, step->net.from_ns, step->net.to_ns) !=
-				 step->trans_size + cand->group->size_bytes)
+				 step_bytes(cand->group, step))
 			cand->bytes_off++;
 	}
 	rule_out(c);
@@ -652,9 +691,9 @@ static uint64_t bytes_of(const struct net_join *j, struct net_group *g,
 {
 	uint64_t n = group_bytes(g, step->net.from_ns, step->net.to_ns), all;
 
-	if (step->has_trans_size && g->counted == j->counts && g->sizes == 1) {
+	if (step->has_trans_size && g->counted == j->counts && one_size(g, step)) {
 		all = group_total(g, UINT64_MAX);
-		n = step->trans_size + g->size_bytes;
+		n = step_bytes(g, step);
 		all = less(all, g->given);
 		n = all < n ? all : n;
 	}

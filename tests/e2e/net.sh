@@ -82,6 +82,12 @@ net_args helpers
 record helpers -- "$job" "${args[@]}" --ranks 8 --channels 10 --bytes 16M --iters 3 --socket-threads 2
 attributed helpers
 
+# Short ones, of a scalar, between long ones: they go with their size, on the thread that makes the step.
+net_args short
+record short -- "$job" "${args[@]}" --ranks 8 --channels 1 --bytes 4M --iters 12 --small 3 --socket-threads 2
+attributed short
+is "short: there are some" "$(nq short 'steps | any(.bytes > 0 and .bytes <= 128)')" true
+
 net_args alltoall
 record alltoall -- "$job" "${args[@]}" --ranks 8 --channels 4 --op alltoall --bytes 8M --iters 4
 attributed alltoall

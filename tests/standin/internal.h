@@ -64,6 +64,7 @@ struct settings {
 	int net_profiler;      /* STANDIN_NET_PROFILER */
 	int timeout_s;	       /* STANDIN_TIMEOUT */
 	int thread_names;      /* NCCL_SET_THREAD_NAME */
+	int socket_inline;     /* NCCL_SOCKET_INLINE, SOCKET_INLINE_MAX at most */
 	const char *flows;     /* STANDIN_FLOWS */
 	const char *callbacks; /* STANDIN_CALLBACKS */
 };
@@ -162,7 +163,8 @@ struct net_task {
 	void *net_handle;
 };
 
-#define MAX_SOCKS 64
+#define MAX_SOCKS	  64
+#define SOCKET_INLINE_MAX 128 /* and NCCL's default */
 struct net_helper;
 struct sock {
 	struct wire ctrl;

@@ -24,12 +24,13 @@
 
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
 
-#define MAX_RANKS 256
+#define MAX_RANKS   256
+#define SMALL_BYTES 256 /* --small */
 
 struct opts {
 	int ranks, first, last; /* of all ranks, those that this process starts */
 	int threads;		/* ranks per process */
-	int channels, iters, warmup, groups, ahead, split, pxn, api, timeout_s, check;
+	int channels, iters, warmup, groups, small, ahead, split, pxn, api, timeout_s, check;
 	bool init_all, one_thread, overlap, split_share, dry, json, in_place, no_destroy, nest;
 	size_t bytes;
 	enum job_op op;
@@ -324,9 +325,10 @@ static int rank_init(struct rank *r)
 }
 
 /* --bytes is the size of the bigger buffer, as in nccl-tests; for send/receive of one message. */
-static size_t call_count(const struct job_call *c)
+static size_t call_count(const struct job_call *c, int iter)
 {
-	size_t n = o.bytes / job_type_size(c->type);
+	bool is_small = o.small && iter % o.small == 0 && o.bytes > SMALL_BYTES;
+	size_t n = (is_small ? SMALL_BYTES : o.bytes) / job_type_size(c->type);
 
 	if (c->op == JOB_ALLGATHER || c->op == JOB_REDUCESCATTER || c->op == JOB_ALLTOALL)
 		n /= c->nranks;
@@ -426,7 +428,7 @@ static struct job_call make_call(const struct part *p, int iter)
 	if (o.op == JOB_MIX)
 		c.op = iter % JOB_NOPS;
 	c.root = iter % p->nranks;
-	c.count = call_count(&c);
+	c.count = call_count(&c, iter);
 	return c;
 }
 
@@ -997,6 +999,7 @@ static const char help[] =
 	"  --warmup W         iterations before them (0)\n"
 	"  --groups G         operations per ncclGroupStart/End (1: no group)\n"
 	"  --nest             each message of sendrecv and alltoall in a group within that of all\n"
+	"  --small E          the first and then each Eth iteration is of 256 bytes\n"
 	"  --ahead N          wait for the operations only every N iterations: they queue up\n"
 	"  --split K          work also on a part of the job: ncclCommSplit with rank modulo K\n"
 	"  --split-share      the part shares the progress thread of the whole\n"
@@ -1186,6 +1189,7 @@ static const struct opt_def {
 	{"iters", TO_INT, .to = &o.iters, .max = 10000000},
 	{"warmup", TO_INT, .to = &o.warmup, .max = 1000000},
 	{"groups", TO_INT, .to = &o.groups, .min = 1, .max = 64},
+	{"small", TO_INT, .to = &o.small, .max = 10000000},
 	{"ahead", TO_INT, .to = &o.ahead, .max = 10000000},
 	{"split", TO_INT, .to = &o.split, .max = MAX_RANKS},
 	{"pxn", TO_INT, .to = &o.pxn, .max = MAX_RANKS},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * TCP as NCCL's socket transport uses it: non-blocking sockets, a size ahead of each transfer, all
- * of it on the thread that tests the request, or (NCCL_SOCKET_NTHREADS) data on helper threads.
+ * of it on the thread that tests the request, or (NCCL_SOCKET_NTHREADS) data on helper threads, but
+ * for that of a short transfer, which goes with its size (NCCL_SOCKET_INLINE).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -422,16 +423,35 @@ static void make_tasks(struct req *r)
 	}
 }
 
+/* Bytes that go with the size. Those of a dry run stand for more. */
+static int inline_size(const struct req *r)
+{
+	return r->wire == r->size && r->size <= settings()->socket_inline ? r->size : 0;
+}
+
+/* All that is sent before it is the helpers' turn, or what is left of it. */
+static int send_size(struct req *r)
+{
+	char msg[sizeof(r->hdr) + SOCKET_INLINE_MAX];
+	int n = inline_size(r);
+
+	memcpy(msg, r->hdr, sizeof(r->hdr));
+	memcpy(msg + sizeof(r->hdr), r->data, n);
+	return progress(r->sock, &r->sock->ctrl, msg + r->hdr_off,
+			(int)sizeof(r->hdr) + n - r->hdr_off);
+}
+
 /* The size goes first, so that the receiver knows how much comes: less than it has room for. */
 static int exchange_sizes(struct req *r)
 {
-	int n = progress(r->sock, &r->sock->ctrl, (char *)r->hdr + r->hdr_off,
-			 (int)sizeof(r->hdr) - r->hdr_off);
+	int n = r->is_send ? send_size(r)
+			   : progress(r->sock, &r->sock->ctrl, (char *)r->hdr + r->hdr_off,
+				      (int)sizeof(r->hdr) - r->hdr_off);
 
 	if (n < 0)
 		return n;
 	r->hdr_off += n;
-	if (r->hdr_off < (int)sizeof(r->hdr))
+	if (r->hdr_off < (int)sizeof(r->hdr) + (r->is_send ? inline_size(r) : 0))
 		return 0;
 	if (!r->is_send) {
 		if (r->hdr[0] > (uint32_t)r->size || r->hdr[1] > r->hdr[0]) {
@@ -443,7 +463,9 @@ static int exchange_sizes(struct req *r)
 		r->wire = r->hdr[1];
 	}
 	r->used = 2;
-	if (r->sock->nsocks)
+	if (r->is_send)
+		r->offset = inline_size(r);
+	if (r->sock->nsocks && !inline_size(r))
 		make_tasks(r);
 	return 0;
 }

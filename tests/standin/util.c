@@ -84,6 +84,8 @@ static void settings_init(void)
 	set.net_profiler = env_long("STANDIN_NET_PROFILER", 0) != 0;
 	set.timeout_s = env_long("STANDIN_TIMEOUT", 60);
 	set.thread_names = env_long("NCCL_SET_THREAD_NAME", 0) != 0;
+	set.socket_inline = env_long("NCCL_SOCKET_INLINE", SOCKET_INLINE_MAX);
+	set.socket_inline = MIN(set.socket_inline, SOCKET_INLINE_MAX);
 	set.flows = getenv("STANDIN_FLOWS");
 	set.callbacks = getenv("STANDIN_CALLBACKS");
 }
