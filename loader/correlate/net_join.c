@@ -17,6 +17,7 @@
 #define VOTES_MAX      64
 #define AGAINST_SURE   8 /* and that speak for another connection's flow, one after the other */
 #define RULED_OUT      3 /* steps without just one size: the right one has none, but for lost records */
+#define WINDOWS_MAX    64 /* steps that did not make it sure: the right one may have been ruled out */
 #define CONN_KEEP_NS   (600 * NSEC_PER_SEC) /* that has shown no flow: its next step may */
 #define SET_MAX	       4096
 #define GROUP_MAX      256  /* flows of a port; NCCL makes 65 at most for a connection */
@@ -38,8 +39,11 @@ struct net_group {
 	struct net_conn *owner;
 	uint64_t given; /* bytes that were moved before its first step, or that steps were given */
 	bool begun;
-	uint64_t counted; /* the count that sizes and size_bytes are of */
+	uint64_t candidate; /* the count at which it was one of that connection's already */
+	uint64_t counted;   /* the count that sizes and size_bytes are of */
 	uint32_t sizes, size_bytes;
+	uint64_t first_ns; /* the end of the first of them, */
+	uint32_t first_bytes;
 	UT_hash_handle hh;
 };
 
@@ -48,6 +52,7 @@ struct net_candidate {
 	struct net_group *group;
 	uint32_t sizes_off,
 		bytes_off; /* steps without just one size, with other bytes than it says */
+	uint32_t fits;	   /* steps that begin with its only size */
 };
 
 /* What NCCL calls a connection: the steps of one are done one after the other. */
@@ -496,7 +501,7 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 
 /* ---- With helper threads ------------------------------------------------------------------------ */
 
-/* One that it has not got yet. */
+/* One that it has not got yet. Of the steps that were weighed, it had no size in any. */
 static void candidate_add(struct net_join *j, struct net_conn *c, struct net_group *g)
 {
 	uint32_t room = c->room ? c->room * 2 : 1;
@@ -515,7 +520,8 @@ static void candidate_add(struct net_join *j, struct net_conn *c, struct net_gro
 		c->candidates = grown;
 		c->room = room;
 	}
-	c->candidates[c->ncandidates++] = (struct net_candidate){.group = g};
+	c->candidates[c->ncandidates++] =
+		(struct net_candidate){.group = g, .sizes_off = c->windows};
 	g->refs++;
 }
 
@@ -535,6 +541,12 @@ static void candidates_free(struct net_join *j, struct net_conn *c)
 	c->room = 0;
 }
 
+/* Ports that have a size within its first steps are possible: the first one alone may be the one whose size was lost. */
+static bool is_learning(const struct net_conn *c)
+{
+	return !c->group && c->windows < RULED_OUT;
+}
+
 /*
  * Counts the sizes of each port that the thread moved within the step; all that have one are possible at
  * first. False: too many to tell anything.
@@ -545,9 +557,11 @@ static bool count_sizes(struct net_join *j, const struct corr_event *step)
 	int dir = dir_of(c);
 	const struct net_use *begin, *u;
 	struct net_group *g;
-	uint32_t n = 0;
+	uint32_t i, n = 0;
 
 	j->counts++;
+	for (i = 0; i < c->ncandidates && is_learning(c); i++)
+		c->candidates[i].group->candidate = j->counts;
 	u = last_use(j, step->stop_thread.host_tid, dir, step->net.to_ns, &begin);
 	for (; u && u >= begin && u->last_ns > step->net.from_ns; u--) {
 		if (++n > WINDOW_MAX) {
@@ -560,9 +574,12 @@ static bool count_sizes(struct net_join *j, const struct corr_event *step)
 		if (g->counted != j->counts) {
 			g->counted = j->counts;
 			g->sizes = g->size_bytes = 0;
-			if (!c->windows && (!g->owner || g->owner == c))
+			if (is_learning(c) && g->candidate != j->counts &&
+			    (!g->owner || g->owner == c))
 				candidate_add(j, c, g);
 		}
+		g->first_ns = u->last_ns;
+		g->first_bytes = u->bytes;
 		g->sizes++;
 		g->size_bytes += u->bytes;
 	}
@@ -574,7 +591,10 @@ static uint32_t against(const struct net_candidate *cand)
 	return 2 * cand->sizes_off + cand->bytes_off;
 }
 
-/* Ports that the steps contradict, or that are known to be another connection's. */
+/*
+ * Ports that the steps contradict, or that are known to be another connection's. Where none is left, the right one was
+ * among them, or had no size that was told: it is looked for anew.
+ */
 static void rule_out(struct net_conn *c)
 {
 	const struct net_candidate *cand;
@@ -587,6 +607,8 @@ static void rule_out(struct net_conn *c)
 		else
 			i++;
 	}
+	if (!c->ncandidates)
+		c->windows = 0;
 }
 
 /*
@@ -615,6 +637,27 @@ static uint64_t step_bytes(const struct net_group *g, const struct corr_event *s
 	return is_inline(g, step) ? g->size_bytes : step->trans_size + g->size_bytes;
 }
 
+/* Whether the step begins with its size. That is so also where a helper's calls for it are told with those for the next one. */
+static bool size_first(const struct net_group *g, const struct corr_event *step)
+{
+	return group_bytes(g, step->net.from_ns, g->first_ns) == g->first_bytes;
+}
+
+/* What the step says against a port, or for it. */
+static void weigh_one(struct net_candidate *cand, const struct corr_event *step, bool counted)
+{
+	const struct net_group *g = cand->group;
+
+	if (!counted || !one_size(g, step)) {
+		cand->sizes_off++;
+		return;
+	}
+	cand->fits += size_first(g, step);
+	cand->bytes_off +=
+		step->has_trans_size &&
+		group_bytes(g, step->net.from_ns, step->net.to_ns) != step_bytes(g, step);
+}
+
 /* What the step says against each of the ports; nothing, if it comes behind one that was done later. */
 static void weigh(struct net_join *j, const struct corr_event *step)
 {
@@ -624,6 +667,8 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 
 	if (step->net.from_ns >= step->net.to_ns)
 		return;
+	if (c->windows == WINDOWS_MAX)
+		c->windows = 0;
 	if (!c->windows)
 		candidates_free(j, c);
 	if (!count_sizes(j, step))
@@ -631,12 +676,7 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 	c->windows++;
 	for (i = 0; i < c->ncandidates; i++) {
 		cand = &c->candidates[i];
-		if (cand->group->counted != j->counts || !one_size(cand->group, step))
-			cand->sizes_off++;
-		else if (step->has_trans_size &&
-			 group_bytes(cand->group, step->net.from_ns, step->net.to_ns) !=
-				 step_bytes(cand->group, step))
-			cand->bytes_off++;
+		weigh_one(cand, step, cand->group->counted == j->counts);
 	}
 	rule_out(c);
 }
@@ -655,7 +695,8 @@ static bool settle(struct net_join *j, struct net_conn *c, bool end)
 	for (i = 0; i < c->ncandidates; i++)
 		if (i != best && against(&c->candidates[i]) < second)
 			second = against(&c->candidates[i]);
-	if (c->candidates[best].sizes_off * SURE_WINDOWS > c->windows)
+	/* What is left when others were ruled out is not right for that: the right one may have been before. */
+	if (c->candidates[best].fits * 3 < c->windows * 2)
 		return false;
 	if (second != UINT32_MAX && second < against(&c->candidates[best]) + (end ? 1 : SURE_LEAD))
 		return false;
