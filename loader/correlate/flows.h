@@ -60,6 +60,7 @@ struct flow_role {
 	bool known, is_send;
 	uint8_t channel;
 	int32_t rank, peer; /* -1 unknown */
+	uint64_t ctx;	    /* of the last one's communicator; net_join's */
 };
 
 struct flow_key {

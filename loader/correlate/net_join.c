@@ -35,9 +35,9 @@ struct net_group {
 	} key;
 	struct flow **flows; /* held */
 	uint32_t n;
-	uint32_t refs; /* candidates that it is */
-	struct net_conn *owner;
-	uint64_t given; /* bytes that were moved before its first step, or that steps were given */
+	uint32_t refs;	 /* candidates that it is */
+	uint32_t owners; /* connections that were found to be at it */
+	uint64_t given;	 /* bytes that were moved before its first step, or that steps were given */
 	bool begun;
 	uint64_t candidate; /* the count at which it was one of that connection's already */
 	uint64_t counted;   /* the count that sizes and size_bytes are of */
@@ -391,15 +391,22 @@ static void note_role(struct flow *flow, const struct corr_event *step)
 	role->channel = step->channel;
 	role->peer = step->peer;
 	role->rank = comm && !step->pxn ? comm->info.rank : -1;
+	role->ctx = step->net.conn->key.ctx;
+}
+
+/* Bytes that no step was given. */
+static uint64_t left_of(const struct flow *flow, int dir)
+{
+	const struct flow_point *last = flow__last(flow);
+
+	return last ? less(last->c.bytes[dir], flow->given[dir]) : 0;
 }
 
 static void use_flow(struct net_join *j, struct corr_event *step, struct flow *flow)
 {
 	struct net_conn *c = step->net.conn;
 	int dir = dir_of(c);
-
-	const struct flow_point *last = flow__last(flow);
-	uint64_t left = last ? less(last->c.bytes[dir], flow->given[dir]) : 0;
+	uint64_t left = left_of(flow, dir);
 	uint64_t n = bytes_within(flow, dir, step->net.from_ns, step->net.to_ns);
 
 	/* A byte is one step's, also where another one had it wrongly. */
@@ -423,10 +430,22 @@ static void conn_set_flow(struct net_join *j, struct net_conn *c, struct flow *f
 	flow__put(j->flows, was);
 }
 
-/* Two connections do not share one. */
+/* Two connections do not share one, but for may_share(). */
 static bool is_others(const struct net_conn *c, const struct flow *flow)
 {
 	return flow->conns > (c->flow == flow);
+}
+
+/*
+ * Communicators that share resources (splitShare, shrinkShare) have their connections in common: what is of the same
+ * channel and direction may be one for both.
+ */
+static bool may_share(const struct net_conn *c, const struct flow *flow)
+{
+	const struct flow_role *role = &flow->role;
+
+	return role->known && role->ctx != c->key.ctx && role->channel == c->key.channel &&
+	       role->is_send == (c->key.is_send != 0);
 }
 
 /*
@@ -460,13 +479,34 @@ static bool may_be_helped(struct net_join *j, const struct net_conn *c, const st
 	return g ? g->n > 1 : flow != c->flow;
 }
 
-/* Whether the flow moved the step's bytes and no others. Of what is as short as a size, that says nothing. */
-static bool moved_all(struct flow *flow, const struct corr_event *step)
+/* Whether within the step the flow moved its bytes and no others, with so many of a size at least. */
+static bool moved_all(struct flow *flow, const struct corr_event *step, uint32_t size)
 {
 	uint64_t n = bytes_within(flow, dir_of(step->net.conn), step->net.from_ns, step->net.to_ns);
 
-	return step->has_trans_size && step->trans_size > SIZE_MAX_BYTES && n >= step->trans_size &&
+	return step->has_trans_size && n >= step->trans_size + size &&
 	       n <= step->trans_size + HEADER_MAX;
+}
+
+/* Of what is as short as a size, that says nothing. */
+static bool moved_data(struct flow *flow, const struct corr_event *step)
+{
+	return step->trans_size > SIZE_MAX_BYTES && moved_all(flow, step, 0);
+}
+
+/*
+ * Whether another one's flow is this one's as well: it moved this step's bytes, which no other step was given; or
+ * it comes again and again, if NCCL does not say how many that are.
+ */
+static bool is_shared(struct flow *flow, const struct corr_event *step)
+{
+	struct net_conn *c = step->net.conn;
+
+	if (!may_share(c, flow))
+		return false;
+	if (!step->has_trans_size)
+		return ++c->against >= AGAINST_SURE;
+	return moved_all(flow, step, 1) && left_of(flow, dir_of(c)) > step->trans_size;
 }
 
 /*
@@ -490,10 +530,10 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 		use_flow(j, step, c->flow);
 		return true;
 	}
-	if ((helped || may_be_helped(j, c, u->flow)) && !moved_all(u->flow, step))
+	if ((helped || may_be_helped(j, c, u->flow)) && !moved_data(u->flow, step))
 		return false;
 	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
-	if (!c->flow && is_others(c, u->flow))
+	if (!c->flow && is_others(c, u->flow) && !is_shared(u->flow, step))
 		return true;
 	use_flow(j, step, elect(j, c, u->flow));
 	return true;
@@ -541,6 +581,18 @@ static void candidates_free(struct net_join *j, struct net_conn *c)
 	c->room = 0;
 }
 
+/* Whether it is another one's already. */
+static bool is_taken(const struct net_conn *c, const struct net_group *g)
+{
+	return g->owners > (c->group == g);
+}
+
+/* What serves one connection only serves no other. */
+static bool may_be_at(const struct net_conn *c, const struct net_group *g)
+{
+	return !is_taken(c, g) || (g->n && may_share(c, g->flows[0]));
+}
+
 /* Ports that have a size within its first steps are possible: the first one alone may be the one whose size was lost. */
 static bool is_learning(const struct net_conn *c)
 {
@@ -574,8 +626,7 @@ static bool count_sizes(struct net_join *j, const struct corr_event *step)
 		if (g->counted != j->counts) {
 			g->counted = j->counts;
 			g->sizes = g->size_bytes = 0;
-			if (is_learning(c) && g->candidate != j->counts &&
-			    (!g->owner || g->owner == c))
+			if (is_learning(c) && g->candidate != j->counts && may_be_at(c, g))
 				candidate_add(j, c, g);
 		}
 		g->first_ns = u->last_ns;
@@ -602,7 +653,7 @@ static void rule_out(struct net_conn *c)
 
 	for (i = 0; i < c->ncandidates;) {
 		cand = &c->candidates[i];
-		if ((cand->group->owner && cand->group->owner != c) || cand->sizes_off >= RULED_OUT)
+		if (!may_be_at(c, cand->group) || cand->sizes_off >= RULED_OUT)
 			candidate_drop(c, i);
 		else
 			i++;
@@ -681,7 +732,10 @@ static void weigh(struct net_join *j, const struct corr_event *step)
 	rule_out(c);
 }
 
-/* Whether one port is left; `end`: nothing more will come, so a smaller lead must do. */
+/*
+ * Whether one port is left; `end`: nothing more will come, so a smaller lead must do, but for one that another connection has
+ * as well.
+ */
 static bool settle(struct net_join *j, struct net_conn *c, bool end)
 {
 	uint32_t i, best = 0, second = UINT32_MAX;
@@ -695,13 +749,15 @@ static bool settle(struct net_join *j, struct net_conn *c, bool end)
 	for (i = 0; i < c->ncandidates; i++)
 		if (i != best && against(&c->candidates[i]) < second)
 			second = against(&c->candidates[i]);
+	if (c->windows < SURE_WINDOWS && is_taken(c, c->candidates[best].group))
+		return false;
 	/* What is left when others were ruled out is not right for that: the right one may have been before. */
 	if (c->candidates[best].fits * 3 < c->windows * 2)
 		return false;
 	if (second != UINT32_MAX && second < against(&c->candidates[best]) + (end ? 1 : SURE_LEAD))
 		return false;
 	c->group = c->candidates[best].group;
-	c->group->owner = c;
+	c->group->owners++;
 	candidates_free(j, c);
 	return true;
 }
@@ -921,8 +977,8 @@ static void disown(struct net_conn *c)
 {
 	if (!c->group)
 		return;
-	c->group->owner = NULL;
-	c->group->begun = false;
+	if (!--c->group->owners)
+		c->group->begun = false;
 	c->group = NULL;
 	c->windows = 0;
 }
@@ -947,7 +1003,7 @@ static void group_del(struct net_join *j, struct net_group *g, struct flow *flow
 	flow__put(j->flows, flow);
 }
 
-/* A port whose flows are gone is free for another connection, and so is the one that had it. */
+/* A port whose flows are gone is forgotten when no connection is at it any more. */
 static void group_prune(struct net_join *j, struct net_group *g, uint64_t before_ns)
 {
 	const struct flow_point *last;
@@ -962,11 +1018,7 @@ static void group_prune(struct net_join *j, struct net_group *g, uint64_t before
 	}
 	/* The array's size follows from n: it only shrinks in steps of what group_add() makes. */
 	g->n = n;
-	if (n)
-		return;
-	if (g->owner)
-		disown(g->owner);
-	if (!g->refs)
+	if (!n && !g->owners && !g->refs)
 		group_free(j, g);
 }
 
@@ -995,6 +1047,8 @@ static void conn_prune(struct net_join *j, struct net_conn *c, uint64_t before_n
 		conn_set_flow(j, c, NULL);
 		c->votes = 0;
 	}
+	if (c->group && !c->group->n)
+		disown(c);
 	if (conn_is_over(j, c, before_ns))
 		conn_free(j, c);
 }

@@ -133,7 +133,7 @@ static void put_figures(struct json *j, const struct proc *p, const struct flow_
 }
 
 /* The same time at the other end, if that is recorded as well; of several flows, if all of them are. */
-static void put_peer(struct json *j, const struct net_of *of)
+static void put_peer(struct json *j, const struct net_of *of, const struct corr_event *ev)
 {
 	struct flow *flow = of->list[0], *peer;
 	struct flow_figures fig = {0};
@@ -151,8 +151,8 @@ static void put_peer(struct json *j, const struct net_of *of)
 	json_u64(j, flow->peer_pid);
 	if (flow->peer_host_pid != flow->peer_pid)
 		KEY_U64(j, "hostPid", flow->peer_host_pid);
-	if (flow->role.known)
-		KEY_I64(j, "rank", flow->role.peer);
+	KEY_I64(j, "rank",
+		ev->what == SCOPE_PROXY_OP ? ev->start.proxy_op.peer : (int64_t)ev->peer);
 	KEY_U64(j, "retrans", fig.retrans);
 	KEY_U64(j, "lost", fig.lost);
 	KEY_U64(j, "dsack", fig.dsack);
@@ -200,7 +200,7 @@ static void put_tcp_of(struct json *j, const struct proc *p, const struct corr_e
 		flow_figures__clip(&of->fig, of->to_ns - of->from_ns);
 		put_figures(j, p, &of->fig, is_send(ev), !is_send(ev));
 		put_at_end(j, of);
-		put_peer(j, of);
+		put_peer(j, of, ev);
 	}
 	if (join->all.threads && p->session->features.irq)
 		KEY_US(j, "softirqRx", join->all.sums.net_rx_ns);

@@ -24,13 +24,14 @@
 #define HEADER	8
 #define INLINE	128 /* a message no longer than that goes with its size */
 #define AHEAD	4   /* requests of a connection that are made at once */
+#define TURN	10  /* steps of one communicator, then of the other that shares the connection */
 #define MS	1000000ULL
 
 /* ---- The made-up job ---------------------------------------------------------------------------- */
 
 struct conn {
 	bool is_send;
-	uint64_t op;
+	uint64_t op, ops[2]; /* the one whose turn it is, of those of two communicators */
 	struct flow *socks[SOCKETS];
 	uint32_t made, done;	/* steps */
 	uint64_t steps[AHEAD];	/* their ids, by number */
@@ -51,7 +52,7 @@ static struct job {
 	uint32_t nconns;       /* of them that have anything to do */
 	uint32_t lost_from,
 		lost_to; /* steps of which the thread's own calls are not told, of some */
-	bool helpers, skips, one_port,
+	bool helpers, skips, one_port, shared,
 		untold; /* untold: as NCCL's APIs 1 to 3, which do not say how long a step is */
 	uint32_t
 		dies; /* once so many of them have made a step, no calls are told of but of one in four */
@@ -201,6 +202,17 @@ static void begin(uint32_t nr)
 	c->left[2] = job.helpers ? c->size - c->size / 2 : 0;
 }
 
+/* Who shares a connection with another one comes when that has done all of its. */
+static bool may_make(struct conn *c)
+{
+	if (job.shared && c->made % TURN == 0) {
+		if (c->made != c->done)
+			return false;
+		c->op = c->ops[c->made / TURN % 2];
+	}
+	return c->made - c->done < AHEAD;
+}
+
 /* The thread's look at one connection: as far as it can go with its oldest request. */
 static void work(uint32_t nr)
 {
@@ -208,7 +220,7 @@ static void work(uint32_t nr)
 	uint64_t n;
 	uint32_t i;
 
-	if (c->made - c->done < AHEAD && random() % 3)
+	if (may_make(c) && random() % 3)
 		make(c);
 	if (c->made == c->done)
 		return;
@@ -232,9 +244,19 @@ static void work(uint32_t nr)
 	finish(c);
 }
 
+static uint32_t conn_of(const struct corr_event *step)
+{
+	uint64_t op = step->start.s.parent;
+	uint32_t i;
+
+	for (i = 0; i < CONNS - 1 && op != job.conns[i].ops[0] && op != job.conns[i].ops[1]; i++)
+		;
+	return i;
+}
+
 static void on_event(void *arg, const struct corr_event *ev)
 {
-	uint32_t nr = ev->channel;
+	uint32_t nr;
 	int dir = ev->is_send ? SCOPE_TX : SCOPE_RX;
 	const struct flow *flow = ev->net.flow;
 	bool own;
@@ -242,6 +264,7 @@ static void on_event(void *arg, const struct corr_event *ev)
 	(void)arg;
 	if (ev->what != SCOPE_PROXY_STEP || !ev->stopped)
 		return;
+	nr = conn_of(ev);
 	if (!flow) {
 		job.none++;
 		return;
@@ -264,17 +287,18 @@ static void on_state(void *arg, const struct corr_event *ev, const struct corr_s
 	(void)st;
 }
 
-static void op_start(uint32_t nr)
+/* Each connection is of a communicator of its own; two of each direction have the same channel. */
+static void op_start(uint32_t nr, uint32_t which)
 {
 	struct corr_thread t = proxy_thread();
 	struct scope_rec_proxy_op r = {
-		.s.h = {.size = sizeof(r), .kind = SCOPE_REC_START, .u8 = (uint8_t)nr}};
+		.s.h = {.size = sizeof(r), .kind = SCOPE_REC_START, .u8 = (uint8_t)(nr / 4)}};
 
-	r.s.h.id = job.conns[nr].op = id_of(SCOPE_PROXY_OP);
+	r.s.h.id = job.conns[nr].ops[which] = id_of(SCOPE_PROXY_OP);
 	r.s.h.u32 = job.conns[nr].is_send;
 	r.s.ctx = id_of(SCOPE_ID_WHAT_CTX);
 	r.pid = TGID;
-	r.peer = 1;
+	r.peer = (int32_t)which + 1;
 	correlate__start(&job.c, &r.s, job.now, &t);
 }
 
@@ -301,8 +325,19 @@ static void job_begin(unsigned int seed, bool helpers, bool one_port, bool equal
 				job.conns[i].socks[k] = flow_new(i, k);
 		for (k = 0; k < 4096; k++)
 			job.sizes[i][k] = equal ? 65536 : 1000 + 8 * ((uint32_t)random() % 100000);
-		op_start(i);
+		op_start(i, 0);
+		job.conns[i].op = job.conns[i].ops[0];
 	}
+}
+
+/* With another communicator, in which the peer has another number. */
+static void share_all(void)
+{
+	uint32_t i;
+
+	job.shared = true;
+	for (i = 0; i < CONNS; i++)
+		op_start(i, 1);
 }
 
 static void job_end(void)
@@ -370,6 +405,64 @@ static void test_itself_one_port(void **state)
 {
 	(void)state;
 	check_job(false, true, true, 100);
+}
+
+/* Every third step is a short one, which goes with its size; the first `few` of each connection are, too. */
+static void some_short(uint32_t few)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < CONNS; i++)
+		for (k = 0; k < 4096; k++)
+			if (k < few || k % 3 == 2)
+				job.sizes[i][k] = 8 * (1 + (uint32_t)random() % (INLINE / 8));
+}
+
+/* As after ncclCommSplit with splitShare: the flows are those of both communicators. */
+static void check_shared(bool helpers, bool equal, bool with_short)
+{
+	unsigned int seed;
+
+	for (seed = 1; seed <= 10; seed++) {
+		job_begin(seed, helpers, false, equal);
+		share_all();
+		if (with_short)
+			some_short(0);
+		check_right(seed, 100);
+	}
+}
+
+static void test_shared(void **state)
+{
+	(void)state;
+	check_shared(false, false, false);
+	check_shared(false, true, false);
+	check_shared(false, true, true);
+}
+
+static void test_shared_helpers(void **state)
+{
+	(void)state;
+	check_shared(true, false, false);
+	check_shared(true, true, false);
+	check_shared(true, true, true);
+}
+
+/* Where NCCL does not say how long steps are, the second one's first steps have no flow, but with helpers. */
+static void test_shared_untold(void **state)
+{
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 1; seed <= 20; seed++) {
+		job_begin(seed, seed % 2, false, false);
+		share_all();
+		job.untold = true;
+		job_run(100);
+		job_end();
+		assert_int_equal(job.wrong, 0);
+		assert_in_range(job.none, 0, job.helpers ? 0 : CONNS * 7);
+	}
 }
 
 /* The kernel skips a program now and then: bytes are told with the next call, but flows are what they are. */
@@ -451,17 +544,6 @@ static void test_helpers_lost(void **state)
 	check_lost(true, false, 1, 4);
 	check_lost(false, true, 0, 4);
 	check_lost(true, true, 1, 4);
-}
-
-/* Every third step is a short one, which goes with its size; the first `few` of each connection are, too. */
-static void some_short(uint32_t few)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < CONNS; i++)
-		for (k = 0; k < 4096; k++)
-			if (k < few || k % 3 == 2)
-				job.sizes[i][k] = 8 * (1 + (uint32_t)random() % (INLINE / 8));
 }
 
 static void check_short(uint32_t nconns, bool equal, bool untold, uint32_t few)
@@ -813,6 +895,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_itself),
 		cmocka_unit_test(test_itself_one_port),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_shared_helpers),
+		cmocka_unit_test(test_shared_untold),
 		cmocka_unit_test(test_skipped),
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_helpers),
