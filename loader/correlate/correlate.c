@@ -1394,7 +1394,11 @@ static uint64_t oldest_from(const struct correlate *c, const struct corr_event *
 
 uint64_t correlate__oldest(const struct correlate *c)
 {
-	return oldest_from(c, c->open.first);
+	const struct corr_event *open = c->open.first;
+
+	while (open && (open->what == SCOPE_PROXY_CTRL || has_passed(c, open)))
+		open = open->next;
+	return oldest_from(c, open);
 }
 
 uint64_t correlate__oldest_net(const struct correlate *c)

@@ -321,9 +321,12 @@ uint64_t correlate__settle(struct correlate *c, struct corr_event *ev, uint64_t 
 void correlate__pending(const struct correlate *c,
 			void (*each)(void *arg, const struct corr_event *op), void *arg);
 
-/* Start of the oldest event that is not written yet, UINT64_MAX if there is none. */
+/*
+ * Start of the oldest event that is not written yet, UINT64_MAX if there is none. Not of a ProxyCtrl, which stays open for as long as its
+ * thread sleeps and asks for that one's time alone (sched_thread.ctrl_ns); nor of what is over though its stop was lost.
+ */
 uint64_t correlate__oldest(const struct correlate *c);
-/* The same, of those that may have flows: a ProxyCtrl has none, and stays open for as long as its thread sleeps. */
+/* The same, of those that may have flows: of a ProxyCtrl neither. */
 uint64_t correlate__oldest_net(const struct correlate *c);
 
 /* The event with this id, open or recently written; NULL. */

@@ -30,6 +30,8 @@ void sched_join__start(struct corr_event *ev, struct sched_thread *thread)
 	sched_thread__mark(thread, ev->start_ns, &ev->sched.from);
 	if (is_operation(ev))
 		since_last_call(ev, thread);
+	if (ev->what == SCOPE_PROXY_CTRL)
+		thread->ctrl_ns = ev->start_ns;
 }
 
 /* Before API 4 a ProxyOp is started for the progress thread by another: the one that worked counts. */
@@ -133,9 +135,12 @@ void sched_join__silent(struct corr_event *op, struct corr_event *proxy_op)
 
 void sched_join__release(struct correlate *c, struct corr_event *ev)
 {
+	struct sched_thread *thread = ev->sched.thread;
 	uint32_t i;
 
-	sched_thread__put(c->sched, ev->sched.thread);
+	if (thread && ev->what == SCOPE_PROXY_CTRL && thread->ctrl_ns == ev->start_ns)
+		thread->ctrl_ns = 0;
+	sched_thread__put(c->sched, thread);
 	ev->sched.thread = NULL;
 	ev->sched.elsewhere = false;
 	free(ev->before);

@@ -817,6 +817,7 @@ void sched__prune_cpus(struct sched *s, uint64_t keep_ns)
 		c = &s->cpus[i];
 		while (c->first < c->end && c->at[c->first % c->size].end_ns < keep_ns)
 			run_forget(c);
+		RING_SHRINK(s, c);
 	}
 }
 

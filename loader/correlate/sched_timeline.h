@@ -147,7 +147,8 @@ struct sched_thread {
 	struct sched_mark oldest; /* the begin of the first slice, if its number is that */
 	struct sched_mark cursor; /* a slice's begin, near the last mark: so the next is near too */
 	struct sched_mark called; /* the owner's: its last operation started; ns 0: none yet */
-	uint64_t written;	  /* slices and interrupts before these may be forgotten */
+	uint64_t ctrl_ns; /* the owner's: its last ProxyCtrl started, and is open; 0: none */
+	uint64_t written; /* slices and interrupts before these may be forgotten */
 	uint64_t written_irq;
 	uint32_t overrun;  /* slices forgotten before they were asked for; the owner clears it */
 	UT_hash_handle hh; /* by tid, while not gone */

@@ -215,6 +215,8 @@ void decode_sched__tick(struct session *s, uint64_t now_ns)
 		p = proc__of_thread(s, t);
 		/* Held by events, not just by being alive: for as long as they may ask. */
 		oldest = p && t->refs > 1 ? p->oldest_ns : UINT64_MAX;
+		if (t->ctrl_ns && t->ctrl_ns < oldest)
+			oldest = t->ctrl_ns;
 		if (slices)
 			write_slices(s, t, recent);
 		sched_thread__prune(&s->sched, t, oldest < recent ? oldest : recent, slices);

@@ -1860,7 +1860,9 @@ static void test_pending_lost(void **arg)
 	other = operation(SCOPE_COLL, 4, 101 * S, 101 * S + 1);
 	stop_event(proxy_op(5, other, TGID, 101 * S + 2), 101 * S + 3);
 	assert_int_equal(pending().n, 1);
+	assert_int_equal(correlate__oldest(&c), S);
 	correlate__tick(&c, 103 * S);
+	assert_int_equal(correlate__oldest(&c), UINT64_MAX);
 	assert_int_equal(pending().n, 0);
 	assert_true(correlate__settled(&c, 103 * S, S));
 	assert_false(correlate__find(&c, op)->stopped);

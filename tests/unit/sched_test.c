@@ -1860,6 +1860,29 @@ static void test_prune_without_events(void **state)
 	assert_int_equal(mark(thread(t), k.now_ns).sums.irq_ns, 15000);
 }
 
+/* A CPU that had much to do gives back what that took. */
+static void test_prune_cpus(void **state)
+{
+	const struct sched_cpu *cpu = &s.cpus[0];
+	struct k_task *t;
+	int i;
+
+	(void)state;
+	at(10);
+	t = running(0, 0);
+	ping_pong(t, SCHED_RUNS_MAX);
+	assert_int_equal(cpu->size, SCHED_RUNS_MAX);
+	for (i = 0; i < 20; i++)
+		sched__prune_cpus(&s, k.now_ns - 50);
+	assert_in_range(cpu->size, 1, 128);
+	assert_int_equal(cpu->end - cpu->first, 6);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(cpu->at[(cpu->first + i) % cpu->size].end_ns,
+				 k.now_ns - 50 + 10 * i);
+	k_exit(&k, 0, NULL);
+	assert_int_equal(s.room, cpu->size * sizeof(*cpu->at));
+}
+
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
 static void test_slices(void **state)
@@ -2021,6 +2044,7 @@ int main(void)
 		TEST(test_behind_the_pruned),
 		TEST(test_prune),
 		TEST(test_prune_without_events),
+		TEST(test_prune_cpus),
 		TEST(test_slices),
 		TEST(test_slices_overrun),
 		TEST(test_slices_due),

@@ -626,6 +626,97 @@ static void test_late_operation(void **state)
 			       "\"proxy\":{\"threads\":1,\"span\":4000.000,\"onCpu\":4000.000"));
 }
 
+/* ---- How long it is kept ---------------------------------------------------------------------- */
+
+/* What a thread did is known from then on, by what is kept of it; and who ran on a CPU. */
+static uint64_t known_since(const struct k_task *t)
+{
+	const struct sched_slices *of = &sched__find(&s->sched, t->tid)->slices;
+
+	return of->at[of->first & (of->size - 1)].start_ns;
+}
+
+static uint64_t cpu_known_since(uint32_t cpu)
+{
+	const struct sched_cpu *of = &s->sched.cpus[cpu];
+
+	return of->at[of->first & (of->size - 1)].end_ns;
+}
+
+/* On and off CPU 0 every 10 ms, and the recorder comes by as often as it does. */
+static void goes_on_until(struct k_task *t, uint64_t until_ns)
+{
+	uint32_t i;
+
+	for (i = 0; k.now_ns < until_ns; i++) {
+		at(k.now_ns + 10 * MS);
+		k_preempts(&k, 0, NULL);
+		at(k.now_ns + 10 * MS);
+		k_preempts(&k, 0, t);
+		if (i % 10 == 9)
+			tick();
+	}
+}
+
+/* An idle progress thread has a ProxyCtrl open for as long as it sleeps: nothing of other threads, and of CPUs, is kept for it. */
+static void test_idle_keeps_its_own(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t ctrl;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	ctrl = start(proxy, SCOPE_PROXY_CTRL, 0);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	at(101 * MS);
+	k_blocks(&k, 1, FUTEX, NULL);
+	goes_on_until(app, 10000 * MS);
+	assert_in_range(known_since(app), k.now_ns - 1500 * MS, k.now_ns - 900 * MS);
+	assert_in_range(cpu_known_since(0), k.now_ns - 1500 * MS, k.now_ns - 900 * MS);
+	assert_true(known_since(proxy) < 100 * MS);
+	k_wakeup(&k, proxy, 2);
+	k_preempts(&k, 2, proxy);
+	goes_on_until(app, 12000 * MS);
+	stop_event(ctrl);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	goes_on_until(app, 14000 * MS);
+	assert_true(known_since(proxy) > 10000 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_non_null(strstr(sched_text(ctrl), "{\"onCpu\":2001000.000,\"runq\":0.000,"
+						 "\"blocked\":9900000.000,"));
+	assert_non_null(strstr(sched_text(ctrl), "\"cpus\":[1,2],"));
+	assert_non_null(
+		strstr(sched_text(ctrl), "\"blockedIn\":[{\"why\":\"futex\",\"us\":9900000.000}"));
+}
+
+/* ... also where the stop of one before was lost. */
+static void test_idle_again(void **state)
+{
+	struct k_task *app, *proxy;
+	uint32_t ctrl;
+
+	(void)state;
+	app = job_thread(0, 0, "python3");
+	proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(app);
+	at(100 * MS);
+	start(proxy, SCOPE_PROXY_CTRL, 0);
+	ctrl = start(proxy, SCOPE_PROXY_CTRL, 0);
+	at(101 * MS);
+	stop_event(ctrl);
+	flush(proxy, SCOPE_FLUSH_AGE);
+	k_blocks(&k, 1, FUTEX, NULL);
+	at(102 * MS);
+	k_wakeup(&k, proxy, 1);
+	k_preempts(&k, 1, proxy);
+	goes_on_until(app, 5000 * MS);
+	assert_int_equal(known_since(proxy), 102 * MS);
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 /* A thread without events that is over before its first slice was written has its sums like any. */
@@ -1192,6 +1283,8 @@ int main(void)
 		TEST(test_outside_and_clock),
 		TEST(test_late_operation),
 		TEST(test_starved),
+		TEST(test_idle_keeps_its_own),
+		TEST(test_idle_again),
 		TEST_SLICES(test_short_life),
 		TEST(test_irq_in_gap),
 		TEST(test_nothing_left),
