@@ -1375,17 +1375,14 @@ void correlate__pending(const struct correlate *c,
 /* Of the open ones from `open` on, and of all others. */
 static uint64_t oldest_from(const struct correlate *c, const struct corr_event *open)
 {
-	const struct corr_event *const first[] = {open, c->closing.first, c->parentless.first};
-	const struct corr_list *const lists[] = {&c->held, &c->elsewhere};
-	uint64_t oldest = UINT64_MAX;
+	/* In the order in which they stopped: one that took long is behind others that started after it. */
+	const struct corr_list *const lists[] = {&c->closing, &c->parentless, &c->held,
+						 &c->elsewhere};
+	uint64_t oldest = open ? open->start_ns : UINT64_MAX;
 	const struct corr_event *ev;
-	int i;
+	size_t i;
 
-	for (i = 0; i < 3; i++)
-		if (first[i] && first[i]->start_ns < oldest)
-			oldest = first[i]->start_ns;
-	/* In the order in which they stopped: a ProxyOp is behind steps that started after it. */
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		for (ev = lists[i]->first; ev; ev = ev->next)
 			if (ev->start_ns < oldest)
 				oldest = ev->start_ns;

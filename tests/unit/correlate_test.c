@@ -1879,6 +1879,38 @@ static void test_pending_lost(void **arg)
 	assert_true(correlate__settled(&c, 114 * S, S));
 }
 
+/* What is asked for goes back to the start of the one that took longest, though others have stopped before it. */
+static void test_oldest(void **arg)
+{
+	uint64_t late = id_of(SCOPE_COLL, 1), child = id_of(SCOPE_PROXY_STEP, 2);
+
+	(void)arg;
+	comm(1, 0);
+	assert_int_equal(correlate__oldest(&c), UINT64_MAX);
+	start(late, 0, 50 * S, &app);
+	start(child, id_of(SCOPE_PROXY_OP, 3), 51 * S, &proxy); /* whose start does not come */
+	operation(SCOPE_COLL, 4, 53 * S, 53 * S + 1 * MS);
+	stop_event(start(id_of(SCOPE_PROXY_STEP, 5), id_of(SCOPE_PROXY_OP, 3), 53 * S, &proxy),
+		   53 * S + 2 * MS);
+	stop_event(late, 53 * S + 50 * MS);
+	stop_event(child, 53 * S + 50 * MS);
+	correlate__tick(&c, 53 * S + 500 * MS);
+	assert_int_equal(correlate__oldest(&c), 50 * S);
+	assert_int_equal(correlate__oldest_net(&c), 50 * S);
+	correlate__tick(&c, 54 * S + 49 * MS); /* those that stopped first are written */
+	assert_int_equal(out.total, 2);
+	assert_int_equal(correlate__oldest(&c), 50 * S);
+	correlate__tick(&c, 54 * S + 50 * MS);
+	assert_int_equal(out.total, 4);
+	assert_int_equal(correlate__oldest(&c), UINT64_MAX);
+
+	/* of those alone whose parents have not come */
+	start(child + 10, id_of(SCOPE_PROXY_OP, 3), 60 * S, &proxy);
+	stop_event(start(child + 11, id_of(SCOPE_PROXY_OP, 3), 62 * S, &proxy), 63 * S);
+	stop_event(child + 10, 63 * S);
+	assert_int_equal(correlate__oldest(&c), 60 * S);
+}
+
 /* Many that wait behind one that hangs are not looked at by each tick; what is few is, whatever else comes. */
 static void test_queued_cost(void **arg)
 {
@@ -1900,6 +1932,10 @@ static void test_queued_cost(void **arg)
 		      (unsigned long long)(cpu_ns() - from) / 5000);
 	assert_in_range(c.looks - looks, 15, 21);
 	assert_int_equal(out.total, 0);
+	from = cpu_ns();
+	assert_int_equal(correlate__oldest(&c), S);
+	print_message("# which of them is the oldest: %llu us\n",
+		      (unsigned long long)(cpu_ns() - from) / 1000);
 	/* It goes on, and nobody has worked on those behind it. */
 	stop_event(op, t);
 	correlate__tick(&c, t + S + 300 * MS);
@@ -2024,6 +2060,7 @@ int main(void)
 		TEST(test_pending_sent),
 		TEST(test_pending_passed),
 		TEST(test_pending_lost),
+		TEST(test_oldest),
 		TEST(test_queued_cost),
 		TEST(test_hung_chain),
 		TEST(test_hung_end),
