@@ -163,6 +163,13 @@ static void whole(const struct sched_thread *t, uint64_t n, struct blamed *b, bo
 		count(&b->who, wait_at(t, i));
 }
 
+static uint64_t slice_nr(const struct sched_thread *t, const struct sched_slice *slice)
+{
+	uint64_t at = (uint64_t)(slice - t->slices.at);
+
+	return t->slices.first + ((at - t->slices.first) & (t->slices.size - 1));
+}
+
 /* ---- Kept ------------------------------------------------------------------------------------------ */
 
 /* Slices `first` to before `end` of a thread, whole and ended, added up. */
@@ -372,13 +379,17 @@ static void span_rank(struct sched_span *span, struct blamed *b)
 		span_cpu(span, b->cpus[i].cpu);
 }
 
-void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
-		   struct sched_span *span)
+/* Noted when the wait ended, as who ran on the CPU is forgotten sooner. */
+void sched__behind(const struct sched *s, const struct sched_thread *t,
+		   const struct sched_slice *slice, uint64_t end_ns, struct sched_span *span)
 {
 	struct blamed b;
 
 	blamed_clear(&b);
-	blame_cpu(s, &b.who, slice->cpu, slice->start_ns, end_ns);
+	if (slice == sched_thread__last(t))
+		blame_cpu(s, &b.who, slice->cpu, slice->start_ns, end_ns);
+	else
+		whole(t, slice_nr(t, slice), &b, true);
 	span_rank(span, &b);
 }
 

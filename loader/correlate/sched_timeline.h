@@ -288,9 +288,9 @@ void sched__span(const struct sched *s, const struct sched_thread *t, const stru
  */
 void sched__span_now(const struct sched *s, struct sched_thread *t, const struct sched_mark *from,
 		     uint64_t now_ns, struct sched_span *span);
-/* Who ran while a thread waited in a slice that ended at end_ns: span->behind. */
-void sched__behind(const struct sched *s, const struct sched_slice *slice, uint64_t end_ns,
-		   struct sched_span *span);
+/* Who ran while a thread waited in a slice of its, a wait, that ended at end_ns: span->behind. */
+void sched__behind(const struct sched *s, const struct sched_thread *t,
+		   const struct sched_slice *slice, uint64_t end_ns, struct sched_span *span);
 /* Adds one span to another. */
 void sched_span__add(struct sched_span *to, const struct sched_span *from);
 

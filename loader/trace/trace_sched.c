@@ -299,13 +299,13 @@ void put_thread_sums(struct json *j, const struct proc *p, const struct thread *
 		put_last_state(j, &p->session->symbols, t->sched, in);
 }
 
-static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_slice *slice,
-			     uint64_t end_ns)
+static void put_slice_behind(struct json *j, const struct proc *p, const struct sched_thread *t,
+			     const struct sched_slice *slice, uint64_t end_ns)
 {
 	struct sched_span span;
 
 	sched_span__clear(&span);
-	sched__behind(&p->session->sched, slice, end_ns, &span);
+	sched__behind(&p->session->sched, t, slice, end_ns, &span);
 	if (!span.nbehind)
 		return;
 	json_lit(j, ",\"behind\":");
@@ -347,7 +347,7 @@ void trace__slice(struct proc *p, const struct sched_thread *t, const struct sch
 	if (slice->cpu != SCHED_NO_CPU)
 		KEY_U64(&j, "cpu", slice->cpu);
 	if (slice->state == SCHED_RUNQ)
-		put_slice_behind(&j, p, slice, end_ns);
+		put_slice_behind(&j, p, t, slice, end_ns);
 	if (slice->state == SCHED_RUN && f->irq)
 		KEY_US(&j, "irq",
 		       irq_ns < end_ns - slice->start_ns ? irq_ns : end_ns - slice->start_ns);

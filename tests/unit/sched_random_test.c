@@ -240,7 +240,7 @@ static void tell_slices(const struct k_task *t, struct watch *w)
 		if (slice->state != SCHED_RUNQ || slice->start_ns < kept_ns)
 			continue;
 		sched_span__clear(&span);
-		sched__behind(&s, slice, end, &span);
+		sched__behind(&s, w->of, slice, end, &span);
 		assert_behind(&span, &want);
 	}
 }

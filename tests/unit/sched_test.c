@@ -1616,9 +1616,10 @@ static void test_behind_the_forgotten_early(void **state)
 static void test_waits_outlast_runs(void **state)
 {
 	struct k_task *t, *x = hog(0, "burn");
+	uint64_t t0, end, irq;
+	const struct sched_slice *slice;
 	struct sched_span span;
-	uint64_t t0;
-	uint32_t i, n = SCHED_RUNS_MAX;
+	uint32_t i, n = SCHED_RUNS_MAX, waits = 0;
 
 	(void)state;
 	prime(0);
@@ -1637,6 +1638,17 @@ static void test_waits_outlast_runs(void **state)
 	assert_adds_up(&span);
 	assert_int_equal(span.nbehind, 1);
 	assert_int_equal(span.behind[0].ns, 10ull * n);
+	while ((slice = sched_thread__next_slice(thread(t), FOREVER, &end, &irq))) {
+		if (slice->state != SCHED_RUNQ || slice->start_ns == end)
+			continue;
+		sched_span__clear(&span);
+		sched__behind(&s, thread(t), slice, end, &span);
+		assert_int_equal(span.nbehind, 1);
+		assert_string_equal(span.behind[0].comm, "burn");
+		assert_int_equal(span.behind[0].ns, 10);
+		waits++;
+	}
+	assert_int_equal(waits, n);
 }
 
 /* It was said to sleep, and turns out to have been woken before: no time counts twice. `prune`: and what is older is forgotten by now. */
@@ -1798,7 +1810,7 @@ static void test_behind_the_pruned(void **state)
 	assert_non_null(slice);
 	assert_int_equal(end, 1020);
 	sched_span__clear(&span);
-	sched__behind(&s, slice, end, &span);
+	sched__behind(&s, thread(t), slice, end, &span);
 	for (i = 0; i < span.nbehind; i++)
 		if (*span.behind[i].comm == 'a')
 			assert_true(span.behind[i].ns <= 10);
