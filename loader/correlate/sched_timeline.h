@@ -131,13 +131,14 @@ struct sched_thread {
 	uint32_t seq;			    /* of its last record */
 	uint32_t gap;			    /* records that were missing before that */
 	uint32_t last_cpu;
-	bool gone;	   /* it has ended, and its number may be another's */
-	bool lives;	   /* or only the recording has */
-	uint64_t since_ns; /* from when its states are known */
-	uint64_t end_ns;   /* gone: when */
-	uint64_t last_ns;  /* its last slice began */
-	uint64_t seen_ns;  /* it was seen to be in that state still */
-	uint64_t wait;	   /* the slice that its present wait began with */
+	bool gone;	    /* it has ended, and its number may be another's */
+	bool lives;	    /* or only the recording has */
+	uint64_t missed_ns; /* the owner's: since when BPF does not know it; 0: it does */
+	uint64_t since_ns;  /* from when its states are known */
+	uint64_t end_ns;    /* gone: when */
+	uint64_t last_ns;   /* its last slice began */
+	uint64_t seen_ns;   /* it was seen to be in that state still */
+	uint64_t wait;	    /* the slice that its present wait began with */
 	struct sched_slices slices;
 	struct sched_irqs irqs;
 	struct sched_waits waits;

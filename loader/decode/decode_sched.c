@@ -187,6 +187,15 @@ void decode_sched__exit(struct session *s, const struct scope_ev_exit *e)
 	sched_thread__put(&s->sched, t);
 }
 
+void decode_sched__gone(struct session *s, struct sched_thread *t)
+{
+	sched_thread__get(t);
+	sched__exit(&s->sched, t, 0, t->seen_ns);
+	if (s->sched_mode == SCHED_MODE_SLICES)
+		write_slices(s, t, UINT64_MAX);
+	sched_thread__put(&s->sched, t);
+}
+
 void decode_sched__unrecorded_exit(struct session *s, const struct scope_ev_exit *e)
 {
 	if (s->sched_mode && (e->group_dead || e->h.kind == SCOPE_EV_EXEC))

@@ -15,6 +15,9 @@ struct sched_thread *decode_sched__chunk(struct session *s, struct proc *p,
 /* A thread has ended. */
 void decode_sched__exit(struct session *s, const struct scope_ev_exit *e);
 
+/* A thread has ended some time ago, and nothing has told of it: since it was last seen, its state is not known. */
+void decode_sched__gone(struct session *s, struct sched_thread *t);
+
 /* The same of a process that is not recorded: where it was the last one, all have, whether the ring had room to tell or not. */
 void decode_sched__unrecorded_exit(struct session *s, const struct scope_ev_exit *e);
 

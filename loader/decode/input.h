@@ -120,7 +120,7 @@ struct input_still {
 	uint32_t tid;
 	uint32_t seq;
 	uint32_t cpu;
-	uint32_t pad;
+	uint32_t gone; /* 1: it has ended, nobody knows when; 0 in older captures */
 };
 
 /* BPF has made so many records of a thread. */

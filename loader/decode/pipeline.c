@@ -238,7 +238,9 @@ static int on_still(struct session *s, const struct input_still *in)
 {
 	struct sched_thread *t = sched__find(&s->sched, in->tid);
 
-	if (t)
+	if (t && in->gone)
+		decode_sched__gone(s, t);
+	else if (t)
 		sched__still(&s->sched, t, in->seq, in->wait_ns, in->cpu, in->now_ns);
 	return 0;
 }

@@ -530,16 +530,41 @@ int follow__read_outside(struct recorder *r, uint64_t now, uint64_t silent_ns, b
 
 #define ASLEEP_NS (500 * 1000000ull) /* what threads sleep in is asked for no sooner again */
 
-/* What BPF says of a thread that sleeps or waits; false: it does neither. `asleep`: so for long, and in what is not told. */
-static bool ask_sleeper(const struct recorder *r, const struct sched_thread *t,
-			struct input_still *in, bool *asleep)
+/* BPF forgets a thread before it tells of its end, and may find no room for that: then nothing tells. */
+static bool is_forgotten(struct sched_thread *t, int err, uint64_t now)
+{
+	if (err != -ENOENT)
+		t->missed_ns = 0;
+	else if (!t->missed_ns)
+		t->missed_ns = now;
+	return t->missed_ns && now - t->missed_ns >= GONE_NS;
+}
+
+/* So it is still, and all that BPF has told is in. */
+static bool stays_forgotten(const struct recorder *r, const struct input_still *in)
+{
+	struct scope_task task;
+
+	return attach__known_ns(r->attach) >= in->now_ns &&
+	       attach__task(r->attach, in->tid, &task) == -ENOENT;
+}
+
+/*
+ * What BPF says of a thread that sleeps or waits, or that it has forgotten it; false: none of these. `asleep`: so for long, and in what
+ * is not told.
+ */
+static bool ask_sleeper(const struct recorder *r, struct sched_thread *t, struct input_still *in,
+			bool *asleep)
 {
 	uint64_t now = monotonic_ns(); /* before the look: it may be woken behind that */
 	struct scope_task task;
+	int err;
 
-	if (attach__task(r->attach, t->tid, &task))
-		return false;
-	*in = (struct input_still){.now_ns = now, .tid = t->tid, .seq = task.seq};
+	err = attach__task(r->attach, t->tid, &task);
+	*in = (struct input_still){.now_ns = now, .tid = t->tid, .gone = is_forgotten(t, err, now)};
+	if (err)
+		return in->gone;
+	in->seq = task.seq;
 	*asleep |= task.state == SCOPE_TASK_BLOCKED && task.asleep_ns && !task.asleep &&
 		   in->now_ns >= task.asleep_ns + SCOPE_ASLEEP_NS;
 	if (task.state != SCOPE_TASK_WAIT)
@@ -580,7 +605,8 @@ void follow__ask_sleepers(struct recorder *r)
 	if (n)
 		attach__drain(r->attach);
 	for (i = 0; i < n; i++)
-		pipeline__feed(&r->s, INPUT_STILL, &all[i], sizeof(all[i]));
+		if (!all[i].gone || stays_forgotten(r, &all[i]))
+			pipeline__feed(&r->s, INPUT_STILL, &all[i], sizeof(all[i]));
 	free(all);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* loader/find/follow.c: processes whose end the ring does not tell. What BPF and the pipeline are asked for is seen here. */
+/* loader/find/follow.c: processes and threads whose end the ring does not tell. What BPF and the pipeline are asked for is seen here. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,6 +26,7 @@ static uint32_t forgotten, unwatched;
 static struct input_proc placed;  /* in time, as it was told last */
 static int outside;		  /* chunks of the kind that were fed */
 static struct scope_ev_chunk fed; /* the last of them */
+static struct input_still still;  /* tid 0: nothing was told of a thread */
 
 uint64_t __wrap_attach__stat(const struct attach *a, uint32_t which);
 int __wrap_attach__proc_stat(const struct attach *a, uint32_t tgid, struct scope_proc_stat *s);
@@ -69,6 +70,10 @@ int __wrap_pipeline__feed(struct session *s, enum input_kind kind, const void *d
 	outside += kind == INPUT_OUTSIDE;
 	if (kind == INPUT_OUTSIDE)
 		memcpy(&fed, data, sizeof(fed));
+	if (kind == INPUT_STILL) {
+		memcpy(&still, data, sizeof(still));
+		return 0;
+	}
 	if (kind == INPUT_PROC || kind == INPUT_RING || kind == INPUT_OUTSIDE)
 		return 0;
 	assert_int_equal(kind, INPUT_END);
@@ -149,10 +154,12 @@ int __wrap_target__read_tbufs(struct target *t, struct target_read *reads, int n
 /* What was missing of it comes through the ring; NULL: nothing does. And up to when all that was there is known to have come. */
 static struct stream *comes_in;
 static uint64_t known_ns;
+static int drains;
 
 void __wrap_attach__drain(struct attach *a)
 {
 	(void)a;
+	drains++;
 	if (comes_in) {
 		comes_in->pos = lies.pos;
 		comes_in->rec_pos = lies.rec_pos;
@@ -289,6 +296,71 @@ static void test_no_room(void **state)
 	assert_int_equal(told.status, 9);
 	assert_int_equal(told.unseen, 0);
 	assert_int_equal(unwatched, 0);
+}
+
+static int task_err;
+static struct scope_task task;
+static bool begins_anew; /* as the ring is read */
+
+int __wrap_attach__task(const struct attach *a, uint32_t tid, struct scope_task *to);
+
+int __wrap_attach__task(const struct attach *a, uint32_t tid, struct scope_task *to)
+{
+	(void)a;
+	assert_int_equal(tid, 4712);
+	*to = task;
+	return begins_anew && drains ? 0 : task_err;
+}
+
+static void ask(void)
+{
+	memset(&still, 0, sizeof(still));
+	drains = 0;
+	follow__ask_sleepers(&r);
+}
+
+/* BPF has forgotten a thread, and its end has not come: if it will, then soon. */
+static void test_thread_gone(void **state)
+{
+	const struct scope_ev_thread e = {
+		.start_ns = 5, .tgid = 4711, .tid = 4712, .state = SCOPE_TASK_RUN};
+	struct sched_thread *t;
+
+	(void)state;
+	assert_int_equal(sched__init(&r.s.sched, 1), 0);
+	sched__thread(&r.s.sched, &e);
+	t = sched__find(&r.s.sched, 4712);
+	known_ns = UINT64_MAX;
+	task_err = -ENOENT;
+	ask();
+	ask();
+	assert_int_equal(still.tid, 0);
+	task_err = 0;
+	task = (struct scope_task){.tid = 4712, .seq = 7, .state = SCOPE_TASK_BLOCKED};
+	ask();
+	assert_true(still.tid == 4712 && still.seq == 7 && !still.gone);
+	task_err = -ENOENT;
+	ask();
+	assert_int_equal(still.tid, 0);
+	t->missed_ns -= 3 * S;
+	known_ns = 0; /* it may lie in the ring */
+	ask();
+	assert_int_equal(still.tid, 0);
+	known_ns = UINT64_MAX;
+	begins_anew = true; /* and its number is another's */
+	ask();
+	assert_int_equal(still.tid, 0);
+	begins_anew = false;
+	task_err = -EAGAIN;
+	ask();
+	assert_int_equal(still.tid, 0);
+	task_err = -ENOENT;
+	ask();
+	t->missed_ns -= 3 * S;
+	ask();
+	assert_true(still.tid == 4712 && !still.seq && still.gone);
+	known_ns = 0;
+	sched__free(&r.s.sched);
 }
 
 /* The first that comes of it. */
@@ -449,6 +521,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gone_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_thread_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_placed_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outside_behind_gap, setup, teardown),

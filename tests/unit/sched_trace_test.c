@@ -741,6 +741,42 @@ static void test_short_life(void **state)
 	assert_non_null(strstr(texts[0], ",\"since\":110000.000,\"onCpu\":5000.000"));
 }
 
+/* Its end found no room in the ring: what it did since it was last seen is not known, however long the process goes on. */
+static void test_end_lost(void **state)
+{
+	struct k_task *app, *t;
+	struct input_still gone = {.gone = 1};
+	uint32_t i;
+
+	(void)state;
+	at(100 * MS);
+	app = job_thread(0, 0, "python3");
+	communicator(app);
+	at(110 * MS);
+	t = job_thread(1, 1, "worker");
+	gone.tid = t->tid;
+	at(115 * MS);
+	flush(t, SCOPE_FLUSH_AGE);
+	at(120 * MS);
+	k.cpus[1].curr = NULL;
+	t->ended = true;
+	at(5000 * MS);
+	gone.now_ns = k.now_ns;
+	s->begun = true;
+	assert_int_equal(pipeline__apply(s, INPUT_STILL, &gone, sizeof(gone)), 0);
+	assert_null(sched__find(&s->sched, t->tid));
+	assert_int_equal(pipeline__apply(s, INPUT_STILL, &gone, sizeof(gone)), 0);
+	at(10000 * MS);
+	ntexts = 0;
+	read_trace(keep_text);
+	assert_int_equal(ntexts, 2);
+	for (i = 0; i < ntexts && !strstr(texts[i], ",\"since\":110000.000,"); i++)
+		;
+	assert_true(i < ntexts);
+	assert_non_null(strstr(texts[i], ",\"onCpu\":5000.000,\"runq\":0.000,\"blocked\":0.000,"
+					 "\"unknown\":9885000.000,"));
+}
+
 /* Interrupts in a run that turns out to be unknown are no more of it than the rest. */
 static void test_irq_in_gap(void **state)
 {
@@ -1286,6 +1322,7 @@ int main(void)
 		TEST(test_idle_keeps_its_own),
 		TEST(test_idle_again),
 		TEST_SLICES(test_short_life),
+		TEST_SLICES(test_end_lost),
 		TEST(test_irq_in_gap),
 		TEST(test_nothing_left),
 		TEST(test_chunk_of_another),

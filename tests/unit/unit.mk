@@ -37,7 +37,7 @@ $(UNIT_OUT)/%.o: $(UNIT_DIR)/%.c
 $(UNIT_OUT)/names_test: $(UNIT_OUT)/plugin/names.o # v1's numbers in words
 
 # What follow.c asks BPF, processes and the pipeline for is the test's.
-$(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__proc_forget attach__watch pipeline__feed \
+$(UNIT_OUT)/follow_test: UNIT_WRAP := attach__stat attach__proc_stat attach__proc_forget attach__watch attach__task pipeline__feed \
 	target__want target__age target__comms target__read_tbufs scan__attached_ns attach__drain attach__known_ns clock_fit__covers
 
 # What feed.c feeds and says, and reading that hangs.
