@@ -316,10 +316,11 @@ void report_member(struct report *r, struct report_comm *c, int32_t rank, struct
 	name_rank(c, rank, p);
 	if (p->self != p)
 		name_rank(c, rank, p->self);
-	if (m) {
+	if (m)
 		give_member(m, p); /* its newest recording: how that ended is how it did */
+	/* where no communicator is known, others may be that rank as well, of another one */
+	if (m || (newest && !c->hash))
 		return;
-	}
 	if ((!newest && HASH_COUNT(c->members) >= REPORT_PARTS) || r->nmembers >= r->members_room) {
 		r->totals.strangers++;
 		return;

@@ -7044,6 +7044,27 @@ static void lives_have_bounds(void **state)
 	}
 }
 
+/* Where no communicator is known, processes that have one rank are not one after the other. */
+static void no_lives_of_the_unknown(void **state)
+{
+	static struct report_proc *list[2];
+	struct report_comm *c;
+	struct report r;
+
+	(void)state;
+	groups_begin(&r, list, 2);
+	c = report_comm(&r, 0);
+	list[0]->first = MS;
+	list[1]->first = 2 * MS;
+	report_member(&r, c, 0, list[0]);
+	report_member(&r, c, 0, list[1]);
+	assert_ptr_equal(report_member_of(c, 0)->proc, list[0]);
+	assert_null(report_member_of(c, 0)->before);
+	assert_false(c->restarted);
+	assert_int_equal(r.nmembers, 1);
+	report_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -7221,6 +7242,7 @@ int main(void)
 		cmocka_unit_test(forgotten_of_many),
 		cmocka_unit_test(killed_members),
 		cmocka_unit_test(lives_have_bounds),
+		cmocka_unit_test(no_lives_of_the_unknown),
 	};
 
 	log_level = LOG_ERR;
