@@ -877,6 +877,8 @@ struct report {
 	struct names *names;
 	struct report_proc *procs; /* in order of their index */
 	struct report_proc **last_proc;
+	/* At the end: the first of which a communicator is known; NULL: none is. */
+	const struct report_proc *joined;
 	uint32_t nprocs;
 	struct report_proc *selves;
 	struct report_window *windows; /* REPORT_WINDOWS of them, owned; NULL: none yet */

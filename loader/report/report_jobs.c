@@ -88,7 +88,10 @@ void report_note_jobs(struct report *r)
 		if (c && c->hash && c->first)
 			join(c->first, p);
 	}
-	for (p = r->procs; p; p = p->next)
+	for (p = r->procs; p; p = p->next) {
 		p->job = stands_for(p);
+		if (!r->joined && p->job->within)
+			r->joined = p;
+	}
 	agree(r);
 }

@@ -44,12 +44,12 @@ static inline int report_compare_groups(const struct report_proc *a, const struc
 
 /*
  * At the end, the process that stands for the job that @p is judged as one of. One of which no communicator is known may be of any job: it
- * is held to be of the first process'.
+ * is held to be that of the first process of which one is known.
  */
 static inline struct report_proc *report_judged_with(const struct report *r,
 						     const struct report_proc *p)
 {
-	const struct report_proc *first = r->procs ?: p;
+	const struct report_proc *first = r->joined ?: r->procs ?: p;
 
 	return p->job->within ? p->job : first->job;
 }

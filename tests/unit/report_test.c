@@ -2879,6 +2879,11 @@ static void failed_beside_another_job(void **state)
 	(void)state;
 	MUST_TELL(CANCELLED TWO_RANKS(FAILED_AT("3000.000"), CRASHES), BY("6"),
 		  "SIG6 was its own doing, by its thread x (7)");
+	/* one of which no communicator is known may be of it, whichever comes first */
+	MUST_TELL(HEADER("9") FAILED_AT("2400.000") TWO_RANKS(FAILED_AT("3000.000"), CRASHES), NULL,
+		  NULL);
+	MUST_TELL(TWO_RANKS(FAILED_AT("3000.000"), CRASHES) HEADER("9") FAILED_AT("2400.000"), NULL,
+		  NULL);
 	MUST_BE_RESET(CANCELLED TWO_RANKS(OTHER_RESET("500.000") FAILED_AT("9000000.000"), ""),
 		      NULL, 0);
 	MUST_BE_RESET(CANCELLED HEADER("1") OTHER_RESET("2500.000")
