@@ -530,7 +530,9 @@ static bool by_itself(struct net_join *j, struct corr_event *step)
 		use_flow(j, step, c->flow);
 		return true;
 	}
-	if ((helped || may_be_helped(j, c, u->flow)) && !moved_data(u->flow, step))
+	if (!c->flow || u->flow != c->flow) /* else it has just been looked for */
+		helped |= may_be_helped(j, c, u->flow);
+	if (helped && !moved_data(u->flow, step))
 		return false;
 	/* Its first calls were not told of, and what came last is another one's: there is no telling. */
 	if (!c->flow && is_others(c, u->flow) && !is_shared(u->flow, step))
