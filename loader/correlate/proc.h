@@ -155,6 +155,12 @@ struct proc {
 	UT_hash_handle hh, hh_tgid;
 };
 
+/* Whether there is something that its next word of `unbuffered` is held against. */
+static inline bool proc__knows_unbuffered(const struct proc *p)
+{
+	return p->from_start || p->unbuffered_known;
+}
+
 struct session;
 
 /* The process that a thread of the scheduler belongs to; NULL: none that is recorded. */

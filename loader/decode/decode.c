@@ -656,7 +656,7 @@ static void stream_goes_on(struct stream *st, const struct scope_ev_chunk *c)
  */
 static void count_unbuffered(struct proc *p, const struct scope_ev_chunk *c)
 {
-	bool known = p->from_start || p->unbuffered_known;
+	bool known = proc__knows_unbuffered(p);
 
 	if (known ? c->lost_cnt <= p->unbuffered : c->reason == SCOPE_FLUSH_DYING)
 		return;

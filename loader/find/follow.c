@@ -429,7 +429,7 @@ static struct target_read *reads_new(const struct proc *p, uint64_t now, uint64_
 /* The same loss as before: of most processes, none. */
 static bool is_told(const struct proc *p, const struct scope_ev_chunk *c)
 {
-	return !c->tbuf && (p->from_start || p->unbuffered_known) && c->lost_cnt <= p->unbuffered;
+	return !c->tbuf && proc__knows_unbuffered(p) && c->lost_cnt <= p->unbuffered;
 }
 
 /* All of them as they are now. */

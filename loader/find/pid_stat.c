@@ -87,6 +87,5 @@ bool pid_stat__has_ended(pid_t pid)
 {
 	struct pid_stat st;
 
-	return pid_stat__is_gone(pid) ||
-	       (!pid_stat__read(pid, &st) && (st.state == 'Z' || st.state == 'X'));
+	return pid_stat__is_gone(pid) || (!pid_stat__read(pid, &st) && pid_stat__is_zombie(&st));
 }

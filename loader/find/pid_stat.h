@@ -25,6 +25,12 @@ int pid_stat__read(pid_t pid, struct pid_stat *st);
 /* There is no such process: asked without /proc, which may hide others' processes. */
 bool pid_stat__is_gone(pid_t pid);
 
+/* It has ended, and its parent has not waited for it. */
+static inline bool pid_stat__is_zombie(const struct pid_stat *st)
+{
+	return st->state == 'Z' || st->state == 'X';
+}
+
 /* It has ended: gone, or a zombie that its parent has not waited for. Where /proc hides it, that it is there is all that is known. */
 bool pid_stat__has_ended(pid_t pid);
 

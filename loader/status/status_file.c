@@ -119,7 +119,7 @@ enum status_state status_file__state(const json_t *doc, uint64_t now_us)
 		return STATUS_DEAD;
 	/* Where /proc hides other users' processes, there is no more to know than that the pid exists. */
 	if (!pid_stat__read((pid_t)pid, &proc) &&
-	    (!same_start(proc.start, (uint64_t)start) || proc.state == 'Z' || proc.state == 'X'))
+	    (!same_start(proc.start, (uint64_t)start) || pid_stat__is_zombie(&proc)))
 		return STATUS_DEAD;
 	if (updated < 0 || now_us > (uint64_t)updated + SILENT_US)
 		return STATUS_SILENT;

@@ -658,6 +658,15 @@ static void goes_on_until(struct k_task *t, uint64_t until_ns)
 	}
 }
 
+/* A process with a communicator and a progress thread on CPU 1. */
+static void begin_at_100ms(struct k_task **app, struct k_task **proxy)
+{
+	*app = job_thread(0, 0, "python3");
+	*proxy = job_thread(1, 1, "NCCL Progress");
+	communicator(*app);
+	at(100 * MS);
+}
+
 /* An idle progress thread has a ProxyCtrl open for as long as it sleeps: nothing of other threads, and of CPUs, is kept for it. */
 static void test_idle_keeps_its_own(void **state)
 {
@@ -665,10 +674,7 @@ static void test_idle_keeps_its_own(void **state)
 	uint32_t ctrl;
 
 	(void)state;
-	app = job_thread(0, 0, "python3");
-	proxy = job_thread(1, 1, "NCCL Progress");
-	communicator(app);
-	at(100 * MS);
+	begin_at_100ms(&app, &proxy);
 	ctrl = start(proxy, SCOPE_PROXY_CTRL, 0);
 	flush(proxy, SCOPE_FLUSH_AGE);
 	at(101 * MS);
@@ -700,10 +706,7 @@ static void test_idle_again(void **state)
 	uint32_t ctrl;
 
 	(void)state;
-	app = job_thread(0, 0, "python3");
-	proxy = job_thread(1, 1, "NCCL Progress");
-	communicator(app);
-	at(100 * MS);
+	begin_at_100ms(&app, &proxy);
 	start(proxy, SCOPE_PROXY_CTRL, 0);
 	ctrl = start(proxy, SCOPE_PROXY_CTRL, 0);
 	at(101 * MS);
